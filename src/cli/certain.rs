@@ -1,5 +1,5 @@
-//! Which of some pages of a ranking are certainly more important than others: the same words and the same rule
-//! wherever pages are compared.
+//! Which of several pages are certainly more important than others: one rule and one wording for all commands that
+//! compare pages.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use cashrank_graph::metrics::moved::is_certainly_above;
 
 use super::common::{Basis, shown};
 
-/// A page as it was asked for, and its importance, if it is known.
+/// Requested page and its importance, `None` if unknown.
 pub type Asked<'a> = (&'a str, Option<f64>);
 
-/// Of each page, those of the others that are certainly less important.
+/// Returns for each page the other pages that are certainly less important.
 pub fn certainly_above<'a>(pages: &[Asked<'a>], bound: Option<f64>) -> Vec<Vec<&'a str>> {
     let below = |importance: f64| {
         let others = pages.iter().filter(|(_, other)| {
@@ -23,7 +23,7 @@ pub fn certainly_above<'a>(pages: &[Asked<'a>], bound: Option<f64>) -> Vec<Vec<&
         .collect()
 }
 
-/// One line for each two known pages that follow one another in importance, each after `start`.
+/// Writes one line for each two known pages that are adjacent in importance, each prefixed with `start`.
 pub fn write_certain(
     out: &mut dyn Write,
     start: &str,

@@ -6,7 +6,8 @@ use cashrank_store::snapshot::LevelRanking;
 use super::side::CompareSide;
 use crate::cli::common::rounded_up;
 
-/// Distance of two rankings beside the one that their bounds allow. A file of scores counts as exact beside a ranking with a bound.
+/// Distance of two rankings, and the distance that their bounds allow. A file of scores counts as exact if the other
+/// side has a bound.
 #[derive(serde::Serialize)]
 pub struct Agreement {
     /// True if the distance is within the bounds, so that both may be of the same links; `None` without bounds.
@@ -22,7 +23,7 @@ impl Agreement {
     /// Judges two rankings by their L1 distance.
     pub fn of(sides: [&CompareSide; 2], l1: f64) -> Agreement {
         let bound = |side: &CompareSide| match side.ranking().and_then(LevelRanking::roll_up) {
-            // The greatest of some importances are no shares of a whole.
+            // Largest importances per site do not sum to 1, so no bound applies.
             Some(RollUpBy::Largest) => None,
             _ => side.bound_l1(),
         };

@@ -1,4 +1,4 @@
-//! `cashrank compare`: how far two rankings are apart, what moved from one to the other, or where some pages stand.
+//! `cashrank compare`: the distance of two rankings, what moved between them, or the positions of given pages in both.
 
 mod agreement;
 mod moved;
@@ -105,7 +105,7 @@ struct CompareReport {
 }
 
 impl CompareArgs {
-    /// Returns the paths of both sides; without the second, the first is compared with the ranking before.
+    /// Returns the paths of both sides. If the second is absent, the first is compared with the ranking before it.
     fn paths(&self) -> Result<(&Path, Option<&Path>), Error> {
         let store = self.store.as_deref();
         match (self.left.as_deref(), self.right.as_deref(), store) {

@@ -17,7 +17,7 @@ use super::side::{CompareSide, scores};
 use crate::cli::common::{self, Basis, MemoryArg, say, shown, time};
 use crate::cli::levels::{counted_of, note_parameters, sureness_of};
 
-/// All that is shown.
+/// Report of all moves, as JSON shows it.
 #[derive(serde::Serialize)]
 pub struct MovesReport {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub struct MovesReport {
     by: By,
 }
 
-/// A side. Of a file only its name is known.
+/// Description of a side; of a file of scores only the path is known.
 #[derive(serde::Serialize)]
 pub(super) struct About {
     path: String,
@@ -57,12 +57,12 @@ pub(super) struct About {
     sureness: String,
 }
 
-/// A page of both sides.
+/// Page that is on both sides.
 #[derive(serde::Serialize)]
 struct MoveRow {
     left_rank: u64,
     right_rank: u64,
-    /// The least and the greatest rank that the bounds allow.
+    /// Smallest and largest rank that the bounds allow.
     left_ranks: Option<[u64; 2]>,
     right_ranks: Option<[u64; 2]>,
     rank_change: i64,
@@ -70,19 +70,20 @@ struct MoveRow {
     right_importance: f64,
     change: f64,
     relative: Option<f64>,
-    /// For spans of a day or more; of hours, an hour: what little time changes goes on for no day.
+    /// Change per day, if the sides are at least a day apart. For a shorter time only `per_hour` is given, since a
+    /// trend of minutes does not last for a day.
     per_day: Option<f64>,
     per_hour: Option<f64>,
     per_turnover: Option<f64>,
     certain: Option<bool>,
-    /// Whether the ranks do not overlap.
+    /// True if the ranges of possible ranks do not overlap.
     rank_certain: Option<bool>,
-    /// What its fetches came to, on the right; not known between stores, and of files of scores.
+    /// Result of the page's fetches, on the right side; `None` across stores and for files of scores.
     state: Option<PageState>,
     url: String,
 }
 
-/// A page of one side.
+/// Page that is on one side only.
 #[derive(serde::Serialize)]
 struct Single {
     rank: u64,
@@ -91,7 +92,7 @@ struct Single {
     url: String,
 }
 
-/// Compares, by page numbers where both sides have the same, else by names. The margin is found here.
+/// Compares by page number if both sides number pages alike, else by name. Computes the margin from the bounds.
 pub fn report(
     left: &CompareSide,
     right: &CompareSide,
@@ -131,7 +132,7 @@ pub fn report(
     Ok(by_name(&found, left, right)?.report([left, right], elapsed, &found, wanted.by))
 }
 
-/// Says what makes importances differ though no link does.
+/// Prints notes about settings that make importances differ although no link does.
 pub(super) fn note_settings(left: &CompareSide, right: &CompareSide) {
     let Some((left, right)) = left.ranking().zip(right.ranking()) else {
         return;
@@ -151,7 +152,7 @@ fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
     Ok(same || same_numbers(left, right)?)
 }
 
-/// Names of the pages that are shown, and where both sides number pages alike their states.
+/// Names of the listed pages; also their states, if both sides number pages alike.
 struct MovedNames<P>(HashMap<P, (String, Option<PageState>)>);
 
 fn by_number(
@@ -159,7 +160,7 @@ fn by_number(
     left: &Snapshot,
     right: &Snapshot,
 ) -> Result<MovedNames<PageId>, Error> {
-    // Of two stores of one numbering either names a common page.
+    // If two stores share one numbering, either can name a common page.
     let on_left: Vec<PageId> = found.missing.iter().map(|(page, _)| *page).collect();
     let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
     let on_right: Vec<PageId> = moves
@@ -188,7 +189,7 @@ fn by_name(
     Ok(MovedNames(names))
 }
 
-/// Goes through a side again, for the names behind the hashes.
+/// Reads a side once more to find the names that belong to the hashes.
 fn look_up(
     side: &CompareSide,
     mut wanted: HashSet<NameHash>,
@@ -275,7 +276,7 @@ impl<P: Copy + Eq + std::hash::Hash> MovedNames<P> {
         }
     }
 
-    /// A page is in one list, once.
+    /// Takes a page's name and state out of the map: each page is in one list, once.
     fn take(&mut self, page: &P) -> (String, Option<PageState>) {
         self.0.remove(page).unwrap_or_default()
     }
@@ -333,7 +334,7 @@ impl About {
 }
 
 impl MovesReport {
-    /// Sums as `key<TAB>value` lines, then a table a list.
+    /// Writes the totals as `key<TAB>value` lines, then a table for each list.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let sums = &self.summary;
         writeln!(out, "{}", self.agreement.line)?;
@@ -432,7 +433,7 @@ impl MovesReport {
     }
 }
 
-/// A rank, or where the bounds allow several, the least and the greatest of them.
+/// Formats a rank, or the range that the bounds allow.
 fn range(rank: u64, ranks: Option<[u64; 2]>) -> String {
     match ranks {
         Some([least, greatest]) if least < greatest => format!("{least}-{greatest}"),
@@ -441,7 +442,7 @@ fn range(rank: u64, ranks: Option<[u64; 2]>) -> String {
 }
 
 impl MoveRow {
-    /// Its ranks now and before, as people read them.
+    /// Formats the ranks now and before.
     fn ranks(&self) -> (String, String) {
         (
             range(self.right_rank, self.right_ranks),
@@ -449,25 +450,25 @@ impl MoveRow {
         )
     }
 
-    /// The change in a unit of time, and which.
+    /// Returns the change per unit of time, with the name of the unit.
     fn per_time(&self) -> Option<(&'static str, f64)> {
         let per_day = self.per_day.map(|rate| ("per day", rate));
         per_day.or(self.per_hour.map(|rate| ("per hour", rate)))
     }
 }
 
-/// Days between two sides, if at least one.
+/// Returns the days between two sides, if at least one.
 fn days(elapsed: Elapsed) -> Option<f64> {
     elapsed.days.filter(|days| days.abs() >= 1.0)
 }
 
-/// Hours between two sides, if at least one, and less than a day.
+/// Returns the hours between two sides, if at least one and less than a day.
 fn hours(elapsed: Elapsed) -> Option<f64> {
     let hours = elapsed.days.map(|days| days * 24.0);
     hours.filter(|hours| (1.0..24.0).contains(&hours.abs()))
 }
 
-/// Returns whether a change is certain, in a word.
+/// Returns a word for whether a change is certain.
 pub(super) fn sure(certain: Option<bool>) -> &'static str {
     match certain {
         Some(true) => "yes",
@@ -476,7 +477,7 @@ pub(super) fn sure(certain: Option<bool>) -> &'static str {
     }
 }
 
-/// Days or turnovers, as people read them.
+/// Formats a number of days or turnovers.
 fn span(length: f64) -> String {
     if length.abs() < 0.01 {
         format!("{length:.3e}")
@@ -485,7 +486,7 @@ fn span(length: f64) -> String {
     }
 }
 
-/// Returns what follows the name of a page that is gone.
+/// Returns the suffix for the name of a page that is gone.
 pub(super) fn gone(state: Option<PageState>) -> &'static str {
     match state {
         Some(PageState::Gone) => ", gone",

@@ -1,4 +1,4 @@
-//! `compare --page`: some pages in two rankings, what changed, and which of them is certainly more important in each.
+//! `compare --page`: the given pages in two rankings: what changed, and which is certainly more important in each.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,40 +14,40 @@ use crate::cli::certain::{Asked, certainly_above, write_certain};
 use crate::cli::common::{shown, thousands};
 use crate::cli::rank;
 
-/// All that is shown.
+/// Report of all requested pages, as JSON shows it.
 #[derive(serde::Serialize)]
 pub struct PagesReport<'a> {
     left: About,
     right: About,
-    /// How much of a change may be error; without it nothing is certain.
+    /// Largest change that may be error alone; `None`: nothing is certain.
     margin: Option<f64>,
     pages: Vec<ComparedPage<'a>>,
     #[serde(skip)]
     counts: [u64; 2],
 }
 
-/// A page that was asked for.
+/// Requested page with its position on both sides.
 #[derive(serde::Serialize)]
 struct ComparedPage<'a> {
     url: &'a str,
     left: Option<PageSide<'a>>,
     right: Option<PageSide<'a>>,
     change: Option<f64>,
-    /// Whether PageRank itself changed in that direction; unknown without bounds.
+    /// True if PageRank itself certainly changed in that direction; `None` without bounds.
     certain: Option<bool>,
 }
 
-/// Where a page stands on a side.
+/// Position of a page on a side.
 #[derive(serde::Serialize)]
 struct PageSide<'a> {
     importance: f64,
     rank: u64,
     state: Option<PageState>,
-    /// Those of the other pages asked for that are certainly less important on this side.
+    /// Other requested pages that are certainly less important on this side.
     certainly_above: Vec<&'a str>,
 }
 
-/// Looks the pages up on both sides.
+/// Looks up the pages on both sides.
 pub fn report<'a>(
     left: &CompareSide,
     right: &CompareSide,
@@ -91,7 +91,7 @@ pub fn report<'a>(
     })
 }
 
-/// The pages on one side.
+/// Requested pages on one side.
 struct Standings {
     pages: u64,
     bound: Option<f64>,
@@ -129,7 +129,8 @@ impl Standings {
         })
     }
 
-    /// Reads scores twice: for the scores and their sum, then for the ranks; three times where names are no URLs.
+    /// Reads the scores twice: for the scores and their sum, then for the ranks; a third time if some names are not
+    /// URLs.
     fn of_scores(side: &CompareSide, urls: &[String]) -> Result<Standings, Error> {
         let (mut sum, mut pages) = (0.0, 0);
         let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
@@ -189,13 +190,13 @@ impl Standings {
 }
 
 impl PagesReport<'_> {
-    /// Returns whether each page is known on a side at least.
+    /// Returns whether each page is known on at least one side.
     pub fn is_all_known(&self) -> bool {
         let known = |page: &ComparedPage<'_>| page.left.is_some() || page.right.is_some();
         self.pages.iter().all(known)
     }
 
-    /// Both sides, each page, and each two that follow one another in importance.
+    /// Writes both sides, each page, and each two pages that are adjacent in importance.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         self.left.write(out, "left", self.counts[0])?;
         self.right.write(out, "right", self.counts[1])?;

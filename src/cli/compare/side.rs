@@ -1,4 +1,4 @@
-//! A side of a comparison: a ranking of a snapshot, or a file of scores.
+//! One side of a comparison: a ranking of a snapshot, or a file of scores.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -20,8 +20,8 @@ pub enum CompareSide {
 }
 
 impl CompareSide {
-    /// A directory is a store, and stands for its current snapshot; a file is a snapshot by its first bytes
-    /// or by its name, for the first bytes may be damaged. `which` is the ranking of the snapshot.
+    /// Opens a side. A directory is a store and stands for its current snapshot. A file is a snapshot if its first
+    /// bytes or its name say so: the first bytes may be damaged. `which` chooses the snapshot's ranking.
     pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
         let snapshot = if path.is_dir() {
             Snapshot::latest(&RealDisk, path)?
@@ -39,7 +39,7 @@ impl CompareSide {
         CompareSide::of(snapshot, which, memory)
     }
 
-    /// Of a snapshot that is open.
+    /// Creates a side from an open snapshot.
     pub fn of(
         snapshot: Snapshot,
         which: &LevelArgs,
@@ -48,7 +48,7 @@ impl CompareSide {
         Ok(CompareSide::Ranking(which.open(snapshot, memory)?.into()))
     }
 
-    /// Opens the ranking before this one in its store; by a measure, the last for which it was computed.
+    /// Opens the ranking before this one in the store; by a measure, the last one for which the measure was computed.
     pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
         let Some(snapshot) = self.ranking().map(LevelRanking::snapshot) else {
             return Err(Error::Usage(format!(
@@ -76,7 +76,7 @@ impl CompareSide {
         CompareSide::of(Snapshot::open(&RealDisk, &before.path)?, which, memory)
     }
 
-    /// The ranking; `None`: a file.
+    /// Returns the ranking; `None` for a file of scores.
     pub fn ranking(&self) -> Option<&LevelRanking> {
         match self {
             CompareSide::Ranking(ranking) => Some(ranking),
@@ -84,27 +84,27 @@ impl CompareSide {
         }
     }
 
-    /// The snapshot whose own ranking of pages this is.
+    /// Returns the snapshot if this is its own ranking of pages.
     pub fn snapshot(&self) -> Option<&Snapshot> {
         let own = self.ranking().filter(|ranking| ranking.is_of_pages())?;
         Some(own.snapshot())
     }
 
-    /// What is known of the snapshot.
+    /// Returns the header of the snapshot.
     pub fn info(&self) -> Option<&Info> {
         self.ranking().map(|ranking| ranking.snapshot().info())
     }
 
-    /// The certified bound on the L1 error.
+    /// Returns the certified bound on the L1 error.
     pub fn bound_l1(&self) -> Option<f64> {
         self.ranking().and_then(LevelRanking::bound_l1)
     }
 
-    /// Refused, for `option`, if it cannot be read twice: a pipe cannot.
+    /// Refuses a side that cannot be read twice, such as a pipe, on behalf of `option`.
     pub fn check_lasts(&self, option: &str) -> Result<(), Error> {
         let lasts = match self {
             CompareSide::Ranking(_) => true,
-            // What cannot be looked at is an error when it is read.
+            // If the file cannot be inspected, reading it reports the error.
             CompareSide::File(path) => path.metadata().map_or(true, |found| found.is_file()),
         };
         if lasts {
@@ -116,12 +116,12 @@ impl CompareSide {
         }
     }
 
-    /// How many are ranked, if that is known before they are read.
+    /// Returns the number of ranked nodes, if known before reading; otherwise 0.
     fn pages(&self) -> u64 {
         self.ranking().map_or(0, LevelRanking::len)
     }
 
-    /// All scores. `check` is asked now and then, with the pages so far.
+    /// Reads all scores. Calls `check` regularly with the number of pages so far.
     fn scores(&self, check: impl Fn(u64) -> Result<(), Error>) -> Result<Scores, Error> {
         let mut scores = Scores::new();
         self.each(|name, score| {
@@ -134,7 +134,7 @@ impl CompareSide {
         Ok(scores)
     }
 
-    /// Name and score of every page.
+    /// Calls `each` with the name and score of every page.
     pub fn each(&self, mut each: impl FnMut(&[u8], f64) -> Result<(), Error>) -> Result<(), Error> {
         let path = match self {
             CompareSide::File(path) => path,
@@ -160,7 +160,7 @@ impl CompareSide {
     }
 }
 
-/// The scores of both sides, which must find room in memory with what joins them.
+/// Reads the scores of both sides; refuses them if memory has no room for them and for the join.
 pub fn scores(
     left: &CompareSide,
     right: &CompareSide,
@@ -188,13 +188,13 @@ impl fmt::Display for CompareSide {
     }
 }
 
-/// Returns whether a path is neither of a store nor of a snapshot.
+/// Returns whether a path is neither a store nor a snapshot.
 pub fn is_scores(path: &Path) -> bool {
     let is_named_so = || path.extension().is_some_and(|kind| kind == "snapshot") && path.is_file();
     !path.is_dir() && !Snapshot::is_snapshot(&RealDisk, path) && !is_named_so()
 }
 
-/// The kind of a file that does not hold scores as lines, if its first bytes show it.
+/// Returns the kind of a file whose first bytes show that it is not lines of scores.
 fn other_kind(first: &[u8]) -> Option<&'static str> {
     let line = first.split(|&byte| byte == b'\n').next();
     if first.starts_with(b"PAR1") {

@@ -1,4 +1,4 @@
-//! Columns of numbers beside the ranking's own: scores by further measures, and distances.
+//! Additional numeric columns of an export: scores by other measures, and distances.
 
 use anyhow::Context;
 use cashrank::Error;
@@ -11,7 +11,7 @@ use cashrank_store::store::RealDisk;
 use super::{ExportArgs, distances};
 use crate::cli::common::threads;
 
-/// Further columns of a table, with their numbers.
+/// Additional columns of a table, with their values.
 #[derive(Default)]
 pub(super) struct Further {
     pub columns: Vec<NumberColumn>,
@@ -37,7 +37,7 @@ impl Further {
         self.held_bytes += held_bytes;
     }
 
-    /// Adds the numbers to rows, which come in the order of theirs.
+    /// Fills in the columns of rows; the rows must come in the order of the values.
     pub fn fill<'r, 'p: 'r>(
         &'r self,
         rows: impl Iterator<Item = cashrank::Result<Page<'p>>> + 'r,
@@ -90,7 +90,7 @@ impl ExportArgs {
         Ok(further)
     }
 
-    /// Adds scores by another measure. One without parameters need not have been computed for pages.
+    /// Adds scores by another measure. For pages, a measure without parameters need not have been computed before.
     fn add_measure(
         &self,
         further: &mut Further,

@@ -1,4 +1,4 @@
-//! `cashrank export --links`: the graph that a store keeps.
+//! `cashrank export --links`: the link graph that a store keeps.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::super::output::OutputTarget;
 use super::{ExportArgs, scratch};
 use crate::cli::common::say;
 
-/// What `--to` may be.
+/// Formats of `--to` that can hold links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkFormat {
     Tsv,
@@ -19,7 +19,7 @@ pub(super) enum LinkFormat {
 }
 
 impl LinkFormat {
-    /// By its name.
+    /// Parses the name of a format.
     fn of(name: &str) -> anyhow::Result<LinkFormat> {
         match name {
             "tsv" => Ok(LinkFormat::Tsv),
@@ -32,7 +32,7 @@ impl LinkFormat {
     }
 }
 
-/// The format that holds links only.
+/// Name of the format that holds links only.
 pub(super) const COMMON_CRAWL: &str = "common-crawl";
 
 impl ExportArgs {

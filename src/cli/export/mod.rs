@@ -1,4 +1,4 @@
-//! `cashrank export`: the whole ranking as a file, or the links.
+//! `cashrank export`: the whole ranking or the link graph as a file.
 
 mod further;
 mod links;
@@ -124,7 +124,7 @@ The ranking by this measure, which `cashrank compute` made. A table has a column
 importance,harmonic,in-degree; ranks are those of the first, and of the others in-degree, out-degree and salsa of pages need not have \
 been computed [default: importance, which each snapshot has]";
 
-/// Why it is not known which pages are gone.
+/// Message if a store is too old to know which pages are gone.
 const OLD: &str =
     "the snapshot is of an older cashrank, and does not say which are; the next one does";
 
@@ -143,7 +143,7 @@ pub(super) struct ScoringArgs {
 }
 
 impl ScoringArgs {
-    /// Refuses what the format does not heed.
+    /// Refuses options that the format ignores.
     fn check(&self, format: Format) -> anyhow::Result<()> {
         let (content, name) = (format.content(), format.name());
         let field = self.score_field.as_ref().map(|_| "--score-field");
@@ -170,7 +170,7 @@ impl ScoringArgs {
     }
 }
 
-/// Tells of pages that are not in the file.
+/// Reports pages that were left out of the file.
 fn report_left_out(left_out: u64, format: Format) {
     if left_out > 0 {
         say!(
@@ -181,7 +181,7 @@ fn report_left_out(left_out: u64, format: Format) {
     }
 }
 
-/// Distances of all pages, if they are asked for.
+/// Computes the distances of all pages, if requested.
 pub(super) fn distances(
     snapshot: &Snapshot,
     measure: Option<&Measure>,
@@ -201,7 +201,7 @@ pub(super) fn distances(
     measure.of(&snapshot.rows()?)
 }
 
-/// The formats of tables by name, for clap.
+/// Parses the formats of tables by name, for clap.
 pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let tables = Format::ALL.into_iter();
     let tables = tables.filter(|format| format.content() == Content::Table);
@@ -211,7 +211,7 @@ pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     )
 }
 
-/// The names of all formats, also of links alone.
+/// Parses the names of all formats, including those of links only, for clap.
 fn all_formats() -> impl clap::builder::TypedValueParser<Value = String> {
     let formats = Format::ALL.map(|format| word(format.name(), format.about()));
     let links = word(
@@ -310,7 +310,7 @@ impl ExportArgs {
         let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
         let mut room = self.room(order, rankings.len(), held)?;
         if format == Format::Sqlite {
-            // Rows are sorted while the database takes them.
+            // The database sorts rows, too: each gets half.
             room /= 2;
         }
         let folder = scratch(output);
@@ -392,7 +392,7 @@ impl ExportArgs {
         Ok(Exit::Done)
     }
 
-    /// The snapshots up to this one, if they are asked for.
+    /// Returns the snapshots up to this one, if requested.
     fn kept(&self, current: &Snapshot) -> anyhow::Result<Vec<(u64, PathBuf)>> {
         if !self.history {
             return Ok(Vec::new());
@@ -402,7 +402,7 @@ impl ExportArgs {
         Ok(kept.map(|kept| (kept.number, kept.path)).collect())
     }
 
-    /// Refuses choices that do not go together.
+    /// Refuses contradictory options.
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
@@ -434,8 +434,8 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Bytes for sorting, beside those that are held. Refused where there is too little for both; reading a ranking from the
-    /// first page to the last is not.
+    /// Returns the bytes for sorting beside `held` bytes of other data; refuses if there is too little for both. An
+    /// export in page order needs nothing for sorting.
     fn room(&self, order: Order, pages: u64, held: u64) -> cashrank::Result<u64> {
         let held = if held > 0 || order != Order::Id {
             held + to_read(pages)
@@ -454,7 +454,7 @@ impl ExportArgs {
     }
 }
 
-/// Where temporary files go: beside the output, or else where the system has them.
+/// Returns the folder for temporary files: that of the output, or else the system's.
 pub(super) fn scratch(output: &OutputTarget) -> PathBuf {
     match output {
         OutputTarget::File(path, _) => {

@@ -1,4 +1,4 @@
-//! `cashrank export --to common-crawl` of a level: ranks of hosts or domains by two measures in one file.
+//! `cashrank export --to common-crawl` with a level: ranks of hosts or domains by two measures, in one file.
 
 use cashrank_store::snapshot::write_ranks;
 
@@ -9,7 +9,7 @@ use super::ExportArgs;
 use crate::cli::common::say;
 
 impl ExportArgs {
-    /// Writes the ranks of hosts or domains, which were computed.
+    /// Writes the ranks of hosts or domains, which must have been computed before.
     pub(super) fn export_ranks(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         anyhow::ensure!(
             self.level.is_roll_up() && self.sort.is_none() && self.scope.rules().is_all(),

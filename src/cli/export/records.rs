@@ -1,4 +1,4 @@
-//! `cashrank export --records`: what a store knows, as crawl records.
+//! `cashrank export --records`: the contents of a store as crawl records.
 
 use cashrank_ingest::records::{DumpRoom, Dumped, RecordFile, RecordFormat, dump, names_of};
 

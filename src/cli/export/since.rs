@@ -36,17 +36,17 @@ fn ratio(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// An older ranking, and what counts as changed since.
+/// Older ranking, and the rule for what counts as changed since.
 pub(super) struct ChangeFilter {
     older: LevelRanking,
     least: Option<f64>,
     certain_only: bool,
-    /// Rows of each kind of change, of those that were asked for.
+    /// Number of selected rows, by kind of change.
     counts: [Cell<u64>; 4],
 }
 
 impl SinceArgs {
-    /// Refuses formats of which a part is of no use.
+    /// Refuses formats that need all rows, not the changed ones only.
     pub fn check(&self, format: Format) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.since.is_none() || format != Format::Solr,
@@ -56,7 +56,7 @@ impl SinceArgs {
         Ok(())
     }
 
-    /// Opens the older ranking, if one is asked for.
+    /// Opens the older ranking, if one is requested.
     pub fn open(
         &self,
         store: &Path,
@@ -77,12 +77,12 @@ impl SinceArgs {
 }
 
 impl ChangeFilter {
-    /// Bytes that reading the older ranking takes, beside the newer one.
+    /// Returns the bytes that reading the older ranking takes in addition to the newer one.
     pub fn held_bytes(&self) -> u64 {
         to_read(self.older.len()) + self.older.held_bytes()
     }
 
-    /// The rows of `newer` of which this score changed.
+    /// Iterates over the rows of `newer` whose `score` changed.
     pub fn rows<'r>(
         &'r self,
         newer: &'r LevelRanking,
@@ -106,7 +106,7 @@ impl ChangeFilter {
         newer.changed_since(&self.older, rule, gone)
     }
 
-    /// Counts a row that is written.
+    /// Counts a written row.
     pub fn count(&self, page: &Page<'_>) {
         if let Some(change) = page.change {
             let count = &self.counts[change as usize];
@@ -114,7 +114,7 @@ impl ChangeFilter {
         }
     }
 
-    /// What was written, for programs.
+    /// Returns the counts of written rows as JSON.
     pub fn summary(&self) -> serde_json::Value {
         let of = |change: Change| self.counts[change as usize].get();
         serde_json::json!({
@@ -126,7 +126,7 @@ impl ChangeFilter {
         })
     }
 
-    /// Prints the counts for people.
+    /// Formats the counts for people.
     pub fn said(&self) -> String {
         let [new, changed, diluted, gone] = self.counts.each_ref().map(Cell::get);
         let older = self.older.snapshot().info().counters.records;
