@@ -1,4 +1,4 @@
-//! Which pages are the domain, and where their links come from.
+//! The domain: its pages, and the crawl that their links are read from.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use cashrank_store::snapshot::Snapshot;
 
 use crate::cli::common::{lines, report_lines, say};
 
-/// Who is local.
+/// Rules and lists of names that define the domain.
 pub struct Domain {
     scope: Scope,
     listed: NameSet,
@@ -50,22 +50,22 @@ impl Domain {
         Ok(domain)
     }
 
-    /// Pages of the list, or of the rules if there are any.
+    /// Returns whether a rule or a list contains the name.
     pub fn has(&self, name: &[u8]) -> bool {
         let ruled = !self.scope.is_all() && self.scope.has(name);
         ruled || self.listed.has(name)
     }
 }
 
-/// The most memory that a page of the domain takes beside its name: its number, and its estimate.
+/// Maximum memory per page of the domain, without its name, in bytes: its number and its estimate.
 const MEMBER_BYTES: u64 = 256;
-/// The most memory that a page of the list takes, its name included.
+/// Maximum memory per listed page, including its name, in bytes.
 const LISTED_BYTES: u64 = 400;
 
-/// The pages of a domain.
+/// Pages of a domain.
 #[derive(Default)]
 pub struct DomainPages {
-    /// Their numbers, ascending.
+    /// Page numbers, ascending.
     pub pages: Vec<u32>,
     name_bytes: u64,
 }
@@ -81,14 +81,14 @@ impl DomainPages {
     }
 }
 
-/// Where the rows and names come from.
+/// Source of rows and names.
 pub enum CrawlSource {
     Store(Box<Snapshot>),
     Files(Box<Crawled>),
 }
 
 impl CrawlSource {
-    /// The numbers of the domain's pages, ascending, and the bytes of their names.
+    /// Returns the domain's pages, ascending, with the total length of their names.
     pub fn members(&self, domain: &Domain) -> anyhow::Result<DomainPages> {
         let mut members = DomainPages::default();
         match self {
@@ -109,8 +109,8 @@ impl CrawlSource {
         Ok(members)
     }
 
-    /// The bytes that a search from this domain takes, and a list of so many pages, beside the crawl itself. Refused if all
-    /// take more than `budget`.
+    /// Returns the bytes that a search from this domain and a list of `listed` pages take in addition to the crawl
+    /// itself. Refuses them if the total exceeds `budget`.
     pub fn room(
         &self,
         members: &DomainPages,
@@ -135,8 +135,8 @@ impl CrawlSource {
         Ok(need)
     }
 
-    /// The domain with these pages, and the pages outside; and the pages that failed, and are to be
-    /// tried again.
+    /// Returns the graph of the domain and the pages outside it, and the pages of the graph whose last fetch failed and
+    /// can be retried.
     pub fn known(&self, members: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
         if members.is_empty() {
             bail!(
@@ -155,7 +155,7 @@ impl CrawlSource {
                     if page.fetches.failed == 0 || !known.has(number) {
                         continue;
                     }
-                    // What cannot be fetched is not asked for in every round.
+                    // A page that failed too often is not requested in every round again.
                     if page.fetches.failed >= MAX_FAILURES {
                         known.lost(number)?
                     } else {
@@ -170,7 +170,7 @@ impl CrawlSource {
         }
     }
 
-    /// Pages known.
+    /// Returns the number of known pages.
     pub fn pages(&self) -> u64 {
         match self {
             CrawlSource::Store(snapshot) => snapshot.info().pages,

@@ -1,4 +1,4 @@
-//! The list of pages to fetch: its form, and where it goes, round by round.
+//! Output of the list of pages to fetch: its format and its file, round by round.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,24 +23,24 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// The format of the list.
+    /// Returns the format of the list.
     pub fn to(&self) -> Taker {
         self.to.unwrap_or(Taker::Plain)
     }
 
-    /// Where the list goes; refused if it would replace something unasked, or cannot be shown there.
+    /// Opens the list's target; refuses to replace a file without `--force`, or to write binary data to a terminal.
     pub fn open(&self) -> anyhow::Result<OutputTarget> {
         let output = OutputTarget::open(self.output.as_deref(), self.force)?;
         output.must_show(self.to().name(), self.to().is_text())?;
         Ok(output)
     }
 
-    /// Returns whether it goes to standard output.
+    /// Returns whether the list goes to standard output.
     pub fn is_standard(&self) -> anyhow::Result<bool> {
         Ok(OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard)
     }
 
-    /// Refused if the list of one of so many rounds would replace something unasked.
+    /// Refuses `rounds` rounds if one of their lists would replace a file without `--force`.
     pub fn check_rounds(&self, rounds: u64) -> anyhow::Result<()> {
         (1..=rounds).try_for_each(|round| {
             let name = self.name(round);
@@ -48,7 +48,8 @@ impl ListArgs {
         })
     }
 
-    /// Writes the list of a round. On standard output an empty line ends it. Without pages, no file is written.
+    /// Writes the list of a round. On standard output, an empty line ends the list. If there are no pages, no file is
+    /// written.
     pub fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
         let output = OutputTarget::of(self.name(round).as_deref())?;
         if output != OutputTarget::Standard {
@@ -64,14 +65,14 @@ impl ListArgs {
         })
     }
 
-    /// The file of a round: `*` in its name stands for the number.
+    /// Returns the name of a round's file: `*` stands for the number of the round.
     fn name(&self, round: u64) -> Option<PathBuf> {
         let name = self.output.as_deref().map(Path::to_string_lossy)?;
         Some(name.replace('*', &round.to_string()).into())
     }
 }
 
-/// Returns whether writing failed because nobody reads any longer.
+/// Returns whether writing failed because the reader went away.
 pub fn is_unread(error: &anyhow::Error) -> bool {
     let mut causes = error.chain();
     causes.any(|cause| {

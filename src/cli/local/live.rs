@@ -1,4 +1,4 @@
-//! `local --live`: pages are listed round by round, and a crawler delivers them on standard input.
+//! `local --live`: lists pages round by round, and reads what a crawler delivers on standard input.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,19 +17,19 @@ use super::ranks::{DomainCounts, lifts, locals, report, write_impact, write_rank
 use super::{LocalArgs, Outputs, candidates, report_few};
 use crate::cli::common::{Exit, counted, say, thousands, threads};
 
-/// A search that a crawler feeds.
+/// Search that is fed by a crawler.
 struct LiveSearch<'a> {
     args: &'a LocalArgs,
     search: LocalSearch,
-    /// Pages listed that did not come yet.
+    /// Listed pages that have not arrived yet.
     waiting: HashSet<u32>,
     rounds: u64,
-    /// Pages of the domain that were fetched only now.
+    /// Number of the domain's pages that were fetched only during the search.
     late: usize,
 }
 
 impl LocalArgs {
-    /// Refuses options that contradict --live.
+    /// Refuses options that contradict `--live`.
     pub fn check_live(&self) -> anyhow::Result<()> {
         if self
             .crawl
@@ -61,7 +61,7 @@ impl LocalArgs {
         self.list.check_rounds(self.live.rounds)
     }
 
-    /// Lists pages round by round, and reads what the crawler found.
+    /// Lists pages round by round, and reads the crawler's records in between.
     pub fn live(&self, domain: &Domain, outputs: &Outputs) -> anyhow::Result<Exit> {
         self.check_live()?;
         let (mut crawled, search, mut writer) = match &self.crawl.store {
@@ -97,7 +97,7 @@ impl LocalArgs {
         live.end(crawled, writer, outputs)
     }
 
-    /// Opens the store for writing, and begins with all that it holds.
+    /// Opens the store for writing, and starts from the crawl in it.
     fn begin_in_store(
         &self,
         store: &Path,
@@ -142,7 +142,7 @@ impl LocalArgs {
 }
 
 impl LiveSearch<'_> {
-    /// Lists the next round; `false`: there is none, or nobody reads it.
+    /// Lists the next round. Returns `false` if there is none, or if its reader went away.
     fn ask(&mut self, crawled: &Crawled) -> anyhow::Result<bool> {
         if self.rounds == self.args.live.rounds {
             return Ok(false);
@@ -172,7 +172,7 @@ impl LiveSearch<'_> {
         Ok(!asked.is_empty())
     }
 
-    /// Reads standard input until the last round is done, or it ends.
+    /// Reads standard input until the last round is complete, or the input ends.
     fn listen(
         &mut self,
         crawled: &mut Crawled,

@@ -182,7 +182,7 @@ impl LocalArgs {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
             None => Vec::new(),
         };
-        // For the ranks, what failed has no links, though it is to be tried again.
+        // For the ranks, pages whose fetch failed have no links, though the list may contain them again.
         if !failing.is_empty() {
             let mut known = search.into_known();
             failing.into_iter().try_for_each(|page| known.lost(page))?;
@@ -231,7 +231,7 @@ impl LocalArgs {
         self.exit(&crawl)
     }
 
-    /// Where the ranks and the impact go.
+    /// Opens the targets of the ranks and the impact.
     fn outputs(&self) -> anyhow::Result<Outputs> {
         let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<OutputTarget>> {
             let Some(path) = path else { return Ok(None) };
@@ -245,7 +245,7 @@ impl LocalArgs {
         })
     }
 
-    /// The format of what is read; `None`: it is recognised.
+    /// Returns the format of the inputs; `None`: recognised from the content.
     fn format(&self) -> Option<Format> {
         self.crawl.format.and_then(|format| format.0)
     }
@@ -304,7 +304,7 @@ impl LocalArgs {
         Ok(())
     }
 
-    /// Reads the files.
+    /// Reads the input files.
     fn crawled(&self) -> anyhow::Result<Crawled> {
         let limits = Limits {
             memory: self.memory.budget(threads(None) + 3)?,
@@ -331,13 +331,13 @@ impl LocalArgs {
     }
 }
 
-/// Where results beside the list go.
+/// Targets of results other than the list.
 pub struct Outputs {
     ranks: Option<OutputTarget>,
     impact: Option<OutputTarget>,
 }
 
-/// The object of --json.
+/// JSON object of `--json`.
 #[derive(serde::Serialize)]
 struct LocalReport {
     domain_pages: usize,
@@ -353,7 +353,7 @@ struct LocalReport {
     pages: Vec<LocalPageRank>,
 }
 
-/// A page to fetch, in the object of --json.
+/// Page to fetch, in the JSON object.
 #[derive(serde::Serialize)]
 struct ToFetch {
     url: String,
@@ -372,7 +372,7 @@ fn to_fetch(crawl: &CrawlSource, asked: &[PageRequest]) -> anyhow::Result<Vec<To
     Ok(pages.collect())
 }
 
-/// The pages asked for, as lists have them. Their importance is what links seen hand to them.
+/// Converts requested pages to candidates of a list. Their importance is what the known links pass to them.
 fn candidates(asked: &[PageRequest], names: impl IntoIterator<Item = String>) -> Vec<Candidate> {
     let named = asked.iter().zip(names);
     let pages = named.map(|(asked, url)| {
@@ -389,7 +389,7 @@ fn report_few(wanted: u64, named: usize) {
     }
 }
 
-/// A number of pages, for clap.
+/// Parses a number of pages, for clap.
 fn pages(text: &str) -> Result<u64, String> {
     match positive(text) {
         Err(_) if text.parse() == Ok(0) => {

@@ -1,4 +1,4 @@
-//! The domain's pages with their estimated ranks, and what is said of them.
+//! Results of `cashrank local`: the domain's estimated ranks, and the pages outside that link into it.
 
 use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
 
@@ -6,7 +6,7 @@ use super::domain::CrawlSource;
 use crate::cli::common::{counted, say, shown, thousands};
 use crate::cli::output::OutputTarget;
 
-/// A page of the domain, with its estimate.
+/// Page of the domain with its estimate.
 #[derive(serde::Serialize)]
 pub struct LocalPageRank {
     url: String,
@@ -17,7 +17,7 @@ pub struct LocalPageRank {
     at_least: f64,
 }
 
-/// A page outside that links into the domain, with its impact.
+/// Page outside that links into the domain, with its impact.
 #[derive(serde::Serialize)]
 pub struct Lift {
     url: String,
@@ -27,7 +27,7 @@ pub struct Lift {
     into_domain: f64,
 }
 
-/// The pages outside that link into the domain, the one that lifts it most first.
+/// Returns the pages outside that link into the domain, those with the largest impact first.
 pub fn lifts(
     crawl: &CrawlSource,
     search: &LocalSearch,
@@ -62,7 +62,7 @@ pub fn write_impact(impact: &OutputTarget, lifts: &[Lift]) -> anyhow::Result<()>
     })
 }
 
-/// The domain's pages, best first.
+/// Returns the domain's pages, best first.
 pub fn locals(
     crawl: &CrawlSource,
     search: &LocalSearch,
@@ -89,7 +89,7 @@ pub fn locals(
         let order = b.importance.total_cmp(&a.importance);
         order.then_with(|| a.url.cmp(&b.url))
     });
-    // 1 and the pages of strictly greater importance.
+    // A rank is 1 + the number of pages of strictly greater importance.
     for at in 0..pages.len() {
         let alike = at > 0 && pages[at - 1].importance == pages[at].importance;
         pages[at].rank = if alike {
@@ -101,7 +101,7 @@ pub fn locals(
     Ok(pages)
 }
 
-/// To four digits, never more than it is: what is certain must stay so.
+/// Rounds down to four digits, so that a certified value stays valid.
 fn down(value: f64) -> f64 {
     (value * 1e4).floor() / 1e4
 }
@@ -125,19 +125,19 @@ pub fn write_ranks(ranks: &OutputTarget, pages: &[LocalPageRank]) -> anyhow::Res
     })
 }
 
-/// Counts of the domain that a search does not have.
+/// Counts of the domain that are not part of a search.
 #[derive(Default)]
 pub struct DomainCounts {
-    /// Pages of the domain that were not fetched.
+    /// Number of the domain's pages that were not fetched.
     pub unfetched: usize,
-    /// No page is known that is not of the domain.
+    /// True if all known pages are in the domain.
     pub is_all: bool,
 }
 
-/// Outside pages that are named on standard error.
+/// Maximum number of outside pages that the report names.
 const LIFTS_SHOWN: usize = 5;
 
-/// Says what the estimate stands on.
+/// Reports the data behind the estimate.
 pub fn report(
     crawl: &CrawlSource,
     search: &LocalSearch,
