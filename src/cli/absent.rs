@@ -1,4 +1,4 @@
-//! Commands that this build lacks: they say so, and how to get them.
+//! Stand-ins for commands that this build lacks: each says so, and how to get it.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use cashrank_base::model::Feature;
 
 use super::common::Exit;
 
-/// Defines the arguments of a command that this build lacks: anything is taken, and refused.
+/// Defines the arguments of a command that this build lacks: it accepts any arguments and refuses to run.
 macro_rules! absent {
     ($name:ident, $feature:literal, $about:literal) => {
         #[doc = concat!($about, " (this build has none: cargo install --features ", $feature, ").")]

@@ -1,4 +1,4 @@
-//! A spinner on a terminal that says how far a computation has come.
+//! Spinner on a terminal that shows the progress of a computation.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,10 +9,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::summary::settling;
 
-/// How often it is said.
+/// Interval between updates of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Settles, while another thread shows on a terminal how far that is.
+/// Runs `work`, which settles, while another thread shows its progress on a terminal.
 pub(super) fn beside_a_bar<T>(
     watcher: &Watcher,
     work: impl FnOnce() -> cashrank::Result<T>,
@@ -20,7 +20,7 @@ pub(super) fn beside_a_bar<T>(
     beside_words(|| settling(&watcher.progress()), work)
 }
 
-/// Does work, while another thread, if there can be one, says on a terminal how far it is.
+/// Runs `work` while another thread, if one can be started, shows `words` on a terminal.
 pub(super) fn beside_words<T>(
     words: impl Fn() -> String + Sync,
     work: impl FnOnce() -> cashrank::Result<T>,

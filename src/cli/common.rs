@@ -1,4 +1,4 @@
-//! Helpers of subcommands: exit codes, output, the store option, small formats.
+//! Helpers shared by the subcommands: exit codes, output, common options, formatting of numbers.
 
 mod accuracy;
 
@@ -30,7 +30,7 @@ pub use accuracy::{
     Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, not_believed, rounded_up,
 };
 
-/// The exit code an error asks for.
+/// Returns the exit code for an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<Error>() {
         Some(error) => Exit::from(error),
@@ -39,7 +39,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-/// Returns whether the reader of our output went away: that is success.
+/// Returns whether the error is that the reader of our output went away, which counts as success.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io = match error.downcast_ref::<Error>() {
         Some(Error::Io { source, .. }) => Some(source),
@@ -48,11 +48,11 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Writes to standard output, buffered.
+/// Writes to standard output through a buffer.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    // What reading a store fails with names its file; what writing here does, nothing.
+    // Errors of reading a store name its file; errors of writing to standard output name nothing, so name it here.
     written.map_err(|error| match as_io(error) {
         Ok(source) => Error::Io {
             path: "standard output".into(),
@@ -65,7 +65,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow
     Ok(Exit::Done)
 }
 
-/// The error of writing, also where it was JSON that was written.
+/// Converts an error of writing, directly or through serde_json, to an `io::Error`; returns any other error as it is.
 fn as_io(error: anyhow::Error) -> Result<io::Error, anyhow::Error> {
     let error = error.downcast::<io::Error>();
     error.or_else(|error| error.downcast::<serde_json::Error>().map(io::Error::from))
@@ -80,41 +80,41 @@ pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
     })
 }
 
-/// Says something to people, on standard error. That nobody hears it, because a disk is full or the reader went
-/// away, is no reason to end: what is done is worth more than what is said of it.
+/// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe is
+/// closed.
 pub fn to_stderr(what: fmt::Arguments<'_>) {
     let line = as_options(&format!("{what}\n"));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// A message of the library, with settings named as options.
+/// Returns a message of the library with settings named as options.
 pub fn as_options(message: &str) -> String {
     name_settings(message, |name| format!("--{}", name.replace('_', "-")))
 }
 
-/// [`to_stderr`], as `println!` does.
+/// Prints to standard error like `eprintln!`, by [`to_stderr`].
 macro_rules! say {
     ($($what:tt)*) => { $crate::cli::common::to_stderr(format_args!($($what)*)) };
 }
 pub(crate) use say;
 
-/// Sets `stop` at the first signal; the second one ends the process, for there is no more waiting.
+/// Sets `stop` at the first signal; the second one ends the process at once.
 pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order: the first signal finds `stop` unset.
+        // The order matters: at the first signal the conditional shutdown must find `stop` unset.
         flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
     Ok(())
 }
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) an error, as one on a full disk is; else the
-/// system would end the process without a word.
+/// Makes a write beyond the limit on file size (`ulimit -f`) return an error; by default the system would kill the
+/// process.
 pub fn survive_file_size_limit() {
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// The number of threads asked for, or of processors.
+/// Returns the requested number of threads, or the number of processors.
 pub fn threads(asked: Option<u64>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
     asked.map_or_else(processors, |n| n.min(1024) as usize)
@@ -132,7 +132,7 @@ pub struct ChecksumArgs {
 }
 
 impl ChecksumArgs {
-    /// How inputs are to be read.
+    /// Returns the options for reading inputs.
     pub fn options(&self) -> SourceOptions {
         SourceOptions {
             accept_unverified: self.accept_unverified,
@@ -149,11 +149,11 @@ pub struct StoreArg {
     pub store: PathBuf,
 }
 
-/// The environment variable that names a store where no option does.
+/// Environment variable that names the store if no option does.
 pub const STORE: &str = "CASHRANK_STORE";
 
-/// The store of commands that read inputs or, in their place, a store: the one named, or that of the environment;
-/// `None`: the inputs.
+/// Returns the store of a command that reads either inputs or a store: the one named, or else the environment's. `None`
+/// if there are inputs.
 pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     if !inputs.is_empty() {
         return Ok(None);
@@ -182,7 +182,8 @@ impl MemoryArg {
         self.memory.is_some()
     }
 
-    /// Bytes, of a command with so many threads beside its own; `None`: nothing is known of the machine.
+    /// Returns the budget in bytes for a command that runs `threads` further threads. `None` if the machine's memory is
+    /// unknown.
     ///
     /// # Errors
     /// [`Error::AddressSpace`] if that limit leaves too little for the threads.
@@ -191,10 +192,11 @@ impl MemoryArg {
         Ok(self.memory.or_else(|| available(threads)))
     }
 
-    /// Bytes for sorting rows beside so many for all else. Where there are too few, the work is refused.
+    /// Returns the bytes for sorting rows when `beside` bytes are used for other data. Refuses the work if too few are
+    /// left.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], which says what to do instead; those of [`MemoryArg::budget`].
+    /// [`Error::TooLarge`], which says what to do instead; the errors of [`MemoryArg::budget`].
     pub fn to_sort(
         &self,
         beside: u64,
@@ -207,16 +209,16 @@ impl MemoryArg {
     }
 }
 
-/// What a list of pages to crawl next holds of each page at most, in whatever order.
+/// Maximum bytes per page that making a list of pages to crawl next takes, in any order.
 pub const LIST_BYTES: u64 = 93;
 
-/// Refuses such a list of a store of so many pages where the limit on address space has no room for it, with so many
-/// threads beside this one.
+/// Refuses a list of pages to crawl next if the limit on address space has no room for it and `threads` further
+/// threads.
 pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
     check_address_space(threads, pages.saturating_mul(LIST_BYTES))
 }
 
-/// Says how much address space there is, if it is limited: then it may be that which lacks, not the machine's memory.
+/// Reports the limit on address space, if there is one: it may be the cause of too little memory, not the machine.
 pub fn report_address_space() {
     if let Some(space) = AddressSpace::of_process() {
         say!(
@@ -227,12 +229,12 @@ pub fn report_address_space() {
     }
 }
 
-/// RFC 3339 in UTC; empty if unknown.
+/// Formats a time in RFC 3339, UTC; empty if unknown.
 pub fn time(at: Option<Time>) -> String {
     at.and_then(utc).unwrap_or_default()
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
@@ -245,12 +247,12 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// So many of something: `1 record`, `1,204 records`.
+/// Formats a count with its noun: `1 record`, `1,204 records`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
-/// A name as a terminal may show it: control characters, which it would obey, are escaped.
+/// Returns a name that is safe to print on a terminal: control characters are escaped.
 pub fn shown(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return name.into();
@@ -265,22 +267,22 @@ pub fn shown(name: &str) -> Cow<'_, str> {
     name.chars().map(shown).collect::<String>().into()
 }
 
-/// So many pages.
+/// Formats a number of pages.
 pub fn pages(n: u64) -> String {
     counted(n, "page", "pages")
 }
 
-/// So many records.
+/// Formats a number of records.
 pub fn records(n: u64) -> String {
     counted(n, "record", "records")
 }
 
-/// So many links.
+/// Formats a number of links.
 pub fn links(n: u64) -> String {
     counted(n, "link", "links")
 }
 
-/// Says how many records were skipped.
+/// Reports how many records were skipped.
 pub fn report_skipped(n: u64) {
     let were = if n == 1 { "was" } else { "were" };
     say!("{} {were} skipped", records(n));
@@ -302,7 +304,7 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// Refuses a file that is no list, by its first bytes.
+/// Refuses a file whose first bytes show that it is not a list.
 fn check_is_list(file: &Path, head: &[u8]) -> Result<(), Error> {
     cashrank_crawl::formats::check_list(head)
         .map_err(|error| Error::Unsupported(format!("{}: {error}", file.display())))
@@ -315,7 +317,7 @@ fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
     Ok(list)
 }
 
-/// All lines of a list, without spaces around them and byte order marks.
+/// Reads all lines of a list, without surrounding spaces and byte order marks.
 pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     let mut bytes = Vec::new();
     let read = open_list(file)?.read_to_end(&mut bytes);
@@ -333,7 +335,7 @@ pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// The lines of these lists, one after the other. None is held longer than it takes to read it.
+/// Iterates over the lines of several lists in turn; only one line is in memory at a time.
 pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> {
     files.iter().flat_map(|file| {
         let (lines, error) = match open_list(file) {
@@ -347,14 +349,14 @@ pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> 
     })
 }
 
-/// Says which lines of a list were skipped.
+/// Reports the skipped lines of a list.
 pub fn report_lines(option: &str, skipped: SkippedLines) {
     if !skipped.is_none() {
         say!("{option}: {skipped}");
     }
 }
 
-/// Says that a keyboard is read, where somebody may have forgotten a file or a pipe of this command.
+/// Prints a note if input comes from a keyboard, since a file or a pipe may have been forgotten.
 pub fn note_keyboard(inputs: &[InputName], command: &str) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
         say!(
@@ -364,7 +366,7 @@ pub fn note_keyboard(inputs: &[InputName], command: &str) {
     }
 }
 
-/// One of these words, for clap: completions and help know them.
+/// Parses one of several words, for clap: completions and help list them.
 pub fn one_of<T: Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = impl Into<PossibleValue>>,
     read: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
@@ -372,8 +374,8 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(words).try_map(move |name| read(&name))
 }
 
-/// Values that are written in one of these forms, with numbers for capitals, for clap: completions and help know the
-/// forms.
+/// Parser for values written in one of several forms, with numbers in place of capitals, for clap: completions and help
+/// list the forms.
 #[derive(Clone)]
 pub struct Forms<T: 'static> {
     forms: Vec<(&'static str, &'static str)>,
@@ -381,7 +383,7 @@ pub struct Forms<T: 'static> {
 }
 
 impl<T> Forms<T> {
-    /// Of each form, how it is written and what it is; `read` takes any text.
+    /// Creates a parser from each form and its description; `read` parses any text.
     pub fn new(
         forms: impl IntoIterator<Item = (&'static str, &'static str)>,
         read: fn(&str) -> Result<T, String>,
@@ -414,12 +416,12 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Forms<T> {
     }
 }
 
-/// A word, and what help says of it.
+/// Returns a possible value with its description in the help.
 pub fn word(name: &'static str, about: &'static str) -> PossibleValue {
     PossibleValue::new(name).help(about)
 }
 
-/// [`bytes`], and not 0.
+/// Parses a size in [`bytes`], at least 1.
 pub fn some_bytes(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         0 => Err(format!("{text:?}: at least 1 byte")),
@@ -427,7 +429,7 @@ pub fn some_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A value that can be parsed by the library, for clap.
+/// Parses a value by its `FromStr`, for clap.
 pub fn parsed<T: FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: ToString,
@@ -435,7 +437,7 @@ where
     text.parse::<T>().map_err(|error| error.to_string())
 }
 
-/// A format that can be parsed by the library, for clap; one that this build lacks is refused.
+/// Parses the name of a format, for clap; refuses one that this build lacks.
 pub fn built<T: FromStr>(name: &str) -> Result<T, String>
 where
     T::Err: ToString,
@@ -444,7 +446,7 @@ where
     parsed(name)
 }
 
-/// [`SelfLinks`] by name, for clap.
+/// Parses [`SelfLinks`] by name, for clap.
 pub fn self_links() -> impl clap::builder::TypedValueParser<Value = SelfLinks> {
     one_of(["drop", "keep"], self_links_of)
 }
@@ -457,7 +459,7 @@ fn self_links_of(text: &str) -> Result<SelfLinks, String> {
     }
 }
 
-/// A limit of at least 1.
+/// Parses a limit of at least 1.
 pub fn positive(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("{text:?}: a whole number of at least 1")),

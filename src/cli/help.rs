@@ -1,12 +1,12 @@
-//! The help in two steps: `-h` shows what everybody needs, `--help` all. An option that many commands have is explained
-//! in one place, and named by the others. Commands stand in two lists.
+//! Help in two steps: `-h` shows what everybody needs, `--help` shows everything. An option that many commands share is
+//! explained once, and the other commands refer to that place. The program's help has two lists of commands.
 
 use clap::Command;
 
-/// Options of many commands, which `cashrank --help` explains.
+/// Options of many commands; `cashrank --help` explains them.
 const COMMON: [&str; 5] = ["memory", "threads", "json", "quiet", "force"];
 
-/// Options for what is read from inputs, which `cashrank ingest --help` explains.
+/// Options that say what is read from inputs; `cashrank ingest --help` explains them.
 const READING: [&str; 16] = [
     "format",
     "field",
@@ -26,10 +26,10 @@ const READING: [&str; 16] = [
     "limit-pages",
 ];
 
-/// Commands that read inputs, and are not `ingest`.
+/// Commands other than `ingest` that read inputs.
 const READERS: [&str; 4] = ["convert", "inspect", "compute", "local"];
 
-/// The options that `-h` shows of a command that has many.
+/// For commands with many options: those that `-h` shows.
 const FIRST: [(&str, &[&str]); 4] = [
     (
         "ingest",
@@ -72,12 +72,12 @@ const FIRST: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// The commands of every day; all others are special.
+/// Commands of the first list; all others are in the list "Special".
 const EVERY_DAY: [&str; 9] = [
     "ingest", "next", "top", "rank", "history", "links", "stat", "export", "serve",
 ];
 
-/// Sets what the help of the program and of its commands shows.
+/// Builds the help of the program and of its commands.
 pub fn in_two_steps(command: Command) -> Command {
     let command = command.mut_subcommands(of_command);
     let (every_day, special): (Vec<&Command>, Vec<&Command>) = command
@@ -99,7 +99,7 @@ pub fn in_two_steps(command: Command) -> Command {
     command.help_template(template)
 }
 
-/// Hides what other help explains, and says where that is.
+/// Hides the options that are explained elsewhere, and adds a reference to that place.
 fn of_command(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let first = FIRST.iter().find(|(of, _)| *of == name);

@@ -1,4 +1,4 @@
-//! The limits on input, as options of the commands that read some.
+//! Options that limit input, for commands that read some.
 
 use cashrank::Limits;
 
@@ -32,7 +32,7 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The limits given, and else these.
+    /// Returns the limits given by options; those not given are taken from `limits`.
     pub(super) fn over(&self, limits: Limits) -> Limits {
         Limits {
             line_bytes: self.limit_line.unwrap_or(limits.line_bytes),

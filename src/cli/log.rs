@@ -1,4 +1,4 @@
-//! The output of long-running commands: how much, whether each line begins with the time, and colour.
+//! Output of long-running commands: verbosity, time stamps and colours.
 
 use crate::cli::common::say;
 use std::io::{IsTerminal, stderr, stdout};
@@ -11,17 +11,17 @@ pub struct TalkArgs {
     quiet: bool,
 }
 
-/// How a run talks.
+/// Verbosity of a run.
 #[derive(Clone, Copy)]
 pub struct Verbosity {
-    /// Only of what is wrong.
+    /// True if only problems are reported.
     pub quiet: bool,
     times: bool,
 }
 
 impl TalkArgs {
-    /// For this process's standard error. Lines begin with the time unless it is a terminal, or the system journal, which
-    /// adds times itself.
+    /// Returns the verbosity for standard error. Lines begin with the time unless it is a terminal or the system
+    /// journal, which adds times itself.
     pub fn log(self) -> Verbosity {
         let journal = std::env::var_os("JOURNAL_STREAM").is_some();
         Verbosity {
@@ -32,7 +32,7 @@ impl TalkArgs {
 }
 
 impl Verbosity {
-    /// The line as it is written.
+    /// Returns the line with its time stamp, if lines have one.
     pub fn line(self, text: &str) -> String {
         if self.times {
             format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
@@ -41,40 +41,40 @@ impl Verbosity {
         }
     }
 
-    /// Prints a line, unless `--quiet` was given.
+    /// Prints a line unless `--quiet` was given.
     pub fn info(self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// Says what is not.
+    /// Prints a warning, also with `--quiet`.
     pub fn warn(self, text: &str) {
         say!("{}", self.line(text));
     }
 }
 
-/// Colours for a terminal; plain text elsewhere, and where `NO_COLOR` asks for it.
+/// Colours for a terminal. Text stays plain elsewhere, and if `NO_COLOR` is set.
 #[derive(Clone, Copy)]
 pub struct Paint(bool);
 
 impl Paint {
-    /// For standard output.
+    /// Returns the colours of standard output.
     pub fn stdout() -> Paint {
         Paint(stdout().is_terminal() && is_wanted())
     }
 
-    /// For standard error.
+    /// Returns the colours of standard error.
     pub fn stderr() -> Paint {
         Paint(stderr().is_terminal() && is_wanted())
     }
 
-    /// The head of a table.
+    /// Formats the head of a table.
     pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    /// What is wrong.
+    /// Formats an error.
     pub fn red(self, text: &str) -> String {
         self.with("1;31", text)
     }
@@ -94,13 +94,14 @@ fn is_wanted() -> bool {
     !refused && !dumb
 }
 
-/// Columns of the terminal that standard output is; `None`: it is none, and nothing is cut.
+/// Returns the width of the terminal that standard output is connected to, in columns. `None`: it is not a terminal,
+/// and nothing is cut.
 pub fn width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(stdout())?;
     stdout().is_terminal().then_some(width.0.into())
 }
 
-/// `text` in at most `columns` characters, with `...` for what is cut off.
+/// Cuts `text` to at most `columns` characters, with `...` in place of the rest.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();

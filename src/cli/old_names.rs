@@ -1,13 +1,13 @@
-//! Options under the names that they had in the version before: they work as before, and say what they are called now.
+//! Compatibility with the option names of the previous version: they still work, and a note gives the new name.
 
 use std::ffi::{OsStr, OsString};
 
 use super::common::say;
 
-/// Old names, and those of today.
+/// Old and new names of options.
 const OLD_NAMES: [(&str, &str); 2] = [("--keep-rows", "--keep-links"), ("--serve", "--listen")];
 
-/// The arguments of the process, with today's names of options.
+/// Returns the arguments of the process with old option names replaced.
 pub fn arguments() -> impl Iterator<Item = OsString> {
     let mut are_options = true;
     std::env::args_os().map(move |argument| {
@@ -20,7 +20,7 @@ pub fn arguments() -> impl Iterator<Item = OsString> {
     })
 }
 
-/// The old name, the new one, and the whole argument under it; `None`: it has kept its name.
+/// Returns the old name, the new one, and the whole argument with the new one; `None` if the argument has no old name.
 fn current(argument: &OsStr) -> Option<(&'static str, &'static str, OsString)> {
     let text = argument.to_str()?;
     let (old, new) = OLD_NAMES.iter().find(|(old, _)| {

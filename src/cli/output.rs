@@ -1,15 +1,16 @@
-//! Where results go: the one way in which every command writes to a file that its user named.
+//! Target of results: how every command writes to a file that its user named.
 //!
-//! | what is under the name | what is done |
-//! |---|---|
-//! | nothing, or a regular file | it is written aside, under a name that was free (`NAME.unfinished`, or `NAME.2.unfinished` and so on), and renamed when whole, so that readers find the old file or the new one |
-//! | a symbolic link | the same to the file it leads to, which is made if there is none; the link stays |
-//! | anything else: a device, a FIFO, a descriptor (`/dev/fd/3`) | it is written into, straight |
+//! - Nothing of that name, or a regular file: the result is written to a temporary file beside it, under an unused name
+//! (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. So readers find either the old
+//! or the new file.
+//! - A symbolic link: the file that it leads to is written in this way, and created if it does not exist; the link
+//! stays.
+//! - Anything else, such as a device, a FIFO or a descriptor (`/dev/fd/3`): the result is written into it directly.
 //!
-//! `-` and `/dev/stdout` are standard output. A regular file that holds something is replaced only with `--force`: it may be
-//! the crawl itself. So is one that appears while the result is written, which then stays aside. The files of a store, and
-//! those that the command reads, are not replaced at all. What no command names but for its own use (`ingest --ack`, the
-//! pages of `man`) is replaced without.
+//! `-` and `/dev/stdout` are standard output. A regular file that is not empty is replaced only with `--force`, since
+//! it may be the crawl itself. If such a file appears while the result is written, it stays, and the result stays in
+//! the temporary file. Files of a store and the inputs of the command are never replaced. Files that commands write for
+//! their own use (`ingest --ack`, the pages of `man`) are replaced without `--force`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -20,21 +21,21 @@ use cashrank::Error;
 use cashrank_store::store::{part_of, unfinished};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// Links followed from one to the next: as many as the system follows.
+/// Maximum number of symbolic links that are followed, as in the kernel.
 const LINKS: usize = 40;
 
-/// Where a result goes.
+/// Target of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
     /// Standard output.
     Standard,
-    /// A regular file, links resolved; it need not exist.
+    /// Regular file, with links resolved; it need not exist.
     File(PathBuf, Existing),
-    /// Something that is no regular file, and takes what is written.
+    /// Anything other than a regular file; the result is written into it directly.
     Stream(PathBuf),
 }
 
-/// What becomes of a file that holds something and has the name.
+/// Treatment of an existing file that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// It is replaced.
@@ -43,14 +44,14 @@ pub enum Existing {
     Stays,
 }
 
-/// Whether a file is kept once it is written.
+/// Whether a completely written file is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// It gets its name.
+    /// Renames the file to its final name.
     Yes,
-    /// Names the finished file, which is on the disk before; its name is afterwards.
+    /// Syncs the file before it is renamed, and its directory afterwards.
     Durably,
-    /// It is removed. What a stream took is not taken back.
+    /// Removes the file. What was written to a stream cannot be removed.
     No,
 }
 
@@ -78,24 +79,24 @@ pub struct SummedOutputArgs {
 }
 
 impl OutputArgs {
-    /// Where the result goes; refused if it would replace something unasked.
+    /// Opens the target; refuses to replace a file without `--force`.
     pub fn open(&self) -> anyhow::Result<OutputTarget> {
         OutputTarget::open(self.output.as_deref(), self.force)
     }
 
-    /// Its name, as messages have it.
+    /// Returns the name of the target for messages.
     pub fn name(&self) -> &Path {
         self.output.as_deref().unwrap_or(Path::new("-"))
     }
 }
 
 impl SummedOutputArgs {
-    /// Whether no file was named, nor anything said of one.
+    /// Returns whether neither a file nor `--force` was given.
     pub fn is_standard(&self) -> bool {
         self.file.output.is_none() && !self.file.force
     }
 
-    /// As [`OutputArgs::open`]; refused, too, if result and summary would run together.
+    /// Opens the target like [`OutputArgs::open`]; also refuses to mix result and summary on standard output.
     pub fn open(&self) -> anyhow::Result<OutputTarget> {
         let output = self.file.open()?;
         anyhow::ensure!(
@@ -107,7 +108,8 @@ impl SummedOutputArgs {
 }
 
 impl OutputTarget {
-    /// As [`OutputTarget::of`]; refused if there is a file already, and not all of `force` or nothing to lose.
+    /// Resolves a target like [`OutputTarget::of`]; refuses a file that is not empty unless `force` is given, and a
+    /// file of a store with `force`.
     pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<OutputTarget> {
         let mut output = OutputTarget::of(path)?;
         if let OutputTarget::File(file, existing) = &mut output {
@@ -125,7 +127,8 @@ impl OutputTarget {
         Ok(output)
     }
 
-    /// Refused if it is the same file as one of these, under whatever name: what is read would be gone.
+    /// Refuses the target if it is the same file as one of the inputs, under whatever name: it would replace what is
+    /// read.
     pub fn must_spare(
         &self,
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
@@ -150,7 +153,7 @@ impl OutputTarget {
         Ok(())
     }
 
-    /// The file at `path`; `None`: standard output.
+    /// Resolves `path`, following symbolic links; `None` is standard output.
     pub fn of(path: Option<&Path>) -> Result<OutputTarget, Error> {
         let Some(path) = path.filter(|path| !is_standard(path)) else {
             return Ok(OutputTarget::Standard);
@@ -186,20 +189,20 @@ impl OutputTarget {
         Err(failed(path, "follow")(source))
     }
 
-    /// Returns whether bytes would go to a screen.
+    /// Returns whether the target is a terminal.
     pub fn is_terminal(&self) -> bool {
         match self {
             OutputTarget::Standard => io::stdout().is_terminal(),
             OutputTarget::File(..) => false,
             OutputTarget::Stream(path) => {
-                // To open a FIFO would be to wait for its writer.
+                // Opening a FIFO would wait for its writer.
                 let is_device = fs::metadata(path).is_ok_and(|found| is_character_device(&found));
                 is_device && File::open(path).is_ok_and(|file| file.is_terminal())
             }
         }
     }
 
-    /// Refuses to write what is no text to a screen.
+    /// Refuses to write binary data to a terminal.
     pub fn must_show(&self, format: &str, is_text: bool) -> anyhow::Result<()> {
         if !is_text && self.is_terminal() {
             anyhow::bail!(
@@ -217,7 +220,7 @@ impl OutputTarget {
         self.write(|out| Ok((write(out)?, Keep::Yes)))
     }
 
-    /// Makes a folder of results, which must not be there yet: filled aside, and renamed when whole.
+    /// Creates a folder of results, which must not exist yet: fills a temporary folder, and renames it when complete.
     pub fn put_folder<T>(
         path: &Path,
         fill: impl FnOnce(&Path) -> anyhow::Result<T>,
@@ -233,7 +236,7 @@ impl OutputTarget {
         filled
     }
 
-    /// Runs `write` on it; what it returns says what becomes of a regular file.
+    /// Runs `write` on the target; its result says whether a regular file is kept.
     pub fn write<T>(
         &self,
         write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
@@ -257,9 +260,9 @@ impl OutputTarget {
     }
 }
 
-/// Opens what is no regular file for writing into it; a FIFO waits for its reader.
+/// Opens a target other than a regular file for writing; opening a FIFO waits for its reader.
 fn open_stream(path: &Path) -> io::Result<File> {
-    // A descriptor may be of a regular file: what is there stays.
+    // The descriptor may be that of a regular file, whose content must stay: append.
     OpenOptions::new().append(true).open(path)
 }
 
@@ -267,7 +270,7 @@ fn holds_something(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }
 
-/// Returns whether a store is damaged without this file.
+/// Returns whether removing this file would damage a store.
 fn is_of_a_store(path: &Path) -> bool {
     let mut folders = path.ancestors().skip(1).take(2);
     part_of(path).is_some() && folders.any(|folder| folder.join("identity.json").is_file())
@@ -279,7 +282,7 @@ fn is_standard(path: &Path) -> bool {
         .any(|name| path.as_os_str() == *name)
 }
 
-/// Returns whether the path names an open file of the process, not a file.
+/// Returns whether the path names an open descriptor of the process rather than a file.
 fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
@@ -298,7 +301,7 @@ fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error 
     }
 }
 
-/// Writes a regular file beside its name, with the permissions of the one that it replaces.
+/// Writes a regular file through a temporary file, with the permissions of the file that it replaces.
 fn aside<T>(
     path: &Path,
     existing: Existing,
@@ -331,15 +334,15 @@ fn aside<T>(
     Ok(value)
 }
 
-/// Renames a whole file. One that holds something, has the name already and is to stay is the error
-/// [`io::ErrorKind::AlreadyExists`].
+/// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file of that name is not empty and must
+/// stay.
 fn give_name(aside: &Path, path: &Path, existing: Existing) -> io::Result<()> {
     if existing == Existing::Replaced {
         return fs::rename(aside, path);
     }
     let renamed = renameat_with(CWD, aside, CWD, path, RenameFlags::NOREPLACE);
     let named = match renamed.map_err(io::Error::from) {
-        // Not all file systems can do that.
+        // Some file systems cannot rename without replacing.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             fs::hard_link(aside, path).and_then(|()| fs::remove_file(aside))
         }
@@ -370,7 +373,7 @@ fn fill<T>(
     }
     out.flush().map_err(failed(path, "write"))?;
     if keep == Keep::Durably {
-        // Else a power cut may leave an empty file under the name.
+        // Without this, a power failure could leave an empty file under the name.
         let synced = out.get_ref().sync_all();
         synced.map_err(failed(path, "sync"))?;
     }
@@ -458,7 +461,7 @@ mod tests {
         assert!(!found.is_terminal());
     }
 
-    /// `convert a.jsonl -o a.jsonl --force` left an archive under the name of the crawl, and no crawl.
+    /// Regression: `convert a.jsonl -o a.jsonl --force` replaced the crawl by its own archive.
     #[test]
     fn what_is_read_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Panics, as a user should hear of them.
+//! Reporting of panics to users.
 
 use std::panic::{set_hook, take_hook};
 
@@ -7,8 +7,8 @@ use cashrank_store::store::{PanicFate, fenced};
 use super::common::Exit;
 use crate::cli::common::say;
 
-/// Keeps quiet about panics of the database on rotten pages, which become an error of their own; one that cannot
-/// be caught ends the process as any damaged file does. All others are reported as usual.
+/// Installs a panic hook that is silent about redb's panics on damaged pages, which are returned as errors. If such a
+/// panic cannot be caught, the process exits as for any damaged file. All other panics are reported as usual.
 pub fn hear() {
     let usual = take_hook();
     set_hook(Box::new(move |panic| match fenced(panic) {

@@ -1,10 +1,10 @@
-//! The options that say what is taken from inputs, for every command that reads crawl records.
+//! Options that choose what is read from inputs, for every command that reads crawl records.
 
 use cashrank_base::rules::{DropParams, FieldChoice, FieldNames, InputRules, Outlinks, Scope};
 
 use super::common::{one_of, parsed};
 
-/// The heading of options that say what is read.
+/// Heading of these options in the help.
 pub const INPUT: &str = "Input";
 
 /// Rules for what is read from inputs.
@@ -37,7 +37,7 @@ pub struct RulesArgs {
 }
 
 impl RulesArgs {
-    /// The first of these options that is given.
+    /// Returns the first of these options that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             (self.outlinks.is_some(), "--outlinks"),
@@ -48,7 +48,7 @@ impl RulesArgs {
         given.into_iter().find(|given| given.0).map(|given| given.1)
     }
 
-    /// The rules given; those not given are the store's.
+    /// Returns the given rules; those not given are the store's.
     pub fn resolve(&self, store: Option<&InputRules>) -> anyhow::Result<InputRules> {
         let mut rules = store.cloned().unwrap_or_default();
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);

@@ -1,4 +1,4 @@
-//! The stores of commands that read the shards of a crawl as one.
+//! Options of commands that read the shards of a crawl as one store.
 
 use std::path::{Path, PathBuf};
 
@@ -20,28 +20,29 @@ pub struct StoresArg {
 }
 
 impl StoresArg {
-    /// All of them.
+    /// Returns the directories of all stores.
     pub fn all(&self) -> &[PathBuf] {
         &self.stores
     }
 
-    /// The first, which is the only one where [`check_one`] was heeded.
+    /// Returns the first store; the only one, if [`check_one`] was called for the options in use.
     pub fn first(&self) -> &Path {
         &self.stores[0]
     }
 
-    /// Opens a snapshot of each, in the order of the shards.
+    /// Opens a snapshot of each store, in the order of the shards.
     pub fn open(&self, snapshot: &SnapshotArg) -> cashrank::Result<Vec<Snapshot>> {
         open_shards(&RealDisk, &self.stores, snapshot.snapshot)
     }
 
-    /// Refuses options that are for one store, if there are several.
+    /// Refuses options that apply to a single store if there are several.
     pub fn check_one(&self, given: &[(bool, &str)]) -> anyhow::Result<()> {
         check_one(&self.stores, given)
     }
 }
 
-/// Refuses options that are for one store, if there are several. Each option with whether it is given.
+/// Refuses options that apply to a single store if there are several. `given` pairs each option with whether it is
+/// given.
 pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<()> {
     let given = given.iter().find(|(is_given, _)| *is_given);
     if let Some((_, option)) = given.filter(|_| stores.len() > 1) {

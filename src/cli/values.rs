@@ -1,4 +1,4 @@
-//! Values of options that have a form of their own: formats, sizes, times, bounds.
+//! Parsers of option values: formats, sizes, times, bounds.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use super::common::{Forms, built, one_of, parsed, some_bytes, word};
 #[derive(Clone, Copy)]
 pub(super) struct FormatArg(pub(super) Option<Format>);
 
-/// The formats by name, for clap.
+/// Parses the formats by name, for clap.
 pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatArg> {
     let auto = word("auto", "recognised from the content");
     let formats = Format::ALL.map(|format| word(format.name(), format.about()));
     one_of([auto].into_iter().chain(formats), format)
 }
 
-/// The formats of lists of pages by name, for clap.
+/// Parses the formats of lists of pages by name, for clap.
 pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
     let takers = Taker::ALL.map(|taker| word(taker.name(), taker.about()));
     one_of(takers, built::<Taker>)
 }
 
-/// Windows by their forms, for clap.
+/// Parses windows in their forms, for clap.
 pub(super) fn windows() -> Forms<WindowPolicy> {
     Forms::new(WindowPolicy::forms(), parsed::<WindowPolicy>)
 }
@@ -45,7 +45,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of bytes; 0: none.
+/// Parses a number of bytes; `none` is 0.
 pub(super) fn size_or_none(text: &str) -> Result<u64, String> {
     match text {
         "none" => Ok(0),
@@ -53,7 +53,7 @@ pub(super) fn size_or_none(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A bound on the L1 error: above 0, and less than 2, which is no bound.
+/// Parses a bound on the L1 error: above 0, and below 2, since no distance is larger.
 pub(super) fn bound(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
@@ -63,7 +63,7 @@ pub(super) fn bound(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A bound to settle to; `None`: don't.
+/// Requested bound to settle to; `None`: do not settle.
 #[derive(Clone, Copy)]
 pub(super) struct Bound(pub(super) Option<f64>);
 
@@ -76,7 +76,7 @@ pub(super) fn eps_or_none(text: &str) -> Result<Bound, String> {
     }
 }
 
-/// An age from which on pages expire; `None`: none does.
+/// Age from which pages expire; `None`: never.
 #[derive(Clone, Copy)]
 pub(super) struct Age(pub(super) Option<Time>);
 

@@ -1,12 +1,12 @@
-//! How far a ranking may be from PageRank, as people read it.
+//! How far a ranking may be from PageRank, in words for people.
 
 use cashrank_graph::sites::Level;
 use cashrank_store::snapshot::{Expired, Info};
 
 use super::{pages, thousands, time};
 
-/// Which PageRank a bound is of: that of the latest links of every page, or, of a window in which pages may have been read with
-/// others before, that of the links as they were read.
+/// Links whose PageRank a bound refers to: the latest links of every page, or all links as they were read, where a
+/// window may hold visits of a page with earlier links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     Latest,
@@ -14,7 +14,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Where each page was visited once, what was read is the latest.
+    /// Returns the basis of a snapshot's bound. If each page was visited once, the links read are the latest.
     pub fn of(info: &Info) -> Basis {
         if info.window.settled.is_some() || info.visits == info.counters.visited {
             Basis::Latest
@@ -24,9 +24,9 @@ impl Basis {
     }
 }
 
-/// How far a ranking may be from PageRank, as people read it: the certified bound on the L1 error.
+/// Describes the certified bound on a ranking's L1 error.
 pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
-    // No two rankings are farther apart than 2.
+    // The L1 distance of two rankings is at most 2.
     let Some(l1) = l1.filter(|l1| *l1 < 2.0) else {
         return "accuracy: not provable yet (`cashrank settle` proves a bound; reading more of the crawl, or --repeat, \
         may do so)".into();
@@ -41,8 +41,8 @@ pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
     )
 }
 
-/// How many of the first positions are certain of pages or sites, as people read it; nothing where none is. `by`: what the
-/// first ones are.
+/// Describes how many of the first positions are certain; `None` if none is. `by` says what the first ones are, like
+/// "most important".
 pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<String> {
     match certain? {
         0 => None,
@@ -59,12 +59,12 @@ pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<Stri
     }
 }
 
-/// Returns the accuracy of the pages of a snapshot.
+/// Describes how many of a snapshot's first pages are certain.
 pub fn certain_pages(certain: Option<u64>) -> Option<String> {
     certain_text(certain, Level::Page, "most important")
 }
 
-/// The accuracy of a snapshot, and what it leaves out.
+/// Describes the accuracy of a snapshot, and the links that it leaves out.
 pub fn accuracy_of(info: &Info) -> String {
     let accuracy = accuracy(info.bound_l1(), Basis::of(info));
     match info.expired {
@@ -73,7 +73,7 @@ pub fn accuracy_of(info: &Info) -> String {
     }
 }
 
-/// The times from which no ages count back, as people read it; `None`: there are none.
+/// Warns of pages with times too far ahead to count ages from; `None` if there are none.
 pub fn not_believed(expired: Expired) -> Option<String> {
     (expired.ahead > 0).then(|| {
         format!(
@@ -88,7 +88,7 @@ pub fn not_believed(expired: Expired) -> Option<String> {
     })
 }
 
-/// The links that a ranking leaves out, as people read it.
+/// Describes the links that a ranking leaves out because they expired.
 pub fn left_out(expired: Expired) -> String {
     format!(
         "without the links of {} last fetched before {}",
@@ -97,7 +97,7 @@ pub fn left_out(expired: Expired) -> String {
     )
 }
 
-/// A bound with two digits that count, never rounded down: `0.0089`.
+/// Formats a bound with two significant digits, never rounded down: `0.0089`.
 pub fn rounded_up(bound: f64) -> String {
     if bound <= 0.0 {
         return "0".into();
@@ -107,7 +107,7 @@ pub fn rounded_up(bound: f64) -> String {
     }
     let decimals = (1 - bound.log10().floor() as i32).max(1);
     let scale = 10f64.powi(decimals);
-    // What is a hair above a round number only by the way it is kept is that number.
+    // Subtracts a tolerance, so that a round number with a floating-point error above it is not rounded up.
     let up = (bound * scale - 1e-9).ceil() / scale;
     format!("{up:.*}", decimals as usize)
 }
