@@ -16,17 +16,17 @@ use rustix::io::Errno;
 
 use super::output::{Keep, OutputTarget};
 
-/// Bytes of the longest position with its line feed.
+/// Maximum length of a position with its line feed, in bytes.
 const POSITION_MAX: u64 = 21;
-/// How often a FIFO without a reader is tried.
+/// Delay between attempts to open a FIFO that has no reader.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Writes each position, a decimal number and a line feed: to a regular file, which always holds one
-/// whole; as lines to standard output (`-`) and to what is no regular file, such as a FIFO. `stop`: no longer waits for
-/// a FIFO's reader.
+/// Returns a callback that writes each durable position as a decimal number and a line feed. A regular file always
+/// holds exactly one position; standard output (`-`), a FIFO or another stream gets one line each. Setting `stop` ends
+/// the wait for a FIFO's reader.
 ///
 /// # Errors
-/// The file holds something else, or is to be in `store`.
+/// The file holds anything but a position, or is inside `store`.
 pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::Result<OnDurable> {
     let path = path.to_owned();
     let output = OutputTarget::of(Some(&path))?;
@@ -59,7 +59,7 @@ pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::R
     }))
 }
 
-/// Whether there is no file, or one that holds nothing or a position.
+/// Returns whether there is no such file, or it is empty or holds a position.
 fn is_position(path: &Path) -> bool {
     let mut text = Vec::new();
     match File::open(path) {
@@ -82,14 +82,14 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-/// A reader that went away is a failure here: the sender would wait for ever.
+/// Fails if the reader went away: the sender would otherwise wait forever.
 fn to_stdout(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// Opened once: a FIFO's reader sees its end when it is closed.
+/// Writes to a stream that is opened once: a FIFO's reader would take closing it for the end.
 fn to_stream(
     stream: &Mutex<Option<File>>,
     path: &Path,
@@ -109,10 +109,10 @@ fn to_stream(
     written.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// Waits for a FIFO's reader until a stop is asked for, which the system's own waiting would not hear.
+/// Waits for a FIFO's reader until a stop is requested. A blocking open would not notice the request.
 fn open_patiently(path: &Path, stop: &AtomicBool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A descriptor may be of a regular file: what is there stays.
+    // The descriptor may be that of a regular file, whose content must stay: append.
     options
         .append(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32);

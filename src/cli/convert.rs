@@ -96,7 +96,7 @@ impl ConvertArgs {
         stop_on_signal(&job.stop)?;
         note_keyboard(&job.inputs, "convert -");
         let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
-        // What is whole and sound is kept, durably, and nothing else.
+        // Only a complete and verified result is kept, durably.
         let done = output.write(|out| {
             let converted = convert(&job, Box::new(out), &self.file.output, &mut reporter)?;
             let keep = if is_sound(&converted) {
@@ -139,7 +139,7 @@ impl ConvertArgs {
 
     fn job(&self, output: &OutputTarget) -> anyhow::Result<Conversion> {
         let threads = threads(self.threads);
-        // The threads that decode, and those that read, sort and write.
+        // Decoding threads, and the three that read, sort and write.
         check_address_space(threads + 3, 0)?;
         let sort = match &self.sort {
             None => None,
@@ -166,7 +166,7 @@ impl ConvertArgs {
         })
     }
 
-    /// Refuses what can be refused before anything is read.
+    /// Refuses all that can be refused before reading.
     fn check(&self, job: &Conversion, output: &OutputTarget) -> anyhow::Result<()> {
         let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin);
         if streams.count() > 1 {

@@ -227,20 +227,20 @@ pub struct IngestArgs {
     limits: LimitArgs,
 }
 
-/// Headings of the help.
+/// Headings of options in the help.
 const RANKING: &str = "Ranking";
 const OUTPUT: &str = "Output";
 const STREAMS: &str = "Streams on standard input";
 const PASSES: &str = "Reading a crawl several times";
 const WINDOWS: &str = "Ranking a part of the crawl";
 
-/// An address, for clap; refused by a build that lacks the service.
+/// Parses an address, for clap; refused by a build without the service.
 fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
     Feature::require("serve")?;
     parsed(text)
 }
 
-/// How many of the first positions of what was published are certain.
+/// Returns how many of the first positions of the published ranking are certain.
 fn certain_top(outcome: &IngestOutcome) -> cashrank::Result<Option<u64>> {
     match &outcome.snapshot {
         Some((path, _)) => Snapshot::open(&RealDisk, path)?.certain_top(),
@@ -330,7 +330,8 @@ impl IngestArgs {
         })
     }
 
-    /// A bound, or a ranking, that was asked for belongs to the next snapshot, and here is none: says what makes it now.
+    /// Tells how to get the requested bound or ranking now: these options apply to the next snapshot, and this run
+    /// published none.
     fn advise_settling(&self, job: &IngestJob, log: Verbosity) {
         for also in &self.also {
             log.info(&format!(
@@ -344,7 +345,7 @@ impl IngestArgs {
         let Some(Bound(Some(until))) = self.settle else {
             return;
         };
-        // What cannot be read just now is no reason to fail after nothing was done.
+        // An unreadable snapshot is no reason to fail, since nothing was to be done.
         let Ok(snapshot) = Snapshot::latest(&RealDisk, &job.store) else {
             return;
         };
@@ -357,7 +358,7 @@ impl IngestArgs {
         }
     }
 
-    /// The options that decide what could be read.
+    /// Returns the options that decide what could be read.
     fn asked(&self, job: &IngestJob, reporter: &Reporter) -> ReadChoices {
         let first = job.inputs.first().map(ToString::to_string);
         ReadChoices {
@@ -367,7 +368,7 @@ impl IngestArgs {
         }
     }
 
-    /// Ingests, with the service beside it if it is wanted. The outer error is that of the service.
+    /// Ingests, with the service running if requested. The outer error is that of the service.
     fn ingest(
         &self,
         job: &IngestJob,
@@ -393,14 +394,14 @@ impl IngestArgs {
         Ok(ingest(job, disk, reporter))
     }
 
-    /// The job: what is not given is the store's.
+    /// Builds the job; settings that are not given are the store's.
     fn job(&self) -> anyhow::Result<IngestJob> {
         let inputs = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         let job = IngestJob::of(&self.store, inputs)?;
         let mut config = job.settings.config.clone();
         if let Some(damping) = self.damping {
             let before = config.damping_asked();
-            // A store of an earlier version may use another multiple for it.
+            // A store of an earlier version may use another multiple of 2^-32 for the same damping.
             if damping.is_nan() || (before - damping).abs() > 1e-9 {
                 config.set_damping(damping)?;
                 anyhow::ensure!(

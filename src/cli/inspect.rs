@@ -75,7 +75,7 @@ pub struct InspectArgs {
 }
 
 impl InspectArgs {
-    /// One input after the other: one that cannot be read does not stop the others.
+    /// Inspects one input after another; an unreadable one does not stop the others.
     pub fn run(self) -> anyhow::Result<Exit> {
         let how = self.inspection()?;
         let inputs: Vec<_> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
@@ -138,7 +138,7 @@ impl InspectArgs {
     }
 }
 
-/// Of two inputs' exit codes the one that weighs more: an error, then damage, then skipped records.
+/// Returns the more severe of two exit codes: an error, then damage, then skipped records.
 fn worse(one: Exit, other: Exit) -> Exit {
     let weight = |exit| match exit {
         Exit::Done => 0,
@@ -153,7 +153,7 @@ fn worse(one: Exit, other: Exit) -> Exit {
     }
 }
 
-/// The report, for people.
+/// Prints the report for people.
 fn print_report(
     input: &InputName,
     report: &InspectReport,
@@ -364,7 +364,7 @@ fn position(place: &RecordPosition) -> String {
     format!("record {} at byte {}", thousands(place.record), place.byte)
 }
 
-/// Why a ranking of it would be empty, if it would.
+/// Returns why a ranking of this input would be empty; `None` if it would not.
 fn nothing(report: &InspectReport) -> Option<&'static str> {
     if report.visits() == 0 && report.counters.out_of_scope > 0 {
         Some("no page in --scope was fetched in these records: there are no links to rank by")
@@ -383,7 +383,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{} {what}", thousands(count))
 }
 
-/// Those that are not 0.
+/// Formats the counts that are not 0.
 fn some<'c>(counts: &'c [(u64, &'c str)]) -> impl Iterator<Item = String> + 'c {
     let some = counts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, what)| counted(*count, what))
@@ -393,7 +393,7 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The report, for programs.
+/// Returns the report as JSON.
 fn as_json(input: &InputName, report: &InspectReport) -> Value {
     let count = |count: DistinctCount| json!({"count": count.count, "at_least": count.at_least});
     let skipped = report.skipped.iter();

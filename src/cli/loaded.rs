@@ -1,4 +1,4 @@
-//! Inputs that are read into a graph in memory: the options of commands that do so, and what they say of the inputs.
+//! Options of commands that read inputs into a graph in memory, and reports about these inputs.
 
 use std::ffi::OsString;
 
@@ -35,7 +35,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The first of these options that is given: they say how inputs are read, and a store has settings of its own.
+    /// Returns the first of these options that is given. They apply to inputs only: a store has settings of its own.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             (self.format.is_some(), "--format"),
@@ -46,7 +46,7 @@ impl LoadArgs {
         given.map(|given| given.1).or(self.rules.given())
     }
 
-    /// Reads them, for a command of this name.
+    /// Reads the inputs into a graph; `command` is named in messages.
     pub fn load(
         &self,
         inputs: &[OsString],
@@ -73,7 +73,7 @@ impl LoadArgs {
     }
 }
 
-/// Reports inputs that lack fields, and a caveat of their formats.
+/// Reports inputs that lack fields, and a caveat about their formats.
 pub fn report_remarks<'a>(
     lacking: impl IntoIterator<Item = (&'a InputName, &'a Missing)>,
     caveat: Option<&str>,
@@ -86,7 +86,7 @@ pub fn report_remarks<'a>(
     }
 }
 
-/// Reports what should be known of the inputs, once the result is written.
+/// Reports remarks on the inputs after the result is written. Returns the exit code.
 pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
     let missing = loaded.missing.iter();
     report_remarks(

@@ -1,4 +1,4 @@
-//! Fields that no record has, and what to do if they have other names.
+//! Message about fields that no record has, with the names that they may have instead.
 
 use cashrank_base::rules::FieldName;
 use cashrank_crawl::decode::Missing;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::common::{counted, thousands};
 
-/// Names of unread fields that are shown.
+/// Maximum number of unread fields that the message names.
 const SHOWN: usize = 12;
 
-/// For people: one line.
+/// Formats the message for people, as one line.
 pub fn message(missing: &Missing) -> String {
     let lacks = missing.fields.iter().map(|(field, likely)| {
         let field = field.name();
@@ -48,7 +48,7 @@ fn unread(missing: &Missing) -> String {
     )
 }
 
-/// Returns whether links are not what is missing.
+/// Returns whether the records have links.
 pub fn has_links(missing: &Missing) -> bool {
     missing
         .fields
@@ -56,7 +56,7 @@ pub fn has_links(missing: &Missing) -> bool {
         .all(|(field, _)| *field != FieldName::Links)
 }
 
-/// For programs.
+/// Returns the missing and the unread fields as JSON.
 pub fn as_json(missing: &Missing) -> Value {
     let fields = missing.fields.iter();
     let fields: serde_json::Map<_, _> = fields

@@ -1,4 +1,4 @@
-//! The message for a run that read nothing: where it failed first, and what would help.
+//! Message for a run that read nothing: its first failure, and what would help.
 
 use cashrank_base::rules::InputRules;
 use cashrank_crawl::decode::Reason;
@@ -6,27 +6,27 @@ use cashrank_ingest::ingest::IngestOutcome;
 
 use super::common::{counted, thousands};
 
-/// A record that could not be used.
+/// Record that could not be used.
 #[derive(Debug, Clone)]
 pub struct BadRecord {
-    /// Where it is, and what is wrong: `a.jsonl: record 1 at byte 0`.
+    /// Its position and the reason: `a.jsonl: record 1 at byte 0`.
     pub at: String,
     pub reason: Reason,
     pub detail: String,
 }
 
-/// The options of a run that decide what could be read.
+/// Options of a run that decide what could be read.
 pub struct ReadChoices {
-    /// The first input, or the first that was empty.
+    /// First input, or the first one that was empty.
     pub input: String,
-    /// `--format`, if it was given.
+    /// Value of `--format`, if given.
     pub format: Option<&'static str>,
-    /// Rules for what is read from inputs, as they are written; empty: not given.
+    /// Rules for what is read from inputs, as they are written; empty if none was given.
     pub rules: Vec<(&'static str, String)>,
 }
 
 impl ReadChoices {
-    /// The rules that were given, as they are typed.
+    /// Formats the given rules as options.
     fn given(&self) -> String {
         let usual = InputRules::default().given();
         let given = self.rules.iter().filter(|rule| !usual.contains(rule));
@@ -36,17 +36,17 @@ impl ReadChoices {
         typed.join(" ")
     }
 
-    /// `--scope`, as it is written; empty: all.
+    /// Returns the value of `--scope`; empty if all pages are in scope.
     fn scope(&self) -> &str {
         let scope = self.rules.iter().find(|(setting, _)| *setting == "scope");
         scope.map_or("", |(_, scope)| scope)
     }
 }
 
-/// Returns whether nothing of the inputs was read, though the run came to its end; `empty`: one of them held nothing.
+/// Returns whether a completed run read nothing of its inputs; `empty` says that one of them was empty.
 pub fn is_nothing(outcome: &IngestOutcome, empty: bool) -> bool {
     let (now, before) = (&outcome.counters, &outcome.before);
-    // A shard may have no part in an input.
+    // All records of an input may belong to other shards.
     let other_shards = now.shard.other_records > before.shard.other_records;
     let idle = outcome.nothing_to_do && !empty
         || outcome.stopped
@@ -58,7 +58,7 @@ pub fn is_nothing(outcome: &IngestOutcome, empty: bool) -> bool {
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-/// The message.
+/// Composes the message.
 pub fn message(outcome: &IngestOutcome, first: Option<&BadRecord>, asked: &ReadChoices) -> String {
     let (now, before) = (&outcome.counters, &outcome.before);
     let skipped = now.skipped_total() - before.skipped_total();

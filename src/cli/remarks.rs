@@ -1,4 +1,4 @@
-//! Records that were used although something in them cannot be read: counted by reason, each with its first place.
+//! Remarks on records that were used although a part of them is unreadable: counts by reason, and the first of each.
 
 use cashrank_crawl::decode::{Missing, Reason};
 use cashrank_crawl::source::InputName;
@@ -6,24 +6,24 @@ use cashrank_crawl::source::InputName;
 use super::common::{counted, thousands};
 use super::missing;
 
-/// Records reported as they are read; further ones are counted only.
+/// Maximum number of records reported while reading; further ones are only counted.
 const SHOWN: u64 = 5;
 
-/// Inputs whose records lack something that JSON output lists.
+/// Maximum number of inputs that the JSON output lists with missing fields.
 const INPUTS: usize = 100;
 
-/// Those of a run.
+/// Remarks of a run.
 #[derive(Debug, Default)]
 pub struct Remarks {
     bad_times: u64,
     first: Option<FirstBad>,
-    /// Fields that the records of inputs lack, by input.
+    /// Missing fields, by input.
     missing: Vec<(String, Missing)>,
-    /// An input was a graph in a folder.
+    /// True if an input was a graph in a folder.
     graphs: bool,
 }
 
-/// Where a record is, and what is wrong with it.
+/// Position of a record, and what is wrong with it.
 #[derive(Debug)]
 struct FirstBad {
     input: String,
@@ -33,7 +33,7 @@ struct FirstBad {
 }
 
 impl Remarks {
-    /// Takes a record whose time cannot be read; what is to be said of it now, if anything.
+    /// Counts a record with an unreadable time. Returns the message to print now, if any.
     pub fn bad_time(
         &mut self,
         input: &InputName,
@@ -53,12 +53,12 @@ impl Remarks {
         ))
     }
 
-    /// Takes an input that is read.
+    /// Notes the start of an input.
     pub fn begun(&mut self, input: &InputName) {
         self.graphs |= matches!(input, InputName::File(path) if path.is_dir());
     }
 
-    /// What records count as `unchanged`.
+    /// Describes the records that count as `unchanged`.
     pub fn unchanged(&self) -> &'static str {
         if self.graphs {
             "known only: never fetched, or unchanged (304)"
@@ -67,7 +67,7 @@ impl Remarks {
         }
     }
 
-    /// Takes what the records of an input lack.
+    /// Notes the fields that the records of an input lack.
     pub fn missing(&mut self, input: &InputName, missing: &Missing) {
         if self.missing.len() < INPUTS {
             self.missing.push((input.to_string(), missing.clone()));
@@ -81,7 +81,7 @@ impl Remarks {
             .any(|(_, missing)| !missing::has_links(missing))
     }
 
-    /// All of them, for people; none: there are none.
+    /// Formats a summary for people; `None` without remarks.
     pub fn message(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!(
@@ -95,7 +95,7 @@ impl Remarks {
         ))
     }
 
-    /// Returns the counts for programs, by reason.
+    /// Returns the counts by reason as JSON.
     pub fn as_json(&self) -> serde_json::Value {
         let mut all = serde_json::Map::new();
         if !self.missing.is_empty() {

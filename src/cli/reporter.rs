@@ -20,36 +20,36 @@ use super::nothing;
 use super::remarks::Remarks;
 use super::summary::{settling, withheld};
 
-/// Skipped records shown in full, for each reason; further ones are counted only.
+/// Maximum number of skipped records that are shown, for each reason; further ones are only counted.
 const SHOWN: u64 = 5;
 
-/// How much there is to read, and how much of it was read.
+/// Amount of input, and the part of it that has been read.
 struct Extent {
-    /// Bytes of all inputs, if they are known, which each pass reads.
+    /// Total bytes of all inputs, read by each pass; `None` if unknown.
     once: Option<u64>,
-    /// Bytes of the inputs before the current one.
+    /// Total bytes of the inputs before the current one.
     done: u64,
-    /// Pass, number and bytes of the current input.
+    /// Pass, index and bytes of the current input.
     current: (u32, usize, u64),
-    /// Records and links before the first.
+    /// Counts of records and links at the start of the run.
     first: Option<(u64, u64)>,
 }
 
-/// Tells people on standard error what happens.
+/// Reporter of events on standard error.
 pub(super) struct Reporter {
     pub(super) started: Instant,
     pub(super) log: Verbosity,
-    /// The first record that could not be used.
+    /// First record that could not be used.
     pub(super) first_bad: Option<nothing::BadRecord>,
     pub(super) remarks: Remarks,
-    /// Formats that were read.
+    /// Formats read so far.
     pub(super) formats: Vec<Format>,
     bar: Option<ProgressBar>,
     extent: Extent,
     last_drawn: Instant,
     shown: [u64; Reason::ALL.len()],
     caveat: Option<&'static str>,
-    /// The first input that was empty.
+    /// First input that was empty.
     pub(super) empty: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Reporter {
             .collect();
         let once = sizes.map(|sizes| sizes.iter().sum::<u64>());
         let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
-        // What is wider than the screen is cut.
+        // The template cuts lines that are wider than the terminal.
         let bar = is_drawn.then(|| match once {
             Some(once) => ProgressBar::new(once.saturating_mul(u64::from(repeat)))
                 .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
@@ -93,7 +93,7 @@ impl Reporter {
         }
     }
 
-    /// How far a pass over an input, or over kept links, is in bytes of the inputs, and how many it has.
+    /// Returns the progress of a pass over an input or over kept links as bytes of the inputs, with the total.
     fn in_bytes(&self, report: &ProgressReport<'_>) -> (u64, u64) {
         let length = report.length.unwrap_or(0);
         match (report.input, self.extent.once) {
@@ -161,7 +161,7 @@ impl Observer for Reporter {
                 settles,
                 ..
             } => {
-                // Far below the budget it matters to nobody.
+                // Far below the budget, nobody needs to know.
                 if need.total() < budget / 2 {
                     return;
                 }
@@ -214,7 +214,7 @@ impl Observer for Reporter {
                 format!("{input}: read as {} ({why})", format.name())
             }
             IngestEvent::Caveat { input, caveat } => {
-                // Once says it, however many inputs and passes there are.
+                // Printed once, whatever the number of inputs and passes.
                 if self.caveat.replace(caveat) == Some(caveat) {
                     return;
                 }
@@ -374,7 +374,7 @@ impl Observer for Reporter {
     }
 }
 
-/// Returns whether it is of something wrong, which `--quiet` leaves.
+/// Returns whether the event is a problem, which `--quiet` still shows.
 fn is_warning(note: &IngestEvent<'_>) -> bool {
     matches!(
         note,
@@ -394,7 +394,7 @@ fn is_warning(note: &IngestEvent<'_>) -> bool {
     ) || is_loss(note)
 }
 
-/// Returns whether more snapshots went than the one that each new one replaces.
+/// Returns whether more snapshots were removed than the one that each new snapshot replaces.
 fn is_loss(note: &IngestEvent<'_>) -> bool {
     matches!(note, IngestEvent::Removed { snapshots } if snapshots.0 > 1)
 }

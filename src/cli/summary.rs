@@ -23,7 +23,7 @@ pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'sta
         .collect()
 }
 
-/// [`skipped_list`] as an object.
+/// Returns [`skipped_list`] as a JSON object.
 pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json::Value {
     let counts = skipped_list(counters, before).into_iter();
     counts
@@ -61,7 +61,7 @@ pub(super) fn summary(
     }
 }
 
-/// How to go on.
+/// Returns the message for a stopped run: how to continue.
 fn stopped(outcome: &IngestOutcome) -> &'static str {
     match (&outcome.snapshot, outcome.durable) {
         (None, _) => {
@@ -78,7 +78,7 @@ fn stopped(outcome: &IngestOutcome) -> &'static str {
     }
 }
 
-/// Counts of what was read, and of what was left out.
+/// Reports the counts of what was read and left out.
 pub(super) fn report_counts(
     now: &Counters,
     before: &Counters,
@@ -146,7 +146,7 @@ pub(super) fn report_counts(
     }
 }
 
-/// Kinds of records in these formats that are not of pages.
+/// Describes the records of these formats that are not about pages.
 fn no_pages(formats: &[Format]) -> &'static str {
     let all = |some: &[Format]| !formats.is_empty() && formats.iter().all(|f| some.contains(f));
     if all(&[Format::Warc]) {
@@ -170,14 +170,14 @@ fn no_pages(formats: &[Format]) -> &'static str {
     }
 }
 
-/// Those that are not 0.
+/// Formats the counts that are not 0.
 fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
     let some = counts.iter().filter(|(_, count)| *count > 0);
     some.map(|(what, count)| format!("{} {what}", thousands(*count)))
         .collect()
 }
 
-/// Links read but not followed, by what they are; those there are.
+/// Describes the links that were read and not followed, by reason; reasons with a count of 0 are left out.
 pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
     let dropped = [
         ("to no page", now.links_scheme - before.links_scheme),
@@ -201,7 +201,7 @@ pub(super) fn withheld(unverified: &Unverified) -> String {
     )
 }
 
-/// A need by part, with its sum.
+/// Returns the memory needed by part, with the sum, as JSON.
 pub(super) fn memory(need: &Need) -> serde_json::Value {
     let mut parts = serde_json::json!(need);
     parts["total"] = need.total().into();
@@ -248,7 +248,7 @@ pub(super) fn summary_json(
     summary
 }
 
-/// How far a settling is, in a line.
+/// Describes the progress of settling in one line.
 pub(super) fn settling(progress: &SettlingProgress) -> String {
     format!(
         "settling: each link followed {:.1} times, {}",
