@@ -122,7 +122,7 @@ impl ComputeArgs {
         }
     }
 
-    /// Refuses options that have no effect on what is computed.
+    /// Refuses options that have no effect on the computation.
     fn check(&self) -> anyhow::Result<()> {
         let measure = measure(&self.measure)?;
         let given = &self.parameters;
@@ -145,12 +145,12 @@ impl ComputeArgs {
         Ok(())
     }
 
-    /// The format to write.
+    /// Returns the format to write.
     fn to(&self) -> Format {
         self.to.unwrap_or(Format::Tsv)
     }
 
-    /// What is asked for, with this damping unless another is given.
+    /// Returns the requested computation; `damping` applies unless an option sets it.
     fn computing(&self, damping: f64) -> anyhow::Result<Computing> {
         let mut computing = Computing::new(measure(&self.measure)?, self.level);
         computing.site_links = self.sites.site_links;
@@ -295,16 +295,16 @@ impl ComputeArgs {
     }
 }
 
-/// How a ranking that was published is reported.
+/// Amount of output about a published ranking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportStyle {
     Text,
     Json,
-    /// Only what is wrong.
+    /// Only problems.
     Problems,
 }
 
-/// Computes a ranking and publishes it beside the current snapshot, and reports it.
+/// Computes a ranking, publishes it beside the current snapshot, and reports it.
 pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,
@@ -347,14 +347,14 @@ pub(super) fn publish_watched(
     Ok(Exit::Done)
 }
 
-/// The parameters of the ranking that is about to be replaced, if there is one that can be read.
+/// Reads the parameters of the ranking that is about to be replaced; `None` if there is none or it is unreadable.
 fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParameters> {
     let snapshot = Snapshot::latest(&RealDisk, view.dir()).ok()?;
     let before = ComputedRanking::beside(&RealDisk, &snapshot, &ComputedName::of(computing));
     Some(before.ok()?.info().parameters.clone())
 }
 
-/// What is known of the pages of each site.
+/// Computes the totals of each site over its pages.
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
     let mut roll_up = RollUp::new(sites);
     for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {

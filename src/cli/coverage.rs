@@ -1,4 +1,4 @@
-//! `cashrank coverage`: how much of what readers see was crawled.
+//! `cashrank coverage`: how much of what readers see has been crawled.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,10 @@ use super::common::{
 };
 use super::log::Paint;
 
-/// Bytes of a page: what flowed to it and waits there, and whether it was read, in arrays that may have grown.
+/// Memory per page, in bytes: its flow, what waits there, and whether it was read, in arrays that may have spare
+/// capacity.
 const COVERED_BYTES: u64 = 26;
-/// Bytes of its host, if it is the only page of it.
+/// Memory per host with a single page, in bytes.
 const BY_HOST_BYTES: u64 = 320;
 
 /// Show how much of what readers see was crawled.
@@ -120,7 +121,7 @@ impl CoverageArgs {
 }
 
 impl CoverageArgs {
-    /// Refuses a store whose pages do not fit. What they leave of the memory.
+    /// Returns the memory left after the pages; refuses a store whose pages do not fit.
     fn check_memory(&self, pages: u64) -> Result<Option<u64>, Error> {
         let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
         let need = pages * a_page;
@@ -156,7 +157,7 @@ fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Re
     Ok(())
 }
 
-/// In tenths of a percent, rounded so that what is proven stays so.
+/// Formats a share in tenths of a percent; `round` keeps a proven bound valid.
 pub fn percent(share: f64, round: fn(f64) -> f64) -> String {
     format!("{:.1} %", round(share * 1000.0) / 10.0)
 }

@@ -12,7 +12,7 @@ use super::levels::LevelArgs;
 use super::log::Paint;
 use crate::cli::common::say;
 
-/// Most bars of a line of them; each then stands for several snapshots, and shows the last of these.
+/// Maximum number of bars; with more snapshots, each bar shows the last of its share.
 const BARS: usize = 60;
 
 /// Show how the ranks of pages or sites changed, snapshot by snapshot.
@@ -89,7 +89,7 @@ fn write_plain(
         return Ok(writeln!(out, "  not known in any snapshot")?);
     }
     writeln!(out, "  {}", bars(&history.history))?;
-    // Scores of measures have scales of their own.
+    // Scores of other measures are on scales of their own.
     let score = measure.unwrap_or("importance");
     let width = score.len().max(11);
     let head = format!(
@@ -117,11 +117,11 @@ fn write_plain(
     Ok(())
 }
 
-/// Ranks as bars: the best is highest, on a logarithmic scale; a space where it was not known yet.
+/// Draws ranks as bars on a logarithmic scale: the best rank is highest, an unknown one is a space.
 fn bars(history: &[Moment]) -> String {
     const SHAPES: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let count = history.len().min(BARS);
-    // The last of each share.
+    // Each share is represented by its last snapshot.
     let shares = (1..=count).map(|share| &history[share * history.len() / count - 1]);
     let heights: Vec<Option<f64>> = shares
         .map(|moment| moment.rank.map(|rank| -(rank as f64).ln()))
@@ -133,7 +133,7 @@ fn bars(history: &[Moment]) -> String {
     );
     let bar = |height: &Option<f64>| match height {
         None => ' ',
-        // All the same: neither best nor worst.
+        // All ranks are equal: neither best nor worst.
         Some(_) if low == high => SHAPES[3],
         Some(height) => {
             let share = (height - low) / (high - low);

@@ -40,9 +40,9 @@ pub struct LinksArgs {
     json: bool,
 }
 
-/// What the other end of a link takes while it is ranked,
+/// Memory for the other end of a link while it is ranked, in bytes.
 const END_BYTES: u64 = 64;
-/// and where it is listed, its name included.
+/// Memory for the other end of a link that is listed, including its name, in bytes.
 const LISTED_BYTES: u64 = 256;
 
 #[derive(serde::Serialize)]
@@ -51,7 +51,7 @@ struct LinkEnd<'a> {
     rank: u64,
     importance: f64,
     state: Option<PageState>,
-    /// The weight of the link among those of its page; absent where all weigh the same.
+    /// Weight of the link relative to the others of its page; absent if all weigh the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<u64>,
 }

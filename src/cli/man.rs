@@ -1,4 +1,4 @@
-//! `cashrank man`: the manual, made from the words of the help.
+//! `cashrank man`: man pages, generated from the help.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ impl ManArgs {
     }
 
     fn page(&self, command: &clap::Command, name: &str) -> anyhow::Result<()> {
-        // clap wants names that live as long as the process.
+        // clap requires a name that lives as long as the process.
         let name: &'static str = String::leak(name.to_owned());
         let man = Man::new(command.clone().name(name).display_name(name));
         let path = self.dir.join(format!("{name}.1"));

@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand. Data goes to standard output, talk to standard error.
+//! The command line: one file per subcommand. Data goes to standard output, messages to standard error.
 
 #[cfg(not(all(feature = "man", feature = "serve")))]
 mod absent;
@@ -150,7 +150,7 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            // Our errors say their cause themselves: the chain (`{:#}`) would say it twice.
+            // The error's text includes its cause: the chain (`{:#}`) would print it twice.
             say!("{} {error}", log::Paint::stderr().red("cashrank:"));
             let exit = common::exit_of(&error);
             if exit == Exit::Memory {

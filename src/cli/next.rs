@@ -27,11 +27,11 @@ use super::stores::check_one;
 use super::values::takers;
 use crate::cli::common::say;
 
-/// Most threads that read names for a list.
+/// Maximum number of threads that read names for a list.
 const READERS: usize = 8;
-/// Bytes that a line takes beside its text.
+/// Memory per line of a list of URLs, in addition to its text, in bytes.
 const LINE_BYTES: u64 = 64;
-/// Bytes that a page takes that is listed, with a name of some hundred.
+/// Memory per listed page, in bytes, with a name of some hundred bytes.
 const LISTED_BYTES: u64 = 400;
 
 /// List the pages to crawl next, best first.
@@ -99,14 +99,15 @@ pub struct NextArgs {
     quiet: bool,
 }
 
-/// Lists of URLs, which are read as often as they are asked for.
+/// Lists of URLs, which can be read several times.
 enum UrlLists<'a> {
     Files(&'a [PathBuf]),
     Held(Vec<Vec<u8>>),
 }
 
 impl<'a> UrlLists<'a> {
-    /// Of these files. Those that are asked for several times are held, if there is room; else it is said what to do instead.
+    /// Creates the lists from files. With `is_held` the lines are kept in memory; if they do not fit into `room`, the
+    /// error suggests `instead`.
     fn of(
         files: &'a [PathBuf],
         is_held: bool,
@@ -134,10 +135,10 @@ impl<'a> UrlLists<'a> {
 }
 
 const STRATEGY: &str = "strategy";
-/// In place of an order: show them all.
+/// Pseudo-order that prints all orders.
 const LIST: &str = "list";
 
-/// Orders by name, as completions know them; parameters may follow a name.
+/// Parses an order, which parameters may follow, for clap; completions know the names.
 fn orders() -> Forms<String> {
     let orders = STRATEGIES.iter().map(|order| (order.name, order.about));
     Forms::new(
@@ -168,7 +169,7 @@ impl NextArgs {
             1 => Vec::new(),
             _ => open_shards(&RealDisk, &self.stores, None)?,
         };
-        // Where there is none, the seeds are the list.
+        // A store without a snapshot knows no pages: the seeds are the list.
         let known = match &shards[..] {
             [] => Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.len()),
             all => all.iter().map(Snapshot::len).max().unwrap_or(0),
@@ -220,7 +221,7 @@ impl NextArgs {
         Ok(Exit::Done)
     }
 
-    /// Refuses a list that does not fit. What it leaves of the memory.
+    /// Returns the memory left beside the list; refuses a list that does not fit.
     fn check_memory(&self, known: u64, threads: usize) -> Result<Option<u64>, Error> {
         // Seeds may be pages that no store knows.
         let most = if self.seeds.is_empty() {
@@ -237,7 +238,8 @@ impl NextArgs {
         Ok(budget.map(|budget| budget - need))
     }
 
-    /// Reads the lists of pages to leave out and to begin with, for each store. Where readers start, for the coverage.
+    /// Reads the excluded pages and the seeds for each store. Also returns the pages where readers start, for the
+    /// coverage.
     fn read_lists(
         &self,
         stores: &[&Path],
@@ -246,7 +248,7 @@ impl NextArgs {
     ) -> anyhow::Result<(Vec<NextOptions>, Option<Seeds>)> {
         let is_several = stores.len() > 1;
         let covers = self.coverage && !self.quiet && !self.seeds.is_empty();
-        // They are read once: they may be standard input.
+        // With one store the files are read once: they may be standard input.
         let excluded = UrlLists::of(&self.exclude, is_several, (room, "leave --exclude out"))?;
         let instead = if covers {
             "leave --coverage out"
@@ -275,7 +277,7 @@ impl NextArgs {
         Ok((all, starts))
     }
 
-    /// An error of writing the list, with the file's name.
+    /// Adds the file's name to an error of writing the list.
     fn named(&self, error: Error) -> Error {
         match error {
             Error::Io { action, source, .. } => Error::Io {
@@ -291,7 +293,7 @@ impl NextArgs {
     }
 }
 
-/// Says what to add where most new pages of a list are of hosts of which nothing was fetched.
+/// Prints a hint if most new pages of a list are on hosts of which nothing was fetched.
 fn note_hosts<'p>(
     stores: &[&Path],
     pages: impl Iterator<Item = &'p Candidate>,
@@ -322,7 +324,7 @@ fn note_hosts<'p>(
     Ok(())
 }
 
-/// Says how much of what readers from the seeds see was read, and about how much it will be with these pages.
+/// Reports which share of what readers from the seeds see was read, and an estimate with these pages added.
 fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> anyhow::Result<()> {
     let snapshot = match Snapshot::latest(&RealDisk, store) {
         Err(Error::Missing(_)) => {
@@ -344,18 +346,18 @@ fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> an
     Ok(())
 }
 
-/// The parameters of [`NEXT`] that were given.
+/// Given parameters of [`NEXT`].
 #[derive(Debug, Clone)]
 struct NextParameters(Vec<(String, String)>);
 
 impl NextParameters {
-    /// Returns whether the hosts of pages were chosen.
+    /// Returns whether the given options restrict the hosts.
     fn narrows_hosts(&self) -> bool {
         let narrows = |name: &str| ["scope", "known-hosts", "refetch"].contains(&name);
         self.0.iter().any(|(name, _)| narrows(name))
     }
 
-    /// A parameter as an option.
+    /// Converts a parameter to an option.
     fn option(parameter: &'static Parameter<NextOptions>) -> Arg {
         let option = Arg::new(parameter.name)
             .long(parameter.name)
@@ -371,7 +373,7 @@ impl NextParameters {
             None => option,
         };
         if parameter.name == STRATEGY {
-            // Checked later: `list` is none.
+            // The value is checked later, because `list` is not an order.
             return option.value_parser(orders()).hide_possible_values(true);
         }
         let checked = move |text: String| parameter.check(&text).map(|()| text);
@@ -417,7 +419,7 @@ impl clap::FromArgMatches for NextParameters {
     }
 }
 
-/// All strategies with what they are.
+/// Prints all strategies with their descriptions.
 fn list() -> anyhow::Result<Exit> {
     super::common::print(|out| {
         for strategy in STRATEGIES {

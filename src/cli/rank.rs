@@ -1,4 +1,4 @@
-//! `cashrank rank`: what is known of some pages.
+//! `cashrank rank`: rank, importance and other facts of given pages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ struct RankLine<'a> {
     rank: Rank,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<f64>,
-    /// Those of the other pages asked for that are certainly less important.
+    /// Other requested pages that are certainly less important.
     certainly_above: Vec<&'a str>,
 }
 
@@ -176,7 +176,7 @@ impl RankArgs {
                 if row.rank > 0 {
                     return table.row(row);
                 }
-                // What is unknown may hold anything.
+                // An unknown name may contain control characters.
                 table.row(&Page {
                     url: shown(&row.url),
                     ..Page::default()
@@ -195,7 +195,7 @@ impl RankArgs {
     }
 }
 
-/// Formats of text that hold tables, for clap.
+/// Parses the text formats that hold tables, for clap.
 fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let formats = [Format::Tsv, Format::Csv, Format::Jsonl];
     one_of(
@@ -204,12 +204,12 @@ fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     )
 }
 
-/// The pages of these names.
+/// Looks up pages by their URLs.
 pub(super) fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
     pages_of(urls, |names| snapshot.find(names))
 }
 
-/// The page of a name, by the number it has in rows.
+/// Looks up a page by its URL. Returns its number as rows have it.
 pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u32>> {
     let found = pages(snapshot, &[url.to_owned()])?;
     Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))

@@ -1,4 +1,4 @@
-//! `cashrank stat --record`: what a ranking was made of, so that it can be cited and made again.
+//! `cashrank stat --record`: the origin of a ranking, so that it can be cited and reproduced.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,31 +12,31 @@ use cashrank_store::snapshot::{Info, Snapshot};
 use cashrank_store::store::{Input, InputProgress, RealDisk, open_view};
 use xxhash_rust::xxh3::Xxh3;
 
-/// A ranking's origin.
+/// Origin of a ranking.
 #[derive(serde::Serialize)]
 pub struct RankingOrigin {
-    /// Version of this record.
+    /// Version of this record's format.
     record: u32,
     program: &'static str,
     version: &'static str,
     ranking: OriginRanking,
     inputs: Vec<OriginInput>,
-    /// The arguments of a command that makes it again.
+    /// Arguments of a command that reproduces the ranking.
     again: Vec<String>,
-    /// Why that command may make other bytes; none: it makes the same.
+    /// Reasons why that command may produce other bytes; empty if it produces the same.
     caveats: Vec<String>,
 }
 
 #[derive(serde::Serialize)]
 struct OriginRanking {
-    /// The snapshot's file, its length and its hash (XXH3-128).
+    /// Path of the snapshot's file; its length and hash (XXH3-128) follow.
     file: String,
     bytes: u64,
     xxh3_128: String,
     pages: u64,
     records: u64,
     links: u64,
-    /// The time of the latest record.
+    /// Time of the latest record.
     until: Option<String>,
     bound_l1: Option<f64>,
 }
@@ -45,16 +45,16 @@ struct OriginRanking {
 struct OriginInput {
     name: String,
     format: String,
-    /// Bytes, decompressed, as far as it was read, and their hash (XXH3-128); of a stream that was spooled none is known.
+    /// Number of bytes read, decompressed; their hash (XXH3-128) follows, `None` for a spooled stream.
     bytes: u64,
     xxh3_128: Option<String>,
     records: u64,
-    /// It was read to its end.
+    /// True if the input was read to its end.
     whole: bool,
 }
 
 impl RankingOrigin {
-    /// Of the current snapshot of a store that nothing is being read into.
+    /// Returns the origin of a store's current snapshot; refused if the store has read more records since.
     pub fn of(store: &Path) -> anyhow::Result<RankingOrigin> {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let view = open_view(&RealDisk, store)?;
@@ -66,7 +66,7 @@ impl RankingOrigin {
                 store.display()
             ))
         );
-        // The hash of damaged bytes would name a ranking that nobody can make again.
+        // The hash of damaged bytes would name a ranking that nobody can reproduce.
         snapshot.check_sums()?;
         let (bytes, hash) = hash_of(snapshot.path())?;
         Ok(RankingOrigin {
@@ -98,7 +98,7 @@ fn hex(hash: u128) -> String {
     format!("{hash:032x}")
 }
 
-/// Length and hash of a file.
+/// Returns the length and hash of a file.
 fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     let failed = || format!("{}: cannot read", path.display());
     let mut file = File::open(path).with_context(failed)?;
@@ -129,7 +129,8 @@ fn inputs(progress: &InputProgress) -> Vec<OriginInput> {
     progress.inputs.iter().map(record).collect()
 }
 
-/// Passes that were made, of which `until` may have left some out; and whether the last one was stopped.
+/// Returns the number of passes begun, and whether the last one was stopped. `until` may have omitted some of those
+/// planned.
 fn passes(progress: &InputProgress) -> (u32, bool) {
     let whole = progress.pass.saturating_sub(1);
     if progress.input == 0 && progress.place == InputPosition::start() || whole >= progress.repeat {
@@ -139,10 +140,10 @@ fn passes(progress: &InputProgress) -> (u32, bool) {
     }
 }
 
-/// The version from which on a snapshot says that it was settled from the ranking before it.
+/// First version of a snapshot that records whether it was settled from the ranking before it.
 const SAYS_RESUMED: u32 = 3;
 
-/// What the command does not do as it was done.
+/// Returns the differences between the reproducing command and the original run.
 fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all = Vec::new();
     let mut inputs = progress.inputs.iter();
@@ -169,7 +170,7 @@ fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     }
     let how = match info.window.settled {
         Some(effort) if effort.resumed => Some("was"),
-        // Older snapshots do not say.
+        // Older snapshots do not record it.
         Some(_) if info.version < SAYS_RESUMED => Some("may have been"),
         _ => None,
     };
@@ -182,7 +183,7 @@ fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     all
 }
 
-/// `ingest` with the inputs and whatever is not usual.
+/// Builds an `ingest` command with the inputs and all settings that differ from the defaults.
 fn again(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all: Vec<String> = vec!["cashrank".into(), "ingest".into()];
     all.extend(progress.inputs.iter().map(|input| input.name.clone()));
@@ -208,7 +209,7 @@ fn again(info: &Info, progress: &InputProgress) -> Vec<String> {
     match info.window.settled {
         Some(effort) if effort.until == Goal::default().until => {}
         Some(effort) => option("settle", Some(effort.until.to_string())),
-        // A window that was asked for is not settled anyway.
+        // A ranking of a requested window is never settled.
         None if is_usual(&info.settings.config) => option("settle", Some("none".into())),
         None => {}
     }

@@ -1,4 +1,4 @@
-//! `cashrank settle`: a closer ranking of what a store holds.
+//! `cashrank settle`: publishes a more accurate ranking of a store's kept links.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl SettleArgs {
         }
     }
 
-    /// Computes the other rankings.
+    /// Computes the rankings of `--also`.
     fn compute(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Exit> {
         for also in &self.also {
             let mut computing = also.clone();
@@ -135,7 +135,8 @@ impl SettleArgs {
         Ok(Exit::Done)
     }
 
-    /// Prints what is published: after so many seconds, or already before.
+    /// Prints the published ranking and the time it took in seconds; `None` if the snapshot was accurate enough
+    /// already.
     fn report(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
         if let Some(warning) = info.expired.and_then(not_believed) {
             say!("{warning}");
@@ -162,13 +163,13 @@ impl SettleArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns whether the certified bound is the one asked for. That of a settling leaves out how far the damping
-    /// used, a multiple of 2^-32, is from the one asked for.
+    /// Returns whether the certified bound is the requested one. A settling's own bound is not enough: it leaves out
+    /// the difference between the requested damping and the one used, a multiple of 2^-32.
     fn is_reached(&self, info: &Info) -> bool {
         info.bound_l1().is_some_and(|bound| bound <= self.until)
     }
 
-    /// How it is settled.
+    /// Returns the settings for settling.
     fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> SettleSettings {
         let settle = SettleSettings {
             time: self.settle_time,
@@ -186,7 +187,7 @@ impl SettleArgs {
         }
     }
 
-    /// Settles and publishes, while another thread shows how far it is.
+    /// Settles and publishes, while another thread shows the progress.
     fn publish(
         &self,
         view: &View,

@@ -52,7 +52,7 @@ pub struct SnapshotArg {
 }
 
 impl SnapshotArg {
-    /// Opens it.
+    /// Opens the chosen snapshot.
     pub fn open(&self, store: &std::path::Path) -> cashrank::Result<Snapshot> {
         Snapshot::of(&RealDisk, store, self.snapshot)
     }
@@ -81,7 +81,7 @@ struct SnapshotLine<'a> {
     bytes: Option<u64>,
     file: String,
     damage: Option<&'a str>,
-    /// Rankings that were computed beside it.
+    /// Rankings computed beside the snapshot.
     computed: Vec<ListedRanking<'a>>,
 }
 
@@ -145,7 +145,7 @@ fn listed(kept: &SnapshotEntry) -> SnapshotLine<'_> {
     }
 }
 
-/// When its file was written, to the second.
+/// Returns when the snapshot's file was written, to the second.
 fn published(kept: &SnapshotEntry) -> Option<String> {
     let at: SystemTime = std::fs::metadata(&kept.path).ok()?.modified().ok()?;
     let at = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;

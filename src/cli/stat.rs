@@ -1,4 +1,4 @@
-//! `cashrank stat`: what a store holds, or all shards of a crawl.
+//! `cashrank stat`: the contents of a store, or of all shards of a crawl.
 
 mod checkpoint;
 mod shards;
@@ -57,10 +57,10 @@ pub struct StatArgs {
 
 #[derive(serde::Serialize)]
 struct Stat {
-    /// Which part of a crawl the store takes, if it does not take all.
+    /// Part of the crawl that the store takes; absent if it takes all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<ShardStat>,
-    /// The ranking over all shards that the current one is part of.
+    /// Ranking over all shards that the current one is a part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<ClusterRanking>,
     records: u64,
@@ -79,61 +79,61 @@ struct Stat {
     last_fetch: Option<String>,
     window: String,
     window_mark: u64,
-    /// Importance was read from the ledger that version 0.1 had for `--correction`.
+    /// True if importance was read from the ledger that version 0.1 had for `--correction`.
     correction: bool,
-    /// The work of settling, if importance was settled over the kept links.
+    /// Effort of settling, if importance was settled over the kept links.
     settled: Option<Effort>,
-    /// The links that were left out.
+    /// Links that were left out because they expired.
     expired: Option<Expired>,
-    /// Absent where each page has its own.
+    /// Length of the window; absent if each page has its own.
     window_turnovers: Option<f64>,
     estimator: Estimator,
-    /// Entries of the history that the window reads.
+    /// Number of entries of the history that the window reads.
     history: u64,
     bound_l1: Option<f64>,
-    /// How many of the first positions are certain.
+    /// Number of the first positions that are certain.
     certain_top: Option<u64>,
     #[serde(skip)]
     basis: Basis,
     damping: f64,
-    /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
+    /// Multiple of 2^-32 used for the damping; `bound_l1` includes the error of this rounding.
     damping_used: f64,
     snapshot: String,
-    /// Rankings that were computed beside it.
+    /// Rankings computed beside the snapshot.
     computed: Vec<RankingStat>,
-    /// The links of pages that are kept; absent: none, and `no_rows` says why.
+    /// Kept links of pages; if absent, `no_rows` says why.
     rows: Option<RowsStat>,
     no_rows: Option<String>,
-    /// The stream in the spool, as it is now.
+    /// Current state of the spooled stream.
     spool: Option<SpoolState>,
     disk_bytes: Disk,
-    /// Memory that an ingest which continues needs, by part.
+    /// Memory that a continued ingest needs, by part.
     memory_bytes: serde_json::Value,
 }
 
-/// A shard and what it knows of others.
+/// Shard, with its knowledge of other shards.
 #[derive(serde::Serialize)]
 struct ShardStat {
-    /// Its number, from 0, and how many shards there are.
+    /// Number of the shard, from 0; the number of shards follows.
     number: u32,
     count: u32,
     #[serde(flatten)]
     counts: ShardCounts,
 }
 
-/// A ranking that was computed beside the snapshot.
+/// Ranking computed beside the snapshot.
 #[derive(serde::Serialize)]
 struct RankingStat {
     level: Level,
     measure: String,
     accuracy: Accuracy,
-    /// How many of the first positions are certain.
+    /// Number of the first positions that are certain.
     certain_top: Option<u64>,
     #[serde(skip)]
     text: String,
 }
 
-/// Those beside the current snapshot. One that cannot be read is said to be so, and decides how the command exits.
+/// Reads the rankings beside the current snapshot. An unreadable one is reported as such, and determines the exit code.
 fn rankings(store: &Path) -> cashrank::Result<(Vec<RankingStat>, Exit)> {
     let kept = snapshots(&RealDisk, store)?;
     let current = kept.into_iter().filter(|kept| kept.current);
@@ -170,16 +170,16 @@ fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingS
     }))
 }
 
-/// The links of pages, as of the snapshot.
+/// Kept links of pages, as of the snapshot.
 #[derive(serde::Serialize)]
 struct RowsStat {
-    /// Bytes of the file.
+    /// Length of the file, in bytes.
     bytes: u64,
-    /// Pages whose links are known.
+    /// Number of pages whose links are known.
     pages: u64,
-    /// Their links.
+    /// Number of links of these pages.
     links: u64,
-    /// Rows in the file that later ones of the same pages have superseded.
+    /// Number of rows in the file that a later row of the page superseded.
     superseded: u64,
     bytes_a_link: f64,
 }
@@ -195,24 +195,24 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
         pages: rows.kept().rows - rows.kept().superseded,
         links: rows.links(),
         superseded: kept.superseded,
-        // Of all rows in the file.
+        // The length covers all rows in the file, so the links do as well.
         bytes_a_link: kept.lengths.data as f64 / (kept.links as f64).max(1.0),
     }))
 }
 
-/// Bytes on disk, by part.
+/// Disk usage by part, in bytes.
 #[derive(Default, serde::Serialize)]
 pub(super) struct Disk {
     cash: u64,
     urls: u64,
     fingerprints: u64,
-    /// Which page has a fingerprint.
+    /// Index from fingerprints to pages.
     index: u64,
-    /// The numbers of remote pages in their owners' stores.
+    /// Numbers of remote pages in their owners' stores.
     remote: u64,
     database: u64,
     rows: u64,
-    /// What the next settling starts from.
+    /// Warm start of the next settling.
     warm: u64,
     marks: u64,
     snapshots: u64,
@@ -259,7 +259,7 @@ impl StatArgs {
     }
 }
 
-/// What a store holds. A ranking of it that cannot be read decides how the command exits.
+/// Collects the contents of a store. An unreadable ranking determines the exit code.
 fn stat_of(snapshot: &Snapshot) -> anyhow::Result<(Stat, Exit)> {
     let store = snapshot.store();
     let spool = spool_state(&RealDisk, store)?;
@@ -310,7 +310,7 @@ fn stat(
         bound_l1: info.bound_l1(),
         certain_top: snapshot.certain_top()?,
         basis: Basis::of(info),
-        // It is kept in 1/2^32: more than eight decimals would say nothing.
+        // Damping is a multiple of 1/2^32: more than eight decimals would be meaningless.
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
         snapshot: snapshot.path().display().to_string(),
@@ -326,13 +326,13 @@ fn stat(
     })
 }
 
-/// What a store takes on disk.
+/// Returns the disk usage of a store.
 pub(super) fn disk(store: &Path) -> anyhow::Result<Disk> {
     let file = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |found| found.len());
     let folder = |name: &str| -> anyhow::Result<u64> {
         let mut sum = 0;
         for entry in std::fs::read_dir(store.join(name))? {
-            // A file may go while we look.
+            // A file may be removed in the meantime.
             sum += entry?.metadata().map_or(0, |found| found.len());
         }
         Ok(sum)
@@ -457,7 +457,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat, verbose: bool) -> anyhow::Resul
     Ok(())
 }
 
-/// Pages, and those that were crawled, as people read them.
+/// Formats the number of pages, and of those crawled.
 fn pages_text(pages: u64, crawled: u64) -> String {
     format!(
         "{}, of them {} crawled",
@@ -466,14 +466,14 @@ fn pages_text(pages: u64, crawled: u64) -> String {
     )
 }
 
-/// How accurate a ranking is, in a few words.
+/// Describes the accuracy of a ranking in a few words.
 fn how_accurate(bound_l1: Option<f64>, basis: Basis) -> String {
     let text = accuracy(bound_l1, basis);
     let text = text.split_once(": ").map_or(&*text, |(_, text)| text);
     text.replace(" (L1, certified)", "")
 }
 
-/// The memory that an ingest needs, as people read it.
+/// Formats the memory that an ingest needs.
 fn memory_text(bytes: &serde_json::Value) -> String {
     let of = |part: &str| human(bytes[part].as_u64().unwrap_or(0));
     format!(
@@ -483,7 +483,7 @@ fn memory_text(bytes: &serde_json::Value) -> String {
     )
 }
 
-/// How the ranking is computed.
+/// Writes how the ranking was computed.
 fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
     line(
@@ -523,7 +523,7 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Disk and memory, by their parts.
+/// Writes disk usage and memory by part.
 fn write_parts(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     if let Some(rows) = &stat.rows {
         writeln!(
@@ -549,7 +549,7 @@ fn write_parts(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The window, and what is read from it.
+/// Describes the window, and how much of the history it reads.
 fn window(stat: &Stat) -> String {
     if let Some(effort) = stat.settled {
         return format!(

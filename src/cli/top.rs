@@ -19,9 +19,10 @@ use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 
-/// Bytes in which a long list is sorted at most.
+/// Maximum memory for sorting a long list, in bytes.
 const SORTING: u64 = 32 << 20;
-/// Bytes that a site of a list with its best pages takes, and each of these: with names of a few hundred.
+/// Memory for a site of a list with its best pages, in bytes; `PAGE_BYTES` is that for each of these pages. Names may
+/// have a few hundred bytes.
 const SITE_BYTES: u64 = 1 << 10;
 const PAGE_BYTES: u64 = 1 << 8;
 
@@ -81,7 +82,7 @@ impl TopArgs {
         show_of(rankings, top)
     }
 
-    /// The rows, of a long list one after the other.
+    /// Returns the rows; those of a long list are read while they are printed.
     fn listed<'r>(&self, rankings: Rankings<'r>) -> anyhow::Result<RankedList<'r>> {
         let ranking = rankings.first();
         let selection = Selection {
@@ -91,7 +92,7 @@ impl TopArgs {
         let count = self.n.min(rankings.len() as usize);
         let work = || format!("listing {count} of {}", ranking.level().plural());
         if let Some(best) = self.best {
-            // These are read for all sites at once.
+            // The best pages are read for all sites at once.
             let pages = (count as u64).saturating_mul(best);
             let pages = pages.min(ranking.snapshot().len());
             let need = count as u64 * SITE_BYTES + pages * PAGE_BYTES;
@@ -116,7 +117,7 @@ impl TopArgs {
     }
 }
 
-/// Rows as one list.
+/// Rows, serialised as a JSON list.
 struct PageSequence<'r> {
     rows: RefCell<Box<dyn Iterator<Item = cashrank::Result<Page<'static>>> + 'r>>,
     failed: &'r Cell<Option<Error>>,
@@ -137,7 +138,7 @@ impl Serialize for PageSequence<'_> {
     }
 }
 
-/// Prints them as JSON while they are read.
+/// Prints the list as JSON while its rows are read.
 fn print_listed(top: Top<RankedList<'_>>) -> anyhow::Result<Exit> {
     let failed = Cell::new(None);
     let rows = RefCell::new(top.top.rows);
@@ -151,7 +152,7 @@ fn print_listed(top: Top<RankedList<'_>>) -> anyhow::Result<Exit> {
         of: top.of,
         top: PageSequence { rows, failed },
     });
-    // Of reading and writing the first is what went wrong.
+    // An error of reading is the cause of the error of writing: report that one.
     match failed.take() {
         Some(error) => Err(error.into()),
         None => printed,
@@ -186,7 +187,7 @@ fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<E
             level.singular()
         },
     );
-    // Before the URL: two columns, and the spaces between.
+    // Columns before the URL: two numbers, and the spaces between.
     let left = width().map(|width| width.saturating_sub(ranks + 27).max(20));
     let shown = |name: &str, left: Option<usize>| {
         let name = common::shown(name);
@@ -251,7 +252,7 @@ fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<E
     })
 }
 
-/// How often a page was crawled, or that it is gone, or could not be fetched.
+/// Describes how often a page was crawled, or that it is gone or failed.
 fn crawled(page: &Page<'_>) -> String {
     match page.state {
         Some(state @ (PageState::Gone | PageState::Failed)) => state.name().into(),
@@ -259,7 +260,7 @@ fn crawled(page: &Page<'_>) -> String {
     }
 }
 
-/// How often a page was crawled.
+/// Describes how often a page was crawled.
 pub fn times(visits: u64) -> String {
     match visits {
         0 => "not".into(),

@@ -43,15 +43,15 @@ pub struct VerifyArgs {
 
 #[derive(serde::Serialize)]
 struct Verified<'a> {
-    /// All was read.
+    /// True if all data was read.
     deep: bool,
-    /// The checkpoint was checked, and is sound.
+    /// True if the checkpoint was checked and is sound.
     checkpoint: bool,
-    /// An ingest is running.
+    /// True while an ingest is running.
     busy: bool,
     #[serde(flatten)]
     report: Option<&'a VerifyReport>,
-    /// Bytes of the stream in the spool that were checked.
+    /// Number of bytes of the spooled stream that were checked.
     spool_bytes: u64,
     snapshot: Option<String>,
     snapshots: u64,
@@ -112,7 +112,7 @@ fn file_of(error: &Error) -> Option<&Path> {
     }
 }
 
-/// Damage, and not what could not be read.
+/// Returns whether the error is damage rather than a failure to read.
 fn is_damage(error: &Error) -> bool {
     !matches!(error, Error::Io { .. })
 }

@@ -1,4 +1,4 @@
-//! `cashrank stat` of a store without a snapshot: what its last checkpoint says.
+//! `cashrank stat` of a store without a snapshot: the state of its last checkpoint.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use super::{Disk, disk, memory_text, pages_text};
 use crate::cli::common::{Exit, print, print_json, thousands, time};
 use crate::cli::summary::memory;
 
-/// What is known before the first ranking.
+/// Facts about a store before its first ranking.
 #[derive(serde::Serialize)]
 struct StoreStat {
     #[serde(flatten)]
     checkpoint: Option<Checkpoint>,
-    /// Whether an ingest is running: only that one knows what there is.
+    /// True while an ingest is running; only that process knows the newest state.
     busy: bool,
-    /// There is none.
+    /// Always null: there is no snapshot.
     snapshot: Option<String>,
     disk_bytes: Disk,
 }
 
-/// What was read until the last checkpoint.
+/// Totals read until the last checkpoint.
 #[derive(serde::Serialize)]
 struct Checkpoint {
     pages: u64,
@@ -33,7 +33,7 @@ struct Checkpoint {
     memory_bytes: serde_json::Value,
 }
 
-/// Prints it.
+/// Prints the state of the last checkpoint.
 pub(super) fn show(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
     let checkpoint = match open_view(&RealDisk, store) {
         Err(Error::Busy { .. }) => None,

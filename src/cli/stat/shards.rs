@@ -1,4 +1,4 @@
-//! `cashrank stat` of several stores: what the shards of a crawl hold together.
+//! `cashrank stat` of several stores: the shards of a crawl, added up.
 
 use std::io::Write;
 
@@ -9,13 +9,13 @@ use cashrank_store::snapshot::{ClusterRanking, LevelRanking, Snapshot};
 use super::{Stat, how_accurate};
 use crate::cli::common::{Basis, certain_pages, pages, thousands, time};
 
-/// What all shards of a crawl hold together.
+/// Contents of all shards of a crawl together.
 #[derive(serde::Serialize)]
 pub(super) struct AllStat {
     cluster: Option<ClusterRanking>,
     records: u64,
     links: u64,
-    /// Own pages of all shards.
+    /// Number of own pages of all shards.
     pages: u64,
     visited: u64,
     visits: u64,
@@ -23,12 +23,12 @@ pub(super) struct AllStat {
     bound_l1: Option<f64>,
     certain_top: Option<u64>,
     disk_bytes: u64,
-    /// What each of them holds.
+    /// Contents of each shard.
     shards: Vec<Stat>,
 }
 
 impl AllStat {
-    /// Of all shards, by their snapshots and what each holds.
+    /// Adds up the shards, given their snapshots and the contents of each.
     pub fn of(snapshots: Vec<Snapshot>, shards: Vec<Stat>) -> cashrank::Result<AllStat> {
         let latest = snapshots.iter().filter_map(|of| of.info().time).max();
         let rankings = snapshots.into_iter().map(LevelRanking::of_pages);
@@ -51,7 +51,7 @@ impl AllStat {
     }
 }
 
-/// Writes it for people.
+/// Writes the contents for people.
 pub(super) fn write_all(out: &mut dyn Write, all: &AllStat) -> anyhow::Result<()> {
     let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
     line(
