@@ -1,4 +1,4 @@
-//! How much of what readers see was crawled.
+//! Coverage: which share of what readers see has been crawled.
 
 use std::collections::HashMap;
 
@@ -11,68 +11,68 @@ use crate::snapshot::Snapshot;
 use crate::url::host;
 use crate::{Error, Result};
 
-/// Of what readers who start at the seeds see, the share that was read, in bounds that are proven.
+/// Bounds on the share that was read of what readers who start at the seeds see.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Covered {
-    /// Records until then.
+    /// Number of records read until the snapshot.
     pub records: u64,
-    /// Pages known, of a shard its own.
+    /// Number of known pages; in a shard, of its own pages.
     pub pages: u64,
-    /// Pages read.
+    /// Number of pages read.
     pub read: u64,
-    /// Pages at which readers start.
+    /// Number of pages at which readers start.
     pub seeds: u64,
-    /// Of them, those that were read.
+    /// Number of these seeds that were read.
     pub seeds_read: u64,
-    /// The probability that a reader follows a link.
+    /// Probability that a reader follows a link.
     pub damping: f64,
-    /// At least this share was read.
+    /// Proven lower bound on the share that was read.
     pub at_least: f64,
-    /// And at most this.
+    /// Proven upper bound on the share that was read.
     pub at_most: f64,
 }
 
-/// The part of it that a host has.
+/// Contribution of a host to the coverage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoveredHost {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// Pages of it that are known.
+    /// Number of its known pages.
     pub pages: u64,
-    /// Pages read.
+    /// Number of its pages that were read.
     pub read: u64,
-    /// At least this share of all that readers see is pages of it that were read.
+    /// Lower bound on the share, of all that readers see, that is pages of the host that were read.
     pub at_least: f64,
-    /// And at least this is pages of it that were not.
+    /// Lower bound on the share, of all that readers see, that is pages of the host that were not read.
     pub unread: f64,
 }
 
-/// Where readers start.
+/// Pages at which readers start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Seeds {
-    /// At the pages that were read before any link to them was seen.
+    /// Pages that were read before any link to them was seen.
     #[default]
     Found,
-    /// At these pages, each as likely.
+    /// Given pages, all equally likely.
     Given {
-        /// Those that the store knows.
+        /// Seeds that the store knows.
         known: Vec<u32>,
-        /// How many it does not know.
+        /// Number of seeds that the store does not know.
         unknown: u32,
     },
 }
 
-/// The flow from the seeds over the links of a store, updated from snapshot to snapshot.
+/// Flow from the seeds over the links of a store, updated from snapshot to snapshot.
 #[derive(Debug, Default)]
 pub struct SeedCoverage {
     seeds: Seeds,
     flow: SeedFlow,
-    /// The rows over which it flowed.
+    /// Position in the rows up to which they are included in the flow.
     mark: Option<RowPosition>,
 }
 
 impl SeedCoverage {
-    /// For readers who start at these pages; nothing was read yet.
+    /// Creates the coverage of readers who start at these pages; no page counts as read yet.
     pub fn new(seeds: Seeds) -> SeedCoverage {
         SeedCoverage {
             seeds,
@@ -80,10 +80,11 @@ impl SeedCoverage {
         }
     }
 
-    /// Lets it flow over the rows as of a snapshot, the store's current one: over new rows only, if none of the others changed.
+    /// Updates the flow to the rows of a snapshot, which must be the store's current one. Reads new rows only, if no
+    /// earlier one changed.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no page was read, or no links are kept; those of reading the store.
+    /// [`Error::Missing`] if no page was read or no links are kept; errors of reading the store.
     pub fn update(&mut self, snapshot: &Snapshot) -> Result<Covered> {
         let rows = snapshot.rows()?;
         let damping = snapshot.info().settings.config.damping_units();
@@ -94,7 +95,7 @@ impl SeedCoverage {
                 "{store}: no page was read yet, so readers have nowhere to start"
             )));
         }
-        // After an error in between, the flow is not complete: it begins from nothing.
+        // An error in between leaves the flow incomplete, so the next update starts from nothing.
         let extends = match self.mark.take() {
             Some(mark) => {
                 self.flow.seeds() == seeds
@@ -116,7 +117,7 @@ impl SeedCoverage {
         Ok(self.covered(snapshot, bounds))
     }
 
-    /// The pages at which readers start.
+    /// Returns the pages at which readers start.
     fn pages(&self, snapshot: &Snapshot, rows: &dyn Rows) -> Result<Vec<u32>> {
         let Seeds::Given { known, unknown } = &self.seeds else {
             return first_pages(rows, &snapshot.visited(2)?);
@@ -147,16 +148,13 @@ impl SeedCoverage {
         }
     }
 
-    /// About what the lower bound becomes if these pages are read next.
+    /// Estimates the lower bound after these pages have been read, too.
     pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
         self.flow
             .with(pages.map(|page| self.flow.waiting(page)).sum())
     }
 
-    /// Coverage by host, hosts with most left to fetch first.
-    ///
-    /// # Errors
-    /// Those of reading names.
+    /// Returns the coverage by host, hosts with the most left to fetch first.
     pub fn hosts(&self, snapshot: &Snapshot) -> Result<Vec<CoveredHost>> {
         let mut hosts: HashMap<Vec<u8>, CoveredHost> = HashMap::new();
         let mut page = 0;

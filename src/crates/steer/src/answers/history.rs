@@ -1,4 +1,4 @@
-//! The ranks of pages or sites over the snapshots that a store keeps.
+//! Ranks of pages or sites over the snapshots that a store keeps.
 
 use std::path::Path;
 
@@ -11,60 +11,63 @@ use crate::model::{Time, rfc_3339};
 use crate::snapshot::{LevelRanking, RankingName, Snapshot, snapshots};
 use crate::{Error, Result};
 
-/// The ranks of one page or site over time.
+/// Ranks of one page or site over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct History {
-    /// The URL or name, as it was asked for.
+    /// URL or name, as given.
     pub url: String,
-    /// Whether any of the rankings has it.
+    /// True if any of the rankings contains it.
     pub known: bool,
-    /// Its rank in each kept ranking, the oldest first.
+    /// Positions in the kept rankings, oldest first.
     pub history: Vec<Moment>,
 }
 
-/// A page or site in one ranking.
+/// Position of a page or site in one ranking.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Moment {
-    /// The snapshot's number: records read until then.
+    /// Number of the snapshot: the records read until then.
     pub snapshot: u64,
-    /// The latest fetch among these records, in seconds since 1970; as text in RFC 3339. Absent where no record has a time.
+    /// Latest fetch among these records, in seconds since 1970; RFC 3339 when serialized. Absent if no record has a
+    /// time.
     #[serde(serialize_with = "rfc_3339")]
     pub time: Option<Time>,
-    /// How many pages or sites are ranked.
+    /// Number of ranked pages or sites.
     pub count: u64,
-    /// 1 + those of strictly greater importance; absent where it was not known yet.
+    /// 1 + the number of those of strictly greater importance; absent if it was not known yet.
     pub rank: Option<u64>,
-    /// Its importance, of 1 for all; of a measure its score. Absent where it was not known yet.
+    /// Importance, as a share of all, or the score by a measure. Absent if it was not known yet.
     pub importance: Option<f64>,
-    /// The certified bound on the L1 error of all importances.
+    /// Certified bound on the L1 error of all importances.
     pub bound_l1: Option<f64>,
 }
 
 impl Moment {
-    /// Its importance in units of the mean of all, which does not fall just because pages were added.
+    /// Returns the importance as a multiple of the mean, which does not fall just because pages are added.
     pub fn ratio(&self) -> Option<f64> {
         self.importance
             .map(|importance| importance * self.count as f64)
     }
 }
 
-/// Which rankings are looked at.
+/// Rankings that a history covers.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryOptions {
-    /// Of what, by what: a measure that was computed beside some snapshots, or importance.
+    /// Level and measure; a measure must have been computed for some of the snapshots.
     pub ranking: RankingName,
     /// Maximum number of snapshots, the newest first; `None`: all.
     pub most: Option<usize>,
-    /// Bytes of memory for finding the sites of a snapshot; `None`: any.
+    /// Memory for finding the sites of a snapshot, in bytes; `None`: no limit.
     pub memory: Option<u64>,
 }
 
-/// The ranks of pages or sites, by URLs in any form or names, over the snapshots of a store. Works while a writer runs.
+/// Returns the ranks of pages or sites over the snapshots of a store, by URLs in any form or by names. Works while a
+/// writer runs.
 ///
-/// Snapshots without the measure are left out. One that cannot be read is passed to `failed`, which may go on without it.
+/// Snapshots without the measure are left out. An error of reading one is passed to `failed`, which may return `Ok` to
+/// continue without it.
 ///
 /// # Errors
-/// [`Error::Missing`]: there is no store, no snapshot, or none with the measure; those of `failed`.
+/// [`Error::Missing`] if there is no store, no snapshot, or none with the measure; errors of `failed`.
 pub fn history(
     disk: &dyn Disk,
     store: &Path,
@@ -84,7 +87,7 @@ pub fn history(
     let mut found = None;
     let mut without = None;
     let mut looked_at = 0;
-    // The newest first, since it knows all pages.
+    // The newest snapshot comes first, since it knows all pages.
     for kept in newest.iter().rev() {
         if let (true, Err(Error::Damaged { path, what })) = (kept.current, &kept.info) {
             failed(Error::damaged(path, what.clone()))?;
@@ -98,7 +101,7 @@ pub fn history(
                     history.history.push(moment);
                 }
             }
-            // A writer removed it since it was listed.
+            // A writer removed the snapshot after it was listed.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
             Err(Error::Missing(why)) => without = without.or(Some(why)),
             Err(error) => failed(error)?,
@@ -108,7 +111,7 @@ pub fn history(
         if let Some(why) = without {
             return Err(Error::Missing(why));
         }
-        // Says what is missing: the store, or its snapshots.
+        // This fails with the reason: the store or its snapshots are missing.
         Snapshot::latest(disk, store)?;
     }
     for history in &mut histories {
@@ -118,7 +121,7 @@ pub fn history(
     Ok(histories)
 }
 
-/// What one snapshot has of each; `found` are the numbers of pages, which are the same in all snapshots of a store.
+/// Returns the positions in one snapshot. `found` holds page numbers, which are the same in all snapshots of a store.
 fn moments(
     disk: &dyn Disk,
     path: &Path,

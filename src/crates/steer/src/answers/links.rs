@@ -1,4 +1,4 @@
-//! The links of a page, and the pages that link to it, as of the current snapshot.
+//! Links of a page, and pages that link to it, as of the current snapshot.
 
 use serde::Serialize;
 
@@ -8,85 +8,85 @@ use crate::model::PageState;
 use crate::rows::{Rows, Stop};
 use crate::snapshot::Snapshot;
 
-/// The links of a page, or to it.
+/// Outgoing or incoming links of a page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkList {
-    /// The page, as it was asked for.
+    /// URL of the page, as given.
     pub url: String,
-    /// Whether its links are known: it was visited, and its links were kept.
+    /// True if the page's links are known: it was visited, and its links were kept.
     pub visited: bool,
-    /// Whether that visit found it gone (404, 410).
+    /// True if the last visit found the page gone (404, 410).
     pub gone: bool,
-    /// Links that are known, those not listed too.
+    /// Number of known links, including those not listed.
     pub count: u64,
-    /// What they lead to, or come from: as many as were asked for, best rank first.
+    /// Other ends of the links, best rank first; at most the requested number.
     pub links: Vec<LinkTarget>,
-    /// Of links to the page: those that were looked at, and all that are kept.
+    /// Extent of the search for incoming links.
     #[serde(flatten)]
     pub swept: Option<LinkSweep>,
 }
 
-/// How far the links of all pages were looked at.
+/// Extent of a search over the links of all pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LinkSweep {
-    /// Links that were looked at.
+    /// Number of links that were searched.
     pub links_read: u64,
-    /// Links that are kept.
+    /// Number of links that are kept.
     pub links_kept: u64,
 }
 
-/// The other end of a link.
+/// Other end of a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkTarget {
-    /// Its URL or name.
+    /// URL or name.
     pub url: String,
-    /// 1 + pages of strictly greater importance.
+    /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
-    /// What its fetches came to; absent where the snapshot does not say which pages are gone.
+    /// Result of the page's fetches; absent if the snapshot does not record which pages are gone.
     pub state: Option<PageState>,
 }
 
-/// What is known of the last visit of a page.
+/// Result of the last visit of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FetchState {
-    /// It was not fetched yet.
+    /// The page was not fetched yet.
     #[default]
     Never,
-    /// It was found gone.
+    /// The page was found gone.
     Gone,
-    /// It has links, or none.
+    /// The page was read; it may have no links.
     Yes,
 }
 
-/// The other ends of a page's links, each with its link's weight where links of a page do not all weigh the same.
+/// Other ends of a page's links, each with the weight of the link unless all links of a page weigh the same.
 #[derive(Debug, Clone, Default)]
 pub struct Ends {
-    /// The page whose links they are; not known of links to it.
+    /// Result of the last visit of the page; for incoming links always `Yes`, since it is not looked up.
     pub fetched: FetchState,
-    /// Pages, and the weights of the links.
+    /// Pages with the weights of the links.
     pub ends: Vec<(u32, Option<u64>)>,
-    /// Of links to the page: how many were looked at.
+    /// Extent of the search for incoming links.
     pub swept: Option<LinkSweep>,
 }
 
-/// The other end of a link, as a snapshot ranks it.
+/// Other end of a link, with its position in a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankedEnd {
-    /// The page.
+    /// Number of the page.
     pub page: PageId,
-    /// 1 + pages of strictly greater importance.
+    /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
-    /// Its importance.
+    /// Importance of the page.
     pub importance: f64,
-    /// The weight of the link, if links of its page do not all weigh the same.
+    /// Weight of the link; `None` if all links of its page weigh the same.
     pub weight: Option<u64>,
 }
 
 impl Ends {
-    /// What a page links to.
+    /// Returns the pages that a page links to.
     ///
     /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if there are no links, which says why; rows cannot be read.
+    /// [`Error::Missing`](crate::Error::Missing) with the reason if no links are kept; errors of reading rows.
     pub fn of(snapshot: &Snapshot, page: u32) -> Result<Ends> {
         let mut found = Ends::default();
         snapshot.row(page, &mut |row| {
@@ -103,10 +103,10 @@ impl Ends {
         Ok(found)
     }
 
-    /// Sources of links to a page among the first `within` kept links, in the order of the rows.
+    /// Finds the sources of links to a page among the first `most` kept links, in the order of the rows.
     ///
     /// # Errors
-    /// As of [`Rows::sweep`].
+    /// Errors of [`Rows::sweep`].
     pub fn to(rows: &dyn Rows, page: u32, most: u64) -> Result<Ends> {
         let mut ends = Vec::new();
         let mut links_read = 0;
@@ -134,11 +134,8 @@ impl Ends {
         })
     }
 
-    /// Returns these pages in the snapshot, best rank first; of equal ranks the one that appeared first. Those that are newer than
-    /// the snapshot are left out.
-    ///
-    /// # Errors
-    /// The snapshot is damaged or cannot be read.
+    /// Returns the ends with their positions in the snapshot, best rank first, ties in order of first appearance. Pages
+    /// that are newer than the snapshot are left out.
     pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<RankedEnd>> {
         let known = |end: &&(u32, Option<u64>)| u64::from(end.0) < snapshot.len();
         let ends: Vec<(u32, Option<u64>)> = self.ends.iter().filter(known).copied().collect();

@@ -1,11 +1,11 @@
-//! Lists of URLs as people and crawlers keep them, a line each: seeds, pages in progress, pages of a domain.
+//! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, pages of a domain.
 //!
-//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are passed over; a tab ends the URL, as
-//! in the seed lists of Nutch's injector, which have metadata behind it; byte order marks, CR and spaces around it do not
-//! count. Any other line is a name only if the store has a page of that name (a graph of opaque names); else it is skipped,
-//! and counted by reason ([`SkippedLines`]).
+//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored. A tab ends the URL,
+//! as in seed lists of Nutch's injector, where metadata follows. Byte order marks, CR and surrounding spaces are
+//! stripped. Any other line counts as a name only if the store has a page of that name (a graph of opaque names);
+//! otherwise it is skipped, and counted by reason ([`SkippedLines`]).
 //!
-//! Lists are read in pieces of [`PIECE`] lines, so memory does not grow with their length.
+//! Lists are read in chunks of [`PIECE`] lines, so memory does not grow with their length.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,39 +19,39 @@ use crate::snapshot::{ListLine, ListedPage, Snapshot, find_lines};
 use crate::url::Reject;
 use crate::{Error, Result};
 
-/// Lines of a list that are read together.
+/// Maximum number of lines of a list that are read together.
 const PIECE: usize = 1 << 16;
-/// Lines that are looked up together in a ranking, of which each time much is read.
+/// Number of lines that are looked up in a ranking together, since each lookup sweeps over much of it.
 const LOOKED_UP: usize = 1 << 18;
-/// Bytes that such a line takes, about.
+/// Approximate memory of a line that is looked up, in bytes.
 const LOOKED_UP_BYTES: u64 = 1 << 10;
-/// Mean bytes of a line up to which this number of lines is read together; of longer lines fewer are.
+/// Mean length of a line, in bytes, up to which [`PIECE`] lines are read together; of longer lines fewer are.
 const LINE_BYTES: usize = 1 << 7;
-/// Bytes that a name takes that is kept as a hash, in a set that grows.
+/// Memory of a name that is kept as a hash, in bytes, in a set that grows.
 const HASH_BYTES: u64 = 36;
 
-/// Lines of a list that name no page, by reason.
+/// Counts of the lines of a list that name no page, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedLines {
-    /// Comments.
+    /// Number of comments.
     pub comments: u64,
-    /// Without a scheme: bare hosts, paths, words.
+    /// Number of lines without a scheme: bare hosts, paths, words.
     pub no_scheme: u64,
-    /// Of another scheme: `ftp:`, `mailto:`.
+    /// Number of URLs with another scheme: `ftp:`, `mailto:`.
     pub other_scheme: u64,
-    /// No URL that any parser takes.
+    /// Number of lines that no URL parser accepts.
     pub invalid: u64,
-    /// Pages of other shards.
+    /// Number of pages of other shards.
     pub other_shards: u64,
 }
 
 impl SkippedLines {
-    /// Returns whether none was.
+    /// Returns whether no line was skipped.
     pub fn is_none(&self) -> bool {
         *self == SkippedLines::default()
     }
 
-    /// Adds those of another list.
+    /// Adds the counts of another list.
     pub fn add(&mut self, other: SkippedLines) {
         self.comments += other.comments;
         self.no_scheme += other.no_scheme;
@@ -60,7 +60,8 @@ impl SkippedLines {
         self.other_shards += other.other_shards;
     }
 
-    /// Those that another store skips, too, for the same list: a line of another shard may be a page there.
+    /// Returns the counts of lines that another store skips as well, for the same list: a line skipped as a page of
+    /// another shard may be a page there.
     pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
         SkippedLines {
             comments: self.comments.min(other.comments),
@@ -102,7 +103,7 @@ impl fmt::Display for SkippedLines {
     }
 }
 
-/// The text of a line that counts; `None`: it is blank.
+/// Returns the text of a line; `None` if it is blank.
 fn text(line: &[u8]) -> Option<&[u8]> {
     let line = line
         .strip_prefix(b"\xef\xbb\xbf")
@@ -110,16 +111,16 @@ fn text(line: &[u8]) -> Option<&[u8]> {
         .trim_ascii();
     let end = memchr::memchr(b'\t', line).unwrap_or(line.len());
     let text = &line[..end];
-    // A URL holds no blank, an opaque name may.
+    // A URL contains no spaces, but an opaque name may.
     let comment = memchr::memmem::find(text, b" #")
         .filter(|&at| memchr::memmem::find(&text[..at], b"://").is_some());
     Some(text[..comment.unwrap_or(end)].trim_ascii()).filter(|text| !text.is_empty())
 }
 
-/// Calls `each` with the pages that lines name, piece by piece, in their order. Returns the lines that were skipped.
+/// Calls `each` with the pages that lines name, in order, chunk by chunk. Returns the counts of skipped lines.
 ///
 /// # Errors
-/// Those of the lines, of `each`, and of reading the snapshot.
+/// Errors of `lines`, of `each`, and of reading the snapshot.
 pub fn each_listed(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     snapshot: Option<&Snapshot>,
@@ -143,12 +144,12 @@ pub fn each_listed(
     Ok(SkippedLines { comments, ..unread })
 }
 
-/// Looks up the pages or sites that lines name, and calls `each` with a row for each line that names something, in their order:
-/// its name and what the ranking has of it. One that is not known has rank 0. Of shards a page's own answers. Lines are read
-/// in pieces that take about `memory` bytes at most; `None`: as many as make it quicker.
+/// Looks up the pages or sites that lines name, and calls `each` in order with a row for each line that names
+/// something: its name and its entry in the ranking. An unknown one has rank 0. If there are several shards, each page
+/// is looked up in its own. Lines are read in chunks that take about `memory` bytes; `None`: as many as are efficient.
 ///
 /// # Errors
-/// Those of the lines, of `each`, and of reading the rankings.
+/// Errors of the lines, of `each`, and of reading the rankings.
 pub fn look_up(
     rankings: Rankings<'_>,
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
@@ -157,7 +158,7 @@ pub fn look_up(
 ) -> Result<LookedUp> {
     let mut counts = LookedUp::default();
     let most = memory.map_or(LOOKED_UP, |memory| (memory / LOOKED_UP_BYTES) as usize);
-    // The shard of each page that was found, and its number there.
+    // Shard of each page that was found, and its number there.
     let find = |names: &[&[u8]]| {
         let mut found = vec![None; names.len()];
         for (shard, ranking) in rankings.each().enumerate() {
@@ -195,15 +196,16 @@ pub fn look_up(
 /// Counts of the lines of a list that was looked up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookedUp {
-    /// Lines that name a page or site of the ranking.
+    /// Number of lines that name a page or site of the ranking.
     pub known: u64,
-    /// Lines that name none.
+    /// Number of lines that name an unknown one.
     pub unknown: u64,
-    /// Comments, which are skipped.
+    /// Skipped lines: comments only.
     pub skipped: SkippedLines,
 }
 
-/// Calls `each` with what lines name, as `find` finds it, in pieces of at most `most` lines. Returns the number of comments.
+/// Calls `each` with the pages that `find` finds for the lines, in chunks of at most `most` lines. Returns the number
+/// of comments.
 fn each_line<P: Copy>(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     most: usize,
@@ -235,16 +237,16 @@ fn each_line<P: Copy>(
     }
 }
 
-/// Names that are told apart by 128 bits of their hashes.
+/// Set of names, distinguished by 128 bits of their hashes.
 #[derive(Debug, Default)]
 pub struct NameSet {
     hashes: HashSet<u128>,
-    /// Bytes that they may take.
+    /// Maximum memory of the set, in bytes.
     memory: Option<u64>,
 }
 
 impl NameSet {
-    /// None yet, of a list that may take so many bytes; `None`: any.
+    /// Creates an empty set of at most `memory` bytes; `None`: no limit.
     pub fn new(memory: Option<u64>) -> NameSet {
         NameSet {
             hashes: HashSet::new(),
@@ -255,7 +257,7 @@ impl NameSet {
     /// Adds a name. Returns whether it is new.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]: there is no memory for it.
+    /// [`Error::TooLarge`] if the set exceeds its memory.
     pub fn add(&mut self, name: &[u8]) -> Result<bool> {
         let names = self.hashes.len() as u64 + 1;
         check_room(
@@ -267,27 +269,27 @@ impl NameSet {
         Ok(self.hashes.insert(xxh3_128(name)))
     }
 
-    /// Returns whether a name is among them.
+    /// Returns whether the set contains a name.
     pub fn has(&self, name: &[u8]) -> bool {
         self.hashes.contains(&xxh3_128(name))
     }
 
-    /// How many there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 }
 
-/// Reads the lines of a list as names, without a store: URLs in canonical form; what is no URL as it stands there. Returns
-/// the lines that were skipped, comments, and how many are no URLs.
+/// Reads the lines of a list as names, without a store: URLs in canonical form, and other lines unchanged. Returns the
+/// counts of skipped lines (comments), and the number of lines that are not URLs.
 ///
 /// # Errors
-/// Those of the lines; [`Error::TooLarge`].
+/// Errors of the lines; [`Error::TooLarge`].
 pub fn names_of(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     names: &mut NameSet,
@@ -311,10 +313,10 @@ pub fn names_of(
     Ok((skipped, opaque))
 }
 
-/// The pages at which readers start, by a list of URLs; [`Seeds::Found`] if there is no list.
+/// Returns the pages at which readers start, from a list of URLs; [`Seeds::Found`] if there is no list.
 ///
 /// # Errors
-/// Those of the lines and of reading the snapshot; [`Error::TooLarge`].
+/// Errors of the lines and of reading the snapshot; [`Error::TooLarge`].
 pub fn seeds_of(
     snapshot: &Snapshot,
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
@@ -362,7 +364,7 @@ mod tests {
         (names, skipped.unwrap())
     }
 
-    /// Lists as Nutch, browsers and crawlers write them: what is no URL is counted, and is no page.
+    /// Lists as Nutch, browsers and crawlers write them: lines that are not URLs are counted and are no pages.
     #[test]
     fn what_is_no_url_is_counted() {
         let list = "\u{feff}http://A.example\r\n# seeds\n\n  https://b.example/x#top \nexample.net\n//c.example/\n\

@@ -1,16 +1,17 @@
-//! Questions about a store, and their answers, as types that the command, the service and other programs share.
+//! Questions about a store and their answers, as types that the command, the service and other programs share.
 //!
-//! | | |
+//! | item | meaning |
 //! |---|---|
-//! | [`Question`] | what may be asked of a snapshot, by name |
-//! | [`NEXT`] | what may be asked of a list of pages to crawl, by name |
-//! | [`Store`] | a store to be asked |
-//! | [`Page`](crate::model::Page), [`Rank`], [`History`], [`Top`], [`LinkList`], [`SnapshotMovers`], [`Host`] | answers, for people and as JSON |
-//! | [`Ends`] | the links of a page, and those to it |
-//! | [`SeedCoverage`] | how much of what readers see was read |
-//! | [`Resettling`] | a closer ranking of what a store holds |
-//! | [`Rankings`] | the shards of a crawl, read as one |
-//! | [`pages_of`], [`ranks_of`], [`look_up`] | pages by URLs in any form |
+//! | [`Question`] | question about a snapshot, by name |
+//! | [`NEXT`] | parameters of a list of pages to crawl, by name |
+//! | [`Store`] | store that answers questions |
+//! | [`Page`](crate::model::Page), [`Rank`], [`History`], [`Top`], [`LinkList`] | answers, for people and as JSON |
+//! | [`SnapshotMovers`], [`Host`] | further answers |
+//! | [`Ends`] | outgoing or incoming links of a page |
+//! | [`SeedCoverage`] | share of what readers see that was read |
+//! | [`Resettling`] | more accurate ranking of a store's records |
+//! | [`Rankings`] | shards of a crawl, read as one |
+//! | [`pages_of`], [`ranks_of`], [`look_up`] | lookup of pages by URLs in any form |
 
 mod coverage;
 mod history;

@@ -1,4 +1,4 @@
-//! What moved between two snapshots of a store.
+//! Changes between two snapshots of a store.
 
 use serde::Serialize;
 
@@ -7,50 +7,53 @@ use crate::metrics::moved::{Move, MoveOptions, MoveSummary, margin};
 use crate::model::{PageId, PageState};
 use crate::snapshot::{Snapshot, moved};
 
-/// What moved between two snapshots.
+/// Pages that moved between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SnapshotMovers {
-    /// The older one; absent where there is one snapshot only.
+    /// File name of the older snapshot; absent if there is only one.
     pub from: Option<String>,
-    /// The newer one.
+    /// File name of the newer snapshot.
     pub to: String,
-    /// Counts and sums over all pages; absent where there is one snapshot only.
+    /// Counts and sums over all pages; absent if there is only one snapshot.
     #[serde(flatten)]
     pub summary: Option<MoveSummary>,
-    /// Pages of both that moved most, up or down.
+    /// Pages in both snapshots that moved most, up or down.
     pub movers: Vec<Mover>,
-    /// The best new ones.
+    /// New pages of best rank.
     pub new: Vec<Mover>,
 }
 
-/// A page that moved, or is new.
+/// Page that moved, or is new.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Mover {
-    /// Its URL or name.
+    /// URL or name.
     pub url: String,
-    /// What its fetches came to, until now; absent where the snapshot does not say which pages are gone.
+    /// Result of the page's fetches so far; absent if the snapshot does not record which pages are gone.
     pub state: Option<PageState>,
-    /// Rank before; absent for a page that was not known.
+    /// Rank in the older snapshot; absent for a page that was not known.
     pub rank_before: Option<u64>,
-    /// Rank now.
+    /// Rank in the newer snapshot.
     pub rank: Option<u64>,
-    /// The least and the greatest rank that the bound on errors allowed before; absent without bounds, and for a new page.
+    /// Smallest and largest rank that the error bound allowed in the older snapshot; absent without a bound and for a
+    /// new page.
     pub ranks_before: Option<[u64; 2]>,
-    /// Values in the newer ranking.
+    /// Smallest and largest rank that the error bound allows in the newer snapshot; absent without a bound.
     pub ranks: Option<[u64; 2]>,
-    /// Importance before.
+    /// Importance in the older snapshot.
     pub importance_before: Option<f64>,
-    /// Importance now.
+    /// Importance in the newer snapshot.
     pub importance: Option<f64>,
-    /// Whether PageRank itself changed in that direction: the importance changed by more than both bounds let it. Absent
+    /// True if PageRank itself changed in that direction: the importance changed by more than both bounds allow. Absent
     /// without bounds, and for a new page.
     pub certain: Option<bool>,
-    /// Whether its rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent as these are.
+    /// True if the rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent if one
+    /// of these is.
     pub rank_certain: Option<bool>,
 }
 
-/// The `n` pages of both snapshots whose importance changed most from `older` to `newer`, up or down, relative to what it was, of
-/// those that are among the first 1,000 of either; ties by the change of importance, then by rank. Both are of one store.
+/// Returns the `n` pages whose importance changed most from `older` to `newer`, two snapshots of one store: up or down,
+/// relative to the older importance, among pages that both have and either ranks in its first 1,000. Ties are ordered
+/// by the change of importance, then by rank.
 ///
 /// ```
 /// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; pub use cashrank_steer::{answers::*, schedule::*}; }
@@ -80,12 +83,9 @@ pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>
 }
 
 impl SnapshotMovers {
-    /// What moved from `older` to `newer`, two snapshots of one store, in each list `wanted.count` pages. Of pages that moved,
-    /// the first are those that moved most, by what `wanted` says; ties by the change of importance, then by rank. The margin
-    /// is that of the two snapshots: `wanted` need not have it.
-    ///
-    /// # Errors
-    /// A snapshot, or names, are damaged or cannot be read.
+    /// Compares `older` and `newer`, two snapshots of one store; each list has `wanted.count` pages. Pages that moved
+    /// are ordered by the criterion in `wanted`, ties by the change of importance, then by rank. The margin is computed
+    /// from the bounds of the two snapshots: that of `wanted` is ignored.
     pub fn between(
         older: &Snapshot,
         newer: &Snapshot,
@@ -146,7 +146,7 @@ impl SnapshotMovers {
         })
     }
 
-    /// The first `n` of each list.
+    /// Returns the first `n` pages of each list.
     pub fn first(&self, n: usize) -> SnapshotMovers {
         let first = |list: &[Mover]| list.iter().take(n).cloned().collect();
         SnapshotMovers {

@@ -1,4 +1,4 @@
-//! The parameters of [`next`](crate::schedule::next), by name.
+//! Parameters of [`next`](crate::schedule::next), by name.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::snapshot::Snapshot;
 use crate::store::settings_of;
 use crate::{Error, Result};
 
-/// The parameters of a list, but for how many pages it is to have.
+/// Parameters of a list, except for its length.
 pub const NEXT: [Parameter<NextOptions>; 12] = [
     Parameter {
         name: "strategy",
@@ -122,11 +122,12 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
 ];
 
 impl NextOptions {
-    /// Reads parameters by name, as in `[("strategy", "fica:k=1000"), ("per-host", "2")]`. The guide describes all of them.
+    /// Parses parameters by name, as in `[("strategy", "fica:k=1000"), ("per-host", "2")]`. The guide describes all of
+    /// them.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`]: a name is not known, a value makes no sense, or parameters contradict each other.
+    /// [`Error::Usage`] if a name is unknown, a value is invalid, or parameters contradict each other.
     pub fn of(given: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<NextOptions> {
         let owned = |(name, value): &(_, _)| (text(name), text(value));
         let given: Vec<(String, String)> = given.iter().map(owned).collect();
@@ -143,17 +144,17 @@ impl NextOptions {
         Ok(asked)
     }
 
-    /// Holds back the pages of the store in `dir` that the lines of `excluded` name, and puts those of `seeds` first that were
-    /// not read yet: each once, and none that is held back. Both are lists of URLs in any form, a line each; other lines
-    /// are skipped, which is counted. What else is asked for is set before: only seeds that will be listed are kept.
+    /// Excludes the pages of the store in `dir` that the lines of `excluded` name, and puts the unread pages that the
+    /// lines of `seeds` name first: each once, and no excluded one. Both are lists of URLs in any form, one per line;
+    /// other lines are skipped and counted. Set all other options before: only seeds that will be listed are kept.
     ///
-    /// A list takes no memory but for names that no store knows, of which hashes are kept where both lists are given:
-    /// at most so many bytes.
+    /// Memory is needed only for names that no store knows, if both lists are given: their hashes, at most `memory`
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`]: no snapshot was published yet, and there are no seeds; [`Error::Damaged`];
-    /// [`Error::TooLarge`]; those of the lines.
+    /// [`Error::Missing`] if no snapshot was published yet and there are no seeds; [`Error::Damaged`];
+    /// [`Error::TooLarge`]; errors of the lines.
     pub fn name(
         &mut self,
         dir: &Path,
@@ -175,7 +176,7 @@ impl NextOptions {
             snapshot => Some(snapshot?),
         };
         let snapshot = snapshot.as_ref();
-        // Names that no store knows have no number to be excluded by.
+        // Names that no store knows have no page number to exclude.
         let mut unknown = NameSet::new(memory);
         self.exclude = Bits::new(snapshot.map_or(0, |snapshot| snapshot.info().pages));
         skipped.excluded = each_listed(excluded, snapshot, |pages| {
@@ -213,12 +214,12 @@ impl NextOptions {
     }
 }
 
-/// Lines that were skipped of each list.
+/// Counts of skipped lines, by list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedOf {
-    /// Of the pages to leave out.
+    /// Skipped lines of the list of excluded pages.
     pub excluded: SkippedLines,
-    /// Of the seeds.
+    /// Skipped lines of the list of seeds.
     pub seeds: SkippedLines,
 }
 
@@ -253,7 +254,7 @@ fn budget(text: &str) -> Read<PageSelection> {
     }
 }
 
-/// Seconds of `30d`.
+/// Parses a duration such as `30d` into seconds.
 fn duration(text: &str) -> Read<u64> {
     let found = split_time(text).and_then(|(number, unit)| {
         let number: u64 = number.parse().ok()?;
@@ -262,7 +263,7 @@ fn duration(text: &str) -> Read<u64> {
     found.ok_or_else(|| format!("{text:?}: a number and s, m, h, d or w, as in 30d"))
 }
 
-/// Seconds since 1970 of `now`, or of a time as RFC 3339 has it.
+/// Parses `now`, or a time in RFC 3339, into seconds since 1970.
 fn when(text: &str) -> Read<Time> {
     let day = |text: &str| -> std::result::Result<Timestamp, TimeError> {
         let start = text.parse::<Date>()?.to_zoned(TimeZone::UTC)?;

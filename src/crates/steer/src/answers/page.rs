@@ -8,45 +8,45 @@ use crate::model::{Page, PageId};
 use crate::sites::{Level, RollUpBy};
 use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, page_ranks, pages_of};
 
-/// The most important pages or sites.
+/// Most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Top<R = Vec<Page<'static>>> {
-    /// Name of the snapshot; of several shards, the id of the ranking that theirs are parts of.
+    /// Name of the snapshot; of several shards, the id of their common ranking.
     pub snapshot: String,
-    /// Records until then.
+    /// Number of records read until the snapshot.
     pub records: u64,
-    /// Pages known.
+    /// Number of known pages.
     pub pages: u64,
-    /// Bound on the error.
+    /// Certified bound on the L1 error.
     pub bound_l1: Option<f64>,
-    /// How many of the first positions are certain; absent without a bound.
+    /// Number of the first positions that are certain; absent without a bound.
     pub certain_top: Option<u64>,
-    /// What is ranked, unless it is the snapshot itself.
+    /// Ranking that is shown, unless it is the snapshot itself.
     #[serde(flatten)]
     pub of: Option<RankingOf>,
-    /// The pages or sites, best first.
+    /// Pages or sites, best first.
     pub top: R,
 }
 
-/// A ranking of sites, or by a measure.
+/// Ranking of sites, or by a measure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RankingOf {
-    /// What is ranked.
+    /// Level that is ranked.
     pub level: Level,
-    /// How many of them.
+    /// Number of ranked pages or sites.
     pub count: u64,
-    /// What sites are ranked by, where the importance of their pages is put together.
+    /// How the importance of pages was combined for sites.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roll_up: Option<RollUpBy>,
-    /// What it says of itself, if it was computed.
+    /// Header of the ranking, if it was computed by a measure.
     pub computed: Option<ComputedInfo>,
 }
 
 impl<R> Top<R> {
-    /// These rows of a ranking, best first.
+    /// Returns an answer with these rows of a ranking, best first.
     ///
     /// # Errors
-    /// As of [`LevelRanking::certain_top`].
+    /// Errors of [`LevelRanking::certain_top`].
     pub fn with<'r>(rankings: impl Into<Rankings<'r>>, top: R) -> Result<Top<R>> {
         let rankings: Rankings<'_> = rankings.into();
         let ranking = rankings.first();
@@ -68,18 +68,18 @@ impl<R> Top<R> {
 }
 
 impl Top {
-    /// The `n` of best rank that are selected.
+    /// Returns the `n` selected pages or sites of best rank.
     ///
     /// # Errors
-    /// As of [`LevelRanking::top`].
+    /// Errors of [`LevelRanking::top`].
     pub fn of(ranking: &LevelRanking, n: usize, selection: &Selection) -> Result<Top> {
         Top::with(ranking, ranking.top(n, selection)?)
     }
 
-    /// Adds the `n` most important pages of each site, as [`LevelRanking::best_pages`].
+    /// Adds the `n` most important pages of each site, by [`LevelRanking::best_pages`].
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`LevelRanking::best_pages`].
     pub fn add_pages(
         &mut self,
         ranking: &LevelRanking,
@@ -94,7 +94,7 @@ impl Top {
         Ok(())
     }
 
-    /// The first `n` of these.
+    /// Returns the first `n` rows.
     pub fn first(&self, n: usize) -> Top {
         Top {
             top: self.top.iter().take(n).cloned().collect(),
@@ -105,10 +105,7 @@ impl Top {
     }
 }
 
-/// Rank of pages or sites, each with its number, by URLs in any form or by names.
-///
-/// # Errors
-/// The ranking is damaged or cannot be read.
+/// Returns the ranks of pages or sites, each with its number, by URLs in any form or by names.
 pub fn ranks_of(ranking: &LevelRanking, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
     let found = pages_of(urls, |names| ranking.find(names))?;
     let ranks = if ranking.is_of_pages() {

@@ -1,39 +1,40 @@
-//! Parameters of questions, by name: the options of the command and the parameters of the service are made of one table.
+//! Parameters of questions, by name: one table defines both the options of the command and the parameters of the
+//! service.
 
 use std::str::FromStr;
 
-/// A parameter of questions of which `T` holds what was asked.
+/// Parameter of questions whose values are collected in a `T`.
 pub struct Parameter<T> {
-    /// Its name: words with `-` between them.
+    /// Name: words joined by `-`.
     pub name: &'static str,
-    /// The values it takes.
+    /// Values that it takes.
     pub takes: Takes,
-    /// Its default, as text; `None`: there is none that could be given.
+    /// Default as text; `None` if it has none that could be written.
     pub default: Option<&'static str>,
-    /// Its help.
+    /// Help text.
     pub help: &'static str,
-    /// Parameters that do not go with it.
+    /// Names of parameters that it excludes.
     pub excludes: &'static [&'static str],
     pub(super) set: fn(&mut T, &str) -> Result<(), String>,
 }
 
-/// The values that a parameter takes. A value has a name, for help.
+/// Number of values that a parameter takes. A value has a name for the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing, or `1`.
+    /// No value, or `1`.
     Nothing,
-    /// A value.
+    /// One value.
     Value(&'static str),
-    /// A value each time that it is given.
+    /// One value each time the parameter is given; it may be repeated.
     Values(&'static str),
 }
 
 impl<T: Default> Parameter<T> {
-    /// Returns whether a value makes sense.
+    /// Checks a value.
     ///
     /// # Errors
     ///
-    /// It does not; the text says what would.
+    /// A text that says what would be valid.
     pub fn check(&self, value: &str) -> Result<(), String> {
         if self.takes == Takes::Nothing && !["", "1"].contains(&value) {
             return Err(format!("{value:?}: takes no value, or 1"));
@@ -42,7 +43,7 @@ impl<T: Default> Parameter<T> {
     }
 }
 
-/// Reads parameters from names and values.
+/// Parses parameters from names and values.
 pub(super) fn read<T: Default>(
     table: &[Parameter<T>],
     given: &[(String, String)],
@@ -72,7 +73,7 @@ pub(super) fn read<T: Default>(
     Ok(asked)
 }
 
-/// A value that is read from text; the error is text as well.
+/// Parses a value from text, with the error as text.
 pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: ToString,

@@ -1,4 +1,4 @@
-//! Questions by name, and answers that are of more than one page's facts.
+//! Questions by name, and answers that cover more than one page.
 
 use serde::Serialize;
 
@@ -8,29 +8,29 @@ use crate::rules::Scope;
 use crate::snapshot::{RankingName, SearchOptions, Selection};
 use crate::{Error, Result};
 
-/// Most pages, or hosts, of an answer.
+/// Maximum number of pages or hosts in an answer.
 const PAGES_MAX: usize = 1_000;
-/// Most URLs of a question.
+/// Maximum number of URLs in a question.
 const URLS_MAX: usize = 100;
-/// Most snapshots of a question, each of which is opened.
+/// Maximum number of snapshots in a question; each one is opened.
 const SNAPSHOTS_MAX: usize = 1_000;
-/// Most pages of each site of an answer.
+/// Maximum number of pages per site in an answer.
 const BEST_MAX: usize = 20;
-/// Most bytes of a part of a URL.
+/// Maximum length of a part of a URL, in bytes.
 const TEXT_MAX: usize = 1_000;
 /// Default number of kept links that are searched for links to a page.
 const LINKS_WITHIN: u64 = 200_000_000;
 
-/// A question about a snapshot.
+/// Question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// The `n` most important selected pages or sites of a ranking, with `pages` of each site.
     Top(usize, RankingName, Selection, Option<usize>),
-    /// The `n` largest moves since the previous snapshot, all of them certain if that is asked for.
+    /// The `n` largest moves since the previous snapshot; only the certain ones if the flag is set.
     Movers(usize, bool),
-    /// The hosts of the largest importance.
+    /// The `n` most important hosts.
     Hosts(usize),
-    /// Share of what readers see that was crawled, and the `n` hosts with most that was not.
+    /// Share of what readers see that was crawled, and the `n` hosts with the most unread.
     Coverage(usize),
     /// Rank and fetches of these pages or sites in a ranking, and their ranks in the newest snapshots.
     Rank(Vec<String>, RankingName, Option<usize>),
@@ -38,13 +38,13 @@ pub enum Question {
     Links(String, usize),
     /// The first `n` links to a page among the first `within` kept links.
     LinksTo(String, usize, u64),
-    /// Pages by a part of their URL, or in a scope.
+    /// Pages by a part of their URL, or within a scope.
     Search(SearchOptions),
     /// The first `n` pages that could not be fetched, and their hosts.
     Failures(usize),
 }
 
-/// The parameters of a question that were given.
+/// Given parameters of a question.
 #[derive(Default)]
 struct QuestionParameters {
     n: Option<usize>,
@@ -235,16 +235,16 @@ const WITHOUT_GONE: Parameter<QuestionParameters> = Parameter {
 };
 
 impl Question {
-    /// The names of all questions.
+    /// Names of all questions.
     pub const NAMES: [&str; 8] = [
         "top", "movers", "hosts", "coverage", "rank", "links", "search", "failures",
     ];
 
-    /// A question by its name and its parameters.
+    /// Parses a question from its name and parameters.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`]: there is no such question, or it does not make sense.
+    /// [`Error::Usage`] if there is no such question or a parameter is invalid.
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<QuestionParameters>] = match name {
             "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE, BEST],
@@ -332,18 +332,18 @@ impl Question {
     }
 }
 
-/// A host.
+/// Host with its rank.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// 1 + hosts of strictly greater importance.
+    /// 1 + the number of hosts of strictly greater importance.
     pub rank: u64,
-    /// Pages of it that are known.
+    /// Number of its known pages.
     pub pages: u64,
-    /// The sum of their importance.
+    /// Sum of the importance of its pages.
     pub importance: f64,
-    /// The most important of them.
+    /// Its most important page.
     pub best: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Settling what a store holds again: a closer ranking of the same records.
+//! Settling a store once more: a more accurate ranking of the same records.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use crate::snapshot::{Info, SettleSettings, Snapshot};
 use crate::store::{RealDisk, View};
 use crate::{Error, Result};
 
-/// How a store is settled again, and the ranking that there is already.
+/// Plan for settling a store, with the ranking that is already published.
 #[derive(Debug)]
 pub struct Resettling {
-    /// Leave out the links of pages that were last reached more than so many seconds before the latest record.
+    /// Age in seconds, counted back from the latest record; links of pages that were last reached earlier are left out.
     pub expire: Option<Time>,
-    /// Path and info of the current snapshot, if it is a ranking of the same records alone that leaves out as much.
+    /// Path and header of the current snapshot, if it ranks exactly the same records and leaves out the same links.
     pub published: Option<(PathBuf, Info)>,
 }
 
 impl Resettling {
-    /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
+    /// Plans for a store that keeps rows. `expire` of `None` takes the age from the current ranking.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time;
-    /// [`Error::Io`]: the current ranking cannot be read.
+    /// [`Error::Missing`] with the reason if no rows are kept; [`Error::Usage`] if there are no pages, or if `expire`
+    /// is given and no record has a time; [`Error::Io`] if the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
         view.rows()?;
         if HistoryView::totals(view).pages == 0 {
@@ -31,9 +31,10 @@ impl Resettling {
         }
         let latest = match Snapshot::latest(&RealDisk, view.dir()) {
             Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
-            // There is none, or it is damaged, and is replaced.
+            // An absent or damaged ranking is replaced.
             Err(error) if !is_unreadable(&error) => None,
-            // It may be closer than what is settled, and leave out more.
+            // A ranking that is unreadable at the moment may be more accurate than the new one, or leave out more
+            // links.
             Err(error) => return Err(error),
         };
         let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
@@ -44,7 +45,7 @@ impl Resettling {
                     .into(),
             ));
         }
-        // A ranking of several shards is one of other links.
+        // A ranking of several shards covers other links.
         let is_same = |info: &Info| {
             info.counters == *view.counters() && info.expire() == expire && info.cluster.is_none()
         };
@@ -54,21 +55,22 @@ impl Resettling {
         })
     }
 
-    /// The bound of the ranking that there is already.
+    /// Returns the certified bound of the published ranking.
     pub fn bound_l1(&self) -> Option<f64> {
         self.published
             .as_ref()
             .and_then(|(_, info)| info.bound_l1())
     }
 
-    /// That ranking, if there is nothing to do: it is certified to be within `until` of PageRank.
+    /// Returns the published ranking if nothing needs to be done: it is certified to be within `until` of PageRank.
     pub fn done(&self, until: f64) -> Option<(&Path, &Info)> {
         let is_done = self.bound_l1().is_some_and(|bound| bound <= until);
         let (path, info) = self.published.as_ref().filter(|_| is_done)?;
         Some((path, info))
     }
 
-    /// Settling to `until`, to be published only if it is closer than the ranking that there is already.
+    /// Returns the settings for settling to `until`; the result is published only if it is more accurate than the
+    /// published ranking.
     pub fn settle(&self, until: f64) -> SettleSettings {
         SettleSettings {
             expire: self.expire,
@@ -79,7 +81,7 @@ impl Resettling {
     }
 }
 
-/// Whether a file is there that cannot be read just now.
+/// Returns whether the file exists but cannot be read at the moment.
 fn is_unreadable(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() != ErrorKind::NotFound)
 }

@@ -1,7 +1,8 @@
 //! The stores of a crawl's shards, read as one.
 //!
-//! Shards that were ranked together have ranks and importance among the own pages of all. Each lists its own pages, and every
-//! page is some shard's own: so lists of all shards together are what one store of all pages would list.
+//! Shards that were ranked together have ranks and importance relative to the own pages of all shards. Each shard lists
+//! its own pages, and every page is an own page of one shard: so the lists of all shards together equal the list of a
+//! single store with all pages.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::model::{Page, PageId};
 use crate::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
 use crate::{Error, Result};
 
-/// A ranking of a store, or those of all shards of a crawl that were ranked together, read as one.
+/// Ranking of one store, or the rankings of all shards of a crawl that were ranked together, read as one.
 #[derive(Clone, Copy)]
 pub struct Rankings<'r>(&'r [LevelRanking]);
 
@@ -22,10 +23,10 @@ impl<'r> From<&'r LevelRanking> for Rankings<'r> {
 }
 
 impl<'r> Rankings<'r> {
-    /// Of the snapshots of a store, or of all shards: one ranking of whatever, or several of pages.
+    /// Combines the ranking of a store, at any level and by any measure, or the page rankings of all shards.
     ///
     /// # Errors
-    /// [`Error::Internal`]: there is none, or they are others.
+    /// [`Error::Internal`] if there is none, or if they do not belong together.
     pub fn of(rankings: &'r [LevelRanking]) -> Result<Rankings<'r>> {
         let is_sound = match rankings {
             [] => false,
@@ -39,27 +40,27 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// The first of them. Rankings that were made together agree in bound, damping, and what is ranked.
+    /// Returns the first ranking. Rankings that were made together agree in bound, damping, level and measure.
     pub fn first(self) -> &'r LevelRanking {
         &self.0[0]
     }
 
-    /// Each of them.
+    /// Iterates over the rankings.
     pub fn each(self) -> impl Iterator<Item = &'r LevelRanking> {
         self.0.iter()
     }
 
-    /// The snapshots that they are of.
+    /// Iterates over the snapshots of the rankings.
     pub fn snapshots(self) -> impl Iterator<Item = &'r Snapshot> {
         self.each().map(LevelRanking::snapshot)
     }
 
-    /// Whether they are of several stores.
+    /// Returns whether there are several stores.
     pub fn are_several(self) -> bool {
         self.0.len() > 1
     }
 
-    /// How many are ranked.
+    /// Returns the number of ranked pages or sites.
     pub fn len(self) -> u64 {
         if self.are_several() {
             self.first().ranked()
@@ -73,7 +74,7 @@ impl<'r> Rankings<'r> {
         self.len() == 0
     }
 
-    /// Pages of one store, or own pages of all shards.
+    /// Returns the number of pages of the store, or of own pages of all shards.
     pub fn pages(self) -> u64 {
         if self.are_several() {
             self.first().ranked()
@@ -82,12 +83,12 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// Records that were read.
+    /// Returns the number of records read.
     pub fn records(self) -> u64 {
         self.snapshots().map(|of| of.info().counters.records).sum()
     }
 
-    /// The name of the snapshot; of several, the id of the ranking that they are parts of.
+    /// Returns the name of the snapshot; of several shards, the id of their common ranking.
     pub fn name(self) -> String {
         let snapshot = self.first().snapshot();
         match snapshot.info().cluster {
@@ -99,15 +100,15 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// Bytes of memory that they hold.
+    /// Returns the memory that the rankings hold, in bytes.
     pub fn held_bytes(self) -> u64 {
         self.each().map(LevelRanking::held_bytes).sum()
     }
 
-    /// How many of the first positions are certain ([`Snapshot::certain_top`]).
+    /// Returns the number of the first positions that are certain, by [`Snapshot::certain_top`].
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`Snapshot::certain_top`].
     pub fn certain_top(self) -> Result<Option<u64>> {
         if !self.are_several() {
             return self.first().certain_top();
@@ -127,10 +128,11 @@ impl<'r> Rankings<'r> {
         Ok(Some(positions.certain()))
     }
 
-    /// The `n` of best rank that are selected, as [`LevelRanking::listed`]; of the same rank by their numbers in their stores, then by URL.
+    /// Returns the `n` selected rows of best rank, as [`LevelRanking::listed`] does. Ties between shards are ordered by
+    /// page number, then by URL.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`LevelRanking::listed`].
     pub fn listed(
         self,
         n: usize,
@@ -161,7 +163,7 @@ impl<'r> Rankings<'r> {
         Ok(RankedList::of(rows.collect::<Result<_>>()?))
     }
 
-    /// All that is listed, in number order, of one shard after the other.
+    /// Iterates over all listed rows in number order, one shard after another.
     pub fn rows(self) -> impl Iterator<Item = Result<Page<'static>>> + 'r {
         self.each().flat_map(|ranking| {
             let is_listed =
@@ -170,10 +172,8 @@ impl<'r> Rankings<'r> {
         })
     }
 
-    /// Rank of pages or sites, each with its number, by URLs in any form or by names. Of shards a page's own answers.
-    ///
-    /// # Errors
-    /// The ranking is damaged or cannot be read.
+    /// Returns the ranks of pages or sites, each with its number, by URLs in any form or by names. If there are several
+    /// shards, each page is looked up in its own.
     pub fn ranks_of(self, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
         let mut found = ranks_of(self.first(), urls)?;
         if !self.are_several() {
@@ -199,10 +199,10 @@ impl<'r> Rankings<'r> {
     }
 }
 
-/// Rows of several lists, each best first, merged.
+/// Merge of several lists of rows, each best first.
 struct Merged<'r> {
     lists: Vec<Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>>,
-    /// The next of each list.
+    /// Next row of each list.
     heads: Vec<Option<Page<'static>>>,
     begun: bool,
 }

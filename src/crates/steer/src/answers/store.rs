@@ -1,4 +1,4 @@
-//! A store, to be asked. Nothing here takes the store's lock, but for [`Store::settle`].
+//! Store as readers see it. Nothing here takes the store's lock, except for [`Store::settle`].
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::schedule::{Candidate, NextOptions, next};
 use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotEntry, SnapshotOptions};
 use crate::store::{identity_of, open_view_to_publish};
 
-/// A store, to be asked while it is written or not.
+/// Store that answers questions, also while it is being written.
 ///
 /// ```
 /// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; pub use cashrank_steer::{answers::*, schedule::*}; }
@@ -49,7 +49,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store in `dir`, which a [`Writer`](cashrank_store::session::Writer) made.
+    /// Opens the store in `dir`, which a [`Writer`](cashrank_store::session::Writer) created.
     ///
     /// # Errors
     /// [`Error::Missing`](crate::Error::Missing) if there is none; [`Error::Damaged`](crate::Error::Damaged).
@@ -59,12 +59,12 @@ impl Store {
         Ok(Store { dir })
     }
 
-    /// Its directory.
+    /// Returns the directory of the store.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The current snapshot: the ranking that was published last.
+    /// Opens the current snapshot: the ranking that was published last.
     ///
     /// # Errors
     /// [`Error::Missing`](crate::Error::Missing) if none was published yet; [`Error::Damaged`](crate::Error::Damaged).
@@ -72,38 +72,36 @@ impl Store {
         Snapshot::latest(&RealDisk, &self.dir)
     }
 
-    /// All snapshots, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read. A snapshot that cannot be read is in the list.
+    /// Lists all snapshots, oldest first, including any that are unreadable.
     pub fn snapshots(&self) -> Result<Vec<SnapshotEntry>> {
         snapshot::snapshots(&RealDisk, &self.dir)
     }
 
-    /// The ranks of pages over all snapshots, by URLs in any form or opaque names.
+    /// Returns the ranks of pages over all snapshots, by URLs in any form or opaque names.
     ///
     /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if none was published yet; a snapshot cannot be read.
+    /// [`Error::Missing`](crate::Error::Missing) if no snapshot was published yet; errors of reading a snapshot.
     pub fn history(&self, urls: &[String]) -> Result<Vec<History>> {
         let options = HistoryOptions::default();
         history(&RealDisk, &self.dir, urls, &options, &mut Err)
     }
 
-    /// The pages to crawl next, best first.
+    /// Returns the pages to crawl next, best first.
     ///
     /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing): no snapshot was published yet, and there are no seeds, or the strategy needs links, and none are
-    /// kept.
+    /// [`Error::Missing`](crate::Error::Missing) if no snapshot was published yet and there are no seeds, or if the
+    /// strategy needs links and none are kept.
     pub fn next(&self, options: &NextOptions) -> Result<Vec<Candidate>> {
         next(&RealDisk, &self.dir, options)
     }
 
-    /// Makes the current ranking more accurate from the links that are kept, until it is certified to be within `until` of PageRank
-    /// in L1. It leaves out the links that the current ranking leaves out. A ranking that is no closer than the current
-    /// one is not published.
+    /// Settles the current ranking over the kept links until it is certified to be within `until` of PageRank in L1.
+    /// Leaves out the links that the current ranking leaves out. The result is published only if it is more accurate
+    /// than the current ranking.
     ///
     /// # Errors
-    /// [`Error::Busy`](crate::Error::Busy) if the store has a writer; [`Error::Missing`](crate::Error::Missing) if it keeps no links, which says why.
+    /// [`Error::Busy`](crate::Error::Busy) if the store has a writer; [`Error::Missing`](crate::Error::Missing) with
+    /// the reason if it keeps no links.
     pub fn settle(&self, until: f64) -> Result<Snapshot> {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
         view.progress().check_verified(&self.dir)?;
@@ -119,8 +117,8 @@ impl Store {
         self.snapshot()
     }
 
-    /// Checks every file of the store. The error is the first damage found: [`crate::Error::Damaged`], or [`crate::Error::Io`] if a
-    /// file cannot be read.
+    /// Checks every file of the store. Returns the first damage found as [`crate::Error::Damaged`], or
+    /// [`crate::Error::Io`] if a file cannot be read.
     pub fn verify(&self) -> Result<()> {
         let found = crate::check::check(&RealDisk, self.dir(), crate::check::Depth::Deep, None)?;
         found.damage.into_iter().next().map_or(Ok(()), Err)

@@ -1,4 +1,4 @@
-//! Pages of a snapshot, looked up by URLs in any form.
+//! Lookup of a snapshot's pages by URLs in any form.
 
 use serde::Serialize;
 
@@ -7,46 +7,47 @@ use crate::Result;
 use crate::model::{Page, PageId, PageState, utc};
 use crate::url::{Reject, canonical as canonical_form};
 
-/// The answer about one page.
+/// Rank and other facts of one page or site.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rank {
-    /// The URL or name, as it was asked for.
+    /// URL or name, as given.
     pub url: String,
-    /// Whether the page is known; all else is absent where not.
+    /// True if the page is known; if not, all other fields are absent.
     pub known: bool,
-    /// Its share of all importance.
+    /// Importance, as a share of all.
     pub importance: Option<f64>,
-    /// 1 + pages of strictly greater importance.
+    /// 1 + the number of pages of strictly greater importance.
     pub rank: Option<u64>,
-    /// The share of pages, in percent, that do not rank higher.
+    /// Share of pages, in percent, that do not rank higher.
     pub percentile: Option<f64>,
-    /// Of a site: its pages.
+    /// Number of the site's pages; absent for a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
-    /// Its cash, as a share of all: C of the OPIC paper; absent of a site.
+    /// Cash as a share of all: C of the OPIC paper; absent for a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cash: Option<f64>,
-    /// What it distributed in the ranking's window, as a share of what all pages did: H of the paper; of a settled ranking, what
-    /// it would distribute in the long run. Absent of a site.
+    /// Cash distributed in the ranking's window, as a share of all: H of the OPIC paper. In a settled ranking, what the
+    /// page would distribute in the long run. Absent for a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distributed: Option<f64>,
-    /// Visits.
+    /// Number of visits.
     pub visits: Option<u64>,
-    /// Its last fetch, in RFC 3339.
+    /// Last fetch, in RFC 3339.
     pub last_fetch: Option<String>,
-    /// What its fetches came to: crawled, not crawled, failed or gone; absent of a site, and where an older snapshot does not say.
+    /// Result of the page's fetches: crawled, not crawled, failed or gone. Absent for a site, and in older snapshots
+    /// that do not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PageState>,
-    /// Fetches that failed since it was last reached.
+    /// Number of fetches that failed since it was last reached.
     pub failed: Option<u64>,
-    /// How often two fetches showed whether it had changed.
+    /// Number of times that two fetches showed whether the page had changed.
     pub compared: Option<u64>,
-    /// How often it had.
+    /// Number of times that the page had changed.
     pub changed: Option<u64>,
 }
 
 impl Rank {
-    /// Of a page of a snapshot; `None`: it is not known.
+    /// Creates the answer for a page of a snapshot; `None`: the name is unknown.
     pub fn of(url: &str, page: Option<&SnapshotPage>, info: &Info) -> Rank {
         let row = page.map(|page| page.named(url, info.pages));
         let rank = Rank::of_row(url, row.as_ref(), info.ranked_pages());
@@ -58,7 +59,7 @@ impl Rank {
         }
     }
 
-    /// Makes the answer for a row of a ranking of `of` pages or sites; `None`: the name is not known.
+    /// Creates the answer for a row of a ranking of `count` pages or sites; `None`: the name is unknown.
     pub fn of_row(url: &str, row: Option<&Page<'_>>, count: u64) -> Rank {
         let url = url.to_owned();
         let Some(row) = row else {
@@ -84,23 +85,20 @@ impl Rank {
     }
 }
 
-/// The share of all, in percent, that do not rank higher.
+/// Returns the share of all, in percent, that do not rank higher.
 fn percentile(rank: u64, of: u64) -> f64 {
     100.0 * (1.0 - (rank - 1) as f64 / of as f64)
 }
 
 impl Snapshot {
-    /// Rank and fetches of pages, by URLs in any form or opaque names.
-    ///
-    /// # Errors
-    /// The snapshot is damaged or cannot be read.
+    /// Returns rank and fetches of pages, by URLs in any form or opaque names.
     pub fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
         let found = pages_of(urls, |names| self.find(names))?;
         page_ranks(self, urls, &found)
     }
 }
 
-/// The ranks of pages that the snapshot has, by the URLs that they were found by.
+/// Returns the ranks of the pages that the snapshot has, with the URLs that they were found by.
 pub fn page_ranks(
     snapshot: &Snapshot,
     urls: &[String],
@@ -115,7 +113,7 @@ pub fn page_ranks(
         .collect())
 }
 
-/// A URL's canonical form, or an opaque name as it is.
+/// Returns the canonical form of a URL; an opaque name stays as it is.
 pub fn canonical(url: &str) -> Vec<u8> {
     let mut out = Vec::new();
     match canonical_form(url.as_bytes(), None, usize::MAX, &mut out) {
@@ -124,12 +122,8 @@ pub fn canonical(url: &str) -> Vec<u8> {
     }
 }
 
-/// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one, for which `find` is
-/// called once more.
-///
-/// # Errors
-///
-/// Those of `find`.
+/// Looks up pages by name with `find`. A name is a URL in any form, or an opaque name that looks like one, for which
+/// `find` is called a second time.
 pub fn pages_of<P: Copy, E>(
     urls: &[String],
     find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
@@ -140,15 +134,15 @@ pub fn pages_of<P: Copy, E>(
     Ok(found.into_iter().map(|of| of.page).collect())
 }
 
-/// A line of a list.
+/// Line of a list.
 pub struct ListLine {
-    /// The canonical URL, or what stands there if it is none.
+    /// Canonical URL; if the line is not a URL, its text.
     pub name: Vec<u8>,
-    /// What stands there, if that is another URL.
+    /// Text of the line, if it differs from the canonical URL.
     pub typed: Option<Vec<u8>>,
-    /// Why it is no URL.
+    /// Why the line is not a URL.
     pub why: Option<Reject>,
-    /// Its number, from 0.
+    /// Number of the line, from 0.
     pub number: u64,
 }
 
@@ -176,19 +170,19 @@ impl ListLine {
     }
 }
 
-/// A page that a list names.
+/// Page that a list names.
 pub struct ListedPage<P = PageId> {
-    /// Its canonical URL, or its opaque name.
+    /// Canonical URL, or opaque name.
     pub name: Vec<u8>,
-    /// Its number; `None`: it is not known.
+    /// Page number; `None` if it is unknown.
     pub page: Option<P>,
-    /// The line that names it, from 0.
+    /// Number of the line, from 0.
     pub line: u64,
-    /// Why it is no URL.
+    /// Why the line is not a URL.
     pub why: Option<Reject>,
 }
 
-/// The pages of a piece; a name that is opaque though it looks like a URL is found as it is typed.
+/// Looks up the pages of a chunk of lines. An opaque name that looks like a URL is also looked up as typed.
 pub fn find_lines<P: Copy, E>(
     piece: Vec<ListLine>,
     mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
