@@ -1,7 +1,7 @@
-//! Who may ask: everybody on this machine, and elsewhere whoever has the token.
+//! Access control: everybody on this machine, and elsewhere whoever has the token.
 //!
-//! Without a token, a request must name its host by an address or as `localhost`: a web site that lets its own name
-//! point to this machine (DNS rebinding) would otherwise have a browser read the answers for it.
+//! Without a token, a request must name its host by an address or as `localhost`. Otherwise a web site could let its
+//! own name point to this machine (DNS rebinding) and have a browser read the answers for it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,13 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, StatusCode, Version};
 
-/// Shortest token.
+/// Minimum length of a token.
 const TOKEN_MIN: usize = 16;
-/// Longest token.
+/// Maximum length of a token.
 const TOKEN_MAX: usize = 4096;
 
-/// A secret that clients send: `Authorization: Bearer TOKEN`, or, as browsers do, as the password of basic
-/// authentication with any user name.
+/// Secret that clients send: `Authorization: Bearer TOKEN` or, from browsers, as the password of basic authentication
+/// with any user name.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -28,11 +28,11 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A token; white space around it does not count.
+    /// Parses a token; surrounding white space is ignored.
     ///
     /// # Errors
     ///
-    /// It is too short or too long, or has other characters than printable ones of ASCII.
+    /// The token is too short or too long, or has characters other than printable ASCII.
     pub fn new(text: &str) -> Result<Token, String> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -47,7 +47,7 @@ impl Token {
         Ok(Token(text.into()))
     }
 
-    /// In a time that tells nothing of where the difference is.
+    /// Compares in constant time, which does not reveal where the difference is.
     fn is(&self, other: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let differences = own.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
@@ -81,7 +81,7 @@ pub fn is_loopback(address: &SocketAddr) -> bool {
     }
 }
 
-/// Returns whether a request may be answered; else with which status it is refused, and why.
+/// Checks whether a request may be answered. The error is the status to refuse it with, and the reason.
 pub(crate) fn check<B>(
     token: Option<&Token>,
     request: &Request<B>,
@@ -200,7 +200,7 @@ mod tests {
         ] {
             assert!(!named(other), "{other:?}");
         }
-        // None at all, or one of ours before one of others.
+        // No token at all, or a header with ours before one with another.
         assert!(check(None, &asked(None)).is_err());
         let mut two = asked(Some(("host", "localhost")));
         two.headers_mut()

@@ -1,7 +1,7 @@
-//! What the service asks of whoever starts it, and the answers.
+//! Interface between the service and its backend, which knows the answers.
 //!
-//! Times are in RFC 3339, in UTC. An answer may take time: each is asked for on a thread that may wait, but
-//! [`Backend::status`], which is asked for often, must not take long.
+//! Times are in RFC 3339, in UTC. An answer may take time, so each is computed on a thread that may block. Only
+//! [`Backend::status`], which is called often, must return quickly.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-/// An answer, or why there is none.
+/// Answer, or the reason why there is none.
 pub type Result<T> = std::result::Result<T, Problem>;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// What was asked for makes no sense; the text says what would.
+    /// The request is invalid; the text says what would be valid.
     Asked(String),
-    /// There is no such thing (yet).
+    /// The requested thing does not exist (yet).
     Unknown(String),
-    /// There is no answer just now; ask again.
+    /// The answer is not available at the moment; the client should retry.
     Later(String),
     /// Reading failed.
     Failed(String),
@@ -38,177 +38,177 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Where answers come from.
+/// Source of the answers.
 pub trait Backend: Send + Sync + 'static {
-    /// Counts, the bound, the snapshots so far.
+    /// Returns counts, the bound, and the snapshots so far.
     fn status(&self) -> Result<ServiceStatus>;
-    /// The names of the questions that [`Backend::answer`] answers: each is asked at the path of its name.
+    /// Returns the names of the questions that [`Backend::answer`] answers; each name is a path.
     fn questions(&self) -> &'static [&'static str];
-    /// The answer to a question, with these parameters, as JSON.
+    /// Answers a question with the given parameters, as JSON.
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>>;
-    /// The pages to crawl next, best first: the newest list that there is, at once; it may have more pages than were asked
-    /// for. `None`: the first list is being made; it is asked for again until it is there.
+    /// Returns the newest list of pages to crawl next, best first, without waiting; it may be longer than requested.
+    /// `None` while the first list is being made: the service calls again until it is there.
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>>;
-    /// A URL in the form in which [`Backend::next`] names pages.
+    /// Returns a URL in the form in which [`Backend::next`] names pages.
     fn canonical(&self, url: &str) -> String;
-    /// Something for whoever runs the service to read.
+    /// Prints a message for the operator of the service.
     fn log(&self, text: &str);
 }
 
-/// How things stand.
+/// State of the store and of a running ingest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ServiceStatus {
     /// Version of the program.
     pub version: String,
-    /// The store's directory.
+    /// Directory of the store.
     pub store: String,
-    /// Name of the current snapshot; `None`: none is published yet.
+    /// Name of the current snapshot; `None` if none is published yet.
     pub snapshot: Option<String>,
-    /// When it was published.
+    /// Time at which the snapshot was published.
     #[serde(skip)]
     pub snapshot_time: Option<SystemTime>,
-    /// Seconds since it was published.
+    /// Seconds since the snapshot was published.
     pub snapshot_age_seconds: Option<u64>,
-    /// Counts, as of what is newest: the running ingest, else the snapshot.
+    /// Latest counts: those of the running ingest, or else of the snapshot.
     #[serde(flatten)]
     pub counts: Counts,
-    /// The certified bound on the error of the current snapshot, in the L1 norm.
+    /// Certified bound on the error of the current snapshot, in the L1 norm.
     pub bound_l1: Option<f64>,
-    /// How often all cash was passed on.
+    /// Number of times that all cash was distributed.
     pub turnovers: f64,
-    /// Latest fetch.
+    /// Time of the latest fetch.
     pub last_fetch: Option<String>,
-    /// Time in seconds since 1970.
+    /// Time of the latest fetch, in seconds since 1970.
     #[serde(skip)]
     pub last_fetch_seconds: Option<i64>,
-    /// Bytes of the store on disk.
+    /// Size of the store on disk, in bytes.
     pub disk_bytes: Option<u64>,
-    /// Whether a process writes to the store, this one or another.
+    /// True while a process writes to the store, this one or another.
     pub ingesting: bool,
-    /// How much of what readers see was read, as it was known when that was asked for last.
+    /// Share of what readers see that was read, when it was last computed.
     pub coverage: Option<CoverageSummary>,
-    /// The running ingest, if it is in this process.
+    /// Progress of the running ingest, if it is in this process.
     pub reading: Option<IngestStatus>,
-    /// Returns the newest `n` snapshots, oldest first.
+    /// Newest snapshots, oldest first.
     pub history: Vec<SnapshotSummary>,
 }
 
 /// Counts of what was read so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// Records.
+    /// Number of records.
     pub records: u64,
-    /// Links.
+    /// Number of links.
     pub links: u64,
-    /// Pages known.
+    /// Number of known pages.
     pub pages: u64,
-    /// Pages visited; the others are the frontier.
+    /// Number of visited pages; the others are the frontier.
     pub visited: u64,
-    /// Pages known that were never visited.
+    /// Number of known pages that were never visited.
     pub frontier: u64,
-    /// Records of pages that are gone.
+    /// Number of records of pages that are gone.
     pub gone: u64,
-    /// Records of unchanged pages.
+    /// Number of records of unchanged pages.
     pub unchanged: u64,
-    /// Records of fetches that failed.
+    /// Number of records of failed fetches.
     pub failed: u64,
-    /// Records that could not be used, by reason.
+    /// Number of records that could not be used, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
-/// A running ingest.
+/// Progress of a running ingest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct IngestStatus {
-    /// What is being read.
+    /// Name of the input that is being read.
     pub input: String,
-    /// Its number, from 1.
+    /// Number of the input, from 1.
     pub input_number: usize,
-    /// Inputs in all.
+    /// Total number of inputs.
     pub inputs: usize,
-    /// The pass, from 1.
+    /// Number of the pass, from 1.
     pub pass: u32,
-    /// Passes in all.
+    /// Total number of passes.
     pub passes: u32,
-    /// Compressed bytes read of the input.
+    /// Number of compressed bytes read of the input.
     pub read_bytes: u64,
-    /// Its length, if that is known.
+    /// Length of the input; `None` if unknown.
     pub input_bytes: Option<u64>,
     /// Seconds since the ingest began.
     pub seconds: f64,
-    /// Records read since.
+    /// Number of records read since the ingest began.
     pub records: u64,
-    /// Links read since.
+    /// Number of links read since the ingest began.
     pub links: u64,
-    /// Records a second since the ingest began, at equal steps of time.
+    /// Records per second since the ingest began, at equal intervals.
     pub rates: Vec<Rate>,
 }
 
-/// Records a second over a step of time.
+/// Records per second over an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Rate {
-    /// When the step ended, in seconds since the ingest began.
+    /// End of the interval, in seconds since the ingest began.
     pub seconds: f64,
-    /// The mean rate over it.
+    /// Mean rate over the interval.
     pub records_per_second: f64,
 }
 
-/// A snapshot, in few words.
+/// Summary of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SnapshotSummary {
-    /// Its name.
+    /// Name of the snapshot.
     pub snapshot: String,
-    /// When it was published.
+    /// Time at which it was published.
     pub made: Option<String>,
-    /// Records until then.
+    /// Number of records read until the snapshot.
     pub records: u64,
-    /// Pages known.
+    /// Number of known pages.
     pub pages: u64,
-    /// Pages visited.
+    /// Number of visited pages.
     pub visited: u64,
-    /// Bound on its error.
+    /// Certified bound on the error, in the L1 norm.
     pub bound_l1: Option<f64>,
 }
 
-/// Bounds on how much of what readers see was read.
+/// Bounds on the share of what readers see that was read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CoverageSummary {
-    /// Records until then.
+    /// Number of records read until the bounds were computed.
     pub records: u64,
-    /// At least this share.
+    /// Lower bound on the share.
     pub at_least: f64,
-    /// And at most this.
+    /// Upper bound on the share.
     pub at_most: f64,
 }
 
-/// Which pages to crawl next.
+/// Request for pages to crawl next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NextQuery {
-    /// How many.
+    /// Number of pages.
     pub n: usize,
-    /// All else, by the names of the options of `cashrank next`, without the dashes; a name may come twice.
+    /// All other options by the names of `cashrank next`, without the dashes; a name may be repeated.
     pub options: Vec<(String, String)>,
 }
 
-/// The pages to crawl next, as of a snapshot.
+/// Pages to crawl next, as of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NextList {
     /// Name of the snapshot.
     pub snapshot: String,
-    /// What no list of another snapshot has; ASCII, without quotes.
+    /// Identifier that no list of another snapshot has; ASCII, without quotes.
     pub version: String,
-    /// Records until then.
+    /// Number of records read until the snapshot.
     pub records: u64,
-    /// When the snapshot was made; `None`: not known.
+    /// Time at which the snapshot was made; `None` if unknown.
     pub made: Option<SystemTime>,
-    /// The pages, best first.
+    /// Pages, best first.
     pub pages: Vec<NextPage>,
 }
 
-/// A page to crawl.
+/// Page to crawl.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NextPage {
-    /// Its URL or name.
+    /// URL or name.
     pub url: String,
-    /// The strategy's score: higher comes first.
+    /// Score by the strategy: higher comes first.
     pub score: f64,
 }

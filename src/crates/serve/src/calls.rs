@@ -1,4 +1,4 @@
-//! Calls of another protocol, which a service answers at its own address over HTTP/2: those of a frontier.
+//! Calls of another protocol, such as a frontier's, which a service answers at its own address over HTTP/2.
 
 use std::any::Any;
 use std::error::Error;
@@ -14,24 +14,25 @@ use crate::backend::Backend;
 use crate::limits::ServiceLimits;
 use crate::pool::PoolEnd;
 
-/// The error of a body.
+/// Error of a body.
 pub type BodyError = Box<dyn Error + Send + Sync>;
 
-/// The body of any answer.
+/// Body of any answer.
 pub type Body = Box<dyn hyper::body::Body<Data = Bytes, Error = BodyError> + Send + Unpin>;
 
-/// An answer to a call, once it is there.
+/// Future of the answer to a call.
 pub type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// Answers a call.
+/// Function that answers a call.
 pub type CallHandler = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
 
-/// What answers calls, before the service starts.
+/// Protocol whose calls the service answers.
 pub trait Calls: fmt::Debug + Send {
     /// Starts with a service at `address`, within its limits.
     ///
     /// # Errors
-    /// What it needs cannot be opened, or is something else (`InvalidInput`); the system allows too few threads (`WouldBlock`).
+    /// What the protocol needs cannot be opened, or is something else (`InvalidInput`); the system allows too few
+    /// threads (`WouldBlock`).
     fn start(
         self: Box<Self>,
         backend: &Arc<dyn Backend>,
@@ -40,14 +41,14 @@ pub trait Calls: fmt::Debug + Send {
     ) -> io::Result<RunningCalls>;
 }
 
-/// Calls that are answered.
+/// Protocol that has been started.
 pub struct RunningCalls {
-    /// The path that all calls begin with.
+    /// Prefix of the paths of all calls.
     pub path: &'static str,
-    /// Answers each.
+    /// Function that answers each call.
     pub call: CallHandler,
-    /// The end of all calls.
+    /// Handle for waiting until all calls have ended.
     pub ending: PoolEnd,
-    /// What keeps running beside them, and ends when it is dropped: after the thread that serves clients.
+    /// Owner of background work, which ends when this is dropped: after the thread that serves clients.
     pub keeper: Box<dyn Any + Send + Sync>,
 }

@@ -1,27 +1,27 @@
-//! Processor time that was spent: by it background work is held to its share, also where other programs keep it waiting.
-//! Only Linux tells.
+//! Processor time used, which limits background work to its share even if other programs delay it. Known on Linux only.
 
 use std::time::Duration;
 
-/// By this thread; `None`: not known.
+/// Returns the processor time of this thread; `None` if unknown.
 pub fn by_thread() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some(Duration::from_nanos(nanoseconds))
 }
 
-/// By all threads of this process, those that ended too; `None`: not known.
+/// Returns the processor time of all threads of this process, including those that have ended; `None` if unknown.
 pub fn by_process() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may have anything in it; its bracket is the last one.
+    // The program's name may contain brackets; the last one ends it.
     let (_, fields) = text.rsplit_once(')')?;
     let mut ticks = fields.split_ascii_whitespace().skip(11);
     let mut tick = || ticks.next()?.parse::<u64>().ok();
-    // Linux counts these in hundredths of a second, whatever its clock does.
+    // Linux counts in hundredths of a second, whatever the frequency of its timer.
     Some(Duration::from_millis(10 * (tick()? + tick()?)))
 }
 
-/// By the threads of this process that there are now, with the time that they waited for a processor; `None`: not known.
+/// Returns the processor time of the current threads of this process, plus the time that they waited for a processor;
+/// `None` if unknown.
 pub fn wanted_by_process() -> Option<Duration> {
     let threads = std::fs::read_dir("/proc/self/task").ok()?;
     let of_thread = |thread: std::fs::DirEntry| {
@@ -30,12 +30,12 @@ pub fn wanted_by_process() -> Option<Duration> {
         let mut time = || times.next()?.parse::<u64>().ok();
         Some(time()? + time()?)
     };
-    // A thread may end meanwhile.
+    // A thread may end in the meantime.
     let times = threads.filter_map(|thread| of_thread(thread.ok()?));
     Some(Duration::from_nanos(times.sum()))
 }
 
-/// By this thread since `before`, or the time that passed, `elapsed`, where that is not known.
+/// Returns the processor time of this thread since `before`; if unknown, the elapsed time.
 pub fn since(before: Option<Duration>, elapsed: Duration) -> Duration {
     let spent = before.zip(by_thread());
     spent.map_or(elapsed, |(before, now)| now.saturating_sub(before))
@@ -45,7 +45,7 @@ pub fn since(before: Option<Duration>, elapsed: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// Work is counted, waiting is not.
+    /// Work counts, waiting does not.
     #[test]
     fn a_thread_spends_what_it_works() {
         let before = by_thread().unwrap();

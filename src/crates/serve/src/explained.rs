@@ -1,7 +1,8 @@
-//! A reason for what is no HTTP: the library below refuses it by itself, in an answer without a body, before any of our code
-//! sees a request. Such an answer is completed on its way out. Our own answers of these kinds have bodies.
+//! Explanations for requests that are not HTTP. The HTTP library refuses these with an answer without a body, before
+//! any of our code sees a request; such an answer gets a body on its way out. Our own answers of these kinds already
+//! have bodies.
 
-/// Statuses that the library answers so, and what is wrong then.
+/// Statuses of the library's bare answers, and the reasons that they stand for.
 const REASONS: [(&str, &str); 3] = [
     ("400", "this is not an HTTP request"),
     ("414", "the address is too long"),
@@ -9,7 +10,7 @@ const REASONS: [(&str, &str); 3] = [
 ];
 const NO_BODY: &str = "content-length: 0\r\n";
 
-/// What is sent in the place of an answer.
+/// Replacement for a bare answer.
 #[derive(Debug)]
 pub(crate) struct Explained {
     bytes: Vec<u8>,
@@ -17,7 +18,7 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    /// In the place of these bytes, if they are such an answer and nothing else.
+    /// Returns the replacement for these bytes, if they are exactly one bare answer.
     pub(crate) fn of(answer: &[u8]) -> Option<Explained> {
         let head = std::str::from_utf8(answer).ok()?;
         let status = head
@@ -25,7 +26,7 @@ impl Explained {
             .or(head.strip_prefix("HTTP/1.0 "))?;
         let (_, why) = REASONS.iter().find(|(code, _)| status.starts_with(code))?;
         let (before, after) = head.split_once(NO_BODY)?;
-        // The end of the head, and of all: an empty line, behind whatever other headers there are.
+        // An empty line, after whatever other headers there are, must end both the head and the whole answer.
         let end = after.find("\r\n\r\n").map(|at| at + 4);
         let ends = after == "\r\n" || end == Some(after.len());
         if !ends {
@@ -40,12 +41,12 @@ impl Explained {
         })
     }
 
-    /// What was not sent yet.
+    /// Returns the bytes that are not sent yet.
     pub(crate) fn left(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// Notes that so many bytes more were sent; returns whether all were.
+    /// Notes that `bytes` more bytes were sent; returns whether all are.
     pub(crate) fn sent(&mut self, bytes: usize) -> bool {
         self.sent += bytes;
         self.left().is_empty()

@@ -1,4 +1,4 @@
-//! What a damaged file of a frontier is to its clients.
+//! The answer to clients when a frontier's file is damaged.
 
 use std::path::Path;
 

@@ -1,17 +1,17 @@
-//! A backend whose answers are given: for trying clients, and for tests.
+//! Backend with fixed answers: for trying out clients, and for tests.
 
 use std::sync::Arc;
 
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, ServiceStatus};
 
-/// Answers from what it holds.
+/// Backend that answers from its fields.
 #[derive(Debug, Clone, Default)]
 pub struct FixedBackend {
-    /// The status.
+    /// Status to answer with.
     pub status: ServiceStatus,
-    /// The most important pages, as JSON.
+    /// Most important pages to answer with, as JSON.
     pub top: String,
-    /// Pages to crawl, best first.
+    /// Pages to crawl next, best first.
     pub next: Vec<NextPage>,
 }
 

@@ -1,5 +1,6 @@
-//! Answers on their way to clients. What waits to be taken is bounded, and whoever takes nothing of an answer for a while is
-//! cut off: in HTTP/2 a client can keep its connection alive, and its answers waiting, without taking a byte of them.
+//! Answers in transit to clients. The memory of untaken answers is bounded, and a client that takes no byte of an
+//! answer for a while is cut off: in HTTP/2 a client could otherwise keep its connection alive and its answers waiting
+//! forever.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -12,17 +13,17 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::calls::BodyError;
 
-/// Bytes that are given to a connection at once: an answer is taken piece by piece, so that it shows whether it is taken.
+/// Bytes that are passed to a connection at once. An answer is passed piece by piece, which shows whether it is taken.
 const PIECE: usize = 64 << 10;
 
-/// The answers of a connection that wait for their client.
+/// Answers of a connection that wait for their client.
 #[derive(Clone, Default)]
 pub(crate) struct PendingAnswers(Arc<Mutex<Waits>>);
 
 #[derive(Default)]
 struct Waits {
     next: u64,
-    /// Of each answer of which there is something to be taken: since when nothing was.
+    /// For each answer with data available: the time since which none was taken.
     since: BTreeMap<u64, Instant>,
 }
 
@@ -31,7 +32,7 @@ impl PendingAnswers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A body of which it is seen whether it is taken. The place is free when it is gone.
+    /// Wraps a body so that stalls are noticed. `place` is released when the body is dropped.
     pub(crate) fn body<B>(&self, inner: B, place: Option<OwnedSemaphorePermit>) -> HeldBody<B> {
         let mut waits = self.waits();
         let number = waits.next;
@@ -45,14 +46,14 @@ impl PendingAnswers {
         }
     }
 
-    /// Returns whether nothing of some answer was taken for so long.
+    /// Returns whether nothing of some answer was taken for `time`.
     pub(crate) fn is_stalled(&self, time: Duration) -> bool {
         let waits = self.waits();
         waits.since.values().any(|since| since.elapsed() >= time)
     }
 }
 
-/// A body that notes when it waits for its client.
+/// Body that records when it waits for its client.
 pub(crate) struct HeldBody<B> {
     inner: B,
     number: u64,
@@ -71,7 +72,7 @@ impl<B: Body + Unpin> Body for HeldBody<B> {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         let mut waits = self.held.waits();
         match &polled {
-            // The connection has this piece, and asks for more when it is rid of it.
+            // The connection has this piece, and polls again once it has sent it.
             Poll::Ready(Some(_)) => {
                 waits.since.insert(self.number, Instant::now());
             }
@@ -99,7 +100,7 @@ impl<B> Drop for HeldBody<B> {
     }
 }
 
-/// Bytes, as a body of pieces.
+/// Bytes, as a body of several pieces.
 pub(crate) struct ChunkedBody(pub(crate) Bytes);
 
 impl Body for ChunkedBody {

@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Routing: from a request to its answer.
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
@@ -20,25 +20,25 @@ use crate::query::Query;
 use crate::strangers::Stranger;
 use crate::workers::{Pace, Workers};
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct ServiceContext {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
     pub(crate) limits: ServiceLimits,
     pub(crate) pace: Pace,
     pub(crate) workers: Workers,
-    /// For answers that wait to be taken, each of [`PLACE`] bytes.
+    /// Permits for untaken answers, one for each [`PLACE`] bytes.
     pub(crate) places: Arc<Semaphore>,
     /// Becomes true when the service ends.
     pub(crate) ended: watch::Receiver<bool>,
-    /// Where calls of another protocol are, if there are any, and what answers them.
+    /// Path prefix of calls of another protocol, if there are any, with the function that answers them.
     pub(crate) calls: Option<(&'static str, CallHandler)>,
 }
 
-/// Bytes of answers are counted in these.
+/// Unit in which the bytes of answers are counted.
 pub(crate) const PLACE: usize = 1 << 10;
 
-/// The page for people: one document, in which its parts stand where they are named.
+/// Web page for people: a single document, with its parts inserted at their markers.
 static PAGE: LazyLock<String> = LazyLock::new(|| {
     let parts = [
         ("/*page.css*/", include_str!("page/page.css")),
@@ -52,22 +52,22 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
 });
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
-/// The page needs nothing from elsewhere, and may load nothing from there.
+/// Content security policy: the page needs nothing from elsewhere, and may load nothing from there.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// How often it is looked for whether a list that is being made is there.
+/// Interval at which a list in progress is checked for.
 const LIST_EVERY: Duration = Duration::from_millis(25);
-/// How long `/end` waits for the end.
+/// Maximum time for which `/end` waits for the end.
 const END_WAIT: Duration = Duration::from_secs(25);
 
-/// An answer's kind and bytes.
+/// Content type and bytes of an answer.
 struct ResponseContent {
     kind: &'static str,
     bytes: Vec<u8>,
-    /// Of a list: which it is, and how old.
+    /// For a list: its mark and its age.
     list: Option<(HeaderValue, Option<u64>)>,
-    /// The client has it already.
+    /// True if the client has it already.
     unchanged: bool,
 }
 
@@ -82,13 +82,13 @@ impl ResponseContent {
     }
 }
 
-/// What is asked of the backend, checked.
+/// Validated request to the backend.
 enum ServiceRequest {
     Page,
     Status,
     Metrics,
     End,
-    /// One of the backend's questions, with its parameters.
+    /// Question for the backend, with its parameters.
     Question(&'static str, Vec<(String, String)>),
     Next(NextQuery, NextFormat),
 }
@@ -99,7 +99,7 @@ enum NextFormat {
     Plain,
 }
 
-/// The answer to a request, or to a call.
+/// Answers a request or a call.
 pub(crate) async fn answer(
     shared: Arc<ServiceContext>,
     held: PendingAnswers,
@@ -108,7 +108,7 @@ pub(crate) async fn answer(
 ) -> std::result::Result<Response<Body>, Infallible> {
     if let Err((status, why)) = access::check(shared.token.as_ref(), &request) {
         let mut refusal = refusal(status, why).map(|body| Box::new(held.body(body, None)) as Body);
-        // HTTP/2 has no such header, and none is sent there.
+        // HTTP/2 has no such header, so none is sent there.
         let close = HeaderValue::from_static("close");
         refusal.headers_mut().insert(header::CONNECTION, close);
         return Ok(refusal);
@@ -140,7 +140,7 @@ pub(crate) async fn answer(
     waiting(answer, Some(place))
 }
 
-/// The answer to a question.
+/// Answers a question.
 async fn answered(
     shared: Arc<ServiceContext>,
     request: &Request<Incoming>,
@@ -171,7 +171,7 @@ async fn answered(
     }
 }
 
-/// Reads a path and its query.
+/// Parses a path and its query.
 fn wanted(shared: &ServiceContext, path: &str, query: Option<&str>) -> Result<ServiceRequest> {
     let mut query = Query::parse(query);
     let wanted = match path {
@@ -207,7 +207,7 @@ fn wanted(shared: &ServiceContext, path: &str, query: Option<&str>) -> Result<Se
     Ok(wanted)
 }
 
-/// Whether the service ends, and how it stands then.
+/// Whether the service is ending, and its state then.
 #[derive(Serialize)]
 struct End {
     ended: bool,
@@ -215,7 +215,7 @@ struct End {
     status: Option<ServiceStatus>,
 }
 
-/// Whether the service ends: the answer comes when it does, or after a while.
+/// Waits until the service ends, or for some time, and answers which.
 async fn end(shared: Arc<ServiceContext>) -> Result<ResponseContent> {
     let mut waiting = shared.ended.clone();
     let wait = tokio::time::timeout(END_WAIT, waiting.wait_for(|ended| *ended));
@@ -226,12 +226,12 @@ async fn end(shared: Arc<ServiceContext>) -> Result<ResponseContent> {
         json(&End { ended, status }, job.limits.answer_bytes)
     };
     let answer = shared.workers.run(answer).await;
-    // Dropped only now: a service that ends waits for this answer.
+    // Dropped last: a service that ends waits for this answer.
     drop(waiting);
     answer
 }
 
-/// Asks the backend.
+/// Queries the backend.
 fn found(shared: &ServiceContext, wanted: ServiceRequest) -> Result<ResponseContent> {
     let backend = &*shared.backend;
     let most = shared.limits.answer_bytes;
@@ -250,7 +250,7 @@ fn found(shared: &ServiceContext, wanted: ServiceRequest) -> Result<ResponseCont
     }
 }
 
-/// A list, once it is there: while it is being made, it is looked for now and then, and takes no place meanwhile.
+/// Waits for a list. While it is being made, it is checked for at intervals, without occupying a worker.
 async fn next(
     shared: &Arc<ServiceContext>,
     asked: Arc<(NextQuery, NextFormat, Option<HeaderValue>)>,
@@ -276,7 +276,7 @@ async fn next(
     }
 }
 
-/// A list as JSON.
+/// List as JSON.
 #[derive(Serialize)]
 struct NextListJson<'a> {
     snapshot: &'a str,
@@ -285,7 +285,7 @@ struct NextListJson<'a> {
     next: &'a [NextPage],
 }
 
-/// The first `n` pages of a list.
+/// Returns the first `n` pages of a list.
 fn listed(
     list: &NextList,
     n: usize,
@@ -337,7 +337,7 @@ fn json(value: &impl Serialize, most: usize) -> Result<ResponseContent> {
     line(bytes, most)
 }
 
-/// JSON as a line.
+/// Returns JSON as one line.
 fn line(mut json: Vec<u8>, most: usize) -> Result<ResponseContent> {
     json.push(b'\n');
     bounded(JSON, json, most)

@@ -1,9 +1,9 @@
 //! The service of `cashrank`: answers about a crawl over HTTP, for programs and for people.
 //!
-//! It knows nothing of stores: whoever starts it gives a [`Backend`], from whose answers everything is made.
-//! One thread serves all clients; what takes time runs on a few threads of their own, so many at once and so many
-//! waiting as [`ServiceLimits`] says. A client that is slow, or that asks too much, is cut off or gets an error: it
-//! takes no memory beyond the limits, and keeps nobody else waiting.
+//! It knows nothing of stores: the program that starts it passes a [`Backend`], which has all answers.
+//! One thread serves all clients. Slow work runs on a few other threads; [`ServiceLimits`] bounds how many jobs run
+//! and wait. A client that is slow, or requests too much, is disconnected or gets an error: it uses no memory beyond
+//! the limits, and delays no other client.
 //!
 //! ```
 //! # use std::sync::Arc;

@@ -1,43 +1,43 @@
-//! What clients may take: every number that bounds them, in one place.
+//! Limits on what clients may use, all in one place.
 
 use std::time::Duration;
 
-/// The limits of a service. The defaults are documented in the guide's chapter on the service.
+/// Limits of a service. The guide's chapter on the service documents the defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceLimits {
-    /// Connections at once; further ones wait to be taken.
+    /// Number of connections at once; further ones wait.
     pub connections: usize,
-    /// How long things may take.
+    /// Time limits.
     pub times: Timeouts,
-    /// Bytes of a request's header, all lines together.
+    /// Maximum length of a request's header, all lines together, in bytes.
     pub header_bytes: usize,
-    /// Bytes of an answer.
+    /// Maximum length of an answer, in bytes.
     pub answer_bytes: usize,
-    /// Bytes of answers that wait to be taken, of all clients together; further requests get 503.
+    /// Maximum memory for untaken answers of all clients together, in bytes; further requests get 503.
     pub held_bytes: usize,
-    /// Requests a second, of all clients together, over a second.
+    /// Maximum number of requests per second, of all clients together.
     pub requests_per_second: u32,
-    /// Answers being looked for at once.
+    /// Number of answers that are computed at once.
     pub workers: usize,
-    /// Requests waiting for these; further ones get 503.
+    /// Number of requests that wait for a worker; further ones get 503.
     pub waiting: usize,
-    /// Requests at once on a connection of HTTP/2.
+    /// Number of concurrent requests on an HTTP/2 connection.
     pub streams: u32,
-    /// Pages that a request for what to crawl next may ask for.
+    /// Maximum number of pages in a request for pages to crawl next.
     pub next_pages: usize,
 }
 
-/// How long a client, or an answer, may take.
+/// Time limits for clients and answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeouts {
-    /// From the opening of a connection until its first request has begun, and for each request's header to arrive.
+    /// Time from the opening of a connection until its first request begins, and for each request's header to arrive.
     pub header: Duration,
-    /// A connection may be without a byte from the client for this long. A client of HTTP/2 answers the pings that it
-    /// gets in half that time.
+    /// Time for which a client may send nothing. An HTTP/2 client answers the pings that it gets after half of that
+    /// time.
     pub idle: Duration,
-    /// A client may leave an answer for this long without taking any of it; then its connection ends.
+    /// Time for which a client may take nothing of an answer; then its connection ends.
     pub write: Duration,
-    /// For an answer to be found.
+    /// Time for computing an answer.
     pub answer: Duration,
 }
 

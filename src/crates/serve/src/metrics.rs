@@ -1,4 +1,4 @@
-//! Counts for Prometheus, in its text format.
+//! Counts in the text format of Prometheus.
 
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -108,7 +108,7 @@ fn sample(out: &mut String, name: &str, value: f64) {
     let _ = writeln!(out, "cashrank_{name} {value}");
 }
 
-/// A label's value, with what would end it escaped.
+/// Returns a label's value with the characters escaped that would end it.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

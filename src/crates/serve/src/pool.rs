@@ -1,5 +1,5 @@
-//! The threads that jobs run on: one from the beginning and, while jobs wait, more, up to a limit. Where no more can be
-//! started, those that there are do the work; those that have none leave their place to other work of the process.
+//! Thread pool: one thread from the start, and further ones up to a limit while jobs wait. If no more can be started,
+//! the existing ones do the work. Idle threads end, so that other work of the process can have threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Starts a thread that the service cannot do without.
+/// Starts a thread that the service needs.
 ///
 /// # Errors
-/// `WouldBlock`: none can be started; and what to do.
+/// `WouldBlock` if none can be started, with advice.
 pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let started = Builder::new().name(name.into()).spawn(work);
     started.map_err(|error| {
@@ -23,12 +23,12 @@ pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
     })
 }
 
-/// How long a thread beside the first waits for a job.
+/// Time for which a thread other than the first waits for a job before it ends.
 const IDLE: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads, which end when this is dropped, after all jobs.
+/// Pool of threads. On drop the threads end after all jobs.
 pub(crate) struct Pool {
     shared: Arc<PoolShared>,
     most: usize,
@@ -44,35 +44,35 @@ struct PoolShared {
 struct PoolState {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Threads that wait for a job.
+    /// Number of threads that wait for a job.
     idle: usize,
     is_closed: bool,
 }
 
 impl Pool {
-    /// Of so many threads at most.
+    /// Creates a pool of at most `most` threads.
     ///
     /// # Errors
-    /// As of [`start`]: there is not even one.
+    /// Errors of [`start`] if there cannot be a single thread.
     pub(crate) fn new(most: usize) -> io::Result<Pool> {
         let shared = Arc::<PoolShared>::default();
         shared.add(&mut shared.state())?;
         Ok(Pool { shared, most })
     }
 
-    /// Does a job as soon as there is a thread for it. A panic is printed, and that is all.
+    /// Runs a job as soon as a thread is free. A panic is printed and otherwise ignored.
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state();
         state.jobs.push_back(Box::new(job));
         if state.jobs.len() > state.idle && state.threads < self.most {
-            // Else it waits for one of those that there are.
+            // If that fails, the job waits for one of the existing threads.
             let _ = self.shared.add(&mut state);
         }
         drop(state);
         self.shared.changed.notify_one();
     }
 
-    /// To wait for its end.
+    /// Returns a handle for waiting until the pool has ended.
     pub(crate) fn ending(&self) -> PoolEnd {
         PoolEnd(self.shared.clone())
     }
@@ -90,7 +90,7 @@ impl PoolShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts one more.
+    /// Starts another thread.
     fn add(self: &Arc<PoolShared>, state: &mut PoolState) -> io::Result<()> {
         let shared = self.clone();
         start("answer", move || shared.work())?;
@@ -104,7 +104,7 @@ impl PoolShared {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                // Whoever waits for the result sees that there will be none.
+                // A panic drops the job's sender, so the receiver of the result notices.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 state = self.state();
                 is_late = false;
@@ -129,11 +129,11 @@ impl PoolShared {
     }
 }
 
-/// The end of a pool's threads.
+/// Handle for waiting until a pool's threads have ended.
 pub struct PoolEnd(Arc<PoolShared>);
 
 impl PoolEnd {
-    /// Waits for it, but not beyond that time.
+    /// Waits for the end, but not after `latest`.
     pub(crate) fn wait_until(&self, latest: Instant) {
         let left = latest.saturating_duration_since(Instant::now());
         let state = self.0.state();
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// How long anything here may take.
+    /// Maximum duration of any step in these tests.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
                 assert!(number != 1, "as it should be: a job that panics");
             });
         }
-        // Each waits to be let go on; the others wait for a thread, in their order.
+        // Each job waits for its signal; the others wait for a thread, in order.
         let mut begun: Vec<i32> = (0..3)
             .map(|_| starts.recv_timeout(PATIENCE).unwrap())
             .collect();
@@ -187,7 +187,7 @@ mod tests {
         assert!(begun.elapsed() < PATIENCE);
     }
 
-    /// They kept the places that other work of the process waited for.
+    /// Regression: idle threads were kept, so that other work of the process could not start any.
     #[test]
     fn threads_without_jobs_end_but_the_first() {
         let pool = Pool::new(3).unwrap();
@@ -204,7 +204,7 @@ mod tests {
             assert!(begun.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(20));
         }
-        // The first still takes jobs.
+        // The first thread still takes jobs.
         let (started, starts) = channel();
         pool.run(move || started.send(()).unwrap());
         starts.recv_timeout(PATIENCE).unwrap();

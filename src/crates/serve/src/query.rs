@@ -1,4 +1,4 @@
-//! Query strings: every name is known, and every value makes sense, or the request is refused.
+//! Query strings. A request with an unknown name or an invalid value is refused.
 
 use std::str::FromStr;
 
@@ -12,7 +12,7 @@ impl Query {
         Query(pairs.into_owned().collect())
     }
 
-    /// Takes all values of a name.
+    /// Removes and returns all values of a name.
     pub(crate) fn all(&mut self, name: &str) -> Vec<String> {
         let (found, rest) = std::mem::take(&mut self.0)
             .into_iter()
@@ -22,7 +22,7 @@ impl Query {
         found.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// Takes the value of a name, which must not come twice.
+    /// Removes and returns the value of a name; refuses a repeated one.
     pub(crate) fn one(&mut self, name: &str) -> Result<Option<String>> {
         let mut found = self.all(name);
         match found.len() {
@@ -31,7 +31,7 @@ impl Query {
         }
     }
 
-    /// Takes a number of at least 1 and at most `most`.
+    /// Removes and returns a number from 1 to `most`.
     pub(crate) fn count(&mut self, name: &str, default: usize, most: usize) -> Result<usize> {
         let Some(text) = self.one(name)? else {
             return Ok(default.min(most));
@@ -44,12 +44,12 @@ impl Query {
         }
     }
 
-    /// All that was not taken.
+    /// Returns all parameters that remain.
     pub(crate) fn rest(self) -> Vec<(String, String)> {
         self.0
     }
 
-    /// Refuses what was not taken. `known`: what would have been; empty: nothing.
+    /// Refuses remaining parameters. `known` lists the valid names; empty: there are none.
     pub(crate) fn end(self, known: &str) -> Result<()> {
         let Some((name, _)) = self.0.first() else {
             return Ok(());

@@ -30,40 +30,40 @@ use crate::strangers::{Stranger, Strangers};
 use crate::stream::Timed;
 use crate::workers::{Pace, Workers};
 
-/// How long running answers may still take when a service is stopped.
+/// Time that running answers get when the service is stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// The longest wait until answers to `/end` are taken.
+/// Maximum time to wait until answers to `/end` are taken.
 const TELL_TIME: Duration = Duration::from_millis(500);
-/// How long it takes to write an answer to this machine.
+/// Time for writing an answer to a client on this machine.
 const WRITE_TIME: Duration = Duration::from_millis(20);
-/// Pause after a connection could not be taken: this process, or this machine, has no more room for any.
+/// Pause after a connection could not be accepted because this process or the machine lacks resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection that sent no request that may be answered has its place while others wait for one.
+/// Time for which a connection without an admissible request keeps its place while others wait for one.
 const STRANGER_TIME: Duration = Duration::from_secs(1);
-/// Bytes that a client of HTTP/2 may send of one request before they are taken.
+/// HTTP/2 flow-control window of a stream, in bytes.
 #[cfg(feature = "frontier")]
 const STREAM_WINDOW: u32 = 64 << 10;
-/// A connection's window, in windows of its streams. Its bytes are bounded by those; but half of it, and 256 bytes less what
-/// it holds for each frame that waits, is also what may come in small frames. A crawler that puts URLs sends a frame each,
-/// of some twenty bytes at least.
+/// HTTP/2 flow-control window of a connection, as a multiple of a stream's. The streams bound its bytes; but half of
+/// it, with 256 bytes counted for each waiting frame, also bounds how many small frames may come. A crawler that puts
+/// URLs sends one frame for each, of some twenty bytes or more.
 #[cfg(feature = "frontier")]
 const CONNECTION_WINDOW: u32 = 32;
 
-/// How to serve.
+/// Options of a service.
 #[derive(Debug)]
 pub struct ServiceOptions {
-    /// Where to listen; port 0: any that is free.
+    /// Address to listen on; port 0: any free port.
     pub listen: SocketAddr,
-    /// What clients must know. Needed where others than this machine can reach the address.
+    /// Token that clients must send. Required if other machines can reach the address.
     pub token: Option<Token>,
-    /// What clients may take.
+    /// Limits on what clients may use.
     pub limits: ServiceLimits,
-    /// Calls that are answered beside, over HTTP/2: only with the feature `frontier`.
+    /// Calls of another protocol that are answered over HTTP/2: only with the feature `frontier`.
     pub calls: Option<Box<dyn Calls>>,
 }
 
 impl ServiceOptions {
-    /// At this address, without a token, with the usual limits.
+    /// Returns the default options for this address, without a token.
     pub fn new(listen: SocketAddr) -> ServiceOptions {
         ServiceOptions {
             listen,
@@ -80,17 +80,17 @@ pub struct Service {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Ends after the thread that serves clients.
+    /// Background work, which ends after the thread that serves clients.
     keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Service {
-    /// Starts answering, on a thread of its own.
+    /// Starts answering on a new thread.
     ///
     /// # Errors
     ///
-    /// The address cannot be listened at, or others than this machine can reach it and there is no token; the system allows too
-    /// few threads (`WouldBlock`); those of [`Calls::start`].
+    /// The address cannot be used, or other machines can reach it and there is no token; the system allows too few
+    /// threads (`WouldBlock`); errors of [`Calls::start`].
     pub fn start(options: ServiceOptions, backend: Arc<dyn Backend>) -> io::Result<Service> {
         if options.token.is_none() && !is_loopback(&options.listen) {
             return Err(io::Error::new(
@@ -132,12 +132,12 @@ impl Service {
         let thread = pool::start("serve", move || {
             runtime.spawn(accept(listener, shared));
             runtime.block_on(async {
-                // The sender only ever goes away.
+                // The sender never sends: the wait ends when it is dropped.
                 let _ = stopped.await;
                 ending.send_replace(true);
                 let began = Instant::now();
                 let mut is_awaited = false;
-                // One receiver is that from which the others are made.
+                // One receiver is the original that the others are cloned from.
                 while ending.receiver_count() > 1 && began.elapsed() < TELL_TIME {
                     is_awaited = true;
                     tokio::time::sleep(WRITE_TIME).await;
@@ -146,7 +146,7 @@ impl Service {
                     tokio::time::sleep(WRITE_TIME).await;
                 }
             });
-            // With all that waits for an answer.
+            // This drops everything that waits for an answer.
             drop(runtime);
             let latest = Instant::now() + STOP_TIME;
             endings.iter().for_each(|ending| ending.wait_until(latest));
@@ -159,17 +159,17 @@ impl Service {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the service listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends the service: connections are closed, and what runs is waited for, for a short while.
+    /// Ends the service: closes connections, and waits for a short time for running answers.
     pub fn stop(mut self) {
         self.end();
     }
 
-    /// Waits until the service ends, which it does when another thread stops the process.
+    /// Waits until the service ends.
     pub fn wait(mut self) {
         if let Some(thread) = self.thread.take() {
             // A panic was printed where it happened.
@@ -192,7 +192,7 @@ impl Drop for Service {
     }
 }
 
-/// Takes connections, for ever.
+/// Accepts connections forever.
 async fn accept(listener: TcpListener, shared: Arc<ServiceContext>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
@@ -223,7 +223,7 @@ async fn accept(listener: TcpListener, shared: Arc<ServiceContext>) {
 
 async fn connection(stream: TcpStream, shared: Arc<ServiceContext>, stranger: Stranger) {
     let limits = shared.limits.clone();
-    // Answers are written whole: waiting for more to send would only delay them.
+    // Answers are written in one piece: waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(Timed::new(stream, &limits));
     let builder = builder(&limits);
@@ -238,7 +238,7 @@ async fn connection(stream: TcpStream, shared: Arc<ServiceContext>, stranger: St
         )
     });
     let mut serving = pin!(builder.serve_connection(stream, answers));
-    // What a client does wrong is its own affair.
+    // Errors caused by a client are ignored.
     while tokio::time::timeout(limits.times.write / 4, serving.as_mut())
         .await
         .is_err()
@@ -249,7 +249,7 @@ async fn connection(stream: TcpStream, shared: Arc<ServiceContext>, stranger: St
     }
 }
 
-/// Speaks HTTP/1 alone.
+/// Returns a server for HTTP/1 only.
 #[cfg(not(feature = "frontier"))]
 fn builder(limits: &ServiceLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
@@ -261,7 +261,7 @@ fn builder(limits: &ServiceLimits) -> http1::Builder {
     builder
 }
 
-/// Speaks HTTP/1, and HTTP/2, which calls need.
+/// Returns a server for HTTP/1 and for HTTP/2, which calls need.
 #[cfg(feature = "frontier")]
 fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());

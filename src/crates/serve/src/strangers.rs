@@ -1,5 +1,5 @@
-//! Connections that sent no request yet that may be answered. Where there is no room for a new connection, they make room:
-//! so whoever has no token keeps nobody out who has it.
+//! Connections that have not sent an admissible request yet. They make room when a new connection has none, so that
+//! clients without the token cannot keep out those that have it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 
-/// The strangers among the connections.
+/// Connections that have not sent an admissible request yet.
 #[derive(Clone, Default)]
 pub(crate) struct Strangers(Arc<Mutex<WaitingConnections>>);
 
 #[derive(Default)]
 struct WaitingConnections {
     next: u64,
-    /// When each came, and how to end it.
+    /// Arrival time of each, and the handle that ends it.
     waiting: BTreeMap<u64, (Instant, Option<AbortHandle>)>,
 }
 
@@ -23,7 +23,7 @@ impl Strangers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new connection.
+    /// Registers a new connection.
     pub(crate) fn come(&self) -> Stranger {
         let mut list = self.list();
         let number = list.next;
@@ -35,14 +35,14 @@ impl Strangers {
         }
     }
 
-    /// What runs for a connection, which ends when it is aborted.
+    /// Sets the task of a connection, by which it can be aborted.
     pub(crate) fn runs(&self, number: u64, task: AbortHandle) {
         if let Some((_, handle)) = self.list().waiting.get_mut(&number) {
             *handle = Some(task);
         }
     }
 
-    /// Ends those that came so long ago.
+    /// Ends the connections that are older than `age`.
     pub(crate) fn end(&self, age: Duration) {
         let list = self.list();
         let old = list
@@ -55,14 +55,14 @@ impl Strangers {
     }
 }
 
-/// A connection, until it is known.
+/// Registration of a connection, until it is known.
 pub(crate) struct Stranger {
     strangers: Strangers,
     pub(crate) number: u64,
 }
 
 impl Stranger {
-    /// It sent a request that may be answered.
+    /// Marks the connection as known: it has sent an admissible request.
     pub(crate) fn is_known(&self) {
         self.strangers.list().waiting.remove(&self.number);
     }

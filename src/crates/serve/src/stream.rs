@@ -1,11 +1,11 @@
-//! A connection with deadlines, below HTTP: whatever a client does not do in time ends it.
+//! Connection with deadlines below HTTP: a client that misses one is disconnected.
 //!
-//! - The first [`OPENING`] bytes must come within the time for a header, all of them together: enough to tell
-//!   HTTP/1 from HTTP/2, after which HTTP has deadlines of its own.
+//! - The first [`OPENING`] bytes must arrive within the time for a header, all of them together: enough to distinguish
+//! HTTP/1 from HTTP/2, which then have deadlines of their own.
 //! - Later, the client may be silent for the idle time after each byte.
 //! - A write must make some progress within the time for writes.
 //!
-//! Answers to what is no HTTP get their reason here ([`Explained`]).
+//! Bare answers to what is not HTTP get their explanation here ([`Explained`]).
 
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::explained::Explained;
 use crate::limits::ServiceLimits;
 
-/// Bytes by which HTTP/2 is known: its preface.
+/// Number of bytes that identify HTTP/2: its preface.
 const OPENING: usize = 24;
 
 pub(crate) struct Timed {
@@ -29,9 +29,9 @@ pub(crate) struct Timed {
     write_time: Duration,
     read_by: Pin<Box<Sleep>>,
     write_by: Pin<Box<Sleep>>,
-    /// A write waits for the client, and `write_by` runs.
+    /// True if a write waits for the client, and `write_by` applies.
     writing: bool,
-    /// What is being sent in the place of an answer.
+    /// Replacement for a bare answer, while it is sent.
     explained: Option<Explained>,
 }
 
@@ -49,7 +49,7 @@ impl Timed {
         }
     }
 
-    /// Sends an answer with its reason; `None`: it is not one that lacks it.
+    /// Sends an answer with its explanation; `None` if the answer needs none.
     fn explain(&mut self, answer: &[u8], context: &mut Context<'_>) -> Option<Poll<Result<usize>>> {
         let mut explained = self.explained.take().or_else(|| Explained::of(answer))?;
         let done = loop {
@@ -69,7 +69,7 @@ impl Timed {
         Some(self.wrote(done, context))
     }
 
-    /// Passes on what a write did; one that waits for longer than its time fails.
+    /// Passes on the result of a write; one that waits longer than allowed fails.
     fn wrote<T>(&mut self, done: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if done.is_ready() {
             self.writing = false;

@@ -1,5 +1,5 @@
-//! Work that takes time, away from the thread that serves all clients: so much of it at once, so much waiting, and
-//! the rest is refused. And how many requests a second are taken at all.
+//! Slow work, away from the thread that serves all clients. A bounded number of jobs run and wait; further ones are
+//! refused. Also limits the number of requests per second.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +11,22 @@ use crate::backend::{Problem, Result};
 use crate::limits::ServiceLimits;
 use crate::pool::{Pool, PoolEnd};
 
-/// A bounded number of jobs, each on a thread that may wait.
+/// Workers for a bounded number of jobs, each on a thread that may block.
 #[derive(Clone)]
 pub struct Workers {
-    /// Jobs that run or wait.
+    /// Permits of jobs that run or wait.
     admitted: Arc<Semaphore>,
-    /// Jobs that run.
+    /// Permits of jobs that run.
     running: Arc<Semaphore>,
     pool: Arc<Pool>,
     time: Duration,
 }
 
 impl Workers {
-    /// As many at once, and as many waiting, as the limits say.
+    /// Creates workers with the numbers of running and waiting jobs that the limits allow.
     ///
     /// # Errors
-    /// There is no thread for any.
+    /// No thread can be started.
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
@@ -36,15 +36,15 @@ impl Workers {
         })
     }
 
-    /// To wait for the end of all jobs.
+    /// Returns a handle for waiting until all jobs have ended.
     pub fn ending(&self) -> PoolEnd {
         self.pool.ending()
     }
 
-    /// Runs a job. One whose time is up goes on, in its place, but nobody waits for it.
+    /// Runs a job. After its time limit it continues and keeps its place, but nobody waits for it.
     ///
     /// # Errors
-    /// Those of the job; too many wait; time is up ([`Problem::Later`]).
+    /// Errors of the job; [`Problem::Later`] if too many jobs wait or the time is up.
     pub async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> Result<T> + Send + 'static,
@@ -59,7 +59,7 @@ impl Workers {
             let place = running.acquire_owned().await;
             let (sender, receiver) = oneshot::channel();
             self.pool.run(move || {
-                // The places are freed when the job ends, however it ends.
+                // The permits are released when the job ends, however it ends.
                 let places = (place, admitted);
                 if sender.is_closed() {
                     // Nobody waits for it any more.
@@ -84,7 +84,7 @@ impl Workers {
     }
 }
 
-/// So many requests a second: what was not used lasts for one second.
+/// Rate limit in requests per second; unused ones last for one second.
 pub(crate) struct Pace {
     per_second: f64,
     state: Mutex<(f64, Instant)>,
@@ -98,7 +98,7 @@ impl Pace {
         }
     }
 
-    /// Returns whether one more may be taken at this time.
+    /// Returns whether another request may be admitted at `now`.
     pub(crate) fn take(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, at) = *state;
@@ -121,9 +121,9 @@ mod tests {
         let taken = |at: Instant| (0..100).filter(|_| pace.take(at)).count();
         assert_eq!(taken(start), 10);
         assert_eq!(taken(start + Duration::from_millis(450)), 4);
-        // However long nobody asked, a second's worth is there.
+        // After any idle time, one second's worth is available.
         assert_eq!(taken(start + Duration::from_secs(60)), 10);
-        // Time that goes back gives nothing.
+        // Time that goes backwards adds nothing.
         assert_eq!(taken(start), 0);
     }
 }

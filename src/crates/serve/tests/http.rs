@@ -1,4 +1,4 @@
-//! What programs and browsers get, and what becomes of clients that mean ill. Everything on this machine only.
+//! What programs and browsers get, and what happens to malicious clients. Everything runs on this machine.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use cashrank_serve::{
     ServiceOptions, ServiceStatus, Timeouts, Token,
 };
 
-/// Waiting for longer than this means that the service stands still.
+/// A longer wait means that the service hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn fixed() -> FixedBackend {
@@ -132,7 +132,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     }
 }
 
-/// What is no request was refused without a word.
+/// Regression: requests that are not HTTP were refused without an explanation.
 #[test]
 fn what_is_no_http_is_told_so() {
     let service = start(ServiceLimits::default());
@@ -159,7 +159,7 @@ fn what_is_no_http_is_told_so() {
     }
 }
 
-/// A list tells which it is and how old; who has it already is told so in a few bytes.
+/// A list has a mark and an age; a client that has the list already gets a short answer.
 #[test]
 fn a_list_is_sent_once_to_whoever_says_what_it_has() {
     let service = start(ServiceLimits::default());
@@ -184,7 +184,8 @@ fn a_list_is_sent_once_to_whoever_says_what_it_has() {
     );
 }
 
-/// However many wait for lists that are being made, all else is answered; and they are told when it takes too long.
+/// However many clients wait for lists in progress, all other requests are answered, and the clients are informed when
+/// it takes too long.
 #[test]
 fn who_waits_for_a_list_keeps_nobody_waiting() {
     let options = ServiceOptions {
@@ -207,7 +208,7 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
         stream.write_all(request).unwrap();
         waiting.push(stream);
     }
-    // One place at once, each for a short while: it is had after a few attempts.
+    // There is one place, occupied for a short time by each: a few attempts suffice.
     let started = Instant::now();
     while get(&service, "/top").0 != 200 {
         assert!(started.elapsed() < PATIENCE);
@@ -220,7 +221,7 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
     }
 }
 
-/// The text format: names, then one value a line; labels with what would end them escaped.
+/// The text format: names, then one value per line; characters that would end a label are escaped.
 #[test]
 fn prometheus_reads_the_metrics() {
     let service = start(ServiceLimits::default());
@@ -286,7 +287,7 @@ fn other_addresses_need_a_token() {
     assert!(with("Authorization: Bearer 0123456789abcdef\r\n").starts_with("HTTP/1.1 200"));
 }
 
-/// A site whose name points to this machine has a browser send its own name.
+/// If a site's name points to this machine, a browser sends that name.
 #[test]
 fn names_of_others_are_refused() {
     let service = start(ServiceLimits::default());
@@ -300,7 +301,7 @@ fn names_of_others_are_refused() {
     assert!(named(&service.address().to_string()).starts_with("HTTP/1.1 200"));
 }
 
-/// Short deadlines, for tests of what happens after them.
+/// Short deadlines, for tests of their expiry.
 fn hurried() -> ServiceLimits {
     ServiceLimits {
         times: Timeouts {
@@ -313,7 +314,7 @@ fn hurried() -> ServiceLimits {
     }
 }
 
-/// The service closes a connection on which nothing, or a request without an end, comes.
+/// The service closes a connection that sends nothing, or a request without an end.
 #[test]
 fn slow_requests_are_cut_off() {
     let service = start(hurried());
@@ -326,14 +327,14 @@ fn slow_requests_are_cut_off() {
         let mut stream = connect(&service);
         stream.write_all(begun.as_bytes()).unwrap();
         let mut rest = Vec::new();
-        // Whether it says why or not: it ends.
+        // Whether or not the service gives a reason, the connection ends.
         let _ = stream.read_to_end(&mut rest);
         assert!(
             !String::from_utf8_lossy(&rest).contains("200 OK"),
             "{begun:?}"
         );
     }
-    // A byte now and then is no help.
+    // A byte at intervals does not help.
     let mut stream = connect(&service);
     let started = Instant::now();
     while stream.write_all(b"x").is_ok() {
@@ -355,7 +356,7 @@ fn huge_requests_are_cut_off() {
         sent += line.len();
     }
     assert!(sent < 64 << 20, "{sent} bytes of headers were taken");
-    // A body, which no question has: it is not read.
+    // A body, which no question takes: it is not read.
     let mut stream = connect(&service);
     let head = "POST /top HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
@@ -368,7 +369,7 @@ fn huge_requests_are_cut_off() {
     assert_eq!(get(&service, "/status").0, 200);
 }
 
-/// However many connect and say nothing, the next one gets its answer, once their time is up.
+/// However many connections stay silent, the next one gets its answer once their time is up.
 #[test]
 fn a_thousand_silent_connections_keep_nobody_out() {
     let service = start(ServiceLimits {
@@ -377,7 +378,7 @@ fn a_thousand_silent_connections_keep_nobody_out() {
     });
     let mut silent = Vec::new();
     for _ in 0..1000 {
-        // The queue of the system may be full: what is refused there needs no test.
+        // The system's queue may be full: connections refused there are not under test.
         let address: SocketAddr = service.address();
         match TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
             Ok(stream) => silent.push(stream),
@@ -389,8 +390,8 @@ fn a_thousand_silent_connections_keep_nobody_out() {
     assert_eq!(get(&service, "/status").0, 200);
 }
 
-/// A client without the token kept its connection after a 401: with as many as there may be, it kept everybody out who has
-/// the token. Now a refused connection ends, and one that sent nothing that may be answered makes room for others.
+/// Regression: a client without the token kept its connection after a 401; enough of them kept out all clients that
+/// have the token. Now a refused connection ends, and one without an admissible request makes room for others.
 #[test]
 fn who_has_no_token_keeps_nobody_out_who_has() {
     let options = ServiceOptions {
@@ -420,7 +421,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
     let second = known();
     let waited = started.elapsed();
     assert!(waited < Timeouts::default().header / 2, "{waited:?}");
-    // Who is known stays.
+    // A known connection stays.
     for mut stream in [first, second] {
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
         let mut answer = Vec::new();
@@ -430,7 +431,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
     drop(silent);
 }
 
-/// Asks for answers and takes none of them: the service must not keep what it cannot send.
+/// Requests answers and takes none of them: the service must not keep what it cannot send.
 #[test]
 fn answers_that_nobody_takes_are_dropped() {
     let service = start(hurried());
@@ -447,7 +448,7 @@ fn answers_that_nobody_takes_are_dropped() {
     assert_eq!(get(&service, "/status").0, 200);
 }
 
-/// A backend that takes its time, and counts how many ask at once.
+/// Backend that takes its time, and counts concurrent calls.
 #[derive(Default)]
 struct Slow {
     now: AtomicUsize,
@@ -478,7 +479,7 @@ impl Backend for Slow {
             _ => panic!("a backend that fails"),
         }
     }
-    /// Being made, for ever.
+    /// Always in progress.
     fn next(&self, _: &NextQuery) -> Result<Option<Arc<NextList>>> {
         Ok(None)
     }
@@ -518,7 +519,7 @@ fn work_is_bounded_and_the_rest_is_told_to_come_later() {
         "{statuses:?}"
     );
     assert!(backend.most.load(Ordering::SeqCst) <= 2);
-    // A failure, and even a panic, is an answer, and takes no place for good.
+    // A failure and even a panic is an answer, and does not keep a place.
     for _ in 0..8 {
         assert_eq!(get(&service, "/hosts").0, 500);
         assert_eq!(get(&service, "/movers").0, 500);
@@ -540,7 +541,7 @@ fn requests_have_a_pace() {
     assert!(statuses.contains(&429), "{statuses:?}");
 }
 
-/// Bytes that are no HTTP, and frames of HTTP/2 that break its rules.
+/// Bytes that are not HTTP, and HTTP/2 frames that break its rules.
 #[test]
 fn what_is_no_http_is_dropped() {
     let service = start(hurried());
