@@ -1,6 +1,7 @@
-//! Threads: pieces of a computation in parallel, and work beside other work. Where the system refuses a thread, what is computed
-//! with it is computed without; for a thread that waits (for an input, a disk, or other work) it is an error, which says how many
-//! a command takes, and the store is at its last checkpoint then.
+//! Threads: pieces of a computation in parallel, and work that runs concurrently with other work. If the system refuses
+//! a thread for a computation, the computation does without it. If it refuses one that waits (for an input, a disk, or
+//! other work), that is an error, which says how many threads the command needs; the store is then at its last
+//! checkpoint.
 
 use std::io;
 use std::num::NonZero;
@@ -17,8 +18,8 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Most threads of an ingest at a time besides one for each processor and those that decode: the caller's, those that read, spool, pack
-/// rows and history, and four for each of two snapshots.
+/// Maximum number of concurrent threads of an ingest, in addition to the decoders and one per processor: the caller's,
+/// those that read, spool, and pack rows and history, and four for each of two snapshots.
 const BESIDE: usize = 13;
 
 /// Address space of a thread in bytes: its stack, and the heap that the allocator reserves for it.

@@ -165,7 +165,7 @@ impl Rounds {
 /// Worker's ends of the channels to the thread that waits for rounds.
 type Ends = (Receiver<Vec<Vec<u8>>>, Sender<Event>);
 
-/// This process, connected with all others.
+/// Connection of this process to all others.
 pub struct Cluster {
     process: usize,
     lines: Vec<Option<PeerLink>>,

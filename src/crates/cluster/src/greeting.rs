@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-/// What must be equal in all processes.
+/// Settings that must be equal in all processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JointPlan {
     /// Version of the program, at most 255 bytes.

@@ -68,7 +68,7 @@ pub use secret::Secret;
 /// Maximum number of processes.
 pub const PROCESSES_MAX: usize = 256;
 
-/// What a process needs to find the others.
+/// Settings by which a process finds the others.
 #[derive(Clone)]
 pub struct Joining {
     /// Address of each process.
@@ -77,7 +77,7 @@ pub struct Joining {
     pub process: usize,
     /// Secret that all of them know, and nobody else.
     pub secret: Secret,
-    /// What must be equal in all processes.
+    /// Settings that must be equal in all processes.
     pub plan: JointPlan,
     /// Time to wait for the others at the start.
     pub wait: Duration,

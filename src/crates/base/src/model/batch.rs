@@ -7,7 +7,7 @@ use super::{Digest, FetchTotals, Fingerprint, Reason, Time};
 /// Bytes of text at which a batch ends early: relative links can be far shorter than their absolute form.
 pub const TEXT_BYTES: usize = 8 << 20;
 
-/// How a record is applied.
+/// Effect of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The page was fetched, and its links are known.
@@ -63,7 +63,7 @@ pub struct LinkCounts {
 pub struct BatchEntry {
     /// Offset in the chunk at which the record ends.
     pub end: u64,
-    /// How it is applied.
+    /// Effect of the record.
     pub what: What,
     /// Name of the page; meaningless for [`What::Skipped`] and [`What::Other`].
     pub source: u32,

@@ -29,7 +29,7 @@ pub enum Error {
         input: String,
         /// Number of records handed out before the damage; `None`: not counted.
         record: Option<u64>,
-        /// What is wrong, where, and what was done about it.
+        /// Description of the damage: what is wrong, where, and what was done about it.
         damage: Box<Damage>,
     },
     /// With `--strict`: a record that would have been skipped.
@@ -43,7 +43,7 @@ pub enum Error {
         offset: u64,
         /// Name of the reason.
         reason: &'static str,
-        /// What is wrong with it.
+        /// Description of the problem.
         detail: String,
     },
     /// A file of the store is damaged. The text ends with what to do.
@@ -51,7 +51,7 @@ pub enum Error {
     Damaged {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
     /// Another process has the store open for writing.
@@ -92,13 +92,13 @@ pub enum Error {
         human(*.budget)
     )]
     TooLarge {
-        /// What needs the memory.
+        /// Work that needs the memory.
         work: String,
         /// Bytes needed to continue.
         need: u64,
         /// Budget for memory, in bytes.
         budget: u64,
-        /// What to do if the machine has no more.
+        /// Alternative if the machine has no more memory.
         instead: &'static str,
     },
     /// The system refused address space, or leaves too little of it to begin.
@@ -106,7 +106,7 @@ pub enum Error {
     AddressSpace {
         /// Bytes that were requested.
         need: u64,
-        /// What to do about it.
+        /// Advice for the user.
         remedy: &'static str,
     },
     /// An invariant of this program does not hold. Nothing was written of what went before it.

@@ -57,16 +57,16 @@ pub struct Page<'a> {
     pub site: Option<SiteFacts>,
 }
 
-/// How a page or site differs from an older ranking.
+/// Kind of change of a page or site since an older ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was not in the older ranking.
+    /// Not in the older ranking.
     New,
-    /// Its score changed otherwise than by dilution.
+    /// Score changed other than by dilution.
     Changed,
-    /// Its score changed as that of the mean page did: it only gave way to new pages.
+    /// Score changed in proportion to that of the mean page, because new pages took a share.
     Diluted,
-    /// It has been found gone (404, 410) since. It stays in the ranking.
+    /// Found gone (404, 410) since the older ranking; it stays in the ranking.
     Gone,
 }
 

@@ -7,9 +7,9 @@ use std::path::Path;
 pub struct StoreFile {
     /// Name in the store's directory; `*` stands for a number.
     pub name: &'static str,
-    /// What works without it, and what does not.
+    /// Consequences of its absence: what still works, and what does not.
     pub meaning: &'static str,
-    /// What to do if it is damaged.
+    /// Advice if it is damaged.
     pub remedy: &'static str,
 }
 

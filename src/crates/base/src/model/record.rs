@@ -43,7 +43,7 @@ pub struct Record<'a> {
     pub totals: Option<FetchTotals>,
 }
 
-/// How names are read.
+/// Interpretation of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// URLs: brought to canonical form, with relative links joined.
@@ -176,9 +176,9 @@ pub enum Reason {
     BadTime,
     /// The record is longer than `--limit-line`.
     TooLong,
-    /// Its own URL is longer than `--limit-url`.
+    /// The record's own URL is longer than `--limit-url`.
     UrlTooLong,
-    /// It has more links than `--limit-links`.
+    /// The record has more links than `--limit-links`.
     TooManyLinks,
     /// The input ended inside the record.
     CutShort,

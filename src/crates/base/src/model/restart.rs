@@ -18,7 +18,7 @@ pub struct Restart {
 /// Compression of an input, the same throughout. Manifests store its number: new kinds must be added at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Compression {
-    /// Not compressed at all.
+    /// Uncompressed.
     Plain,
     /// gzip (RFC 1952), any number of members.
     Gzip,

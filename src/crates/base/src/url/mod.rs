@@ -29,10 +29,10 @@ use parse::{Scheme, scheme, trim};
 /// different versions must not be mixed.
 pub const RULES: u32 = 1;
 
-/// Where the canonical form of a URL is found.
+/// Location of a URL's canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CanonicalForm {
-    /// All of the given bytes are the canonical form.
+    /// The input as a whole is canonical.
     AsIs,
     /// The first `n` of the given bytes are the canonical form; a fragment or blanks follow.
     Prefix(usize),
