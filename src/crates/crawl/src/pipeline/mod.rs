@@ -43,7 +43,7 @@ const CHUNKS_WAITING: usize = 3;
 const PIECES: usize = 1;
 /// Maximum bytes of chunks in flight. Their batches take a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
-/// How long the caller waits for an idle input before it returns.
+/// Time for which the caller waits for an idle input before it returns.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 
 pub enum PipelineItem {
@@ -59,7 +59,8 @@ type Decoded = Result<Piece>;
 /// Running pipeline. If it is dropped early, its threads end by themselves.
 struct Pipeline {
     flow: FlowControl,
-    /// Whether the last piece handed out was its chunk's last; it counts as done when the next one is requested.
+    /// True if the last piece handed out was the last of its chunk, which counts as done when the next piece is
+    /// requested.
     handed: Option<bool>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,

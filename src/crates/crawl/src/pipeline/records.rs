@@ -102,7 +102,7 @@ pub fn checked_format_of(
     Ok(found)
 }
 
-/// Where reading an input begins.
+/// Position at which reading an input starts.
 #[derive(Clone, Copy, Default)]
 pub struct ReadStart {
     /// Position where an earlier run stopped.

@@ -39,15 +39,15 @@ pub struct Source {
     shown_again: u64,
 }
 
-/// How the input ended.
+/// Kind of end that an input reached.
 enum StreamEnd {
-    /// At a sound end; `cut` once the last records were cut.
+    /// Sound end; `cut` once the last records were cut.
     Sound { cut: bool },
-    /// In damage of this kind; the whole records before it are not cut yet.
+    /// Damage of this kind; the whole records before it are not cut yet.
     Damaged(DamageKind, String),
-    /// In damage; everything that may be handed out is queued.
+    /// Damage; everything that may be handed out is queued.
     Reported(Damage),
-    /// In an I/O error: what follows is unknown.
+    /// I/O error: what follows is unknown.
     Failed,
 }
 

@@ -78,7 +78,7 @@ struct ColumnCursor {
     defined: Vec<i16>,
     repeated: Vec<i16>,
     cells: Vec<Cell>,
-    /// Where the next row begins in the levels and in the values.
+    /// Position of the next row in the levels and in the values.
     level: usize,
     cell: usize,
     /// Values of the row returned last.

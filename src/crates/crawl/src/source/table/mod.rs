@@ -51,7 +51,7 @@ pub(super) struct TableInput {
 pub struct KnownFormat {
     /// Name of the format.
     pub format: &'static str,
-    /// How it was recognised, for messages.
+    /// Evidence for the format, for messages.
     pub why: String,
 }
 
