@@ -17,12 +17,12 @@ use crate::{Error, Result};
 
 /// Relation of a file to what the store has read.
 enum FileMatch {
-    /// It equals what was read of this input.
+    /// Equals what was read of this input.
     Read(usize),
-    /// It continues where reading stopped.
+    /// Continues where reading stopped.
     Unfinished,
     New,
-    /// It is empty: not an input yet, but it may be filled later.
+    /// Empty: not an input yet, but it may be filled later.
     Empty,
 }
 
@@ -212,7 +212,7 @@ fn same_name(
 enum Comparison {
     /// The whole file equals this input.
     Whole(usize),
-    /// This is the longest input with which the file begins.
+    /// Longest input with which the file begins.
     Begins(usize),
     Nothing,
     Empty,

@@ -61,7 +61,7 @@ pub struct IngestJob {
     /// Number of passes, from 1. Passes after the first visit each page that was read with the kept links
     /// (`keep_links`); if none are kept they read the inputs again.
     pub repeat: u32,
-    /// Whether the links of pages are kept in the store.
+    /// Retention of the links of pages in the store.
     pub keep_links: KeepRows,
     /// Target bound on the L1 error for settling importance before a snapshot, if links are kept and no window is
     /// requested; `None` disables settling.
@@ -85,7 +85,7 @@ pub struct IngestJob {
     pub leave_unfinished: bool,
     /// True to stop at the first record that cannot be used.
     pub strict: bool,
-    /// How to treat standard input if the store has read from one before.
+    /// Treatment of standard input if the store has read from one before.
     pub stream: Stream,
     /// Options for keeping the bytes of standard input durably until a checkpoint covers them; `None` to disable the
     /// spool.
@@ -212,7 +212,7 @@ impl fmt::Debug for StandardInput {
     }
 }
 
-/// How to treat standard input.
+/// Treatment of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
     /// After an unfinished stream: the same stream again, from its start or, if it is spooled, from its first byte that

@@ -46,8 +46,8 @@ pub enum IngestEvent<'a> {
         budget: u64,
         /// Number of pages that fit.
         fits: u64,
-        /// Number of pages up to which importance is settled beside the ingest for intermediate snapshots; all that fit
-        /// if none are settled.
+        /// Number of pages up to which importance is settled for intermediate snapshots, while the ingest continues;
+        /// all that fit if none are settled.
         settles: u64,
     },
     /// A spool was opened.
@@ -115,7 +115,7 @@ pub enum IngestEvent<'a> {
         input: &'a InputName,
         /// Format that was recognised.
         format: Format,
-        /// How it was recognised.
+        /// Evidence for the format.
         why: &'a str,
     },
     /// The input is empty.

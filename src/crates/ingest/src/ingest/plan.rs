@@ -21,9 +21,9 @@ pub(super) struct Plan {
     pub progress: InputProgress,
     /// One for each input of a pass; those before `first` are done and not opened again.
     pub inputs: Vec<InputName>,
-    /// All was read before.
+    /// True if everything was read before.
     pub finished: bool,
-    /// Nothing more is read, and standard input must be what was read, or be empty; otherwise this is the error.
+    /// Error unless standard input is empty or a stream that was read before: nothing else may be read.
     pub unless_read_before: Option<String>,
 }
 

@@ -161,7 +161,7 @@ struct IngestRun<'a> {
 enum InputEnd {
     Whole,
     Stopped,
-    /// All of it was read before, and nothing is left to do.
+    /// The whole input was read before; nothing is left to do.
     ReadBefore,
 }
 

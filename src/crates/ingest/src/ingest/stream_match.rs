@@ -107,11 +107,11 @@ pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
 /// Relation of a stream to the one that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamMatch {
-    /// It differs, or there was none.
+    /// The stream differs, or there was none before.
     Different,
-    /// It is equal, without further bytes.
+    /// The stream is equal, without further bytes.
     Same,
-    /// It begins with all of it, as far as was read.
+    /// The stream begins with all of the earlier one, as far as that was read.
     Extends,
 }
 

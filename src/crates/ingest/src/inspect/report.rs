@@ -24,7 +24,7 @@ pub struct InspectReport {
     pub unchecked: Option<u64>,
     /// Format it was read as; `None`: it is empty.
     pub format: Option<Format>,
-    /// How the format was recognised, for messages.
+    /// Evidence for the format, for messages.
     pub recognised_by: String,
     /// True if it was read to a sound end.
     pub whole: bool,
@@ -103,7 +103,7 @@ impl Odd {
 /// Damage that ended the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamageReport {
-    /// What is wrong and where, and how much of it was used.
+    /// Description of the damage: what is wrong, where, and how much of the input was used.
     pub what: String,
     /// Number of records read before it.
     pub records: u64,

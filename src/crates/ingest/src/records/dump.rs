@@ -165,7 +165,7 @@ fn be_number(bytes: &[u8]) -> u64 {
 /// Row of a page, if it has one, by the names of its targets.
 #[derive(Default)]
 struct NamedRow {
-    /// Whether it is gone; `None` without a row.
+    /// True if the page is gone; `None` without a row.
     row: Option<bool>,
     links: Vec<(Vec<u8>, u64)>,
 }

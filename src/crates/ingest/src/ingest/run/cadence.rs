@@ -1,5 +1,5 @@
-//! Schedule of checkpoints and snapshots, by number of records or by time, and the ranking in progress beside the
-//! ingest (`making.rs`), with those by other measures (`beside.rs`). There is one at a time: the next waits for it.
+//! Schedule of checkpoints and snapshots, by number of records or by time, and the ranking in progress while the ingest
+//! continues (`making.rs`), with those by other measures (`beside.rs`). There is one at a time: the next waits for it.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -137,7 +137,7 @@ impl<'a> Cadence<'a> {
     }
 
     /// Starts to make a snapshot of `view` with these counters, on which work began at `started`. With `is_last`
-    /// nothing runs beside it.
+    /// nothing else runs meanwhile.
     fn publish(
         &mut self,
         disk: Arc<dyn Disk>,
@@ -184,7 +184,7 @@ impl<'a> Cadence<'a> {
     fn hand_over(&mut self, settle: &mut SettleSettings, is_last: bool) {
         let handover = &mut settle.handover;
         handover.known = self.known.clone();
-        // Rankings beside a snapshot use all the memory that is left.
+        // Rankings by other measures use all the memory that is left.
         let goes_on = !is_last && self.job.also.is_empty();
         handover.leaves_known = goes_on;
         if settle.writes_warm && (is_last || goes_on) {

@@ -26,7 +26,7 @@ pub(super) enum InputStart {
     Ready(Box<InputRecords>),
     /// Stopped from outside.
     Stopped,
-    /// All of it was read before.
+    /// The whole input was read before.
     ReadBefore,
 }
 

@@ -1,4 +1,4 @@
-//! Ranking in progress beside the ingest.
+//! Ranking in progress while the ingest continues.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
