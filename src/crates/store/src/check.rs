@@ -296,7 +296,7 @@ fn is_snapshot(name: &str) -> bool {
     number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// How a current snapshot and a checkpoint disagree.
+/// Contradiction between the current snapshot and the checkpoint.
 enum Misfit {
     /// The snapshot has read more than the checkpoint.
     Older,

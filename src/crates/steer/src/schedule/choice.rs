@@ -8,7 +8,7 @@ use super::{CrawlState, STRATEGIES, Strategy, StrategySpec};
 /// Default of K: the known pages divided by this.
 const K_PARTS: u64 = 72;
 
-/// How FICA's learning rate falls with x = beta * floor(pages read / K).
+/// Function by which FICA's learning rate falls with x = beta * floor(pages read / K).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learning {
     /// exp(-x): the paper's choice.

@@ -58,7 +58,7 @@ pub struct NextOptions {
     pub known_hosts: bool,
     /// Minimum age in seconds of a page's last fetch for it to be read again; pages without a known time qualify.
     pub older_than: Option<u64>,
-    /// When pages whose fetches failed are left out.
+    /// Rule for leaving out pages whose fetches failed.
     pub failures: RetryPolicy,
     /// Current time, in seconds since 1970; `None`: the time of the snapshot.
     pub now: Option<Time>,
@@ -70,7 +70,7 @@ pub struct NextOptions {
     pub seeds: Vec<Seed>,
 }
 
-/// When a page whose fetches failed since it was last reached is left out.
+/// Rule for leaving out pages whose fetches failed since they were last reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Seconds after the last failure during which it is left out, if times are known.

@@ -163,7 +163,7 @@ mod tests {
         );
     }
 
-    /// Version 1, and version 2 beside it without a memory controller: both are read.
+    /// Version 1, and version 2 without a memory controller in addition: both are read.
     #[test]
     fn version_1_has_a_line_for_each_controller() {
         let mountinfo = "34 31 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\

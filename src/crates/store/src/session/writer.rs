@@ -31,7 +31,7 @@ pub struct Options {
     pub input: InputRules,
     /// Limits on records, pages and memory.
     pub limits: Limits,
-    /// Whether rows of links are kept.
+    /// Retention of the links of pages.
     pub keep_links: KeepRows,
     /// Kind of page names: URLs or opaque.
     pub names: Names,

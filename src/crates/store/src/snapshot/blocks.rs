@@ -41,7 +41,7 @@ pub(super) struct BlockFile {
     end: u64,
 }
 
-/// What follows the directory of a file.
+/// Header of a file: the data after its directory.
 pub(super) struct Described {
     /// Version of the file, as an index into [`FileKind::magics`].
     pub version: usize,

@@ -76,7 +76,7 @@ fn check_column(values: &[u64]) {
     assert_eq!(column::unpack(&packed, values.len() + 1), None);
 }
 
-/// What a reader of snapshots finds.
+/// Values that a reader of snapshots finds.
 #[derive(Debug, PartialEq)]
 struct Found {
     info: Info,

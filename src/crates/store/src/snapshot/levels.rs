@@ -34,7 +34,7 @@ pub struct RankingName {
     pub level: Level,
     /// Computed measure; `None` for importance.
     pub measure: Option<String>,
-    /// How the importance of pages is combined for sites.
+    /// Method of combining the importance of pages for sites.
     pub roll_up: RollUpBy,
 }
 

@@ -341,10 +341,7 @@ impl Snapshot {
         })
     }
 
-    /// The pages that were visited at least so often. Reads nothing else.
-    ///
-    /// # Errors
-    /// The column is damaged or cannot be read.
+    /// Returns a bitmap of the pages that were visited at least `times` times. Reads no other column.
     pub fn visited(&self, times: u64) -> Result<Bits> {
         let mut visited = Bits::new(self.len());
         let read = |block| self.columns.column(block, SnapshotColumn::Visits);
@@ -450,10 +447,10 @@ impl Snapshot {
         self.pages_of(&wanted)
     }
 
-    /// Returns a bitmap of the selected pages, in a shard its own; `None` for all.
+    /// Returns a bitmap of the selected pages; in a shard only own pages count. `None` selects all.
     ///
     /// # Errors
-    /// [`Error::Missing`] if gone pages are to be left out and the snapshot does not tell which they are.
+    /// [`Error::Missing`] if gone pages are excluded and the snapshot does not record which pages are gone.
     pub fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         let Selection {
             scope,

@@ -127,7 +127,7 @@ struct UnpublishedSnapshot<'v> {
     warnings: Vec<WarmWarning>,
 }
 
-/// What is computed while the other columns are written.
+/// Results of computing scores while the other columns are written.
 struct ScoresInProgress {
     outcome: SettlingOutcome,
     /// Packed scores, if there is memory for them.

@@ -82,7 +82,7 @@ fn every_page_number_fits_a_segment_of_the_size_that_its_pages_need() {
     }
 }
 
-/// Whether two URLs are merged must not depend on the size of the index.
+/// Whether two URLs are taken for one page does not depend on the size of the index.
 #[test]
 fn seventy_two_bits_tell_pages_apart_at_any_size() {
     for room in [0, 100_000, 50_000_000] {

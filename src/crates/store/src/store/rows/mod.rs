@@ -45,14 +45,14 @@ pub const ROWS: &str = "rows";
 /// Default limit on the disk space of kept rows, in bytes ([`KeepRows`]).
 pub const ROWS_BYTES: u64 = 8 << 30;
 
-/// Whether an ingest keeps rows.
+/// Retention of rows by an ingest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepRows {
     /// Default: kept in a new store, and in one that has kept them from its start; up to this many bytes.
     Usual(u64),
     /// Requested, up to this many bytes: a store that has pages and kept no rows is refused.
     AtMost(u64),
-    /// No rows are kept; existing ones are given up.
+    /// Keeps no rows; existing ones are given up.
     None,
 }
 
@@ -109,7 +109,7 @@ pub enum GiveUpReason {
     TooManyPages,
 }
 
-/// Whether a store has rows, and if not, why.
+/// Kept rows of a store, or the reason why there are none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retention {
