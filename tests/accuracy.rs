@@ -1,5 +1,5 @@
-//! How near windows and settling come to exact PageRank on a real graph, in its own order and in
-//! others. The limits are those of a second implementation, in exact integers.
+//! Accuracy of windows and of settling on a real graph, in its own order and in others, against exact PageRank. The
+//! limits come from a second implementation, in exact integers.
 
 use cashrank::Reader;
 use cashrank_crawl::decode::Names;
@@ -14,7 +14,7 @@ mod settled;
 
 use common::record;
 
-/// A shuffle that is the same each time.
+/// Shuffle with a fixed seed.
 struct Shuffle(u64);
 
 impl Shuffle {
@@ -32,7 +32,7 @@ impl Shuffle {
     }
 }
 
-/// L1 distance of an engine's importance to `exact`, by node, and the bound it gives.
+/// Returns the L1 distance of an engine's importance from `exact`, by node, and the bound it claims.
 fn distance(engine: &mut Engine<InMemory>, exact: &[f64]) -> (f64, Option<f64>) {
     let ranking = engine.ranking().unwrap();
     let off = ranking.pages.iter().map(|page| {
@@ -43,16 +43,16 @@ fn distance(engine: &mut Engine<InMemory>, exact: &[f64]) -> (f64, Option<f64>) 
     (off.sum(), certificate.received_l1)
 }
 
-/// A graph: names of each page and its links, and its PageRank.
+/// Graph: names of each page and its links, and its PageRank.
 struct Graph {
     text: String,
     exact: Vec<f64>,
-    /// L1 distance of power iteration to it after 1, 2, ... 20 iterations.
+    /// L1 distance of power iteration from PageRank after 1, 2, ... 20 iterations.
     offline: Vec<f64>,
 }
 
 impl Graph {
-    /// cnr-2000; `None`: it is absent.
+    /// Loads cnr-2000; `None` if it is absent.
     fn cnr() -> Option<Graph> {
         let text = cnr::adjacency(&cnr::folder()?);
         let options = PowerOptions {
@@ -92,7 +92,7 @@ fn visit(engine: &mut Engine<InMemory>, reader: &mut Reader, lines: &[Vec<&str>]
     }
 }
 
-/// Read in its own order, the best window is nearer after every pass than power iteration, which needs all
+/// In the graph's own order, the best window is more accurate after every pass than power iteration, which needs all
 /// links at hand, is after as many iterations.
 #[test]
 fn windows_beat_power_iteration() {
@@ -116,7 +116,7 @@ fn windows_beat_power_iteration() {
     }
 }
 
-/// Twenty passes over cnr-2000, every one in an order of its own: `auto`, and a window of half the time.
+/// Twenty passes over cnr-2000, each in a different order: `auto`, and a window of half the time.
 #[test]
 fn windows_come_near_in_any_order() {
     let Some(graph) = Graph::cnr() else {

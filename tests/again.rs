@@ -1,5 +1,5 @@
-//! The same store again: after bad input, after a finish, under another spelling. Each test is
-//! the story of a defect.
+//! Running again on the same store: after bad input, after a finished run, under another spelling. Each test is a
+//! regression.
 
 use crate::folder::in_memory;
 
@@ -40,8 +40,8 @@ fn snapshot(store: &Path) -> Vec<u8> {
     .unwrap()
 }
 
-/// The checkpoint after a bad record held the hash of an earlier place, so the same input was
-/// refused as another one.
+/// Regression: the checkpoint after a bad record held the hash of an earlier position, so the same input was refused as
+/// a different one.
 #[test]
 fn after_strict_the_same_input_goes_on() {
     let dir = in_memory();
@@ -59,7 +59,7 @@ fn after_strict_the_same_input_goes_on() {
     assert_eq!(snapshot(&path("one")), snapshot(&path("other")));
 }
 
-/// A snapshot with as many records was taken for the last one, though a record was skipped since.
+/// Regression: a snapshot with as many records was taken for the last one, though a record had been skipped since.
 #[test]
 fn the_last_snapshot_does_not_depend_on_those_before() {
     let dir = in_memory();
@@ -72,8 +72,8 @@ fn the_last_snapshot_does_not_depend_on_those_before() {
     assert_eq!(snapshot(&path("often")), snapshot(&path("never")));
 }
 
-/// Every mark made since the last checkpoint kept a file open: 1,024 passes were too many. (Needs
-/// the usual limit of 1,024 open files to fail.)
+/// Regression: every mark made since the last checkpoint kept a file open, so 1,024 passes failed. (Fails only under
+/// the usual limit of 1,024 open files.)
 #[test]
 fn a_small_graph_can_be_replayed_thousands_of_times() {
     let dir = in_memory();
@@ -90,7 +90,8 @@ fn a_small_graph_can_be_replayed_thousands_of_times() {
     ends(&cashrank(dir.path(), &["verify", "--store", "s"], b""), 0);
 }
 
-/// The store is made aside and renamed: with a slash at the end "aside" was inside.
+/// Regression: the store is created as a temporary directory and renamed; with a slash at the end of its name, that
+/// directory was inside the store.
 #[test]
 fn a_store_may_be_named_with_a_slash() {
     let dir = in_memory();
@@ -107,7 +108,7 @@ fn a_store_may_be_named_with_a_slash() {
     ends(&said, 2);
 }
 
-/// A wrong name left a store behind, and its settings with it.
+/// Regression: a wrong name left a store behind, with its settings.
 #[test]
 fn a_missing_input_makes_no_store() {
     let dir = in_memory();
@@ -118,7 +119,7 @@ fn a_missing_input_makes_no_store() {
     assert_eq!(said.matches("os error").count(), 1, "{said}");
 }
 
-/// A stream with --complete was refused when it was sent again after a cut.
+/// Regression: a stream with --complete was refused when it was sent again after a cut.
 #[test]
 fn a_cut_stream_is_sent_again_to_be_completed() {
     let dir = in_memory();

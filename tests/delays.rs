@@ -131,7 +131,7 @@ fn disturbed(job: &mut IngestJob, dice: &mut Dice, what: &str) -> u64 {
     unreachable!()
 }
 
-/// Its story: an input that was read again was once begun while the last blocks of the pass before were still applied, with as
+/// Regression: an input that was read again was once begun while the last blocks of the pass before were still applied, with as
 /// many of its names taken for known as happened to be by then: a sound one was called damaged, after every third stop.
 #[test]
 fn no_thread_is_waited_for_by_luck() {

@@ -74,7 +74,7 @@ fn snapshot(store: &Path) -> Vec<u8> {
     .unwrap()
 }
 
-/// Its story: the index was written before the ranking at a run's end, and may have taken the last room that this had.
+/// Regression: the index was written before the ranking at a run's end, and may have taken the last room that this had.
 #[test]
 fn the_index_gives_its_room_to_the_ranking() {
     let lab = tempfile::tempdir().unwrap();

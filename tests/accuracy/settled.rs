@@ -1,5 +1,5 @@
-//! Settling a real graph in the orders in which it may have been read: the certified bound holds against the
-//! ranks that WebGraph computed, and the sweeps are few.
+//! Settling of a real graph in the orders in which it may have been read: the certified bound holds against the ranks
+//! that WebGraph computed, and few sweeps suffice.
 
 use std::io::BufRead;
 
@@ -13,7 +13,7 @@ use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
 use super::order::{Random, breadth_first};
 use crate::cnr;
 
-/// A graph whose rows lie in some order.
+/// Graph whose rows come in some order.
 struct Ordered {
     pages: u64,
     links: u64,
@@ -50,7 +50,7 @@ impl Rows for Ordered {
     }
 }
 
-/// The graph, and PageRank as WebGraph computed it.
+/// Loads the graph, and PageRank as WebGraph computed it.
 fn cnr() -> Option<(Graph, Vec<f64>)> {
     let folder = cnr::folder()?;
     let graph = cnr::graph(&cnr::adjacency(&folder), SelfLinks::Drop);
@@ -59,7 +59,7 @@ fn cnr() -> Option<(Graph, Vec<f64>)> {
     Some((graph, exact))
 }
 
-/// What a settling may cost, in links touched over links there are, to a bound.
+/// Maximum cost of settling to a bound: links touched divided by links of the graph.
 const COSTS: [(f64, f64); 3] = [(0.01, 4.0), (1e-4, 7.0), (1e-9, 14.0)];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Bad records and damaged inputs: what is said, what is applied, and how it goes on.
+//! Bad records and damaged inputs: what is reported, what is applied, and how an ingest continues.
 
 use crate::support::{Lab, crawl, gzip, in_pieces, zstandard};
 
@@ -8,12 +8,12 @@ fn text(records: &[String]) -> Vec<u8> {
     records.concat().into_bytes()
 }
 
-/// What a store holds that read just these records.
+/// Exports a store that read just these records.
 fn export_of(lab: &Lab, records: &[String]) -> String {
     let store = format!("of-{}", records.len());
     if !lab.path(&store).exists() {
         lab.file("of", text(records));
-        // A run that reads nothing is no success.
+        // A run that reads nothing is not a success.
         let code = if records.is_empty() { 3 } else { 0 };
         lab.run(&format!("ingest of --store {store} --format records"))
             .exits(code);
@@ -21,7 +21,7 @@ fn export_of(lab: &Lab, records: &[String]) -> String {
     lab.export(&store)
 }
 
-/// A record after 50 good ones, what is said of it, and the option that makes it bad.
+/// Returns bad records that follow 50 good ones, each with its message and the option that makes it bad.
 fn bad_records() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let long = format!("{{\"url\":\"http://h.example/{}\"}}\n", "x".repeat(3_000));
     let links = vec!["\"http://h.example/q\""; 60].join(",");
@@ -116,7 +116,7 @@ fn empty_missing_and_directory() {
     // A mistyped name leaves nothing behind.
     assert!(!lab.path("m").exists());
     assert!(!lab.path("d").exists());
-    // One that is missing is found before the first is read.
+    // A missing input is found before the first one is read.
     lab.file("a", text(&crawl(44, 20)));
     lab.run("ingest a missing --store s").exits(7);
     assert!(!lab.path("s").exists());
@@ -126,7 +126,7 @@ fn empty_missing_and_directory() {
         .says(&["what", "--format"]);
 }
 
-/// The number behind `(after record `.
+/// Extracts the number after `(after record `.
 fn told_records(err: &str) -> usize {
     let (_, rest) = err
         .split_once("(after record ")
@@ -280,8 +280,8 @@ fn garbage_inside_is_found() {
     }
 }
 
-/// Links were counted against the limit only where no record before them in the batch had named
-/// them: what was skipped depended on where batches ended.
+/// Regression: links were counted against the limit only if no earlier record of the batch had named them, so the
+/// skipped records depended on where batches ended.
 #[test]
 fn the_limit_on_made_absolute_links_does_not_look_at_other_records() {
     let lab = Lab::new();
@@ -294,8 +294,8 @@ fn the_limit_on_made_absolute_links_does_not_look_at_other_records() {
         .says(&["record 2", "too-long", "made absolute"]);
 }
 
-/// Such a record was counted only when the next chunk came, or the end. Where damage came instead, `ingest` did not count
-/// what `inspect` and `convert` did. Now it is an entry like others, of its own chunk.
+/// Regression: such a record was counted only at the next chunk or at the end. If damage came first, `ingest` did not
+/// count what `inspect` and `convert` did. Now it is an entry of its own chunk.
 #[test]
 fn a_record_over_the_limit_is_counted_before_damage() {
     let lab = Lab::new();
@@ -312,7 +312,7 @@ fn a_record_over_the_limit_is_counted_before_damage() {
     assert_eq!(inspected.json()["skipped"]["too-long"]["count"], 1);
 }
 
-/// It was taken for no damping given.
+/// Regression: NaN was taken for an absent damping.
 #[test]
 fn damping_is_a_number() {
     let lab = Lab::new();
@@ -322,8 +322,8 @@ fn damping_is_a_number() {
     lab.run("ingest log --store s --damping nan").exits(2);
 }
 
-/// Its story: each line of a Git LFS pointer, of an error message and of a list of checksums has two words, so it was guessed
-/// as edges; its words joined a store of URLs, silently with `--quiet`, and `next` listed them first.
+/// Regression: each line of a Git LFS pointer, of an error message and of a list of checksums has two words, so such a
+/// file was guessed as edges. Its words joined a store of URLs, silently with `--quiet`, and `next` listed them first.
 #[test]
 fn what_stands_in_the_place_of_an_input_is_named() {
     let lab = Lab::new();
@@ -381,7 +381,7 @@ fn what_stands_in_the_place_of_an_input_is_named() {
             .exits(2)
             .says(&[name]);
     }
-    // A graph is one, and no part of a crawl; unless it is named.
+    // A graph is a valid input of its own, but not part of a crawl unless its format is named.
     lab.run("ingest graph --store urls.s")
         .exits(2)
         .says(&["--format url-edges", "--format edges"]);

@@ -1,5 +1,5 @@
-//! Builds that lack a part: what needs it is refused at once, and the message says how to get it. `full` lacks nothing, so
-//! `cargo test --test cli built` is worth more than this as a part of all tests.
+//! Builds that lack a feature: a command that needs it is refused at once, with instructions. `full` lacks nothing, so
+//! run `cargo test --test cli built` without it as well.
 
 use cashrank_base::model::Feature;
 

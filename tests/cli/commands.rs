@@ -1,4 +1,4 @@
-//! The commands that read a store, and those that need none.
+//! Commands that read a store, and those that need none.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -8,7 +8,7 @@ use parquet::record::RowAccessor;
 
 use crate::support::{Lab, await_that, crawl, gzip, zstandard};
 
-/// A page of an export.
+/// Row of an export.
 #[derive(Debug, Clone, PartialEq)]
 struct Page {
     url: String,
@@ -94,7 +94,7 @@ fn the_three_export_formats_agree() {
     for ((line, page), time) in json.lines().zip(&pages).zip(&times) {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(row["url"], page.url);
-        // serde_json's own reading of numbers may be off by the last bit.
+        // serde_json's own parsing of numbers may be off by the last bit.
         let (_, importance) = line.split_once("\"importance\":").unwrap();
         let importance = importance.split([',', '}']).next().unwrap();
         assert_eq!(importance.parse(), Ok(page.importance));
@@ -183,7 +183,8 @@ fn rank_knows_pages_in_any_spelling() {
     assert!(unknown.out.contains("not known") && unknown.out.contains("importance"));
 }
 
-/// The same graph, read by the commands' own readers or by the store's rows; and PageRank by power iteration.
+/// The same graph gives the same results when read by the commands' own readers, from the store's rows, and by power
+/// iteration.
 #[test]
 fn what_is_computed_of_a_store_is_that_of_its_inputs() {
     for follow in ["", " --follow external=3,nofollow=0"] {
@@ -247,7 +248,7 @@ fn links_go_both_ways() {
         ]
     );
     assert_eq!(said, "3 links\n");
-    // As the last visit of b found it.
+    // As of the last visit of b.
     assert_eq!(links("http://a.example/1 --in").0, ["http://a.example/"]);
     assert_eq!(
         links("http://a.example/2 --in").0,
@@ -313,7 +314,7 @@ fn stat_has_the_promised_keys() {
     }
 }
 
-/// While the first ranking is still to come: what the last checkpoint says, unless an ingest has gone on from there.
+/// Before the first ranking `stat` shows the last checkpoint, unless an ingest has continued from it.
 #[test]
 fn stat_works_before_the_first_snapshot() {
     let lab = Lab::new();
@@ -341,7 +342,7 @@ fn stat_works_before_the_first_snapshot() {
         text.contains("no ranking yet") && text.contains(&format!("records        {records}\n")),
         "{text}"
     );
-    // Once there is one, it is the ranking that counts.
+    // Once there is a ranking, `stat` shows that.
     let mut ingest = lab.start("ingest - --format records --store s");
     ingest.write(crawl(65, 40).concat().as_bytes());
     assert_eq!(ingest.end().code, Some(0));
@@ -400,7 +401,7 @@ fn scores(tsv: &str) -> HashMap<String, f64> {
         .collect()
 }
 
-/// Scores by name.
+/// Names and scores.
 type Scores = Vec<(&'static str, f64)>;
 
 /// PageRank with damping d = 0.85 in closed form, by name. `cashrank` takes the nearest multiple of
@@ -458,7 +459,7 @@ fn exact_ranks_are_those_of_closed_forms() {
 fn replayed_crawls_come_within_their_bound_of_the_exact_ranks() {
     for seed in [67, 68] {
         let lab = Lab::new();
-        // The last visit of a page is the one that counts for the exact ranks, so none comes twice.
+        // The exact ranks use the last visit of a page, so no page comes twice.
         let mut seen = std::collections::HashSet::new();
         let mut records = crawl(seed, 400);
         records.retain(|line| {
@@ -578,7 +579,7 @@ fn help_and_usage() {
     assert!(!lab.path("s").exists());
 }
 
-/// One name for how many, with the names that it had.
+/// The number of results has one name in all commands; earlier names still work.
 #[test]
 fn how_many_has_one_name() {
     let lab = crawled(75, 60);
@@ -600,7 +601,7 @@ fn how_many_has_one_name() {
     }
 }
 
-/// What is no page of several formats is called by all that it may be.
+/// Skipped records of several formats are described by all that they may be.
 #[test]
 fn other_records_of_two_formats_are_named() {
     let lab = Lab::new();
@@ -612,8 +613,8 @@ fn other_records_of_two_formats_are_named() {
         .says(&["1 records of requests and other things, blank lines and comments, not pages"]);
 }
 
-/// In a star of one hub with three leaves that link back, the hub has (1 + 3 d)/(4 (1 + d)), each leaf a third of the rest: one
-/// position is certain once the bound is below the difference, and no more ever are, for the leaves are alike.
+/// In a star of one hub with three leaves that link back, the hub has (1 + 3 d)/(4 (1 + d)), each leaf a third of the
+/// rest: one position is certain once the bound is below the difference, and never more, since the leaves are equal.
 #[test]
 fn the_positions_that_are_certain_are_told() {
     let lab = Lab::new();
@@ -630,7 +631,7 @@ fn the_positions_that_are_certain_are_told() {
         let told = lab.run(&format!("{line} --json")).exits(0).json();
         assert_eq!(told["certain_top"], 1, "{line}");
     }
-    // Two that link to each other are alike.
+    // Two pages that link to each other are equal.
     lab.file(
         "two",
         "{\"url\":\"http://a/1\",\"links\":[\"2\"]}\n{\"url\":\"http://a/2\",\"links\":[\"1\"]}\n",

@@ -2,7 +2,8 @@
 
 use crate::support::Lab;
 
-/// Three hosts of two domains; by links between hosts, www.a.example has two, b.example and a.example one each.
+/// Three hosts of two domains. Of the links between hosts, two lead to www.a.example, and one each to b.example and
+/// a.example.
 const CRAWL: &str = "\
 {\"url\":\"http://www.a.example/\",\"links\":[\"/x\",\"http://b.example/\"]}
 {\"url\":\"http://www.a.example/x\",\"links\":[\"/\",\"http://b.example/\"]}
@@ -60,7 +61,7 @@ fn a_measure_is_computed_and_read_everywhere() {
     assert_eq!(verified["strangers"].as_array().unwrap().len(), 0);
 }
 
-/// Sites without a measure are sums of the ranking of pages, with its bound.
+/// Without a measure, sites have the sum of their pages' importance, and its bound.
 #[test]
 fn sites_roll_the_ranking_up() {
     let lab = lab();
@@ -114,7 +115,8 @@ fn a_scope_shows_some_pages_with_their_ranks_among_all() {
     assert_eq!(urls, ["http://b.example/"]);
 }
 
-/// Personalised to b alone without damping of a half: b is paid half of all each step, the rest comes from links.
+/// Personalised to b alone with a damping of one half: b receives half of everything at each step, the rest comes from
+/// links.
 #[test]
 fn surfers_begin_where_a_list_says() {
     let lab = lab();
@@ -132,7 +134,7 @@ fn surfers_begin_where_a_list_says() {
     assert_eq!(top["top"][0]["importance"].as_f64(), Some(1.0));
 }
 
-/// A ring of three: all alike, by every measure of pages, from a file.
+/// In a ring of three all pages are equal, by every measure, from a file.
 #[test]
 fn inputs_are_ranked_without_a_store() {
     let lab = Lab::new();
@@ -172,8 +174,8 @@ fn inputs_are_ranked_without_a_store() {
     assert_eq!(done.out, expected);
 }
 
-/// What is computed with a snapshot is what `compute` makes afterwards, to the byte; one that cannot be computed does not lose
-/// the snapshot.
+/// A ranking computed with a snapshot equals that of a later `compute`, to the byte; a failure to compute one does not
+/// lose the snapshot.
 #[test]
 fn rankings_are_computed_with_every_snapshot() {
     let lab = Lab::new();
@@ -238,7 +240,7 @@ fn rankings_are_computed_with_every_snapshot() {
     assert!(!lab.path("new").exists());
 }
 
-/// The largest of a site is its best page's; what a site has most of may be small pages.
+/// The largest importance of a site is that of its best page; the site with the most pages may have small ones.
 #[test]
 fn sites_are_ranked_by_their_largest_and_by_their_number_of_pages() {
     let lab = lab();
@@ -300,7 +302,8 @@ fn sites_are_ranked_by_their_largest_and_by_their_number_of_pages() {
         .says(&["possible values: sum, largest, count"]);
 }
 
-/// Of each measure and level there is one ranking: other parameters replace it, and that is said. `stat` shows what is certain.
+/// There is one ranking for each measure and level: other parameters replace it, which is reported. `stat` shows what
+/// is certain.
 #[test]
 fn what_is_replaced_is_said() {
     let lab = lab();
@@ -339,8 +342,8 @@ fn what_is_replaced_is_said() {
     );
 }
 
-/// Hosts without www.: a links to x and b, x to b. Harmonic centrality 0, 1, 2. PageRank is as 1 to 1.425 to 2.63625: b has no
-/// links, so that all are paid alike.
+/// Hosts without www.: a links to x and b, x to b. Harmonic centrality is 0, 1, 2. PageRank is as 1 to 1.425 to
+/// 2.63625: b has no links, so it pays all alike.
 #[test]
 fn ranks_are_written_as_common_crawl_does() {
     let lab = Lab::new();
@@ -410,8 +413,8 @@ fn ranks_are_written_as_common_crawl_does() {
     }
 }
 
-/// Of 4 links between hosts, two lead to www.a.example; one more to b.example makes shares of 2/5, 2/5, 1/5, and 0 of the
-/// new one's.
+/// Of 4 links between hosts, two lead to www.a.example; one more to b.example makes the shares 2/5, 2/5, 1/5, and 0 for
+/// the new host.
 #[test]
 fn two_rankings_by_a_measure_are_compared() {
     let lab = lab();
@@ -460,7 +463,7 @@ fn two_rankings_by_a_measure_are_compared() {
         .says(&["leave --measure and --level out"]);
 }
 
-/// Nothing is written where something makes no sense.
+/// Invalid requests are refused, and nothing is written.
 #[test]
 fn what_makes_no_sense_is_said() {
     let lab = lab();
@@ -572,7 +575,7 @@ fn what_makes_no_sense_is_said() {
         .says(&["keep"]);
 }
 
-/// The bound that is stated has the rounding of damping in it: 0.85 is no multiple of 2^-32, so that 1e-12 cannot be reached.
+/// The reported bound includes the rounding of damping: 0.85 is no multiple of 2^-32, so 1e-12 cannot be reached.
 #[test]
 fn a_bound_that_is_missed_is_said_to_be() {
     let lab = lab();
@@ -593,8 +596,8 @@ fn a_bound_that_is_missed_is_said_to_be() {
     }
 }
 
-/// Several measures stand in one table, each in a column of its name; degrees of pages need not be computed first. Counted by
-/// hand: www.a.example/ is linked by /x and b.example.
+/// A table may have several measures, each in a column of its name; degrees of pages need not be computed first.
+/// Counted by hand: www.a.example/ is linked from /x and b.example.
 #[test]
 fn measures_are_columns_of_one_table() {
     let lab = lab();
@@ -641,7 +644,7 @@ fn measures_are_columns_of_one_table() {
     };
     let alone = lab.run("export --to tsv --store s").exits(0).out;
     assert_eq!(importance(&out, 9), importance(&alone, 1));
-    // Of sites, beside their roll-up.
+    // For sites, in addition to their roll-up.
     lab.run("compute --measure in-degree --level host --store s")
         .exits(0);
     let out = export("importance,in-degree --level host --sort host")

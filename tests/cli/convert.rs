@@ -1,4 +1,4 @@
-//! `convert`: a ranking from the file that it writes is, to the byte, the ranking from what the file was made of.
+//! `convert`: ingesting its output gives the same ranking, to the byte, as ingesting its inputs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,8 +10,7 @@ use crate::support::{Lab, crawl, data, gzip};
 
 const KINDS: [&str; 4] = ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"];
 
-/// Ingests `inputs` and what they are converted to, and compares the stores' rankings; to the byte where nothing of the inputs
-/// is left out.
+/// Ingests `inputs` and their conversion, and compares the rankings; to the byte if nothing of the inputs is left out.
 #[track_caller]
 fn same(lab: &Lab, inputs: &str, format: &str, ingest: &str) {
     let _ = fs::remove_dir_all(lab.path("original"));
@@ -37,7 +36,7 @@ fn same(lab: &Lab, inputs: &str, format: &str, ingest: &str) {
                 "{inputs} {kind}"
             );
         }
-        // What it is converted to again is the same.
+        // A second conversion gives the same result.
         lab.run(&format!("convert out.{kind} -o again.jsonl --force"))
             .exits(0);
         assert!(
@@ -126,7 +125,7 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Each fact that a record may state, as `formats/records.md` has it, and in a table, too.
+/// Each fact that a record may state, as in `formats/records.md`, also in a table.
 #[test]
 fn what_records_state_is_written() {
     let lab = Lab::new();
@@ -158,7 +157,7 @@ fn what_records_state_is_written() {
         json!({"url": "http://g.example/", "status": 410}),
     ];
     assert_eq!(found, expected);
-    // The second visit of a page with the same digest shows that it has not changed, whichever way it was read.
+    // The second visit with the same digest shows that the page did not change, by whichever route it was read.
     lab.file(
         "later",
         "{\"url\":\"http://a.example/\",\"digest\":\"sha1:x\",\"time\":9,\"links\":[\"z\"]}\n",
@@ -191,7 +190,7 @@ fn a_revisit_of_another_page() {
     assert_eq!(found[0]["revisit"], "http://a.example/");
 }
 
-/// Names that are no URLs are nodes, and one file has either.
+/// Names that are not URLs are nodes; a file has one kind or the other.
 #[test]
 fn opaque_names() {
     let lab = Lab::new();
@@ -225,7 +224,8 @@ fn opaque_names() {
         .says(&["node-records", "no URLs"]);
 }
 
-/// Records by time, those of one time and those without one behind the latest before them; in little memory, too.
+/// Records are sorted by time; those of equal time keep their order, and those without one follow the latest before
+/// them. Also in little memory.
 #[test]
 fn sorted_by_time() {
     let lab = Lab::new();
@@ -292,7 +292,7 @@ fn what_would_lose_something_is_refused() {
     lab.run("convert in -o x.jsonl --memory 8M")
         .exits(2)
         .says(&["--memory", "--sort"]);
-    // Records that fail their check are not given a new checksum.
+    // Records that fail their check must not get a new checksum.
     let mut bad = gzip(crawl(93, 30).concat().as_bytes());
     let at = bad.len() - 6;
     bad[at] ^= 1;
@@ -307,7 +307,7 @@ fn what_would_lose_something_is_refused() {
     lab.run("convert nothing -o x.jsonl").exits(7);
     assert!(!lab.path("x.jsonl").exists());
     lab.run("convert in bad.gz --strict -o x.jsonl").exits(4);
-    // What takes more as JSON than a record may is said, not cut.
+    // A record that would exceed the limit as JSON is reported, not cut.
     let names: String = (0..400).map(|at| format!("\t{at}")).collect();
     lab.file("long", format!("a{names}\n"));
     lab.run("convert long --format adjacency --limit-line 1800 -o long.jsonl")
@@ -315,7 +315,7 @@ fn what_would_lose_something_is_refused() {
         .says(&["as a line of JSON it has"]);
 }
 
-/// What is cut off is known by its missing end, frame by frame.
+/// A cut is recognised by the missing end, frame by frame.
 #[test]
 fn frames_are_verified_one_by_one() {
     let lab = Lab::new();

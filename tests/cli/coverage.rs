@@ -2,15 +2,14 @@
 
 use crate::support::{Done, Lab};
 
-/// Two pages read of three that are known.
+/// Two pages read of three known ones.
 const READ: &str = r#"
 {"url":"http://a.example/","links":["http://b.example/","http://c.example/"]}
 {"url":"http://b.example/","links":["http://a.example/"]}"#;
 
 const D: f64 = 0.85;
 
-/// What readers from a hand on at a and at b, where a has `start` to begin with: a = start + d b, b = d a/2. As much as at b
-/// waits at c.
+/// Solves the flow of readers from a, if a has `start`: a = start + d b, b = d a/2. As much waits at c as at b.
 fn flow(start: f64) -> (f64, f64) {
     let a = start / (1.0 - D * D / 2.0);
     (a, D * a / 2.0)
@@ -34,7 +33,7 @@ fn bounds_are_those_of_the_closed_form() {
     let (a, b) = flow(1.0 - D);
     let done = lab.run("coverage --store s --json").exits(0);
     let [least, most] = bounds(&done);
-    // What is left to push adds less than this.
+    // The remaining pushes add less than this.
     assert!((0.0..0.02).contains(&(a + b - least)), "{least}");
     assert!((0.0..0.02).contains(&(most - (1.0 - b))), "{most}");
     let answer = done.json();
@@ -42,7 +41,7 @@ fn bounds_are_those_of_the_closed_form() {
     let said = lab.run("coverage --store s").exits(0);
     assert!(said.out.contains("2 of 3 known pages read"), "{said:?}");
 
-    // All that is known is read, and a page without links leads back to the seed.
+    // All known pages are read, and a page without links leads back to the seed.
     lab.feed(
         "ingest - --store s --quiet",
         br#"{"url":"http://c.example/","links":[]}"#,
@@ -112,8 +111,9 @@ fn a_list_says_what_it_brings() {
     assert_eq!(quiet.err, "");
 }
 
-/// Cause: the seeds were read a second time for the coverage, after standard input was consumed, and a store was needed.
-/// Symptom: exit 2 behind a list that was right. Fix: they are read once, and of no store nothing was read.
+/// Regression: the seeds were read a second time for the coverage, after standard input was consumed, and a store was
+/// needed; the exit code was 2 after a correct list. Now they are read once, and without a store nothing counts as
+/// read.
 #[test]
 fn seeds_from_standard_input_are_those_of_the_list_and_of_the_coverage() {
     let lab = lab();

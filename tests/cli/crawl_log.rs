@@ -1,4 +1,4 @@
-//! Heritrix crawl logs: what real ones hold, and that a sorted one is ranked as its tree.
+//! Heritrix crawl logs: the contents of real ones, and a sorted one ranked like its tree.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
@@ -102,7 +102,7 @@ fn a_sorted_log_is_ranked_as_its_tree() {
     lab.run("compute --until 1e-12 tree.jsonl -o exact.tsv")
         .exits(0);
 
-    // As a crawler of many sites would write it, and then sorted.
+    // As a crawler of many sites would write it; then sorted.
     let mut dice = Dice(1);
     for at in (1..crawl.len()).rev() {
         crawl.swap(at, dice.roll(at as u64 + 1) as usize);

@@ -28,7 +28,7 @@ fn each_day_is_added_and_may_be_named_again() {
     lab.run("ingest day1 day2 day3 --store s")
         .exits(0)
         .says(&["nothing to do"]);
-    // By what it holds, not by its name or how it is packed.
+    // Inputs are recognised by content, not by name or compression.
     let packed = gzip(&std::fs::read(lab.path("day2")).unwrap());
     lab.file("other-name.gz", packed);
     lab.run("ingest other-name.gz --store s")
@@ -66,7 +66,7 @@ fn a_day_that_was_stopped_goes_on() {
     lab.feed("ingest - --store s", b"")
         .exits(2)
         .says(&["day2 was not read to its end"]);
-    // Under another name, and after a new one.
+    // Under another name, and after a new input.
     std::fs::rename(lab.path("day2"), lab.path("moved")).unwrap();
     lab.run("ingest day3 moved day1 --store s")
         .exits(0)
@@ -74,7 +74,7 @@ fn a_day_that_was_stopped_goes_on() {
     assert!(lab.snapshot("s") == lab.snapshot("all"));
 }
 
-/// What was read before the damage counts, and the next day is not held up.
+/// The records before damage count, and the next day can be ingested.
 #[test]
 fn a_damaged_day_can_be_left() {
     let lab = Lab::new();
@@ -104,7 +104,7 @@ fn a_damaged_day_can_be_left() {
         .says(&["nothing to do"]);
 }
 
-/// Records that were read once would count twice.
+/// A file that has grown is refused: its earlier records would count twice.
 #[test]
 fn a_file_that_has_grown_is_refused() {
     let lab = Lab::new();
@@ -124,7 +124,7 @@ fn a_file_that_has_grown_is_refused() {
     assert!(lab.snapshot("s") == snapshot);
 }
 
-/// A file named twice is read twice, and once it was, twice is what the store knows.
+/// A file named twice is read twice, and the store remembers that.
 #[test]
 fn each_input_answers_for_one_file() {
     let lab = Lab::new();
@@ -156,12 +156,12 @@ fn the_store_comes_from_the_environment() {
     for line in ["top -n 1", "stat", "verify", "snapshots", "export --to tsv"] {
         assert!(!run(line).is_empty(), "{line}");
     }
-    // Where inputs are read or, in their place, a store.
+    // Commands that read inputs or, in their place, a store.
     let of_store = run("local --domain url:*");
     assert!(of_store.lines().count() > 20, "{of_store}");
     run("compute --quiet");
     let computed = run("export --measure pagerank --to tsv");
-    // What is said on the command line counts more.
+    // The command line takes precedence.
     run("ingest whole --store t");
     assert!(lab.path("t").is_dir());
     let of_file = run("compute whole");
@@ -191,8 +191,8 @@ fn quiet_says_only_what_is_wrong_and_lines_have_times() {
     }
 }
 
-/// Its story: from the eleventh night on, each new snapshot replaced the oldest, `--quiet` said so, and cron sent a
-/// mail every day.
+/// Regression: from the eleventh night on, each new snapshot replaced the oldest one, `--quiet` reported it, and cron
+/// sent a mail every day.
 #[test]
 fn a_quiet_night_says_nothing_of_the_snapshot_that_it_replaces() {
     let lab = Lab::new();
@@ -203,7 +203,7 @@ fn a_quiet_night_says_nothing_of_the_snapshot_that_it_replaces() {
         let line = format!("ingest day{night} --quiet --keep-snapshots 1 --store s");
         assert_eq!(lab.run(&line).exits(0).err, "", "{night}");
     }
-    // Several at once are more than one night's.
+    // Removing several at once exceeds one night's replacement.
     lab.run("ingest day4 --quiet --snapshot-every 5 --keep-snapshots 0 --store s")
         .exits(0);
     lab.run("ingest day5 --quiet --keep-snapshots 1 --store s")
@@ -238,7 +238,7 @@ fn snapshots_are_listed_kept_and_read() {
     lab.run("ingest day2 --store s --keep-snapshots 1").exits(0);
     assert_eq!(numbers(), [(80, false, true), (200, true, false)]);
     lab.run("verify --deep --store s").exits(0);
-    // An older snapshot is what the store was then.
+    // An older snapshot shows the store as it was then.
     let then: String = crawl(95, 300)[..80].concat();
     lab.file("then", then);
     lab.run("ingest then --store then.store --snapshot-every 10")
@@ -274,7 +274,7 @@ fn snapshots_are_listed_kept_and_read() {
         "from 80 to 200",
         "cashrank snapshots",
     ]);
-    // A store that is not there was called damaged.
+    // Regression: a store that does not exist was called damaged.
     lab.run("snapshots --pin 80 --store none")
         .exits(2)
         .says(&["not a cashrank store", "cashrank ingest"]);
@@ -283,7 +283,7 @@ fn snapshots_are_listed_kept_and_read() {
     assert_eq!(numbers(), [(300, true, false)]);
 }
 
-/// By time: the newest that had not gone beyond it.
+/// By time: the newest snapshot that does not extend beyond it.
 #[test]
 fn a_snapshot_of_a_day() {
     let lab = Lab::new();
@@ -306,8 +306,8 @@ fn a_snapshot_of_a_day() {
         .says(&["no snapshot that early"]);
 }
 
-/// An empty stream (a crawler that failed to start), or a file between, made a store forget the last stream: sent again, it
-/// counted twice.
+/// Regression: an empty stream (a crawler that failed to start), or a file in between, made a store forget the last
+/// stream; sent again, it counted twice.
 #[test]
 fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
     let lab = Lab::new();
@@ -327,7 +327,7 @@ fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
         .exits(0)
         .says(&["the last stream again"]);
     assert_eq!(lab.stat("s")["records"], 200);
-    // What follows it is new.
+    // New records after it are read.
     lab.feed("ingest - --store s", &longer).exits(0);
     assert_eq!(lab.stat("s")["records"], 300);
     lab.feed("ingest - --store s", &longer)
@@ -336,7 +336,7 @@ fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
     assert_eq!(lab.stat("s")["records"], 300);
 }
 
-/// Its story: an empty stream became the last one, so that `--resume` then counted the one before it again.
+/// Regression: an empty stream became the last one, so `--resume` counted the one before it again.
 #[test]
 fn an_empty_stream_is_no_input() {
     let lab = Lab::new();
@@ -351,7 +351,7 @@ fn an_empty_stream_is_no_input() {
     assert_eq!(lab.stat("s")["records"], 200);
 }
 
-/// Its story: the first stream of a store held nothing (a crawler that failed to start), and all later ones were passed over
+/// Regression: the first stream of a store was empty (a crawler that failed to start), and all later ones were skipped
 /// with "nothing to do".
 #[test]
 fn a_stream_after_an_empty_first_one_is_read() {
@@ -378,7 +378,7 @@ fn a_stream_after_an_empty_first_one_is_read() {
     assert_eq!(lab.stat("file")["records"], 100);
 }
 
-/// Its story: passes were added without a look at standard input, which went on or was another stream.
+/// Regression: passes were added without looking at standard input, which continued or was another stream.
 #[test]
 fn passes_over_a_stream_do_not_hide_what_follows_it() {
     let lab = Lab::new();
@@ -402,8 +402,8 @@ fn passes_over_a_stream_do_not_hide_what_follows_it() {
     assert!(lab.stat("s")["records"].as_u64() > records);
 }
 
-/// Its story: a file that was empty when it was first read was refused for ever, for it had grown; with `--quiet`, and when
-/// another empty file had been read before, nothing told that it was empty.
+/// Regression: a file that was empty when it was first read was refused forever, since it had grown; with `--quiet`, or
+/// after another empty file, nothing reported that it was empty.
 #[test]
 fn an_empty_file_is_told_and_may_hold_something_later() {
     let lab = Lab::new();
@@ -424,16 +424,16 @@ fn an_empty_file_is_told_and_may_hold_something_later() {
     std::fs::copy(lab.path("day3"), lab.path("other")).unwrap();
     lab.run("ingest other --store s").exits(0);
     assert_eq!(lab.stat("s")["records"], 300);
-    // One that held something is not empty, but changed.
+    // An input that had records before is not empty now, but changed.
     lab.file("day1", "");
     lab.run("ingest day1 --store s").exits(2);
-    // All commands that read inputs say so.
+    // All commands that read inputs report it.
     lab.run("inspect day0").exits(3);
     lab.run("convert day0 -o none.jsonl --quiet").exits(3);
     lab.run("convert day0 day2 -o some.jsonl").exits(0);
 }
 
-/// Its story: what came through a named pipe counted again each time.
+/// Regression: data from a named pipe counted again each time.
 #[test]
 fn a_named_pipe_is_read_as_standard_input() {
     let lab = Lab::new();
@@ -449,14 +449,14 @@ fn a_named_pipe_is_read_as_standard_input() {
     lab.feed("ingest /dev/stdin /dev/fd/0 --store s", &first)
         .exits(2)
         .says(&["/dev/stdin and /dev/fd/0 are streams"]);
-    // By another name a file stays one.
+    // Under another name a file is still recognised.
     let file = std::process::Stdio::from(std::fs::File::open(lab.path("day1")).unwrap());
     let done = lab.measure("ingest /dev/stdin --store s", file).done;
     done.exits(0).says(&["was read before"]);
 }
 
-/// The same command stays right after links outgrew their room: it was refused from then on, and a run that was killed could not
-/// go on. More room is refused: the links cannot be added later.
+/// Regression: after links outgrew their room, the same command was refused, and a killed run could not continue. More
+/// room is refused, since the links cannot be added later.
 #[test]
 fn links_that_outgrew_their_room_stop_no_later_day() {
     let lab = Lab::new();

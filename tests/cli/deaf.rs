@@ -1,6 +1,6 @@
-//! A log that nobody can read ends nothing: standard error on a full disk, or its reader gone. Each used to be a panic,
-//! exit code 101, without a checkpoint and without a snapshot. And a limit on the size of files is as a full disk: it
-//! used to end the process by a signal, without a word.
+//! A log that nobody can read ends nothing: standard error on a full disk, or with its reader gone. Each used to be a
+//! panic with exit code 101, without a checkpoint or a snapshot. A limit on file size acts like a full disk; it used to
+//! end the process by a signal, without a message.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Lab, crawl};
 
-/// Runs a line of the shell in which `$B` is the binary; its exit code.
+/// Runs a shell command in which `$B` is the binary; returns its exit code.
 fn shell(lab: &Lab, line: &str) -> i32 {
     let done = Command::new("bash")
         .args(["-c", line])
@@ -72,14 +72,14 @@ fn a_limit_on_the_size_of_files_is_a_full_disk() {
         assert_eq!(shell(&lab, &line), 7, "{kib}");
         let said = std::fs::read_to_string(lab.path("said")).unwrap();
         assert!(said.contains("cannot"), "{said}");
-        // With room the same command goes on.
+        // With room the same command continues.
         lab.run(&format!("ingest in.jsonl --store {store}"))
             .exits(0);
         assert!(lab.snapshot(&store) == lab.snapshot("whole"));
     }
 }
 
-/// A list that does not fit leaves no file, and an older one as it was.
+/// A list that does not fit leaves no file; an older one stays unchanged.
 #[test]
 fn a_list_that_does_not_fit_is_none() {
     let lab = Lab::on_disk();
@@ -102,7 +102,7 @@ fn a_list_that_does_not_fit_is_none() {
     assert!(std::fs::metadata(lab.path("list")).unwrap().len() > 1024);
 }
 
-/// A link to an empty directory, or to none yet, was refused, and left a half-made store beside it.
+/// Regression: a link to an empty directory, or to a missing one, was refused, and a half-made store stayed next to it.
 #[test]
 fn a_store_is_made_where_a_link_leads_to() {
     let lab = Lab::on_disk();

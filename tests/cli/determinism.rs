@@ -1,4 +1,4 @@
-//! The same records in the same order give the same bytes, however they come and are worked on.
+//! The same records in the same order give the same bytes, however they arrive and are processed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const WINDOWS: &[&str] = &[
     "variable:3",
 ];
 
-/// Ways to read the same bytes: threads, checkpoints, file, through a pipe.
+/// Ways to read the same bytes: threads, checkpoints, file, and whether through a pipe.
 const WAYS: &[(u32, &str, &str, bool)] = &[
     (1, "1h", "plain", false),
     (2, "1", "plain", false),
@@ -102,7 +102,7 @@ fn a_random_crawl_gives_the_same_bytes_however_it_is_read() {
     check(&crawl(11, 400), WINDOWS);
 }
 
-/// Also tells the windows apart: an option without effect would pass the tests above.
+/// Also distinguishes the windows: an option without effect would pass the tests above.
 #[test]
 fn windows_differ_and_order_matters() {
     let lab = Lab::new();
@@ -136,7 +136,7 @@ fn passes_and_lists_may_be_taken_in_steps() {
     for (at, window) in WINDOWS.iter().enumerate() {
         let [steps, once, again, five] =
             ["steps", "once", "again", "five"].map(|s| format!("{s}{at}"));
-        // What importance is settled from is another thing in steps than at once.
+        // Settling in steps starts from other states than settling at once.
         let with = format!("--window {window} --settle none");
         lab.run(&format!("ingest a --store {steps} {with}"))
             .exits(0);
@@ -163,7 +163,7 @@ fn passes_and_lists_may_be_taken_in_steps() {
             lab.snapshot(&again) == lab.snapshot(&five),
             "passes, {window}"
         );
-        // Passes after the first visit each page once that was read, or found gone.
+        // Passes after the first visit each page once that was read or found gone.
         let read = |line: &&String| {
             !["304", "503"]
                 .iter()
@@ -194,15 +194,15 @@ fn snapshots_in_between_change_nothing() {
     assert!(lab.snapshot("plain") == lab.snapshot("often"));
     lab.run("ingest a --store steps --snapshot-every 500")
         .exits(0);
-    // The one in between is that of the records so far.
+    // The intermediate ranking is that of the records so far.
     lab.file("b", crawl(14, 1_200)[..500].concat());
     lab.run("ingest b --store head").exits(0);
     let between = lab.path("steps/snapshots/000000000500.snapshot");
     assert!(std::fs::read(between).unwrap() == lab.snapshot("head"));
 }
 
-/// Lines that are skipped change the counts after the last applied record. A snapshot made at
-/// that record does not hold them, so it cannot stand for the last one.
+/// Skipped lines change the counts after the last applied record. A snapshot made at that record lacks them, so it
+/// cannot stand for the last one.
 #[test]
 fn a_snapshot_in_between_does_not_stand_for_the_last_one() {
     let lab = Lab::new();
@@ -214,7 +214,8 @@ fn a_snapshot_in_between_does_not_stand_for_the_last_one() {
     assert!(lab.snapshot("plain") == lab.snapshot("often"));
 }
 
-/// The same for `--complete`: its visits come after the last record of the input.
+/// With `--complete`, visits come after the last record of the input, so a snapshot made there cannot stand for the
+/// last one either.
 #[test]
 fn completing_comes_after_the_last_record() {
     let lab = Lab::new();
@@ -228,8 +229,8 @@ fn completing_comes_after_the_last_record() {
     assert!(lab.snapshot("plain") == lab.snapshot("often"));
 }
 
-/// Chunks of a byte and of the whole input, each with checkpoints at every record and at none: the
-/// command line has no option for their size.
+/// Chunks of one byte and of the whole input, each with checkpoints at every record and at none: the command line has
+/// no option for their size.
 #[test]
 fn the_size_of_chunks_changes_nothing() {
     let lab = Lab::new();
@@ -248,7 +249,7 @@ fn the_size_of_chunks_changes_nothing() {
             .chain([Every::Never])
         {
             let limits = Limits {
-                // Chunks are not much longer than this, nor shorter than 4 KiB.
+                // Chunks are at most slightly longer than this, and at least 4 KiB.
                 line_bytes: 60_000,
                 ..Limits::default()
             };
@@ -277,7 +278,7 @@ fn the_size_of_chunks_changes_nothing() {
     }
 }
 
-/// Files that are read again, and have been as they are for a while, are begun before their turn. That changes nothing.
+/// Files that are read again, and have not changed for a while, are opened before their turn. That changes nothing.
 #[test]
 fn what_is_read_ahead_changes_nothing() {
     let lab = Lab::new();
@@ -305,7 +306,7 @@ fn what_is_read_ahead_changes_nothing() {
                 "{line}"
             );
         }
-        // Taken in steps: each run begins in a later pass.
+        // In steps: each run begins in a later pass.
         let (inputs, repeat) = line.split_once(" --repeat ").unwrap();
         let (most, rest) = repeat.split_at(1);
         for repeat in 1..=most.parse().unwrap() {

@@ -1,4 +1,4 @@
-//! `export --records`, and `ingest` of it: another store of the same pages, which says the same of each.
+//! `export --records`, and `ingest` of its output: another store of the same pages with the same facts about each.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Lab, crawl, data};
 
-/// What a store knows of its pages' fetches: all but what was recycled since, which is the ledger's.
+/// Returns what a store knows of its pages' fetches, except for the recycled cash, which belongs to the ledger.
 fn facts(lab: &Lab, store: &str) -> BTreeMap<String, String> {
     let snapshot = Snapshot::latest(&RealDisk, &lab.path(store)).unwrap();
     let pages = snapshot.pages().zip(snapshot.names());
@@ -22,7 +22,7 @@ fn facts(lab: &Lab, store: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The links of all pages.
+/// Returns the links of all pages.
 fn links(lab: &Lab, store: &str) -> Vec<String> {
     let text = lab
         .run(&format!("export --links --to tsv --store {store}"))
@@ -33,7 +33,8 @@ fn links(lab: &Lab, store: &str) -> Vec<String> {
     lines
 }
 
-/// Dumps the store `s`, loads the dump as `t`, and compares all that is promised. The records of the dump.
+/// Dumps the store `s`, loads the dump as `t`, and compares everything that is promised. Returns the records of the
+/// dump.
 #[track_caller]
 fn same(lab: &Lab, load: &str) -> Vec<Value> {
     let bound = |store: &str| lab.stat(store)["bound_l1"].as_f64().unwrap();
@@ -54,7 +55,7 @@ fn same(lab: &Lab, load: &str) -> Vec<Value> {
         lab.run("verify --deep --store t").exits(0);
     }
     let text = lab.run("export --records -o - --store s").exits(0).out;
-    // In little memory it is the same.
+    // The dump is the same in little memory.
     lab.run("export --records -o little.jsonl --store s --memory 3M")
         .exits(0);
     assert_eq!(fs::read_to_string(lab.path("little.jsonl")).unwrap(), text);
@@ -72,7 +73,7 @@ fn same(lab: &Lab, load: &str) -> Vec<Value> {
     records
 }
 
-/// Recrawls, changes, redirects, gone pages, failures and answers that nothing changed; more of them in a second file, which
+/// Recrawls, changes, redirects, gone pages, failures and answers without change; more of them in a second file, which
 /// has no times.
 #[test]
 fn a_crawl() {
@@ -114,7 +115,7 @@ fn a_crawl() {
     }
 }
 
-/// Each state that a page may be in, by the record that states it.
+/// Each state of a page, by the record that states it.
 #[test]
 fn states_of_pages() {
     let lab = Lab::new();
@@ -145,7 +146,7 @@ fn states_of_pages() {
         json!({"url": "http://a.example/moved", "fetched_at": "1970-01-01T00:01:20Z", "visits": 1, "links": ["http://a.example/known"]}),
     ];
     assert_eq!(found, expected);
-    // The next look goes on from there: the links are as they were, and then another.
+    // The next fetch continues from there: first with the same links, then with another.
     for (links, changed) in [("\"/known\"", 0), ("\"/new\"", 1)] {
         lab.feed(
             "ingest - --store t",
@@ -161,7 +162,7 @@ fn states_of_pages() {
     }
 }
 
-/// Weights as they are kept: what `--follow` made of them is in them.
+/// Weights are dumped as they are kept, which includes the effect of `--follow`.
 #[test]
 fn weights() {
     let lab = Lab::new();
@@ -186,7 +187,7 @@ fn weights() {
     );
 }
 
-/// Of a graph: names that are no URLs, and targets that were visited as pages without links.
+/// A graph: names that are not URLs, and targets that were visited as pages without links.
 #[test]
 fn opaque_names() {
     let lab = Lab::new();
@@ -243,7 +244,7 @@ fn what_cannot_be_dumped_or_loaded() {
             .exits(3)
             .says(&["malformed", says]);
     }
-    // A page with another's content is visited by that, whatever is told.
+    // A page with another's content is visited by that, whatever the totals say.
     lab.file(
         "same",
         "{\"url\":\"http://a.example/\",\"visits\":0,\"revisit\":\"http://b.example/\"}\n",

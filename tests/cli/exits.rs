@@ -25,7 +25,7 @@ fn crawled() -> Lab {
     lab
 }
 
-/// The table in the guide and that of `--help` name the same codes.
+/// The tables in the guide and in `--help` have the same codes.
 #[test]
 fn the_codes_of_the_guide_are_those_of_the_help() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/guide/reliability.md");
@@ -46,7 +46,7 @@ fn the_codes_of_the_guide_are_those_of_the_help() {
     assert_eq!(codes(help, ' '), expected);
 }
 
-/// `/dev/full` refuses every write: what is written to it must not be taken for done.
+/// `/dev/full` refuses every write: output to it must not count as written.
 #[test]
 fn output_to_a_full_device_is_an_error() {
     if !Path::new("/dev/full").exists() {
@@ -73,7 +73,7 @@ fn output_to_a_full_device_is_an_error() {
             .exits(7)
             .says(&["No space left on device"]);
     }
-    // The store itself is as it was.
+    // The store itself is unchanged.
     lab.run("verify --store s").exits(0);
 }
 
@@ -113,7 +113,7 @@ fn a_part_of_the_store_that_is_no_file_is_damage() {
     }
 }
 
-/// Options keep their old names for a version, and say the new ones; help says nothing of the old.
+/// Options keep their old names for one version, with a note about the new ones; help shows only the new ones.
 #[test]
 fn a_renamed_option_says_its_new_name() {
     let lab = crawled();
@@ -133,7 +133,7 @@ fn a_renamed_option_says_its_new_name() {
     lab.run("pagerank a").exits(2);
 }
 
-/// A snapshot that cannot be read just now, here for a link that leads to itself, is not damaged.
+/// A snapshot that is unreadable at the moment, here a link to itself, is not called damaged.
 #[cfg(unix)]
 #[test]
 fn a_snapshot_that_cannot_be_read_is_not_called_damaged() {

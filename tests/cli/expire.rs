@@ -1,26 +1,27 @@
-//! `--expire`: the links of pages that no fetch reached for long are left out when importance is settled.
+//! `--expire`: links of pages that no fetch has reached for a long time are left out when importance is settled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use crate::support::{Dice, Lab};
 
-/// The day at which a fetch is made, as records have it.
+/// Formats the day of a fetch as records have it.
 fn day(day: u64) -> String {
     format!("2026-03-{day:02}T00:00:00Z")
 }
 
-/// What a crawl of 31 days did to the pages of one site.
+/// State of a site's pages after a crawl of 31 days.
 #[derive(Default)]
 struct Crawl {
     records: String,
-    /// The latest links of each page that was reached, and the day of its last fetch; 0: its time is not known.
+    /// Latest links of each page that was reached, and the day of its last fetch; 0 if its time is unknown.
     rows: BTreeMap<u64, (u64, BTreeSet<u64>)>,
     pages: BTreeSet<u64>,
 }
 
 impl Crawl {
-    /// A page is fetched again now and then, is found unchanged or gone, or cannot be reached, which is no fetch.
+    /// Simulates the crawl: a page is fetched again at random times, is found unchanged or gone, or is unreachable,
+    /// which is not a fetch.
     fn new(seed: u64) -> Crawl {
         let mut crawl = Crawl::default();
         let mut dice = Dice(seed);
@@ -65,7 +66,7 @@ impl Crawl {
         .unwrap();
     }
 
-    /// PageRank by power iteration, without the links of pages whose last fetch was before `since`.
+    /// Computes PageRank by power iteration, without the links of pages whose last fetch was before `since`.
     fn pagerank(&self, since: u64) -> HashMap<String, f64> {
         let damping = 0.85;
         let n = self.pages.len() as f64;
@@ -97,14 +98,14 @@ impl Crawl {
             .collect()
     }
 
-    /// Pages whose links are left out.
+    /// Returns the number of pages whose links are left out.
     fn expired(&self, since: u64) -> u64 {
         let old = self.rows.values().filter(|(last, _)| *last < since);
         old.count() as u64
     }
 }
 
-/// The L1 distance of a store's ranking to another.
+/// Returns the L1 distance of a store's ranking from another.
 fn off(lab: &Lab, store: &str, exact: &HashMap<String, f64>) -> f64 {
     let told = lab.export(store);
     let lines: Vec<(&str, f64)> = told
@@ -147,7 +148,7 @@ fn the_ranking_is_pagerank_without_the_links_of_old_pages() {
             );
         }
         assert!(crawl.expired(26) > 10 && crawl.expired(1) == 0);
-        // However it is come to.
+        // The result does not depend on the way there.
         let whole = lab.snapshot("s12");
         lab.run("ingest crawl --store late --settle 1e-9").exits(0);
         assert_ne!(lab.export("late"), lab.export("s12"));
@@ -160,7 +161,8 @@ fn the_ranking_is_pagerank_without_the_links_of_old_pages() {
     }
 }
 
-/// What a ranking leaves out is part of what it is: another age makes another, and a more accurate one leaves out the same.
+/// A ranking is identified by what it leaves out, too: another age makes another ranking, and a more accurate one
+/// leaves out the same.
 #[test]
 fn a_ranking_keeps_its_age_until_another_is_asked_for() {
     let lab = Lab::new();
@@ -200,7 +202,7 @@ fn what_cannot_be_done_is_refused() {
         "timeless",
         "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",
     );
-    // A later file may have times, so an ingest goes on.
+    // A later file may have times, so an ingest continues.
     lab.run("ingest timeless --store s --expire 90d")
         .exits(0)
         .says(&["--expire had no effect", "when it was fetched", "--field"]);
@@ -251,7 +253,7 @@ fn a_page_without_a_time_does_not_expire() {
     assert_eq!(lab.stat("s")["expired"]["pages"], 1);
 }
 
-/// Its story: one record with a wrong date made all other pages old, and their links were left out, silently.
+/// Regression: one record with a wrong date made all other pages old, and their links were left out silently.
 #[test]
 fn one_date_far_ahead_leaves_no_links_out() {
     let lab = Lab::new();
@@ -287,8 +289,8 @@ fn one_date_far_ahead_leaves_no_links_out() {
     assert!((1..45).contains(&listed.lines().count()), "{listed}");
 }
 
-/// Ages, times of snapshots and their days used to count from the date: a page whose fetch had just failed was listed at once, `--snapshot`
-/// found nothing before 2124, and all snapshots were of one day.
+/// Regression: ages, times of snapshots and their days counted from that date. A page whose fetch had just failed was
+/// listed at once, `--snapshot` found nothing before 2124, and all snapshots were of one day.
 #[test]
 fn one_date_far_ahead_changes_no_age_and_no_day() {
     let lab = Lab::new();
@@ -327,7 +329,7 @@ fn one_date_far_ahead_changes_no_age_and_no_day() {
         });
         (said[0].clone(), said[1].clone())
     };
-    // What failed just now waits; of what failed in 2124 nobody knows when that was.
+    // A page that failed just now waits; for one that failed "in 2124" the time is unknown.
     let (right, wrong) = both("next STORE --quiet");
     assert_eq!(right, "http://a.test/h\n");
     let listed: BTreeSet<&str> = wrong.lines().collect();

@@ -1,4 +1,5 @@
-//! Limits on threads: a command that is refused one says how many it takes, and leaves the store at its last checkpoint.
+//! Limits on threads: a command that is refused a thread says how many it needs, and leaves the store at its last
+//! checkpoint.
 
 use std::process::{Command, Stdio};
 
@@ -16,7 +17,7 @@ fn ran(lab: &Lab, command: &mut Command) -> Done {
     }
 }
 
-/// Runs it where no thread can be started: none has room for its stack.
+/// Runs a command where no thread can be started, since none has room for its stack.
 fn alone(lab: &Lab, line: &str) -> Done {
     let mut command = Command::new(BINARY);
     command.args(line.split_whitespace());
@@ -26,7 +27,7 @@ fn alone(lab: &Lab, line: &str) -> Done {
 /// More threads than any command here starts.
 const MANY: usize = 100;
 
-/// `prlimit`, as a user of its own, of several by number: only root may start it.
+/// Returns a command that runs as one of several users by number, through `prlimit`; only root may do so.
 fn of_user(user: u32) -> Command {
     let mut command = Command::new("setpriv");
     command
@@ -39,7 +40,7 @@ fn of_user(user: u32) -> Command {
     command
 }
 
-/// The command with so many threads at most, which that user may raise: root has no such limit.
+/// Returns the command with at most `threads` threads, a limit that the user may raise; root has no such limit.
 fn limited(user: u32, threads: usize, line: &str) -> Option<Command> {
     if Command::new("setpriv").arg("--version").output().is_err() {
         eprintln!("SKIPPED: no setpriv");
@@ -53,7 +54,7 @@ fn limited(user: u32, threads: usize, line: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Runs it so. `None`: that takes root.
+/// Runs a command with at most `threads` threads. `None` without root rights.
 fn with_threads(lab: &Lab, threads: usize, line: &str) -> Option<Done> {
     let done = ran(lab, &mut limited(0, threads, line)?);
     if done.err.contains("setpriv:") {
@@ -63,7 +64,7 @@ fn with_threads(lab: &Lab, threads: usize, line: &str) -> Option<Done> {
     Some(done)
 }
 
-/// What is said where a thread is refused.
+/// Parts of the message about a refused thread.
 const TAKES: [&str; 4] = [
     "thread: cannot start",
     "a command takes up to",
@@ -91,7 +92,7 @@ fn a_command_that_is_refused_a_thread_says_how_many_it_takes() {
     lab.run("ingest a.jsonl b.jsonl --store s").exits(0);
 }
 
-/// It said that the store was begun with `--keep-links none`.
+/// Regression: the message said that the store was created with `--keep-links none`.
 #[test]
 fn before_the_first_checkpoint_there_is_nothing_to_settle() {
     let lab = Lab::new();
@@ -105,7 +106,7 @@ fn before_the_first_checkpoint_there_is_nothing_to_settle() {
     lab.run("settle --store s").exits(0);
 }
 
-/// Where threads run out after checkpoints, the same command continues.
+/// If threads run out after checkpoints, the same command continues.
 #[test]
 fn an_ingest_that_is_refused_threads_ends_or_comes_to_the_same_bytes() {
     let lab = Lab::new();
@@ -127,8 +128,8 @@ fn an_ingest_that_is_refused_threads_ends_or_comes_to_the_same_bytes() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Each request was given to a thread that tokio was to start. Where none could be started it panicked, and kept the place of the
-/// request: soon all were refused.
+/// Regression: each request was given to a thread that tokio was to start. If none could be started, tokio panicked and
+/// the request kept its place, so that soon all were refused.
 #[test]
 fn a_service_answers_with_the_threads_that_there_are() {
     let lab = Lab::new();
@@ -137,7 +138,7 @@ fn a_service_answers_with_the_threads_that_there_are() {
     let serve = "serve --store s --listen 127.0.0.1:0";
     let words = ["takes 2 threads", "ulimit -u", "TasksMax="];
     alone(&lab, serve).exits(7).says(&words);
-    // That of clients can be started, and none for answers.
+    // The thread for clients can be started, but none for answers.
     let Some(done) = with_threads(&lab, 2, serve) else {
         return;
     };
@@ -150,7 +151,7 @@ fn a_service_answers_with_the_threads_that_there_are() {
     let address = address(&mut serving);
     let top = lab.run("top -n 50 --json --store s").exits(0).json();
     let list = || get(address, "/next?n=5");
-    // More often than requests may wait, so that none keeps its place.
+    // More requests than may wait, so that none keeps its place.
     for _ in 0..40 {
         assert_eq!(ask(address, "/top?n=50"), top);
         ask(address, "/hosts?n=5");

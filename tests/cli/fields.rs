@@ -1,4 +1,4 @@
-//! `--field`: JSON lines that have names of their own.
+//! `--field`: JSON lines with other field names.
 
 use crate::support::{Lab, data, sample};
 
@@ -24,7 +24,7 @@ fn a_scrapy_crawl_with_its_own_names() {
     assert_eq!(rank.exits(0).json()["last_fetch"], "2026-11-20T18:13:38Z");
 }
 
-/// The same crawl under other names has the same ranking, to the byte; and a store keeps the names.
+/// The same crawl under other names has the same ranking, to the byte; a store remembers the names.
 #[test]
 fn other_names_change_nothing_and_a_store_keeps_them() {
     let usual = "{\"url\":\"http://a/\",\"links\":[\"b\",{\"url\":\"c\"}],\"fetched_at\":5,\"status\":200}\n\
@@ -78,8 +78,8 @@ fn names_that_fit_nothing_are_refused_or_explained() {
         .exits(0);
 }
 
-/// Links under a name that is not known were no links: exit code 0, all pages rank 1, "certified". Now the fields that are
-/// not read are named, and the option to give; with it the links are there.
+/// Regression: links under an unknown name counted as absent: exit code 0, all pages rank 1, "certified". Now the
+/// unread fields are reported with the option to use; with it the links are found.
 #[test]
 fn links_under_an_unknown_name_are_missed_aloud() {
     let lab = Lab::new();
@@ -108,7 +108,7 @@ fn links_under_an_unknown_name_are_missed_aloud() {
     lab.run("ingest crawl.jsonl --store seeing --field links=links_to,status=httpCode")
         .exits(0);
     assert_eq!(lab.stat("seeing")["links"], 40);
-    // What failed or did not change needs no links, nor does a page whose fields are all known.
+    // Failed and unchanged records need no links, nor does a page whose fields are all known.
     for (at, record) in [
         r#"{"url":"http://s.test/0","status":404,"n":0}"#,
         r#"{"url":"http://s.test/0","status":304,"n":0}"#,
@@ -123,8 +123,8 @@ fn links_under_an_unknown_name_are_missed_aloud() {
     }
 }
 
-/// A crawler that follows redirects by itself reports where they end: `next` asked for the first URL for ever. Its record
-/// names what was asked for, which then counts as fetched.
+/// Regression: a crawler that follows redirects by itself reports where they end, so `next` listed the first URL
+/// forever. The record names the requested URL, which now counts as fetched.
 #[test]
 fn what_was_asked_for_is_not_asked_for_again() {
     let lab = Lab::new();
@@ -140,7 +140,8 @@ fn what_was_asked_for_is_not_asked_for_again() {
     }
 }
 
-/// Redirects are applied with the page they led to or not at all, wherever a run ends: else going on counts them twice.
+/// Redirects are applied together with their target page or not at all, wherever a run ends: otherwise continuing would
+/// count them twice.
 #[test]
 fn redirects_come_with_their_page() {
     let lab = Lab::new();
@@ -162,7 +163,8 @@ fn redirects_come_with_their_page() {
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
-/// One crawl in four layouts is one ranking. A pretty-printed file was a complaint a line, an array was refused.
+/// A crawl in four layouts gives one ranking. Regression: a pretty-printed file gave one complaint per line, and an
+/// array was refused.
 #[test]
 fn any_layout_of_json_is_read() {
     let lab = Lab::new();
@@ -193,7 +195,7 @@ fn any_layout_of_json_is_read() {
         .says(&["jq -c ."]);
 }
 
-/// `edges` took URLs for opaque names without a word: `http://A.test` and `http://a.test/` were two pages.
+/// Regression: `edges` silently took URLs for opaque names: `http://A.test` and `http://a.test/` were two pages.
 #[test]
 fn edges_of_urls_can_be_read_as_urls() {
     let lab = Lab::new();
@@ -226,8 +228,8 @@ fn edges_of_urls_can_be_read_as_urls() {
     }
 }
 
-/// Records whose links stand under another name make a graph without links: commands that load graphs say so, as `ingest`
-/// does, and the advice mends it.
+/// Records whose links have another field name make a graph without links: commands that load graphs report it as
+/// `ingest` does, and following the advice corrects it.
 #[test]
 fn graphs_are_warned_of_links_under_another_name() {
     let lab = Lab::new();

@@ -1,8 +1,8 @@
-//! A first hour: a wrong first try costs nothing, and a run that read nothing says what would help.
+//! The first hour: a wrong first attempt costs nothing, and a run that read nothing gives advice.
 
 use crate::support::{Lab, await_that, crawl};
 
-/// The same records straight into a new store.
+/// Ingests the same records straight into a new store.
 fn straight(lab: &Lab, options: &str) -> Vec<u8> {
     lab.run(&format!("ingest a {options} --store straight"))
         .exits(0);
@@ -33,7 +33,7 @@ fn a_wrong_field_is_mended_by_the_advice() {
         .says(&["1 record, 1 link, 2 new pages"]);
     let whole = straight(&lab, "--field url=response_url");
     assert!(lab.snapshot("s") == whole);
-    // Now the store has pages, and its settings are fixed.
+    // Now the store has pages, so its settings are fixed.
     lab.run("ingest a --store s --field url=url")
         .exits(2)
         .says(&[
@@ -62,7 +62,7 @@ fn a_scope_that_matches_nothing_is_not_locked_in() {
     lab.run("ingest a --scope host:nothing.example --store s")
         .exits(3)
         .says(&["nothing was read", "--scope host:nothing.example"]);
-    // Said again it is no success either.
+    // The second attempt is not a success either.
     lab.run("ingest a --scope host:nothing.example --store s")
         .exits(3)
         .says(&["nothing was read"]);
@@ -70,8 +70,8 @@ fn a_scope_that_matches_nothing_is_not_locked_in() {
     assert!(lab.snapshot("s") == straight(&lab, "--scope url:*"));
 }
 
-/// Its story: the settings of a first run were forgotten if it found no page, so that the next run without them made,
-/// without a word, a store of all pages with the usual damping. What is left out is as the store has it.
+/// Regression: the settings of a first run were forgotten if it found no page, so the next run without them silently
+/// made a store of all pages with the default damping. Settings that are left out are the store's.
 #[test]
 fn settings_of_a_run_without_pages_are_kept() {
     let lab = lab();
@@ -111,8 +111,8 @@ fn a_web_page_leaves_no_store_behind() {
     assert_eq!(lab.names(), ["page.html"]);
 }
 
-/// Bytes that no text holds are no names, whatever --format says: a file is refused at once, of a stream the lines
-/// that hold them.
+/// Bytes that are not text are not names, whatever --format says: a file is refused at once; in a stream, the lines
+/// that contain them.
 #[test]
 fn binary_noise_is_no_graph() {
     let lab = Lab::on_disk();
@@ -134,7 +134,7 @@ fn binary_noise_is_no_graph() {
     }
 }
 
-/// Bytes that a sender was told are safe are not forgotten with the settings.
+/// Bytes that were acknowledged to a sender are not forgotten with the settings.
 #[test]
 fn a_spooled_stream_keeps_its_settings() {
     let lab = Lab::on_disk();
@@ -150,8 +150,8 @@ fn a_spooled_stream_keeps_its_settings() {
         .says(&["no --field, not url=response_url"]);
 }
 
-/// Its story: a store whose first ingest was killed before it read anything was begun anew by the same command without its
-/// options, with the usual settings and without a word. What is left out is as the store has it.
+/// Regression: a store whose first ingest was killed before it read anything was started over by the same command
+/// without its options, silently and with default settings. Settings that are left out are the store's.
 #[test]
 fn a_store_killed_at_its_start_keeps_its_settings() {
     let lab = lab();
@@ -163,7 +163,7 @@ fn a_store_killed_at_its_start_keeps_its_settings() {
     assert!(running.kill());
     lab.run("ingest a --store s").exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
-    // Other settings are taken, if they are asked for.
+    // Other settings are accepted if they are given.
     let mut running = lab.start("ingest - --format records --window whole --damping 0.5 --store t");
     running.write(b"{");
     await_that("the store is made", || lab.path("t/identity.json").exists());
@@ -173,7 +173,7 @@ fn a_store_killed_at_its_start_keeps_its_settings() {
     assert!(lab.snapshot("t") == straight(&lab, ""));
 }
 
-/// Lines of JSON, and WARC files, became pages named by their lines when they were called a graph.
+/// Regression: lines of JSON, and WARC files, became pages named by their lines when they were declared a graph.
 #[test]
 fn crawl_records_are_no_graph() {
     let lab = lab();

@@ -1,7 +1,7 @@
-//! Pages that are gone: every reader says so, and can leave them out.
+//! Pages that are gone: every reader reports them, and can leave them out.
 //!
-//! Four pages: `x` was crawled and then answered 410, `y` was crawled, `/z` is known from links only, and fetches of `/f` failed. `x` has
-//! most links to it, and stays the most important page.
+//! Four pages: `x` was crawled and later answered 410, `y` was crawled, `/z` is known from links only, and fetches of
+//! `/f` failed. Most links lead to `x`, so it stays the most important page.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn crawled() -> Lab {
     lab
 }
 
-/// Pages in the order of their first appearance, and their states.
+/// Pages in the order of their first appearance, with their states.
 const STATES: [(&str, &str); 4] = [
     ("x", "gone"),
     ("y", "crawled"),
@@ -144,7 +144,7 @@ fn gone_pages_are_left_out_where_it_is_asked_for() {
         states(top["top"].as_array().unwrap()),
         expected(&STATES[1..])
     );
-    // Ranks stay those among all pages.
+    // Ranks remain those among all pages.
     let all = lab.run("top --json --store s").exits(0).json();
     let all: Vec<Value> = all["top"].as_array().unwrap().to_vec();
     let left = all.into_iter().filter(|row| row["state"] != "gone");
@@ -174,7 +174,7 @@ fn gone_pages_are_left_out_where_it_is_asked_for() {
     }
 }
 
-/// A search engine has no document of a page that is gone.
+/// Search engines get no update for a page that is gone, since they have no document of it.
 #[test]
 fn search_engines_get_no_gone_pages() {
     let lab = crawled();
@@ -190,7 +190,7 @@ fn search_engines_get_no_gone_pages() {
     }
     let all = lab.run("export --to scores --store s").exits(0);
     assert_eq!(all.out.lines().count(), 4);
-    // One that went before the older ranking has no document that its new score could be for.
+    // A page that was gone before the older ranking has no document to update.
     lab.feed(
         "ingest - --format records --store s",
         br#"{"url":"http://a.test/z","status":200,"links":["/x","/new"]}"#,
@@ -204,7 +204,7 @@ fn search_engines_get_no_gone_pages() {
     );
 }
 
-/// C and H are shares: all cash is that of the pages and of the virtual page.
+/// C and H are shares: the pages and the virtual page hold all cash.
 #[test]
 fn cash_and_what_was_distributed_are_shown() {
     let lab = crawled();
@@ -230,7 +230,7 @@ fn cash_and_what_was_distributed_are_shown() {
     );
 }
 
-/// In what compares two rankings, in links and under sites, too.
+/// Comparisons of rankings, lists of links and lists of sites show the state, too.
 #[test]
 fn comparisons_links_and_sites_say_which_pages_are_gone() {
     let lab = crawled();

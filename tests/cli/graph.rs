@@ -1,4 +1,4 @@
-//! The graph of a store, as files.
+//! The link graph of a store, exported as files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -7,7 +7,7 @@ use crate::crawl::crawl;
 use crate::support::Lab;
 use crate::takers::must_run;
 
-/// Distinct links of the latest record of each page, from the records themselves.
+/// Computes the distinct links of the latest record of each page from the records themselves.
 fn expected(lines: &[String]) -> BTreeSet<(String, String)> {
     let mut latest = std::collections::BTreeMap::new();
     for line in lines {
@@ -44,7 +44,7 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Each link once, sorted, whether by name or by number, and the same from records in two inputs.
+/// Each link appears once, sorted, by name or by number; records split over two inputs give the same.
 #[test]
 fn links_are_those_of_the_latest_records() {
     let lab = Lab::new();
@@ -81,7 +81,7 @@ fn links_are_those_of_the_latest_records() {
     assert_eq!(unzipped(&lab, "g/vertices.txt.gz"), vertices);
 }
 
-/// What was read of a crawl goes out, and in again as the same ranking; the files do not depend on checkpoints.
+/// An exported crawl can be ingested again and gives the same ranking; the files do not depend on checkpoints.
 #[test]
 fn a_crawl_is_read_back() {
     let lab = Lab::new();
@@ -202,12 +202,12 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     assert_eq!(std::fs::read(lab.path("taken/file")).unwrap(), b"mine");
 }
 
-/// The host of a URL of these tests.
+/// Returns the host of a URL in these tests.
 fn host(url: &str) -> &str {
     url.split('/').nth(2).unwrap()
 }
 
-/// Lines of a gzip file.
+/// Reads the lines of a gzip file.
 fn unpacked(path: std::path::PathBuf) -> Vec<String> {
     let file = std::fs::File::open(path).unwrap();
     let text = std::io::read_to_string(flate2::read::GzDecoder::new(file)).unwrap();
@@ -279,7 +279,7 @@ fn links_between_hosts_are_those_of_their_pages() {
     let edges: BTreeSet<String> = edges.iter().map(named).collect();
     assert_eq!(edges, expected(false, &|_| 0));
 
-    // One domain a host, h0.example to h6.example, as the public suffix list has no `example`: each has one host.
+    // The public suffix list has no `example`, so each host, h0.example to h6.example, is a domain of its own.
     lab.run("export --links --level domain --to common-crawl -o d --store s")
         .exits(0);
     let domains = unpacked(lab.path("d/vertices.txt.gz"));
@@ -307,7 +307,7 @@ assert sites["page"].to_pylist() == list(range(len(names))) and sum(sites["pages
     );
 }
 
-/// networkx and pyarrow read the tables, and networkx's PageRank of them is what the snapshot says within its bound.
+/// networkx and pyarrow read the tables, and networkx's PageRank of them equals the snapshot within its bound.
 #[test]
 fn networkx_ranks_the_tables() {
     let lab = Lab::new();

@@ -1,15 +1,15 @@
-//! The help in two steps, and how much of it there is.
+//! Help in two steps, and its extent.
 
 use crate::support::Lab;
 
-/// The options of a help text, in order, each with its heading.
+/// Parses the options of a help text, in order, each with its heading.
 fn options(help: &str) -> Vec<(String, String)> {
     let (mut heading, mut found) = ("", Vec::new());
     for line in help.lines() {
         if !line.starts_with(' ') && line.ends_with(':') {
             heading = line.trim_end_matches(':');
         }
-        // Values and texts are further to the right.
+        // Values and descriptions are indented further.
         if line.starts_with("  -") || line.starts_with("      --") {
             let text = line.trim_start();
             let long = text.split([' ', ',']).find(|word| word.starts_with("--"));
@@ -24,7 +24,7 @@ fn help(lab: &Lab, line: &str) -> String {
     lab.run(line).exits(0).out
 }
 
-/// The commands of the help, in their two lists.
+/// Parses the commands of the help, in their two lists.
 fn commands(help: &str) -> [Vec<&str>; 2] {
     ["\nEvery day:\n", "\nSpecial:\n"].map(|title| {
         let (_, list) = help.split_once(title).unwrap();
@@ -46,13 +46,13 @@ fn what_everybody_needs_comes_first() {
     for option in &first {
         assert!(all.contains(option), "{option:?}");
     }
-    // Short help is as many lines as options, names, headings and examples take.
+    // Short help takes one line per option, name, heading and example.
     assert!(
         help(&lab, "ingest -h").lines().count() < help(&lab, "ingest --help").lines().count() / 3
     );
 }
 
-/// What a heading names is what stands under it.
+/// Each heading describes the options below it.
 #[test]
 fn headings_cover_what_they_name() {
     let lab = Lab::new();
@@ -83,7 +83,7 @@ fn headings_cover_what_they_name() {
     }
 }
 
-/// Every option is explained, and once; those of many commands in one place, which the others name.
+/// Every option is explained exactly once; those of many commands in one place, to which the others refer.
 #[test]
 fn options_are_few_and_explained_once() {
     let lab = Lab::new();

@@ -4,7 +4,7 @@
 use crate::crawl::crawl;
 use crate::support::Lab;
 
-/// Pages appear in their order, each linked to by one more: what each snapshot has is known by hand.
+/// Pages appear in order, and each one gets one more link: the contents of each snapshot are known by hand.
 fn days(lab: &Lab) {
     for day in 1..=4 {
         let line = format!(
@@ -35,7 +35,7 @@ fn each_snapshot_s_rank_is_that_of_the_snapshot() {
         for (day, moment) in (1..).zip(moments) {
             assert_eq!(moment["snapshot"], day);
             assert_eq!(moment["time"], format!("2026-01-0{day}T12:00:00Z"));
-            // The hub, and two pages a day.
+            // The hub, and two pages per day.
             assert_eq!(moment["count"], 1 + 2 * day);
             let then = lab.run(&format!("rank {url} --json --store s --snapshot {day}"));
             let then: serde_json::Value = serde_json::from_str(&then.out).unwrap();
@@ -52,7 +52,7 @@ fn each_snapshot_s_rank_is_that_of_the_snapshot() {
     };
     assert_eq!(known(&histories[0]), [true; 4]);
     assert_eq!(known(&histories[1]), [false, false, true, true]);
-    // The hub is first from the second day on, as all pages but it link to it.
+    // The hub is first from the second day on, since all other pages link to it.
     assert_eq!(histories[0]["history"][3]["rank"], 1);
     let newest = lab.run("history http://hub.example/ -n 2 --json --store s");
     let newest = newest.exits(0).json();
@@ -106,7 +106,7 @@ fn sites_and_measures_have_histories() {
     );
 }
 
-/// Four a day, each with a fetch six hours after the last: of the default the newest ten, and the last of each day.
+/// Four snapshots per day, each six hours after the last: by default the newest ten stay, and the last of each day.
 #[test]
 fn snapshots_are_thinned_by_their_times() {
     let lab = Lab::new();
@@ -133,7 +133,7 @@ fn snapshots_are_thinned_by_their_times() {
         .exits(0)
         .says(&["removed", "recent=0,hourly=2,daily=3"]);
     assert_eq!(numbers("t"), [32, 36, 39, 40]);
-    // A damaged one counts as one without a time.
+    // A damaged snapshot counts as one without a time.
     lab.file("s/snapshots/000000000008.snapshot", "damaged");
     lab.file("b", record(40));
     lab.run("ingest b --store s").exits(0);
@@ -165,7 +165,7 @@ fn what_is_not_known_or_damaged_is_reported() {
     assert_eq!(numbers, [1, 3, 4]);
 }
 
-/// The database's tables have of each page what `history` tells of it.
+/// The database's tables hold for each page what `history` reports.
 #[cfg(feature = "sqlite")]
 #[test]
 fn a_database_has_the_history_of_all_pages() {

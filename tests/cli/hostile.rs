@@ -1,9 +1,9 @@
-//! Hostile input against the real binary: whatever an input holds, it is read to its end or refused
-//! with a reason, and the peak of memory is at most that of an ordinary crawl of as many pages and
-//! 256 MB. Speeds are printed (`--nocapture`), never judged.
+//! Hostile input against the real binary: any input is read to its end or refused with a reason, and peak memory
+//! exceeds that of an ordinary crawl of as many pages by at most 256 MB. Speeds are printed (`--nocapture`) but not
+//! tested.
 //!
-//! The sizes here are for every day; `cargo test --release hostile -- --ignored --nocapture` takes a
-//! gigabyte and a million of everything.
+//! The default sizes are small; `cargo test --release hostile -- --ignored --nocapture` uses a gigabyte and a million
+//! of everything.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,14 +11,14 @@ use std::process::Stdio;
 
 use crate::support::{Done, Lab, Measured, gzip, zstandard};
 
-/// What a hostile input may take beyond an ordinary one.
+/// Maximum memory of a hostile input in excess of an ordinary one, in KiB.
 const MARGIN_KIB: u64 = 256_000_000 / 1024;
 
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Length of bombs and of endless lines.
+    /// Length of bombs and of endless lines, in bytes.
     bytes: u64,
-    /// Links and URLs.
+    /// Number of links and URLs.
     many: u64,
 }
 
@@ -53,7 +53,7 @@ fn record(url: &str, links: impl Iterator<Item = String>) -> String {
     format!("{{\"url\":\"{url}\",\"links\":[{}]}}\n", links.join(","))
 }
 
-/// An ordinary crawl of so many pages, 20 links a record.
+/// Returns an ordinary crawl of `pages` pages, with 20 links per record.
 fn ordinary(pages: u64) -> String {
     let page = |n: u64| format!("http://host{}.example/page/{n}", n % 1_000);
     (0..pages / 20)
@@ -61,7 +61,7 @@ fn ordinary(pages: u64) -> String {
         .collect()
 }
 
-/// Runs an ingest of `file` in a store of its own; its peak must be within the margin.
+/// Ingests `file` into a store of its own; its peak memory must be within the margin.
 fn ingest(lab: &Lab, file: &str, options: &str, ordinary: &Measured) -> Done {
     let line = format!("ingest {file} --store {file}.store {options}");
     let run = lab.measure(&line, Stdio::null());
@@ -83,7 +83,7 @@ fn judge(lab: &Lab, file: &str, run: Measured, ordinary: &Measured) -> Done {
     run.done
 }
 
-/// Reads an ordinary crawl of so many pages.
+/// Reads an ordinary crawl of `pages` pages.
 fn baseline(lab: &Lab, pages: u64) -> Measured {
     let name = format!("ordinary-{pages}");
     lab.file(&name, ordinary(pages));
@@ -108,7 +108,7 @@ fn bombs(scale: Scale) {
         });
         write(&lab, &format!("{kind}.zst"), |out| {
             let mut out = zstd::Encoder::new(out, 1).unwrap();
-            // All that the default limit allows.
+            // Maximum that the default limit allows.
             out.window_log(27).unwrap();
             out.include_checksum(true).unwrap();
             repeat(&mut out, byte, scale.bytes);
@@ -121,7 +121,7 @@ fn bombs(scale: Scale) {
                 .exits(3)
                 .says(&["1 too-long", "--limit-line"]);
             assert_eq!(lab.stat(&format!("{file}.store"))["records"], 1, "{file}");
-            // The limit on expansion stops it before.
+            // The limit on expansion applies before it.
             lab.run(&format!(
                 "ingest {file} --format records --limit-expansion 1M --store {file}.tight"
             ))
@@ -129,7 +129,7 @@ fn bombs(scale: Scale) {
             .says(&["--limit-expansion"]);
         }
     }
-    // The same line through a pipe, not compressed.
+    // The same line through a pipe, uncompressed.
     let mut child = lab.start("ingest - --format records --store pipe");
     let mut stdin = child.stdin.take().unwrap();
     let feeder = std::thread::spawn(move || {
@@ -173,8 +173,8 @@ fn huge_pages(scale: Scale) {
     ingest(&lab, "relative", "", &many).exits(0);
     assert_eq!(pages("relative"), scale.many + 1);
 
-    // Few bytes that stand for many: each page's links take up to 64 MB once made absolute. The
-    // names take their room on disk, not in memory, whatever the number of threads.
+    // A few bytes that expand: each page's links take up to 64 MB once made absolute. The names take their space on
+    // disk, not in memory, whatever the number of threads.
     let pages_of_8k: String = (0..10)
         .map(|n| {
             let base = format!("http://a.example/{n}/{}/", "d".repeat(8_000));
@@ -187,8 +187,8 @@ fn huge_pages(scale: Scale) {
     assert_eq!(pages("expanding"), 80_010);
 }
 
-/// Lines as long as the limit allows, many at a time: of links that take more memory than text, of
-/// nesting, of nothing. They used to take gigabytes, more with every thread.
+/// Regression: many lines as long as the limit allows, of links that take more memory than text, of nesting, of
+/// nothing, took gigabytes, and more with every thread.
 fn huge_lines(scale: Scale) {
     let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
@@ -216,7 +216,7 @@ fn huge_lines(scale: Scale) {
     each("successors", "adjacency", "a", "\tb", length)
         .exits(3)
         .says(&["too-many-links"]);
-    // A group that is mostly no links: a list of those took a hundred bytes a line.
+    // A group that consists mostly of non-links; a list of those took a hundred bytes per line.
     each("noise", "edges", "a\tb\n", "x\n", length / 8).exits(3);
     each(
         "inside",
@@ -233,9 +233,8 @@ fn huge_lines(scale: Scale) {
         .says(&["blank lines", "nothing was read"]);
 }
 
-/// URLs that collide under every hash `h = h * 31 + byte`, of any width, as in Java's strings: `Aa`
-/// and `BB` are worth the same. A table with such a hash and no secret key would look at half of all
-/// names to find one.
+/// URLs that collide under every hash `h = h * 31 + byte`, of any width, as in Java's strings: `Aa` and `BB` have the
+/// same hash. A table with such a hash and no secret key would search half of all names for one.
 fn colliding(scale: Scale) {
     let lab = Lab::on_disk();
     let bits = scale.many.ilog2();
@@ -261,8 +260,8 @@ fn colliding(scale: Scale) {
     assert_eq!(lab.stat("d")["pages"], 1u64 << bits);
 }
 
-/// Pages of HTML that are packed in the archive, a chunk each: as they are read they take far more, and
-/// decoders must not hold one each.
+/// HTML pages that are compressed in the archive, one chunk each: decompressed they take far more, and each decoder
+/// must not hold one.
 fn huge_bodies() {
     let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
@@ -306,7 +305,7 @@ fn odd_records() {
         )
     };
     let long = "u".repeat(1 << 20);
-    // By the reason that the specification of records gives.
+    // By the reasons in the specification of records.
     let bad: Vec<(&str, Vec<u8>)> = vec![
         (
             "invalid-utf8",
@@ -344,12 +343,12 @@ fn odd_records() {
         text.push(b'\n');
         text.extend_from_slice(good(n as u32).as_bytes());
     }
-    // Times that are none cost the time, not the record.
+    // Invalid times cost the time, not the record.
     for time in ["1e300", "99999999999999999999999"] {
         text.extend_from_slice(b"{\"url\":\"http://a.example/\",\"time\":");
         text.extend_from_slice(format!("{time}}}\n").as_bytes());
     }
-    // Links that are too long or no URLs cost the link, not the record.
+    // Links that are too long or are not URLs cost the link, not the record.
     text.extend(
         record(
             "http://b.example/",
@@ -370,7 +369,7 @@ fn odd_records() {
     }
     let stat = lab.stat("odd.store");
     assert_eq!(stat["records"], bad.len() + 3);
-    // The pages, the one they link to, that of the odd times, and the last.
+    // The pages, their link target, that of the records with odd times, and the last one.
     assert_eq!(stat["pages"], bad.len() + 3);
 }
 
@@ -382,7 +381,7 @@ fn tiny_members(scale: Scale) {
     for (name, unit, last) in [
         ("members.gz", empty, crate::support::gzip(text.as_bytes())),
         ("frames.zst", zstandard(b""), zstandard(text.as_bytes())),
-        // A skippable frame of no bytes.
+        // A skippable frame without data.
         (
             "skippable.zst",
             [&0x184D_2A50u32.to_le_bytes()[..], &[0; 4]].concat(),
@@ -406,7 +405,7 @@ fn tiny_members(scale: Scale) {
     ingest(&lab, "window.zst", "--format records", &few)
         .exits(4)
         .says(&["--limit-zstd-window to 31"]);
-    // Allowed, it takes the memory it uses, not what it claims.
+    // If allowed, it takes the memory it uses, not what it claims.
     ingest(
         &lab,
         "window.zst",

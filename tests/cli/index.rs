@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::support::{Done, Lab};
 
-/// A chain of pages, as adjacency lines: the pages from `first` on, each with a link to the next.
+/// Returns a chain of pages as adjacency lines: the pages from `first` on, each with a link to the next.
 fn chain(first: u64, end: u64) -> String {
     let line = |page| {
         format!(
@@ -18,7 +18,7 @@ fn chain(first: u64, end: u64) -> String {
     (first..end).map(line).collect()
 }
 
-/// A store of 20,001 pages, its index, and its fingerprints.
+/// Creates a store of 20,001 pages; returns the paths of its index and its fingerprints.
 fn store(lab: &Lab) -> (PathBuf, PathBuf) {
     lab.file("a", chain(0, 20_000));
     lab.file("b", chain(20_000, 20_100));
@@ -45,10 +45,10 @@ fn with_it_not_all_fingerprints_are_read() {
     let (index, fingerprints) = store(&lab);
     lab.run("verify --deep --store s").exits(0);
     let whole = fs::read(&fingerprints).unwrap();
-    // Pages far behind this byte are found, and another ingest works.
+    // Pages far beyond this byte are found, and another ingest works.
     flip(&fingerprints, 1000);
     let found = rank(&lab, 15_000).exits(0).json();
-    // Nor to know that there is no such page.
+    // An unknown page needs no other block either.
     rank(&lab, 77_777_777).exits(1);
     fs::rename(&index, lab.path("away")).unwrap();
     rank(&lab, 15_000).exits(5).says(&["fingerprints"]);
@@ -59,7 +59,7 @@ fn with_it_not_all_fingerprints_are_read() {
     lab.run("verify --deep --store s")
         .exits(5)
         .says(&["fingerprints"]);
-    // Those that came behind it are found, too; another is written once they are a 64th.
+    // Pages added later are found, too; the index is rewritten once they are a 64th.
     let mut grown = fs::read(&fingerprints).unwrap();
     grown[..whole.len()].copy_from_slice(&whole);
     fs::write(&fingerprints, grown).unwrap();
@@ -109,14 +109,14 @@ fn damage_is_named_and_changes_nothing() {
     rank(&lab, 15_000).exits(0);
 }
 
-/// A store and its copy may go on with other pages, as many, and end with the same ones.
+/// A store and its copy may continue with different pages, equally many, and end with the same ones.
 #[test]
 fn that_of_a_copy_that_went_on_otherwise_is_not_used() {
     let lab = Lab::new();
     store(&lab);
     lab.file("d", chain(100_000, 101_000));
     lab.file("e", chain(200_000, 201_000));
-    // The same last block of fingerprints.
+    // The last block of fingerprints is the same.
     lab.file("f", chain(300_000, 300_600));
     lab.file("g", chain(400_000, 402_000));
     lab.copy("s", "t");

@@ -1,4 +1,4 @@
-//! `inspect`: counts by hand from the samples, damage, and that it says what an ingest does.
+//! `inspect`: counts by hand from the samples, damage, and agreement with `ingest`.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::{Lab, data, gzip, sample};
 
-/// Twelve records; what the tests expect of them is counted by hand.
+/// Twelve records; the expected counts were taken by hand.
 const RECORDS: &[u8] = include_bytes!("inspect.jsonl");
 
 fn golden(name: &str) -> Vec<u8> {
@@ -15,7 +15,7 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(samples.join(name)).unwrap()
 }
 
-/// Where this stands in the bytes.
+/// Returns the offset of this text.
 fn offset(bytes: &[u8], text: &str) -> usize {
     let found = bytes
         .windows(text.len())
@@ -96,7 +96,7 @@ fn what_is_bad_is_counted_by_reason() {
     let found = lab.run("inspect records.jsonl --json").exits(3).json();
     let expected = String::from_utf8(golden("bad/records.jsonl.expected")).unwrap();
     for reason in ["malformed", "bad-url", "bad-time", "invalid-utf8"] {
-        // A record whose time cannot be read is used.
+        // A record with an unreadable time is used.
         let kind = match reason {
             "bad-time" => "remarks",
             _ => "skipped",
@@ -105,7 +105,7 @@ fn what_is_bad_is_counted_by_reason() {
         let is_told = |line: &str| line == bad || kind == "remarks" && line.contains(" bad-time ");
         let count = expected.lines().filter(|line| is_told(line)).count();
         assert_eq!(found[kind][reason]["count"], count, "{reason}");
-        // The first places, each with its number as in the list, and what is wrong there.
+        // The first positions, each with its number in the list, and what is wrong there.
         let numbered = (1..)
             .zip(expected.lines())
             .filter(|(_, found)| is_told(found));
@@ -121,7 +121,7 @@ fn what_is_bad_is_counted_by_reason() {
             "{reason}"
         );
     }
-    // The record at the end, and those of odd times.
+    // The record at the end, and those with odd times.
     assert_eq!(
         found["visits"],
         1 + found["remarks"]["bad-time"]["count"].as_u64().unwrap()
@@ -160,7 +160,7 @@ fn nothing_is_in_scope() {
         .run("inspect records.jsonl --json --scope host:nowhere.example")
         .exits(3)
         .json();
-    // All but the two blank lines, and the one whose URL is none.
+    // All records except for the two blank lines and the one with an invalid URL.
     assert_eq!(
         (&found["records"], &found["out_of_scope"]),
         (&json!(12), &json!(9))
@@ -172,7 +172,7 @@ fn nothing_is_in_scope() {
     assert!(found["nothing"].as_str().unwrap().contains("--scope"));
 }
 
-/// Why an archive looks empty: no record of it is a page.
+/// Reasons why an archive looks empty: no record of it is about a page.
 #[test]
 fn kinds_of_other_records() {
     let lab = Lab::new();
@@ -253,7 +253,7 @@ fn frames_without_checksums() {
     assert!(said.contains("1 without a checksum"), "{said}");
 }
 
-/// It reads as an ingest does.
+/// `inspect` reads exactly as `ingest` does.
 #[test]
 fn it_says_what_an_ingest_does() {
     let lab = Lab::new();
@@ -297,7 +297,7 @@ fn it_says_what_an_ingest_does() {
             .collect();
         assert_eq!(done["skipped"], Value::Object(counts), "{options}");
     }
-    // And of the records that it is converted to: those that are of pages.
+    // The same for the converted records: those about pages.
     lab.run("convert crawl.jsonl -o crawl.parquet").exits(3);
     let (of_lines, of_converted) = (
         lab.run("inspect crawl.jsonl --json").exits(3).json(),
@@ -363,7 +363,7 @@ fn several_inputs_and_standard_input() {
     assert_eq!((&said["input"], &said["records"]), (&json!("-"), &json!(3)));
     let done = lab.run("inspect good.jsonl bad.jsonl --json").exits(3);
     assert_eq!(done.out.lines().count(), 2);
-    // One that is not known does not stop the others.
+    // An unknown input does not stop the others.
     let done = lab
         .run("inspect odd bad.jsonl good.jsonl --json")
         .exits(2)
@@ -391,7 +391,7 @@ fn a_real_archive() {
     assert_eq!(found["statuses"]["404"], 40);
     assert_eq!(found["statuses"]["301"], 2);
     assert_eq!(found["statuses"]["302"], 5);
-    // Heritrix's own metadata records, and its requests, are no crawl records.
+    // Heritrix's own metadata records, and its requests, are not crawl records.
     assert_eq!(
         (&found["other"]["metadata"], &found["other"]["request"]),
         (&json!(261), &json!(261))

@@ -1,4 +1,4 @@
-//! Long lists and tables: what they hold, and the memory that they take.
+//! Long lists and tables: their contents, and the memory that they take.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::Lab;
 
-/// A store of so many pages, on half as many hosts.
+/// Creates a store of `pages` pages, on half as many hosts.
 fn store(lab: &Lab, pages: u64) {
     let page = |n: u64| format!("http://h{}.example/{}", n % pages / 2, n % pages);
     let line = |n| format!("{}\t{}\t{}\n", page(n), page(n * n), page(n / 3));
@@ -25,8 +25,8 @@ fn rows(lab: &Lab, line: &str) -> Vec<Value> {
     }
 }
 
-/// Lists of more rows than are held are sorted in a file, and are what shorter ones begin with: each row once, best first,
-/// ranked by definition.
+/// A list of more rows than are held in memory is sorted in a file. It extends the shorter lists: each row once, best
+/// first, ranked by definition.
 #[test]
 fn long_lists_are_what_short_ones_begin_with() {
     let lab = Lab::on_disk();
@@ -40,7 +40,7 @@ fn long_lists_are_what_short_ones_begin_with() {
         ("--measure in-degree", pages),
         ("--level host", pages / 2),
         ("--level host --measure in-degree", pages / 2),
-        // One in two.
+        // Every second page.
         (
             "--scope !url:*1 --scope !url:*3 --scope !url:*5 --scope !url:*7 --scope !url:*9",
             pages / 2,
@@ -81,7 +81,8 @@ fn long_lists_are_what_short_ones_begin_with() {
         .says(&["leave --best out"]);
 }
 
-/// All that is listed was held, some 470 bytes a page, and databases had caches of their own size.
+/// Regression: everything listed was held in memory, some 470 bytes per page, and databases had caches of their own
+/// size.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_long_list_takes_no_more_memory_than_it_may() {
@@ -135,7 +136,8 @@ fn best_pages_are_those_of_their_site() {
     }
 }
 
-/// The rows of a group were held as they came, and encoded at its end: links 24 bytes each, pages with three strings.
+/// Regression: the rows of a group were held until its end and encoded there: 24 bytes for each link, three strings for
+/// each page.
 #[cfg(target_os = "linux")]
 #[test]
 fn row_groups_take_little_memory() {
@@ -165,7 +167,7 @@ fn row_groups_take_little_memory() {
     );
 }
 
-/// Errors named a file that nobody asked for, and not where the name of its folder came from.
+/// Regression: errors named a file that nobody had requested, and not the origin of its folder's name.
 #[test]
 fn a_folder_for_temporary_files_that_is_none_is_named() {
     let lab = Lab::new();
@@ -191,7 +193,7 @@ fn a_folder_for_temporary_files_that_is_none_is_named() {
             assert_eq!(ran.status.code(), Some(7), "{line}");
         }
     }
-    // What needs none takes no notice.
+    // A command without temporary files ignores the setting.
     let few = Command::new(env!("CARGO_BIN_EXE_cashrank"))
         .args("top --store s".split(' '))
         .current_dir(lab.path(""))
@@ -200,11 +202,11 @@ fn a_folder_for_temporary_files_that_is_none_is_named() {
     assert!(few.unwrap().status.success());
 }
 
-/// The links between sites took 256 MiB, whatever there was.
+/// Regression: the links between sites took 256 MiB, however much memory there was.
 #[test]
 fn links_between_sites_take_no_more_than_there_is() {
     let lab = Lab::on_disk();
-    // Half a million pairs of hosts, of 16 bytes each while they are sorted.
+    // Half a million pairs of hosts, 16 bytes each while they are sorted.
     let line = |host: u64| {
         let names = (host..=host + 500).map(|host| format!("http://h{}.example/", host % 1_000));
         names.collect::<Vec<_>>().join("\t") + "\n"
@@ -216,7 +218,7 @@ fn links_between_sites_take_no_more_than_there_is() {
         .says(&["the links between sites", "raise --memory"]);
     let whole = lab.run(&format!("{line} 128M")).exits(0);
     assert_eq!(whole.out.lines().count(), 1_001);
-    // In a store they go into files.
+    // In a store they are written to files.
     lab.run("ingest in --format adjacency --store s --settle none")
         .exits(0);
     lab.run("compute --measure in-degree --level host --store s --memory 12M")
@@ -225,7 +227,7 @@ fn links_between_sites_take_no_more_than_there_is() {
     assert_eq!(exported.exits(0).out.lines().count(), 1_001);
 }
 
-/// Lists are read packed, too; what is packed otherwise is named.
+/// Compressed lists are read; other compressions are named in the error.
 #[test]
 fn packed_lists_are_read() {
     let lab = Lab::new();
@@ -253,12 +255,12 @@ fn packed_lists_are_read() {
     lab.run("next --exclude x --store s").exits(4);
 }
 
-/// What is read of each page while its name is written counts: 240 bytes of each, and 36 MiB at most.
+/// The buffers for reading each page while its name is written count: 240 bytes per page, at most 36 MiB.
 #[test]
 fn the_buffers_of_reading_a_store_count() {
     let lab = Lab::new();
     store(&lab, 10_000);
-    // 2.4 MB for these. A list takes 93 a page and 400 each that is listed.
+    // 2.4 MB for these. A list takes 93 bytes per page, and 400 for each listed one.
     for (line, least) in [
         ("compute --measure in-degree --level host", 2_400_000),
         ("next -n 1 --per-host 1", 93 * 10_000 + 2_400_000),

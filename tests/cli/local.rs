@@ -1,4 +1,4 @@
-//! `cashrank local`: which pages outside to fetch, and the ranks of the domain.
+//! `cashrank local`: the outside pages to fetch, and the ranks of the domain.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ fn crawl(pages: &[usize]) -> String {
     pages.iter().map(|&page| line(page)).collect()
 }
 
-/// Importance by URL, from the table of ranks.
+/// Parses a table of ranks into importance by URL.
 fn ranks(table: &str) -> Vec<(String, f64)> {
     let mut lines = table.lines();
     assert_eq!(
@@ -37,7 +37,7 @@ fn ranks(table: &str) -> Vec<(String, f64)> {
     lines.map(row).collect()
 }
 
-/// Exact PageRank of the whole web on `a.org`, normalised, as the other command has it.
+/// Returns the exact PageRank of the whole web on `a.org`, normalised, from the other command.
 fn exact(lab: &Lab) -> Vec<(String, f64)> {
     lab.file("all.jsonl", crawl(&[0, 1, 2, 3, 4]));
     let table = lab.run("compute --until 1e-12 all.jsonl").exits(0).out;
@@ -60,7 +60,7 @@ fn near(a: &[(String, f64)], b: &[(String, f64)]) {
     }
 }
 
-/// Round by round over a store, until nothing is left: then the ranks are exact.
+/// Round after round over a store, until nothing is left: then the ranks are exact.
 #[test]
 fn rounds_over_a_store_end_with_exact_ranks() {
     let lab = Lab::new();
@@ -156,7 +156,7 @@ fn what_makes_no_sense_is_said_in_words() {
     lab.file("c.jsonl", crawl(&[0, 1, 2]));
     lab.file("alone.jsonl", "{\"url\":\"http://c.org/\",\"links\":[\"http://c.org/1\"]}\n{\"url\":\"http://c.org/1\",\"links\":[]}\n");
     lab.file("empty.txt", "\n");
-    // No page of the domain at all, and none that was fetched.
+    // A domain without pages, and one of which none was fetched.
     for (rule, says) in [
         (
             "host:nowhere.org",
@@ -196,7 +196,7 @@ fn what_makes_no_sense_is_said_in_words() {
     lab.run("local alone.jsonl --domain host:c.org -n 3 --ranks r.tsv")
         .exits(0)
         .says(&["no link leads out of the domain"]);
-    // All is local; more pages wanted than there are; pages of the domain that were not fetched.
+    // Everything is local; more pages requested than exist; pages of the domain that were not fetched.
     lab.run("local c.jsonl --domain url:http* -n 9")
         .exits(0)
         .says(&[
@@ -263,8 +263,8 @@ fn what_makes_no_sense_is_said_in_words() {
         .says(&["--field"]);
 }
 
-/// A page of the domain that is gone has no rank; links to it lead somewhere all the same, so the others' ranks are
-/// those of the whole crawl, as `compute` has them.
+/// A page of the domain that is gone has no rank. Links to it still lead somewhere, so the others' ranks are those of
+/// the whole crawl, as `compute` has them.
 #[test]
 fn pages_that_are_gone_count_as_pages_without_links() {
     let lab = Lab::new();
@@ -289,8 +289,8 @@ fn pages_that_are_gone_count_as_pages_without_links() {
     }
 }
 
-/// Links that weigh differently, in a store and in files: with everything fetched, the ranks are those of the exact
-/// PageRank of the weighted links.
+/// Weighted links, in a store and in files: with everything fetched, the ranks are those of the exact PageRank of the
+/// weighted links.
 #[test]
 fn weights_of_links_are_those_of_the_crawl() {
     let lab = Lab::new();
@@ -327,8 +327,8 @@ fn weights_of_links_are_those_of_the_crawl() {
     );
 }
 
-/// The impact of a page outside is its PageRank times the part of its links that lead into the domain: with everything
-/// fetched, that of the whole web. A link of weight 0 is none, and a page that is gone has none.
+/// The impact of a page outside is its PageRank times the part of its links that lead into the domain; with everything
+/// fetched, the PageRank of the whole web. A link of weight 0 does not count, and a page that is gone has no impact.
 #[test]
 fn outside_pages_are_listed_by_their_impact() {
     let lab = Lab::new();
@@ -345,7 +345,7 @@ fn outside_pages_are_listed_by_their_impact() {
         let mut row = rows.find(|row| row.clone().next() == Some(url)).unwrap();
         row.nth(1).unwrap().parse().unwrap()
     };
-    // b.org/ has one link of two into a.org, b.org/3 its only one, and b.org/n only one that weighs nothing.
+    // b.org/ has one link of two into a.org, b.org/3 its only one, and b.org/n only one of weight 0.
     let mut expected = [
         ("http://b.org/", exact("http://b.org/") / 2.0),
         ("http://b.org/3", exact("http://b.org/3")),
@@ -372,7 +372,7 @@ fn outside_pages_are_listed_by_their_impact() {
     assert_eq!(rows[0], "url\timpact\tshare\timportance\tinto_domain");
     assert!(rows[1].starts_with(expected[0].0), "{}", done.out);
     assert_eq!(rows.len(), 3);
-    // The ranks are where they were.
+    // The ranks stay in their place.
     lab.run(&format!("{line} --impact i --ranks r")).exits(0);
     assert_eq!(
         ranks(&std::fs::read_to_string(lab.path("r")).unwrap()).len(),
@@ -380,7 +380,7 @@ fn outside_pages_are_listed_by_their_impact() {
     );
 }
 
-/// Stochastic Complementation, the paper's own, has its estimate under either name.
+/// Stochastic Complementation, the paper's own estimate, has two names.
 #[test]
 fn the_papers_estimate_has_two_names() {
     let lab = Lab::new();
@@ -393,7 +393,7 @@ fn the_papers_estimate_has_two_names() {
     assert_eq!(run("sc"), run("plain"));
 }
 
-/// Lists come in the forms that `next` has, the same pages in each.
+/// Lists come in the formats of `next`, with the same pages in each.
 #[test]
 fn lists_come_in_all_forms() {
     let lab = Lab::new();
@@ -418,7 +418,7 @@ fn lists_come_in_all_forms() {
             assert!(line.contains(url), "{form}: {line}");
         }
     }
-    // What flows to a page is its importance: of b.org/2, half of what a.org/x has, of the three pages fetched.
+    // A page's importance is what flows to it: to b.org/2, half of what a.org/x has, after the three pages fetched.
     let jsonl = lab.run(&format!("{local} jsonl")).exits(0).out;
     let objects: Vec<serde_json::Value> = jsonl
         .lines()
@@ -440,7 +440,7 @@ fn lists_come_in_all_forms() {
     );
 }
 
-/// What is printed as certain is so in the whole web, in units of its mean, digit by digit.
+/// A printed certificate holds in the whole web, in units of its mean, digit by digit.
 #[test]
 fn what_is_printed_as_certain_is() {
     let lab = Lab::new();
@@ -465,14 +465,13 @@ fn what_is_printed_as_certain_is() {
             let least: f64 = fields[5].parse().unwrap();
             let truth = exact.iter().find(|row| row.0 == fields[0]).unwrap().1 * 5.0;
             assert!(least >= 0.1499 && least <= truth, "{line} {truth}");
-            // Every link of this web was read, and no page is without: it is the PageRank itself.
+            // Every link of this web was read, and every page has links: it is PageRank itself.
             assert!(fetched.len() < 5 || truth - least < 2e-4, "{line} {truth}");
         }
     }
 }
 
-/// A crawler that answers what is asked for, as the web is; it stops after so many pages. Returns the pages that it
-/// was asked for.
+/// Runs a crawler that answers requests from the web and stops after `most` pages. Returns the requested pages.
 fn answer(lab: &Lab, line: &str, most: usize) -> (Vec<usize>, bool) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
         .args(line.split(' '))
@@ -500,7 +499,7 @@ fn answer(lab: &Lab, line: &str, most: usize) -> (Vec<usize>, bool) {
     (asked, child.wait().unwrap().success())
 }
 
-/// A crawler on standard input is asked round by round, and ends with exact ranks.
+/// A crawler on standard input is asked round after round, and the ranks end up exact.
 #[test]
 fn a_crawler_delivers_what_is_asked_for() {
     let lab = Lab::new();
@@ -516,8 +515,8 @@ fn a_crawler_delivers_what_is_asked_for() {
     near(&ranks(&table), &expected);
 }
 
-/// With a store, what the crawler delivers is in the store, page by page as after ingests; a crawler that goes away
-/// after a page is taken up where it was.
+/// With a store, the crawler's pages are in the store as after ingests. A crawl whose crawler went away after a page is
+/// continued from there.
 #[test]
 fn a_crawler_feeds_the_store() {
     let lab = Lab::new();
@@ -543,7 +542,7 @@ fn a_crawler_feeds_the_store() {
         .says(&["all pages that can be reached were fetched"]);
     near(&ranks(&after.out), &expected);
     lab.run("verify --store s").exits(0);
-    // What was ingested before is still known.
+    // Pages ingested before are still known.
     lab.run("ingest c.jsonl --store s").exits(0);
     let stat = lab.run("stat --store s --json").exits(0).json();
     assert_eq!(
@@ -554,7 +553,7 @@ fn a_crawler_feeds_the_store() {
     );
 }
 
-/// Rounds go to files of their own, which a crawler that watches a folder takes.
+/// Rounds are written to files of their own, for a crawler that watches a folder.
 #[test]
 fn rounds_are_files() {
     let lab = Lab::new();
@@ -593,7 +592,7 @@ fn rounds_are_files() {
     assert_eq!(round(2), "F+ http://b.org/3\n");
 }
 
-/// A page that was gone or failed is an answer, too; one that fails is not asked for again.
+/// A page that is gone or failed counts as an answer; one that failed is not requested again.
 #[test]
 fn failures_are_answers() {
     let lab = Lab::new();
@@ -622,7 +621,7 @@ fn failures_are_answers() {
         String::from_utf8(done.stdout).unwrap(),
         String::from_utf8(done.stderr).unwrap(),
     );
-    // The second round has no page to ask for: nothing but the line that ends it.
+    // The second round has no page to request: only the line that ends it.
     assert_eq!(
         out.lines().filter(|line| !line.is_empty()).count(),
         2,
@@ -653,7 +652,7 @@ fn beside_an_ingest_pages_are_listed_and_none_are_fed() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It says where it serves when it has the store.
+    // It prints its address once it has the store.
     let mut lines = BufReader::new(ingest.stderr.take().unwrap()).lines();
     let serving = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("serving at")));
     let listed = lab.run("local --store s --domain host:a.org -n 5");
@@ -667,7 +666,7 @@ fn beside_an_ingest_pages_are_listed_and_none_are_fed() {
         .says(&["--live writes what the crawler finds into the store"]);
 }
 
-/// A page that cannot be fetched was asked for in every round.
+/// Regression: a page that cannot be fetched was requested in every round.
 #[test]
 fn a_page_that_failed_three_times_is_left_alone() {
     let lab = Lab::new();
@@ -685,8 +684,8 @@ fn a_page_that_failed_three_times_is_left_alone() {
     assert_eq!(asked(), "https://b.example/v\n");
 }
 
-/// A page that failed has no links, as in `compute`, also while it is still to be tried again: all that can be fetched was,
-/// and the ranks are exact. They were far from it, as if the page's links would be known one day.
+/// A page that failed has no links, as in `compute`, even while it is to be retried: once everything that can be
+/// fetched was, the ranks are exact. Regression: they were far off, as if the page's links would be known one day.
 #[test]
 fn ranks_take_pages_that_failed_to_have_no_links() {
     let lab = Lab::new();
@@ -711,7 +710,7 @@ fn ranks_take_pages_that_failed_to_have_no_links() {
     assert_eq!(listed.out, "http://b.org/2\n");
 }
 
-/// Inputs of URLs, and one that by a guess has other names, make no one crawl.
+/// URL inputs, and one that by a guess has opaque names, cannot be one crawl.
 #[test]
 fn a_guess_mixes_no_names() {
     let lab = Lab::new();

@@ -1,8 +1,8 @@
-//! `rank --from`: lists of URLs, looked up at once.
+//! `rank --from`: lists of URLs, looked up together.
 
 use crate::support::{Lab, gzip};
 
-/// Four pages in a ring, of 1/5 each with a fifth that only one links to; that is gone.
+/// Creates a ring of four pages with 1/5 each, and a fifth page that only one links to and that is gone.
 fn crawled() -> Lab {
     let lab = Lab::new();
     lab.file(
@@ -16,7 +16,7 @@ fn crawled() -> Lab {
     lab
 }
 
-/// Any spelling of a URL, in any order and as often as it comes; what is unknown has a row, too.
+/// Any spelling of a URL, in any order and number of times; an unknown one has a row, too.
 const LIST: &str = "\u{feff}HTTP://A.Example:80/x/../b#top\r\n\n# a comment\nhttp://a.example/b\tmetadata\n\
     http://nowhere.example\nhttp://c.example/y/../x\nnot a url, a \"word\"\nhttp://a.example/f\nhttp://a.example\n";
 

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::support::{Lab, crawl};
 
-/// What the pages need of memory; the log is left out, which is smaller if the budget is.
+/// Returns the memory that the pages need; excludes the log, which is smaller if the budget is.
 fn needed(json: &Value) -> u64 {
     let memory = &json["memory"];
     memory["total"].as_u64().unwrap() - memory["log"].as_u64().unwrap()
 }
 
-/// A budget that `needed` and the log, an eighth of the budget, just fit.
+/// Returns a budget that just fits `needed` and the log, which is an eighth of the budget.
 fn budget_for(needed: u64) -> u64 {
     needed * 8 / 7 + 8
 }
@@ -44,7 +44,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
             "pages known",
             "room for about ",
         ]);
-        // What fits is kept, and ranked.
+        // The pages that fit are kept, and ranked.
         let now = lab.stat("cut")["pages"].as_u64().unwrap();
         assert!(known < now && now < pages, "{known}, {now} of {pages}");
         known = now;
@@ -59,8 +59,8 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
     lab.run("verify --deep --store cut").exits(0);
 }
 
-/// Cash and index stayed in memory while what fits was ranked, so there was no room to settle it: the ranking came from a
-/// window, far from PageRank.
+/// Regression: cash and index stayed in memory while the pages that fit were ranked, so there was no room to settle
+/// them: the ranking came from a window, far from PageRank.
 #[test]
 fn what_fits_is_settled_before_a_run_stops() {
     let lab = Lab::on_disk();
@@ -85,7 +85,7 @@ fn what_fits_is_settled_before_a_run_stops() {
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
-/// What is known takes memory, too: such a store is not even loaded.
+/// Known pages take memory, too: a store that exceeds the budget is not even loaded.
 #[test]
 fn a_store_that_needs_more_than_the_budget_is_not_opened() {
     let lab = Lab::on_disk();
@@ -95,7 +95,7 @@ fn a_store_that_needs_more_than_the_budget_is_not_opened() {
         "the budget is 1.0 MiB",
         "raise --memory",
     ]);
-    // Far below the budget nothing is said of it.
+    // Far below the budget it is not mentioned.
     let made = lab.run("ingest a --store s --memory 4G").exits(0);
     assert!(!made.err.contains("memory:"), "{}", made.err);
     lab.run("ingest a --store s --memory 1M")
@@ -106,7 +106,7 @@ fn a_store_that_needs_more_than_the_budget_is_not_opened() {
         .says(&["nothing to do"]);
 }
 
-/// The log takes an eighth of any budget, so what a refused one needed grew with it.
+/// Regression: the log takes an eighth of any budget, so the need of a refused budget grew with it.
 #[test]
 fn a_refusal_names_what_is_enough() {
     let lab = Lab::on_disk();
@@ -123,7 +123,7 @@ fn a_refusal_names_what_is_enough() {
     };
     let enough = needed("1M");
     assert_eq!(needed("200M"), enough);
-    // It is said to a tenth, rounded up.
+    // The need is rounded up to a tenth.
     let bytes = |mib: f64| ((mib * f64::from(1 << 20)) as u64).to_string();
     run(&bytes(enough)).exits(0).says(&["nothing to do"]);
     assert_eq!(needed(&bytes(enough - 0.1)), enough);
@@ -139,7 +139,7 @@ fn sizes_that_are_none_are_refused() {
     }
 }
 
-/// What `stat` says is the arithmetic of the pages.
+/// The need that `stat` reports follows from the number of pages.
 #[test]
 fn stat_tells_what_going_on_needs() {
     let lab = Lab::on_disk();
@@ -166,8 +166,8 @@ fn stat_tells_what_going_on_needs() {
     assert_eq!(memory["settling"], 18 * pages);
 }
 
-/// Commands that hold something of each page refuse what does not fit, before anything is written; what holds
-/// nothing of them, or little, goes on.
+/// Commands that hold data of each page refuse what does not fit, before anything is written; those that hold little or
+/// nothing run.
 #[test]
 fn other_commands_refuse_what_does_not_fit() {
     let lab = Lab::on_disk();
@@ -231,7 +231,7 @@ fn other_commands_refuse_what_does_not_fit() {
     lab.run("verify --store s --memory 4K").exits(0);
 }
 
-/// A file does not say how many pages it holds: what fits is found while it is read.
+/// A file does not say how many pages it holds, so the limit is found while reading.
 #[test]
 fn a_file_of_scores_is_refused_where_it_grows_too_large() {
     let lab = Lab::on_disk();
@@ -242,16 +242,16 @@ fn a_file_of_scores_is_refused_where_it_grows_too_large() {
     };
     lab.file("left", scores(10_000));
     lab.file("right", scores(40_000));
-    // 32 bytes for each of 50,000 pages; the first look behind 40,000 is at 42,768.
+    // 32 bytes for each of 50,000 pages; the first check after 40,000 is at 42,768.
     for (budget, code) in [(42_767 * 32, 8), (50_000 * 32, 0)] {
         lab.run(&format!("compare left right --memory {budget}"))
             .exits(code);
     }
 }
 
-/// An allocation beyond the limit on address space (`ulimit -v`) would end the process with a signal: the limit counts as
-/// memory, so work that does not fit in it is refused. From what the program itself takes, about 42 MB, to where all work
-/// fits.
+/// An allocation beyond the limit on address space (`ulimit -v`) would end the process with a signal. So the limit
+/// counts as memory, and work that does not fit is refused: tested from the 42 MB that the program itself takes to
+/// where all work fits.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_on_address_space_is_refused_and_not_died_of() {
@@ -286,14 +286,14 @@ fn a_limit_on_address_space_is_refused_and_not_died_of() {
             let _ = std::fs::remove_dir_all(lab.path("new"));
         }
         assert_eq!(codes[0], 8, "{line}");
-        // Between these it depends on which threads run at the same time. An ingest takes more.
+        // Between these the result depends on which threads run at the same time. An ingest takes more.
         let enough = line.starts_with("ingest") || codes.ends_with(&[0]);
         assert!(enough, "{line}: {codes:?}");
     }
 }
 
-/// Room is reserved for as many pages as fit the limit, not for all that there may be; without a budget that says how many,
-/// the message says what to lower.
+/// Address space is reserved for the pages that fit the limit, not for the maximum; without a budget that determines
+/// their number, the message says what to lower.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ingest_fits_into_the_address_space_it_has() {

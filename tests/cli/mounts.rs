@@ -1,4 +1,4 @@
-//! Directories that are not ours to replace: mount points, and what is read-only.
+//! Directories that must not be replaced: mount points, and read-only ones.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Lab, crawl};
 
-/// A file system in memory, unmounted when dropped. `None`: it takes root, or a kernel that lets us.
+/// File system in memory, unmounted on drop. `None` without root rights, or if the kernel refuses.
 pub struct Mounted(std::path::PathBuf);
 
 impl Mounted {
@@ -41,8 +41,8 @@ impl Drop for Mounted {
     }
 }
 
-/// It was refused, since a store is made aside and renamed, which cannot be done to a mount point; and the folder beside
-/// stayed. It is made inside now.
+/// Regression: a mount point was refused, since a store was made as a temporary directory and renamed, which is
+/// impossible for a mount point; and that directory stayed. Now the store is made inside.
 #[test]
 fn a_mount_point_can_be_a_store() {
     let lab = Lab::on_disk();
@@ -51,7 +51,7 @@ fn a_mount_point_can_be_a_store() {
     let Some(_mounted) = Mounted::at(&lab.path("m")) else {
         return;
     };
-    // As file systems have it at their root.
+    // File systems have this at their root.
     std::fs::create_dir(lab.path("m/lost+found")).unwrap();
     lab.run("ingest in.jsonl --store m").exits(0);
     assert!(lab.snapshot("m") == lab.snapshot("plain"));
@@ -61,7 +61,7 @@ fn a_mount_point_can_be_a_store() {
     lab.run("ingest in.jsonl --store m")
         .exits(0)
         .says(&["nothing to do"]);
-    // What holds anything else is none.
+    // A directory with anything else is refused.
     let Some(_other) = Mounted::at(&lab.path("o")) else {
         return;
     };
@@ -72,7 +72,7 @@ fn a_mount_point_can_be_a_store() {
     assert_eq!(lab.names(), ["in.jsonl", "m", "o", "plain"]);
 }
 
-/// On a disk with little room left, a run is not refused for the links that are there.
+/// On a disk with little room left, a run is not refused because of the links that are already there.
 #[test]
 fn links_that_are_there_count_as_room_for_links() {
     let lab = Lab::on_disk();
@@ -93,7 +93,7 @@ fn links_that_are_there_count_as_room_for_links() {
     let files = std::fs::read_dir(lab.path("m/s/rows")).unwrap();
     let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
     let held: u64 = sizes.sum();
-    // Half of what is left is less than the links take, and all of it is enough for what the run writes.
+    // Half of the free space is less than the links take, but all of it suffices for what the run writes.
     let room = held * 3 / 2;
     let space = rustix::fs::statvfs(lab.path("m")).unwrap();
     let free = space.f_bavail * space.f_frsize;
@@ -101,8 +101,8 @@ fn links_that_are_there_count_as_room_for_links() {
     lab.run("ingest more.jsonl --store m/s").exits(0);
 }
 
-/// Cut off while the pieces are moved out, it is made again; once `identity.json` is there, it is a store, and without
-/// it a damaged one.
+/// If creation is interrupted while the pieces are moved, it is repeated; once `identity.json` exists it is a store,
+/// and without it a damaged one.
 #[test]
 fn a_store_begun_inside_is_made_again() {
     let lab = Lab::on_disk();
@@ -139,14 +139,14 @@ fn a_store_begun_inside_is_made_again() {
         );
         lab.run(&format!("verify --deep --store s{moved}")).exits(0);
     }
-    // An empty folder of that name says nothing: what lost its identity is damaged, and left as it is.
+    // An empty folder of that name means nothing: a store that lost its identity is damaged, and stays unchanged.
     std::fs::create_dir(lab.path("plain/unfinished")).unwrap();
     std::fs::remove_file(lab.path("plain/identity.json")).unwrap();
     lab.run("ingest in.jsonl --store plain").exits(5);
     assert!(lab.path("plain/store.redb").exists());
 }
 
-/// Whoever reads needs to write nothing.
+/// Reading needs no right to write.
 #[test]
 fn a_read_only_store_is_read() {
     let lab = Lab::on_disk();

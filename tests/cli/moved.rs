@@ -1,4 +1,4 @@
-//! `compare --moved`: what rose and fell, between snapshots, stores and files.
+//! `compare --moved`: pages that rose and fell between snapshots, stores and files.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Lab, crawl, gzip};
 
-/// Records of pages `p0`, `p1`, ...: `passes` over the rows, all fetched at `time`.
+/// Returns records of pages `p0`, `p1`, ...: `passes` passes over the rows, all fetched at `time`.
 fn records(rows: &[Vec<usize>], passes: usize, time: &str) -> String {
     let url = |page: usize| format!("http://example.org/p{page}");
     let pass: String = rows
@@ -22,7 +22,7 @@ fn records(rows: &[Vec<usize>], passes: usize, time: &str) -> String {
     pass.repeat(passes)
 }
 
-/// A ring of `n`, then a star around page 0 with n - 1 leaves, ten days later: two snapshots of store s,
+/// Creates a ring of `n` pages, then, ten days later, a star around page 0 with n - 1 leaves: two snapshots of store s,
 /// and the exports x and y.
 fn ring_to_star(n: usize) -> Lab {
     let lab = Lab::new();
@@ -32,7 +32,7 @@ fn ring_to_star(n: usize) -> Lab {
     let passes = 12_000 / n;
     let ring = records(&ring, passes, "2026-01-01T00:00:00Z");
     let star = records(&star, passes, "2026-01-11T00:00:00Z");
-    // A window's estimates of pages that are all alike are the same to the last bit.
+    // The window's estimates of equal pages are equal to the last bit.
     let ingest = "ingest - --format records --store s --settle none";
     lab.feed(ingest, ring.as_bytes()).exits(0);
     lab.run("export --to tsv --store s -o x").exits(0);
@@ -53,7 +53,7 @@ fn list<'v>(report: &'v Value, name: &str) -> &'v Vec<Value> {
     report[name].as_array().unwrap()
 }
 
-/// In a ring all are alike, 1/n. The hub of a star has (1 + d (n - 1))/(n (1 + d)).
+/// In a ring all pages have 1/n. The hub of a star has (1 + d (n - 1))/(n (1 + d)).
 #[test]
 fn a_certain_rise_is_that_of_the_closed_form() {
     let lab = ring_to_star(4);
@@ -77,7 +77,7 @@ fn a_certain_rise_is_that_of_the_closed_form() {
         (&1.into(), &1.into())
     );
     let change = float(&row["change"]);
-    // Damping is a multiple of 2^-32: less than 1e-9.
+    // Damping is a multiple of 2^-32, which changes the result by less than 1e-9.
     assert!((change - (hub - 0.25)).abs() <= margin + 1e-9, "{found}");
     assert!((float(&row["relative"]) - change / 0.25).abs() <= 4.0 * margin);
     assert_eq!(found["days"], 10.0);
@@ -108,7 +108,7 @@ fn a_certain_rise_is_that_of_the_closed_form() {
     }
     assert!((float(&found["l1"]) - 2.0 * (hub - 0.25)).abs() <= 2.0 * margin + 1e-9);
 
-    // The other way round, all that rose falls, at the same rate.
+    // In the other direction, everything that rose falls, at the same rate.
     let back = lab.run(&format!("compare s {FIRST} --moved 10 --by change --json"));
     let back = back.exits(0).json();
     assert_eq!(back["days"], -10.0);
@@ -119,7 +119,7 @@ fn a_certain_rise_is_that_of_the_closed_form() {
     assert_eq!(row["per_turnover"], rose[0]["per_turnover"]);
 }
 
-/// A rate a day was told of two snapshots 19 seconds apart, as if the change would go on.
+/// Regression: a rate per day was reported for two snapshots 19 seconds apart, as if the change would continue.
 #[test]
 fn rates_are_told_in_no_longer_unit_than_what_was_seen() {
     for (second, unit, times) in [
@@ -149,7 +149,7 @@ fn rates_are_told_in_no_longer_unit_than_what_was_seen() {
     }
 }
 
-/// Files have no bounds and no times: nothing is made up.
+/// Files have no bounds and no times, so neither is reported.
 #[test]
 fn files_are_certain_of_nothing() {
     let lab = ring_to_star(4);
@@ -209,7 +209,7 @@ fn what_new_pages_take_is_dilution() {
     }
 }
 
-/// Ranks of a thousand pages and one; unless it is told otherwise, `compare` lists those that are among the first thousand.
+/// Ranks of a thousand and one pages; by default `compare` lists those among the first thousand.
 #[test]
 fn important_pages_are_listed_by_rank() {
     let lab = Lab::new();
@@ -219,7 +219,7 @@ fn important_pages_are_listed_by_rank() {
         rows.collect()
     };
     lab.file("x", table(997));
-    // From rank 1003 to 1002, and the other way.
+    // From rank 1003 to 1002, and the reverse.
     lab.file("y", table(998).replace("p1002\t998", "p1002\t997"));
     lab.file("z", table(3000));
     let urls = |line: &str| -> Vec<Vec<String>> {
@@ -234,17 +234,18 @@ fn important_pages_are_listed_by_rank() {
     assert_eq!(urls("x y --moved 9"), none);
     assert_eq!(urls("x y --moved 9 --top 1003"), [["p1003"], ["p1002"]]);
     assert_eq!(urls("x z --moved 1"), [["p1003"], ["p1"]]);
-    // Of files nothing is certain.
+    // Nothing is certain about files.
     let done = lab.run("compare x z --moved 9 --certain-only");
     done.exits(0).says(&["no bound", "--certain-only"]);
     assert_eq!(urls("x z --moved 9 --certain-only"), none);
     lab.run("compare x z --certain-only").exits(2);
 }
 
-/// Its story: pages that tie were said to move by hundreds of ranks for certain, and what lost importance stood under "rose".
+/// Regression: tied pages were said to move by hundreds of ranks for certain, and pages that lost importance were under
+/// "rose".
 ///
-/// A page links to 40 others, which so tie; then each of these links to it. It rises from rank 41 to rank 1, and the others may have
-/// rank 40 before and 2 after, or the other way round.
+/// A page links to 40 others, which therefore tie; then each of these links to it. It rises from rank 41 to rank 1, and
+/// the others may have rank 40 before and 2 after, or the reverse.
 #[test]
 fn pages_that_tie_do_not_move_for_certain() {
     let lab = Lab::new();
@@ -276,7 +277,7 @@ fn pages_that_tie_do_not_move_for_certain() {
     assert!(table.contains(" 2-41      1-40 "), "{table}");
 }
 
-/// Rank and importance of an export, by URL.
+/// Reads rank and importance from an export, by URL.
 fn export_of(lab: &Lab, store: &str) -> HashMap<String, (u64, f64)> {
     let tsv = lab.export(store);
     let rows = tsv.lines().skip(1).map(|line| {
@@ -291,7 +292,7 @@ fn export_of(lab: &Lab, store: &str) -> HashMap<String, (u64, f64)> {
     rows.collect()
 }
 
-/// Every row of the JSON report against the two exports.
+/// Checks every row of the JSON report against the two exports.
 #[track_caller]
 fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<String, (u64, f64)>) {
     let near = |value: &Value, expected: f64| {
@@ -315,7 +316,7 @@ fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<St
             near(&row["right_importance"], r.1);
             near(&row["change"], r.1 - l.1);
             assert!(sign * float(&row["change"]) > 0.0);
-            // What is within the margin counts as unchanged.
+            // A change within the margin counts as unchanged.
             seen += u64::from(row["certain"] != false);
         }
     }
@@ -341,7 +342,7 @@ fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<St
     );
 }
 
-/// Two snapshots of one store by number, and their exports by name, say the same.
+/// The comparison of two snapshots of one store by number, and that of their exports by name, agree.
 #[test]
 fn snapshots_of_one_store_say_what_their_exports_say() {
     let lab = Lab::new();
@@ -364,7 +365,7 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
                 "rank" => {}
                 _ => check(&found, &before, &after),
             }
-            // Sorted by what was asked for.
+            // Sorted by the requested criterion.
             for (name, sign) in [("rose", 1.0), ("fell", -1.0)] {
                 let key = |row: &Value| match by {
                     "change" => float(&row["change"]),
@@ -401,7 +402,7 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
     let expected = after.keys().chain(before.keys()).filter(|url| union(url));
     let expected: std::collections::HashSet<_> = expected.collect();
     assert_eq!(urls.len(), expected.len());
-    // The summary is of all pages.
+    // The summary covers all pages.
     assert_eq!(found["right_pages"], after.len());
     let kept = |page: Option<&(u64, f64)>| page.is_some_and(|page| page.0 <= 10);
     let stayed = after
@@ -411,8 +412,8 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
     assert_eq!(found["top"][0]["stayed"], stayed.count());
 }
 
-/// A copy of a store numbers pages as the store does, as far as both go; where both went on their own ways, names
-/// join them.
+/// A copy of a store numbers pages as the store does, as far as both were the same; after they diverged, names join
+/// them.
 #[test]
 fn copies_of_a_store() {
     let lab = Lab::new();
@@ -439,7 +440,7 @@ fn copies_of_a_store() {
         .exits(0)
         .json();
     check(&found, &other, &after);
-    // Two clocks.
+    // The two clocks differ.
     assert!(found["turnovers"].is_null());
     assert!(
         !found["margin"].is_null()
@@ -448,8 +449,8 @@ fn copies_of_a_store() {
     );
 }
 
-/// More pages than a block of a snapshot has (131,072), on one side or on both. They are not all held: joined by
-/// name, 2,600,002 pages on two sides would take 24 bytes each at least, 62 MB.
+/// More pages than a block of a snapshot has (131,072), on one side or on both. They are not all held in memory: joined
+/// by name, 2,600,002 pages on two sides would take at least 24 bytes each, 62 MB.
 #[test]
 fn many_pages_in_little_memory() {
     let lab = Lab::new();
@@ -485,7 +486,7 @@ fn many_pages_in_little_memory() {
         let url = |row: &Value| row["url"].as_str().unwrap().to_owned();
         list(found, name).iter().map(url).collect()
     };
-    // All targets are alike, so the first to appear come first.
+    // All targets are equal, so they are in order of first appearance.
     assert_eq!(urls(&found, "new"), ["n900000", "n900001"]);
     let back = run(format!("s {first}"));
     assert_eq!(
@@ -495,7 +496,7 @@ fn many_pages_in_little_memory() {
     assert_eq!(urls(&back, "missing"), ["n900000", "n900001"]);
 }
 
-/// Scores by hand: sixteenths are exact.
+/// Scores computed by hand: sixteenths are exact.
 #[test]
 fn tables_by_hand() {
     let lab = Lab::new();
@@ -541,7 +542,7 @@ fn tables_by_hand() {
     ] {
         assert!(plain.lines().any(|found| found == line), "{line}: {plain}");
     }
-    // Of no list more than asked for, and of all the same sums.
+    // Without lists, the sums of all pages are the same.
     let none = lab.run("compare x y --moved 0 --json").exits(0).json();
     for name in ["rose", "fell", "new", "missing"] {
         assert_eq!(none[name], Value::Array(vec![]));
@@ -559,7 +560,7 @@ fn what_cannot_be_compared_is_refused() {
     lab.file("t", "a\t1\n");
     let name = "s/snapshots/000000000050.snapshot";
     let snapshot = std::fs::read(lab.path(name)).unwrap();
-    // Outside of a store there are no names.
+    // Outside a store there are no names.
     lab.file("loose", &snapshot);
     std::fs::create_dir(lab.path("empty")).unwrap();
     for moved in ["", "--moved 3"] {
@@ -585,7 +586,7 @@ fn what_cannot_be_compared_is_refused() {
         lab.run(&format!("compare s torn {moved}"))
             .exits(4)
             .says(&["torn", "no tab"]);
-        // Another version, or damage anywhere, is known by its name, too.
+        // Another version, or damage anywhere, is also recognised by the name.
         let mut other = snapshot.clone();
         let end = other.len() - 1;
         (other[7], other[end]) = (b'9', b'9');
@@ -595,7 +596,7 @@ fn what_cannot_be_compared_is_refused() {
         ))
         .exits(2)
         .says(&["version 09"]);
-        // Importance, which every comparison reads, is where the directory's first entry says.
+        // Importance, which every comparison reads, is at the offset in the directory's first entry.
         let number =
             |at: usize| u64::from_le_bytes(snapshot[at..at + 8].try_into().unwrap()) as usize;
         let importance = number(number(snapshot.len() - 40));
@@ -621,7 +622,7 @@ fn what_cannot_be_compared_is_refused() {
         .says(&["possible values: change, relative, rank"]);
 }
 
-/// A pipe cannot be read twice, which names take.
+/// A pipe cannot be read twice, as a comparison by names must.
 #[test]
 fn pipes_are_refused_before_they_are_read() {
     let lab = Lab::new();
@@ -634,8 +635,8 @@ fn pipes_are_refused_before_they_are_read() {
 const PAGES: &str =
     "--page http://EXAMPLE.org/p1 --page http://example.org/p0 --page http://example.org/p2";
 
-/// In a ring no page is above another, and in a star the hub is above each leaf by (hub - leaf), many bounds apart. In
-/// each of the two rankings `rank` says the same as `compare`, word for word.
+/// In a ring no page is above another, and in a star the hub is above each leaf by (hub - leaf), many times the bound.
+/// `rank` of each of the two rankings agrees with `compare`, word for word.
 #[test]
 fn pages_are_certainly_more_important_where_rank_says_so() {
     let lab = ring_to_star(4);
@@ -687,8 +688,8 @@ fn pages_are_certainly_more_important_where_rank_says_so() {
     assert!(said("left: ").contains("not certain which is more important"));
 }
 
-/// Files have no bounds: nothing is certain. Their scores may have any sum. A page of one side has no change, and one of
-/// neither is not known.
+/// Files have no bounds: nothing is certain. Their scores may have any sum. A page of one side has no change, and one
+/// of neither is unknown.
 #[test]
 fn pages_of_files_and_of_one_side() {
     let lab = Lab::new();
@@ -730,7 +731,7 @@ fn pages_of_files_and_of_one_side() {
     pipe.exits(2).says(&["not a regular file", "--page"]);
 }
 
-/// A ring of three has a third each, and a sixth once another ring stands beside it: the two rankings are 1 apart in L1.
+/// A ring of three has a third each, and a sixth after another ring appears: the L1 distance of the two rankings is 1.
 #[test]
 fn a_single_side_is_compared_with_the_ranking_before() {
     let lab = Lab::new();
@@ -761,7 +762,7 @@ fn a_single_side_is_compared_with_the_ranking_before() {
     let both = lab.run("compare exact exact").exits(0).out;
     assert!(first(&both).starts_with("agree\tunknown"), "{both}");
 
-    // The store of the environment, alone and beside a file of scores.
+    // The store of the environment, alone and with a file of scores.
     let run = |args: &[&str], store: Option<&str>| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"));
         command.args(args).current_dir(lab.path(""));

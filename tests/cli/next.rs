@@ -1,4 +1,4 @@
-//! `next`: a store's answer is that of the same order told the same crawl in memory.
+//! `next`: the list from a store equals that of the same order that follows the same crawl in memory.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use cashrank_steer::schedule::{Choice, CrawlHistory, NameOrderBuilder, STRATEGIE
 
 use crate::support::Lab;
 
-/// A crawl in memory, numbered as an ingest numbers pages.
+/// Crawl in memory, with pages numbered as by an ingest.
 #[derive(Default)]
 struct Read {
     numbers: HashMap<usize, u32>,
@@ -73,7 +73,7 @@ fn url(node: usize) -> String {
     format!("http://h{}.example.org/d{}/p{node}", node % 3, node % 5)
 }
 
-/// Distinct links of a node, none to itself: near ones, and a few far ones that are popular.
+/// Returns the distinct links of a node, none to itself: near ones, and a few distant popular ones.
 fn links(node: usize) -> impl Iterator<Item = usize> {
     let near = (1..=node % 4).map(move |step| (node + 15 * step) % NODES);
     let far = (0..node % 3).map(move |step| (node * node + 7 * step) % 40);
@@ -173,7 +173,7 @@ fn lines(out: &str) -> Vec<&str> {
     lines
 }
 
-/// A page whose fetches fail is named again when some time has gone by, and not for ever.
+/// A page whose fetches fail is listed again after some time, but not forever.
 #[test]
 fn failed_fetches_are_passed_over() {
     let lab = Lab::new();
@@ -220,7 +220,7 @@ fn failed_fetches_are_passed_over() {
         told.contains("the last 3 fetches") && told.contains("not crawled"),
         "{told}"
     );
-    // Reached: the count begins anew. A failure later does not make it a new page.
+    // Reached: the count restarts. A later failure does not make it a new page.
     ingest(&[
         serde_json::json!({"url": b, "fetched_at": 7400, "links": []}),
         serde_json::json!({"url": b, "fetched_at": 7500, "status": 500}),
@@ -239,7 +239,7 @@ fn failed_fetches_are_passed_over() {
     );
     lab.file("out.txt", "http://D.example\n\nhttp://nowhere.example/\n");
     assert_eq!(next("--exclude out.txt"), "");
-    // As Windows programs write it: its story is that the mark made the first URL another one.
+    // A file as Windows programs write it. Regression: the byte order mark made the first URL a different one.
     lab.file("marked.txt", "\u{feff}http://d.example/\r\n");
     assert_eq!(next("--exclude marked.txt"), "");
     lab.run("next --store s --exclude none.txt")
@@ -251,7 +251,7 @@ fn failed_fetches_are_passed_over() {
     lab.run("verify --store s --deep").exits(0);
 }
 
-/// Passes over the same records are no looks, and leave failures alone.
+/// Passes over the same records do not count as fetches, and leave failures unchanged.
 #[test]
 fn repeated_passes_are_no_news() {
     let lab = Lab::new();
@@ -273,8 +273,8 @@ fn repeated_passes_are_no_news() {
     }
 }
 
-/// Pages of the same importance and age: the one found changed more often comes first, by what Cho and
-/// Garcia-Molina's estimator and the gain of a read say of it.
+/// Among pages of the same importance and age, the one that changed more often comes first, by Cho and Garcia-Molina's
+/// estimator and the gain of a fetch.
 #[test]
 fn what_changes_is_read_again() {
     let lab = Lab::new();
@@ -321,7 +321,7 @@ fn what_changes_is_read_again() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    // Four answers of twelve were yes; the root was looked at once.
+    // Four of twelve fetches found a change; the root was fetched once.
     let usual = -((12.0f64 - 4.0 + 0.5) / 12.5).ln();
     for (name, changed) in names.into_iter().zip([0.0, 0.0, 2.0, 2.0]) {
         let found = told
@@ -343,7 +343,7 @@ fn what_changes_is_read_again() {
     assert!(scores.is_sorted_by(|a, b| a >= b));
 }
 
-/// A focus changes what comes first, and no ranking; orders without a virtual page refuse it.
+/// A focus changes the order, but no ranking; orders without a virtual page refuse it.
 #[test]
 fn a_focus_steers_the_order_only() {
     let lab = Lab::new();
@@ -380,7 +380,7 @@ fn a_focus_steers_the_order_only() {
         .says(&["PAGES=SHARE"]);
 }
 
-/// The distance of FICA and the logarithmic one are shown where they are asked for.
+/// FICA's distance and the logarithmic one are shown on request.
 #[test]
 fn distances_are_told() {
     let lab = Lab::new();
@@ -419,8 +419,8 @@ fn distances_are_told() {
         .says(&["fica"]);
 }
 
-/// Pages that no page links to any more, and a seed whose fetch failed, were never named by most orders, which said that there
-/// were no more.
+/// Regression: most orders never listed pages that no page links to any more, or a seed whose fetch failed, and
+/// reported that there were no more.
 #[test]
 fn every_page_not_read_is_named() {
     let lab = Lab::new();
@@ -446,7 +446,7 @@ fn every_page_not_read_is_named() {
     }
 }
 
-/// Before the first ingest there was no list, though every crawl begins with seeds.
+/// Regression: there was no list before the first ingest, though every crawl begins with seeds.
 #[test]
 fn seeds_come_first_and_need_no_store() {
     let lab = Lab::new();
@@ -469,7 +469,7 @@ fn seeds_come_first_and_need_no_store() {
         next("--exclude out --scope host:b.example --scope host:c.example"),
         std::slice::from_ref(&b)
     );
-    // What was fetched or failed just now is not listed again; what the crawl found comes behind.
+    // A page that was fetched or failed just now is not listed; pages that the crawl found follow the seeds.
     lab.file(
         "log",
         "{\"url\":\"http://a.example/1\",\"links\":[\"2\",\"http://b.example/\"],\"fetched_at\":\"2026-01-01T00:00:00Z\"}\n\
@@ -487,7 +487,7 @@ fn seeds_come_first_and_need_no_store() {
         (&first["url"], &first["fetched"]),
         (&b.into(), &false.into())
     );
-    // Without seeds there must be something to go by, and a short list is told unless that is not wanted.
+    // Without seeds there must be a store, and a short list is reported unless `--quiet` is given.
     lab.run("next --store none --quiet")
         .exits(2)
         .says(&["not a cashrank store"]);
@@ -495,7 +495,8 @@ fn seeds_come_first_and_need_no_store() {
     lab.run("next --store s --seeds nothing").exits(7);
 }
 
-/// Pages of other hosts are known from links only: the list says so, and what to add; hosts of seeds count as known.
+/// Pages of other hosts are known from links only: `next` reports them and the option to add; hosts of seeds count as
+/// known.
 #[test]
 fn pages_of_hosts_that_were_never_fetched_are_told_or_left_out() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! `next`: orders by the cash of the ledger, links of weight 0, and what stands in lists of URLs.
+//! `next`: orders by the cash of the ledger, links of weight 0, and contents of lists of URLs.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use cashrank_steer::schedule::STRATEGIES;
 
 use crate::support::{Dice, Lab};
 
-/// Units that a page brings, and damping in 1/2^32, as the store's specification has them.
+/// Units that a page brings, and damping in 1/2^32, from the specification of stores.
 const ENDOWMENT: u64 = 1 << 30;
 const DAMPING: u128 = 3_650_722_201;
 
-/// OPIC's ledger by its definition: cash page by page, paid page by page.
+/// OPIC's ledger by its definition: cash and payments page by page.
 #[derive(Default)]
 struct Ledger {
     numbers: HashMap<String, usize>,
     names: Vec<String>,
     cash: Vec<u64>,
-    /// The round of the last visit.
+    /// Round of the last visit.
     visited: Vec<Option<u64>>,
     recycled: Vec<u64>,
     virtual_cash: u64,
@@ -73,7 +73,7 @@ impl Ledger {
         self.virtual_cash -= each * pages;
     }
 
-    /// Pages by what they wait with, in endowments.
+    /// Returns pages by their claim, in endowments.
     fn best(&self, wanted: impl Fn(bool) -> bool) -> Vec<(String, f64)> {
         let pages = (0..self.cash.len()).filter(|&page| wanted(self.visited[page].is_some()));
         let claim = |page: usize| (self.cash[page] + self.recycled[page]) as f64;
@@ -97,9 +97,9 @@ fn listed(lab: &Lab, line: &str) -> Vec<(String, f64)> {
     rows.collect()
 }
 
-/// Its story: `greedy` went by the cash of the moment, of which a round's end had emptied what nobody fetched, and with kept
-/// links by no ledger at all. It is the paper's: cash and what was recycled since the last visit, of pages read and not read,
-/// whatever is kept, and whatever window importance is read from.
+/// Regression: `greedy` used the current cash, without what the end of a round had taken from unfetched pages, and with
+/// kept links no ledger at all. It must be the paper's order: cash plus what was recycled since the last visit, for
+/// read and unread pages, whatever is kept, and whichever window importance is read from.
 #[test]
 fn greedy_is_the_ledgers_cash_and_what_was_recycled() {
     let lab = Lab::new();
@@ -108,7 +108,7 @@ fn greedy_is_the_ledgers_cash_and_what_was_recycled() {
     let mut ledger = Ledger::default();
     let mut parts = [String::new(), String::new()];
     for record in 0..4000u64 {
-        // Pages of small numbers are read again and again, others once, or never.
+        // Pages with small numbers are read repeatedly, others once or never.
         let page = if record < 300 {
             record
         } else {
@@ -157,7 +157,7 @@ fn greedy_is_the_ledgers_cash_and_what_was_recycled() {
         assert_eq!(next("", new.len()), new, "{kept}");
         assert_eq!(next("--refetch", again.len()), again, "{kept}");
         assert_eq!(next("--budget discovery=any", all.len()), all, "{kept}");
-        // A share of each, in one order.
+        // A share of each kind, in one order.
         let half = next("--budget discovery=0.5", 20);
         let mut expected = [&new[..10], &again[..10]].concat();
         expected.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -171,7 +171,8 @@ fn greedy_is_the_ledgers_cash_and_what_was_recycled() {
         .says(&["unknown parameter"]);
 }
 
-/// Its story: with `--follow nofollow=0`, orders followed links of weight 0, and listed a page first that only these lead to.
+/// Regression: with `--follow nofollow=0`, orders followed links of weight 0, and listed a page first that only such
+/// links lead to.
 #[test]
 fn a_link_of_weight_0_is_none_for_any_order() {
     let lab = Lab::new();
@@ -197,7 +198,7 @@ fn a_link_of_weight_0_is_none_for_any_order() {
         let out = lab.run(&line).exits(0).out;
         let names: Vec<&str> = out.lines().collect();
         assert_eq!(names.len(), 10, "{}", strategy.name);
-        // These go by what pages there are, not by links.
+        // These orders depend on the known pages, not on links.
         if !["random", "cycle"].contains(&strategy.name) {
             assert_eq!(names[9], page("spam"), "{}", strategy.name);
         }
@@ -211,7 +212,7 @@ fn a_link_of_weight_0_is_none_for_any_order() {
     assert!(lab.run(line).exits(0).json()["distance"].is_null());
 }
 
-/// Its story: K was 250,000 whatever the crawl's size. It is a 72nd of the pages known.
+/// Regression: K was 250,000 whatever the crawl's size. It is a 72nd of the known pages.
 #[test]
 fn k_follows_the_crawl() {
     let lab = Lab::new();
@@ -238,7 +239,7 @@ fn k_follows_the_crawl() {
     assert_ne!(next("fica"), next("fica:k=250000"));
 }
 
-/// Lists as people and Nutch write them: what is no URL was listed as a page, for ever.
+/// Lists as people and Nutch write them. Regression: lines that are not URLs were listed as pages, forever.
 #[test]
 fn lists_skip_what_is_no_url_and_say_so() {
     let lab = Lab::new();
@@ -291,7 +292,7 @@ fn lists_skip_what_is_no_url_and_say_so() {
     lab.file("pages", "# mine\nhttp://a.example/b\t1\nexample.net\n");
     lab.run("local --store s --domain file:pages -n 1")
         .says(&["--domain: 1 line skipped: comments (1)", "--domain: 1"]);
-    // A graph of names: these are pages, and no others.
+    // In a graph of names, these are pages and nothing else is.
     lab.file("edges", "a b\na #c\n");
     lab.run("ingest edges --format edges --store g").exits(0);
     lab.file("nodes", "b\nx\n#c\n");
@@ -299,7 +300,7 @@ fn lists_skip_what_is_no_url_and_say_so() {
     assert_eq!(list.out, "b\n");
 }
 
-/// A list took 1.6 kB of memory a line, whatever `--memory` said.
+/// Regression: a list took 1.6 kB of memory per line, whatever `--memory` was.
 #[cfg(target_os = "linux")]
 #[test]
 fn lists_take_no_memory_a_line() {
@@ -317,12 +318,12 @@ fn lists_take_no_memory_a_line() {
     };
     for list in ["next -n 5 --exclude", "next -n 5 --seeds"] {
         let peak = |file: &str| peak(&format!("{list} {file} --store s"));
-        // A command that is over at once may be seen before it has taken what it needs.
+        // A short command may be measured before it has taken its memory.
         let few = (0..5).map(|_| peak("few")).max().unwrap().max(16 << 10);
         let many = peak("many");
         assert!(many <= few + (40 << 10), "{list}: {few} and {many} KiB");
     }
-    // What must be kept of both lists is counted.
+    // The part of both lists that must be kept is counted.
     lab.run("next --store s -n 5 --seeds many --exclude many --memory 1M")
         .exits(8)
         .says(&["names or more", "--memory"]);

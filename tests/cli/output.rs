@@ -1,4 +1,4 @@
-//! `-o` and `--ack`: what is under a name already is never destroyed, whatever it is.
+//! `-o` and `--ack`: an existing file is never destroyed, whatever it is.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
@@ -14,7 +14,7 @@ fn crawled() -> Lab {
     lab
 }
 
-/// All commands that write a result to a file, `FILE` its name.
+/// All commands that write a result to a file; `FILE` is its name.
 const COMMANDS: [&str; 8] = [
     "export --to tsv --store s -o FILE",
     "export --to jsonl --sort rank --store s -o FILE",
@@ -26,8 +26,8 @@ const COMMANDS: [&str; 8] = [
     "local a --domain url:* --ranks FILE",
 ];
 
-/// `convert a -o a --force` left its result, and no crawl: what a command reads, under whatever name, is not
-/// replaced.
+/// Regression: `convert a -o a --force` left its result and no crawl. A file that the command reads is not replaced,
+/// under whatever name.
 #[test]
 fn what_is_read_is_not_replaced() {
     let lab = crawled();
@@ -46,7 +46,7 @@ fn what_is_read_is_not_replaced() {
     }
 }
 
-/// One manner for all: a file that is there goes only with `--force`, and before any work is done for it.
+/// All commands agree: an existing file is replaced only with `--force`, which is checked before any work is done.
 #[test]
 fn a_file_that_is_there_is_replaced_only_with_force() {
     let lab = crawled();
@@ -67,7 +67,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
         assert_eq!(fs::read(lab.path("file")).unwrap(), b"what was there");
         lab.run(&format!("{line} --force")).exits(0);
         assert!(fs::read(lab.path("file")).unwrap() == made, "{command}");
-        // An empty one, as `mktemp` makes, has nothing to lose.
+        // An empty file, as made by `mktemp`, has nothing to lose.
         lab.file("file", "");
         lab.run(&line).exits(0);
         assert!(fs::read(lab.path("file")).unwrap() == made, "{command}");
@@ -78,8 +78,8 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
     lab.run("compute a -o a").exits(2).says(&["--force"]);
 }
 
-/// A result is written aside. The name of that was fixed: a link planted there led it into any file, and a file of the
-/// user's own with that name was lost.
+/// Regression: the temporary file of a result had a fixed name. A link planted there led it into any file, and a user's
+/// own file of that name was lost.
 #[test]
 fn what_has_the_name_of_an_unfinished_file_stays() {
     let lab = crawled();
@@ -97,8 +97,8 @@ fn what_has_the_name_of_an_unfinished_file_stays() {
     }
 }
 
-/// Two commands with the same `-o` wrote to the same file: the one that went on for longer wrote into what the other had
-/// finished. Each has its own, and the last to end is the one whose file stays.
+/// Regression: two commands with the same `-o` wrote to the same temporary file, and the slower one wrote into the
+/// other's result. Now each has its own, and the result of the last to end stays.
 #[test]
 fn two_commands_with_one_output_do_not_meet() {
     let lab = crawled();
@@ -108,14 +108,14 @@ fn two_commands_with_one_output_do_not_meet() {
     lab.run("convert a -o out.jsonl --force").exits(0);
     let alone = fs::read(lab.path("alone.jsonl")).unwrap();
     assert!(fs::read(lab.path("out.jsonl")).unwrap() == alone);
-    // What its input holds is nothing: whether that is a result or none, what is there is whole.
+    // Its input is empty; whether or not that gives a result, the existing file is intact.
     slow.end();
     let last = fs::read(lab.path("out.jsonl")).unwrap();
     assert!(last.is_empty() || last == alone);
     assert!(!lab.names().iter().any(|name| name.ends_with(".unfinished")));
 }
 
-/// The summary goes where a program reads it; the result then has a file of its own.
+/// The summary goes where a program reads it, so the result has a file of its own.
 #[test]
 fn a_summary_for_programs() {
     let lab = crawled();
@@ -176,7 +176,7 @@ fn a_fifo_is_written_into() {
     }
 }
 
-/// Through a link, so that not even a failing test harms the machine.
+/// The device is accessed through a link, so that not even a failing test harms the machine.
 #[test]
 fn a_device_stays_a_device() {
     if !Path::new("/dev/full").exists() {
@@ -223,7 +223,7 @@ fn an_ack_goes_through_a_link_and_into_a_fifo() {
     assert_eq!(lines.lines().last(), Some(&*stream.len().to_string()));
 }
 
-/// `/dev/stdout` is standard output, wherever that goes.
+/// `/dev/stdout` is standard output, wherever that leads.
 #[test]
 fn standard_output_by_its_name() {
     let lab = crawled();
@@ -236,13 +236,13 @@ fn standard_output_by_its_name() {
     assert_eq!(fs::read_to_string(lab.path("into")).unwrap(), straight);
 }
 
-/// Its story: whether the file was there was asked at the start only, and one that came meanwhile was replaced.
+/// Regression: existing files were looked for at the start only, and a file that appeared later was replaced.
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
     let lab = crawled();
     for command in ["convert - -o o", "compute - --measure in-degree -o o"] {
         let mut running = lab.start(command);
-        // More than a pipe holds: some of it was read, and the name was looked at before that.
+        // More than a pipe holds: once some of it was read, the name has been checked.
         let records = crawl(81, 400).concat();
         for _ in 0..=(1 << 17) / records.len() {
             running.write(records.as_bytes());
@@ -260,7 +260,7 @@ fn a_file_that_appears_meanwhile_stays() {
     }
 }
 
-/// Its story: `--force` replaced the database of the store that was exported.
+/// Regression: `--force` replaced the database of the store that was exported.
 #[test]
 fn a_store_s_own_files_are_no_output() {
     let lab = crawled();
@@ -275,7 +275,7 @@ fn a_store_s_own_files_are_no_output() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Its story: the first position took the place of a text, of an input, and of a store's identity.
+/// Regression: the first position replaced a text, an input, and a store's identity.
 #[test]
 fn an_ack_replaces_nothing_but_a_position() {
     let lab = crawled();
@@ -307,7 +307,7 @@ fn an_ack_replaces_nothing_but_a_position() {
     }
 }
 
-/// Its story: a FIFO that nobody read was opened without an end, and no signal was heard.
+/// Regression: opening a FIFO without a reader blocked forever, and no signal was noticed.
 #[test]
 fn a_fifo_without_a_reader_does_not_hold_a_stop() {
     let lab = crawled();

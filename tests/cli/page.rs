@@ -1,11 +1,11 @@
-//! The page for people, in a real browser.
+//! The web page for people, in a real browser.
 
 use std::process::{Command, Stdio};
 
 use crate::serve::{address, encoded};
 use crate::support::{Lab, crawl};
 
-/// The browser, if there is one; else says so.
+/// Returns the browser; prints a note if there is none.
 fn browser() -> Option<Command> {
     let named = std::env::var_os("CASHRANK_CHROMIUM");
     let names = named.into_iter().chain([
@@ -36,7 +36,7 @@ fn browser() -> Option<Command> {
     None
 }
 
-/// The page as a browser shows it at this address, in a window of this width.
+/// Returns the page at this address as a browser shows it in a window of this width.
 fn shown(lab: &Lab, browser: &Command, url: &str, width: u32) -> String {
     let mut browser_again = Command::new(browser.get_program());
     let shown = browser_again
@@ -58,14 +58,14 @@ fn has(dom: &str, texts: &[&str]) {
     }
 }
 
-/// What is in the store is shown as text, whatever is in it.
+/// Names from the store are shown as text, whatever they contain.
 #[test]
 fn the_page_is_shown_by_a_browser() {
     let Some(browser) = browser() else {
         return;
     };
     let lab = Lab::on_disk();
-    // A node name may be anything, markup too.
+    // The name of a node may be anything, including markup.
     let evil = "<img src=x onerror=\"document.title='broken'\">";
     let first = format!("http://a.example/\thttp://b.example/\nhttp://b.example/\t{evil}\n");
     lab.file("a.tsv", &first);
@@ -87,7 +87,7 @@ fn the_page_is_shown_by_a_browser() {
         "Largest changes",
         "Most important pages",
         "&lt;img src=x",
-        // Four pages are known: the tile says so.
+        // Four pages are known: the tile shows it.
         "<b>4</b><span>pages known</span>",
     ];
     has(&dom, &texts);
@@ -100,8 +100,8 @@ fn the_page_is_shown_by_a_browser() {
     }
 }
 
-/// Each view at three widths, with what the crawl has: a curve is as wide as its place, so that its labels are not made
-/// smaller, and the parts of a URL are apart, so that its host can be cut before its path.
+/// Each view at three widths: a curve is as wide as its place, so that its labels are not scaled down, and the parts of
+/// a URL are separate, so that its host can be cut before its path.
 #[test]
 #[ignore = "opens a browser fifteen times"]
 fn every_view_is_shown_at_every_width() {

@@ -1,5 +1,5 @@
-//! The plain engine of the benchmarks makes the program's own ranking: a speed compared with it is then
-//! that of the same work.
+//! The plain engine of the benchmarks gives the program's own ranking, so both do the same work when their speeds are
+//! compared.
 
 use serde_json::json;
 
@@ -8,8 +8,8 @@ use crate::support::{Dice, Lab, zstandard};
 #[path = "../../benches/end_to_end/plain.rs"]
 mod engine;
 
-/// Fetches of 2,000 pages, most of a few, some of none for many rounds. Names are canonical, as the plain
-/// engine needs them.
+/// Returns fetches of 2,000 pages, most of them of a few pages, some of none for many rounds. Names are canonical, as
+/// the plain engine needs them.
 fn crawl(records: u64) -> String {
     let mut dice = Dice(1);
     let url = |page: u64| format!("https://site{}.example/page/{page}.html", page % 50);

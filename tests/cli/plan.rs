@@ -1,4 +1,4 @@
-//! What a command line means the second time.
+//! Meaning of a command line that is given a second time.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn a_finished_plan_says_so_and_does_nothing() {
     lab.run("ingest a b --repeat 2 --store s")
         .exits(0)
         .says(&["nothing to do"]);
-    // Fewer passes were done, too.
+    // The same for fewer passes.
     lab.run("ingest a b --store s")
         .exits(0)
         .says(&["nothing to do"]);
@@ -28,7 +28,7 @@ fn a_finished_plan_says_so_and_does_nothing() {
     assert_eq!(lab.stat("s")["records"], stat["records"]);
 }
 
-/// A snapshot that was lost with the process is made good.
+/// A snapshot that was lost with the process is made later.
 #[test]
 fn a_finished_plan_without_its_snapshot_publishes_it() {
     let lab = Lab::new();
@@ -47,7 +47,7 @@ fn other_inputs_are_refused() {
     let records = two_files(&lab);
     lab.run("ingest a b --store s").exits(0);
     let snapshot = lab.snapshot("s");
-    // Where inputs are read several times the list is one.
+    // If inputs are read several times, the list must stay the same.
     lab.run("ingest a --repeat 2 --store s").exits(2).says(&[
         "2 inputs",
         "name those read before first",
@@ -71,7 +71,7 @@ fn other_inputs_are_refused() {
     lab.run("ingest a b --store s")
         .exits(2)
         .says(&["a: its first", "not those that were read before"]);
-    // A file is known by what it holds, not by how it is packed or called.
+    // A file is recognised by content, not by compression or name.
     lab.file(
         "packed",
         crate::support::gzip(records[..70].concat().as_bytes()),
@@ -167,8 +167,8 @@ fn resume_reads_an_ended_stream_on() {
         .says(&["no stream"]);
 }
 
-/// A crawler died within a line; sent again from its start with `--resume`, the stream brings that
-/// record whole. Its story: the record stayed counted as skipped, too.
+/// A crawler died within a line; sent again from its start with `--resume`, the stream contains that record as a whole.
+/// Regression: the record stayed counted as skipped as well.
 #[test]
 fn resume_reads_a_torn_record_again() {
     let lab = Lab::new();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::crawl::crawl;
 use crate::support::Lab;
 
-/// Ranks shards together.
+/// Ranks the shards together.
 fn rank(lab: &Lab, stores: &[&str], until: f64) {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let dirs: Vec<PathBuf> = stores.iter().map(|store| lab.path(store)).collect();
@@ -40,7 +40,7 @@ fn divided(input: &str) -> Lab {
     lab
 }
 
-/// A crawl of seven hosts, which are of all shards.
+/// Returns a crawl of seven hosts, which are spread over all shards.
 fn crawled() -> String {
     let lines = crawl(7, 400).concat();
     lines.replace("http://h", "http://a")
@@ -73,7 +73,7 @@ fn lists_are_those_of_one_store() {
         "each page once"
     );
     assert!(expected.keys().eq(found.keys()));
-    // Both are certified to be within 1e-9 of the same PageRank, and what the rounding of damping costs.
+    // Both are certified to be within 1e-9 of the same PageRank, plus the rounding of damping.
     let apart: f64 = expected
         .iter()
         .map(|(url, of)| (of - found[url]).abs())
@@ -86,7 +86,7 @@ fn lists_are_those_of_one_store() {
     }
     assert!(all.is_sorted_by_key(|row| row["rank"].as_u64()));
 
-    // However many are asked for, and in whatever order stores are given.
+    // For any number of rows, and any order of the stores.
     let first = rows(&lab, "top -n 7 --json --store 0 --store 1 --store 2");
     assert_eq!(first, all[..7]);
     let scope = rows(
@@ -102,7 +102,8 @@ fn lists_are_those_of_one_store() {
     assert_eq!(head["pages"], whole["pages"]);
     assert_eq!(head["certain_top"], whole["certain_top"]);
     assert!(head["bound_l1"].as_f64().unwrap() < 3e-9);
-    // A shard alone has a part of the ranking: it cannot say which first positions are certain, and is one of all pages.
+    // A single shard holds a part of the ranking: it cannot say which first positions are certain, but knows each
+    // page's rank among all.
     for shard in 0..3 {
         let stat = lab.run(&format!("stat --json --store {shard}")).exits(0);
         assert_eq!(stat.json()["certain_top"], Value::Null);
@@ -141,7 +142,7 @@ fn lists_are_those_of_one_store() {
     let mut sorted = listed.clone();
     sorted.sort_unstable();
     assert_eq!(by_url, sorted);
-    // Relative scores relate to the mean of all pages.
+    // Relative scores refer to the mean of all pages.
     let ratio = format!("export --to scores --score ratio {ALL}");
     let ratios = lab.run(&ratio).exits(0).out;
     let sum: f64 = ratios
@@ -164,7 +165,7 @@ fn lists_are_those_of_one_store() {
     assert_eq!(summary["snapshots"].as_array().unwrap().len(), 3);
 }
 
-/// Lists that are too long to be in memory are merged row by row.
+/// Lists that are too long for memory are merged row by row.
 #[test]
 fn a_long_list_is_merged() {
     let page = |at: u64| format!("http://a{}.example/{at}", at % 13);
@@ -207,7 +208,7 @@ fn a_page_is_answered_for_by_its_shard() {
         let rank = row["rank"].as_u64().unwrap() as f64;
         let percentile = 100.0 * (1.0 - (rank - 1.0) / all.len() as f64);
         assert!((answer["percentile"].as_f64().unwrap() - percentile).abs() < 1e-9);
-        // One shard alone gives the same importance and rank, also of pages of others that it knows.
+        // A single shard gives the same importance and rank, also for the remote pages that it knows.
         let alone = lab.run(&format!("rank {} --json --store 1", url(row)));
         let alone: Value = serde_json::from_str(&alone.out).unwrap();
         if alone["known"] == true {
@@ -244,14 +245,14 @@ fn the_pages_to_crawl_next_are_merged() {
             all[..5]
         );
     }
-    // By importance among all pages: as one store has it.
+    // By importance among all pages, as in a single store.
     let urls = |rows: &[Value]| -> Vec<String> { rows.iter().map(url).collect() };
     let by_importance = next(&format!("--strategy settled -n 100000 {ALL}"));
     let one = next("--strategy settled -n 100000 --store one");
     let sorted = |rows: &[Value]| urls(rows).into_iter().collect::<BTreeSet<String>>();
     assert_eq!(sorted(&by_importance), sorted(&one));
 
-    // Hosts are in one shard.
+    // Each host is in one shard.
     let all = next(&format!("-n 100000 {ALL}"));
     let mut counts = BTreeMap::<String, u64>::new();
     let is_taken = |row: &&Value| {
@@ -263,7 +264,7 @@ fn the_pages_to_crawl_next_are_merged() {
     let expected: Vec<Value> = all.iter().filter(is_taken).take(100).cloned().collect();
     assert_eq!(next(&format!("--per-host 3 -n 100 {ALL}")), expected);
 
-    // Seeds come first, in their own order; what is left out is so in each shard.
+    // Seeds come first, in their own order; excluded pages are excluded in each shard.
     let seeds = [
         "http://a1.example/new",
         "http://a0.example/new",
@@ -361,7 +362,7 @@ fn stores_that_do_not_belong_together_are_refused() {
         "--store 0 --store other --store 2",
         &["0 and other", "divided in different ways"],
     );
-    // Of another bound, or of the shard alone.
+    // A shard with another bound, or ranked alone.
     lab.copy("2", "nearer");
     lab.copy("0", "0b");
     lab.copy("1", "1b");

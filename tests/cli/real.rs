@@ -1,4 +1,4 @@
-//! Real crawls, and the ranks that other programs computed of them.
+//! Real crawls, and the ranks that other programs computed for them.
 
 use std::fs::File;
 use std::io::Read;
@@ -57,7 +57,7 @@ fn cnr_2000_converges_and_its_bounds_hold() {
             .json();
         assert_eq!(found["common_pages"], 325_557);
         let l1 = found["l1"].as_f64().unwrap();
-        // No bound is published before rounds have ended; no distance is above 2.
+        // No bound is published before rounds have ended; no distance exceeds 2.
         let bound = lab.stat("s")["bound_l1"].as_f64().unwrap_or(2.0);
         eprintln!("{passes} passes: L1 {l1:.3e}, bound {bound:.3e}");
         assert!(l1 <= bound, "{l1} > {bound} after {passes} passes");
@@ -67,8 +67,8 @@ fn cnr_2000_converges_and_its_bounds_hold() {
     }
 }
 
-/// A site's pages with all their captures over years: a page's last links count, and what is settled over them is
-/// within its bound of the exact PageRank of those (a window's graph has all captures).
+/// A site's pages with all their captures over years: the last links of a page count, and the ranking settled over them
+/// is within its bound of their exact PageRank (a window's graph has all captures).
 #[test]
 fn a_site_with_many_captures_of_a_page_ends_at_its_last_links() {
     let Some(path) = data("flink-history/flink.jsonl.zst") else {
@@ -98,7 +98,7 @@ fn a_site_with_many_captures_of_a_page_ends_at_its_last_links() {
     }
 }
 
-/// The guide's join of a graph and its URLs; pages and links as the graph's makers count them.
+/// The guide's join of a graph and its URLs; pages and links as counted by the graph's makers.
 #[test]
 fn a_graph_gets_its_urls_by_a_join() {
     let (Some(links), Some(urls)) = (data("hollins/hollins.dat"), data("hollins/links.dat")) else {

@@ -1,4 +1,4 @@
-//! `stat --record`: what a ranking was made of.
+//! `stat --record`: the origin of a ranking.
 
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
@@ -17,7 +17,7 @@ fn record(lab: &Lab, store: &str) -> Value {
         .json()
 }
 
-/// The command of a record makes the same bytes again, whatever was chosen.
+/// The command of a record reproduces the bytes, whatever the settings.
 #[test]
 fn the_command_of_a_record_makes_the_same_snapshot() {
     let lab = Lab::new();
@@ -32,7 +32,7 @@ fn the_command_of_a_record_makes_the_same_snapshot() {
         "--scope host:h1.example --scope host:h2.example --follow nofollow=3,ugc=0",
         "--format json --expire 30s --complete --field fetched_at=fetched_at",
         "--repeat 5 --settle none",
-        // Of these passes few are made.
+        // Few of these passes are made.
         "--repeat 300 --until 0.5 --settle none",
     ] {
         let _ = std::fs::remove_dir_all(lab.path("s"));
@@ -69,7 +69,7 @@ fn the_command_of_a_record_makes_the_same_snapshot() {
     }
 }
 
-/// What one command does not do again is said.
+/// A record lists the differences that its command cannot reproduce.
 #[test]
 fn a_record_says_what_its_command_does_not_repeat() {
     let lab = Lab::new();
@@ -81,19 +81,19 @@ fn a_record_says_what_its_command_does_not_repeat() {
     let found = record(&lab, "s");
     let caveat = found["caveats"][0].as_str().unwrap();
     assert!(caveat.contains("within the bounds of both"), "{caveat}");
-    // Where so much changed that all begins with nothing, it makes the same bytes.
+    // After large changes settling starts from nothing, so the bytes are the same.
     lab.run("ingest a --store t --snapshot-every 20").exits(0);
     lab.run("ingest a --store again").exits(0);
     assert_eq!(record(&lab, "again")["caveats"], json!([]));
     let (found, again) = (record(&lab, "t"), record(&lab, "again"));
     let is_same = found["ranking"]["xxh3_128"] == again["ranking"]["xxh3_128"];
     assert!(is_same || found["caveats"] != json!([]));
-    // The bound that several passes reached cannot be distinguished from one that was asked for.
+    // A bound that several passes reached cannot be distinguished from a requested one.
     lab.run("ingest a --store p --repeat 5").exits(0);
     let found = record(&lab, "p");
     let caveat = found["caveats"][0].as_str().unwrap();
     assert!(caveat.starts_with("it was settled to "), "{caveat}");
-    // Nor does it matter whether the snapshot before is still there.
+    // It does not matter whether the earlier snapshot still exists.
     for file in ["a", "c"] {
         lab.run(&format!("ingest {file} --store k --keep-snapshots 1"))
             .exits(0);
@@ -104,13 +104,13 @@ fn a_record_says_what_its_command_does_not_repeat() {
         caveat.starts_with("it was settled from the ranking before it"),
         "{caveat}"
     );
-    // Settled nearer beside it, of the same records.
+    // Settled more closely, from the same records.
     lab.run("settle --until 1e-9 --store again").exits(0);
     assert_eq!(
         record(&lab, "again")["caveats"].as_array().unwrap().len(),
         1
     );
-    // Windows do not go by what was published before.
+    // Windows do not depend on earlier publications.
     for store in ["w", "v"] {
         let every = if store == "w" {
             "--snapshot-every 100"
@@ -122,7 +122,7 @@ fn a_record_says_what_its_command_does_not_repeat() {
         assert_eq!(record(&lab, store)["caveats"], json!([]));
     }
     assert_eq!(lab.snapshot("v"), lab.snapshot("w"));
-    // More pages than may be known.
+    // More pages than permitted.
     lab.run("ingest a b --store l --limit-pages 60").exits(2);
     let found = record(&lab, "l");
     let caveat = found["caveats"][0].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Killed, stopped, fed again: the store ends with the bytes of a run nothing happened to.
+//! Killed, stopped, fed again: the store ends with the bytes of an undisturbed run.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ fn await_commits(running: &mut Running, store: &Path, n: u64) {
     });
 }
 
-/// Kills an ingest again and again, and compares it with one that was not.
+/// Kills an ingest repeatedly, and compares the result with an undisturbed run.
 pub fn kill_often(lab: &Lab, line: &str, seed: u64) {
     lab.run(&format!("{line} --store whole")).exits(0);
     let mut dice = Dice(seed);
@@ -31,12 +31,12 @@ pub fn kill_often(lab: &Lab, line: &str, seed: u64) {
         if running.kill() {
             killed += 1;
         } else if killed < 3 {
-            // On a busy machine it may be over before enough commits were seen: from the start, then.
+            // On a busy machine it may end before enough commits were seen: then repeat from the start.
             std::fs::remove_dir_all(lab.path("cut")).unwrap();
         }
     }
     assert!(killed >= 3, "killed only {killed} times, seed {seed}");
-    // Perhaps all was read before the last kill: then there is nothing to do.
+    // Everything may have been read before the last kill: then there is nothing to do.
     lab.run(&again).exits(0);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"), "seed {seed}");
     lab.run("verify --store cut").exits(0);
@@ -82,7 +82,7 @@ fn killed_while_reading_a_stream() {
         lab.await_snapshot("cut", upto as u64 / 50 * 50);
         assert!(running.kill());
     }
-    // Another stream is none of the store's: it is not read on.
+    // Another stream is not continued.
     let other = crawl(23, 300).concat();
     lab.feed(line, other.as_bytes())
         .exits(2)
@@ -90,7 +90,7 @@ fn killed_while_reading_a_stream() {
     lab.feed(line, whole.as_bytes())
         .exits(0)
         .says(&["continuing after record"]);
-    // A kill may have come before a warm start; from nothing the same rows give the same bytes.
+    // A kill may have come before a warm start was written; from nothing the same rows give the same bytes.
     for store in ["cut", "whole"] {
         lab.run(&format!("settle --store {store} --until 1e-9 --cold"))
             .exits(0);
@@ -131,7 +131,7 @@ fn a_signal_stops_a_file_too() {
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
-/// A stream that sent nothing yet, or a part of a line, must not keep a signal from being heard.
+/// A stream that sent nothing yet, or part of a line, must not keep a signal from being noticed.
 #[test]
 fn signals_are_heard_while_a_stream_is_silent() {
     let lab = Lab::on_disk();
@@ -148,7 +148,7 @@ fn signals_are_heard_while_a_stream_is_silent() {
     }
 }
 
-/// The same stream in drips and at once, with its format guessed and named.
+/// The same stream in small pieces and at once, with its format guessed and named.
 #[test]
 fn pauses_of_a_stream_change_nothing() {
     let lab = Lab::on_disk();
@@ -172,10 +172,10 @@ fn pauses_of_a_stream_change_nothing() {
     }
 }
 
-/// Nodes known as targets only are visited at a pass's end, with checkpoints between. There used to
-/// be none, and a signal was not heard.
+/// Regression: nodes known as targets only are visited at the end of a pass, without a checkpoint in between and
+/// without noticing a signal. Now there are checkpoints.
 fn completed(lab: &Lab) -> String {
-    // Four sources in 300 lines: most of the records are the completion's.
+    // Four sources in 300 lines: most of the records are those of the completion.
     let edges: String = (0..300)
         .map(|n| format!("s{}\tt{}\n", n / 75, n % 260))
         .collect();
@@ -218,7 +218,7 @@ fn a_completed_stream_goes_on_without_being_read_again() {
     let mut running = lab.start(&format!("{line} cut"));
     running.write(&edges);
     running.stdin.take();
-    // The sources are four commits, so this is in the completion.
+    // The sources are four commits, so this is during the completion.
     await_commits(&mut running, &lab.path("cut"), 30);
     assert!(running.kill(), "it was over");
     lab.feed(&format!("{line} cut --new-stream"), &edges)
@@ -231,7 +231,7 @@ fn a_completed_stream_goes_on_without_being_read_again() {
     lab.run("verify --store cut").exits(0);
 }
 
-/// The run used to end without a checkpoint, and all since the last one was read again.
+/// Regression: the run ended without a checkpoint, and everything since the last one was read again.
 #[test]
 fn too_many_pages_end_the_run_at_a_checkpoint() {
     let lab = Lab::on_disk();
@@ -250,7 +250,7 @@ fn too_many_pages_end_the_run_at_a_checkpoint() {
             lab.run(&format!("{line} {name}-cut --limit-pages {limit}"))
                 .exits(2)
                 .says(&["raise --limit-pages", &limit.to_string()]);
-            // What fits is kept, and ranked.
+            // The pages that fit are kept, and ranked.
             let stat = lab.stat(&format!("{name}-cut"));
             let now = stat["pages"].as_u64().unwrap();
             assert!(now <= limit && now + 13 > limit && now >= pages, "{stat}");
@@ -266,7 +266,7 @@ fn too_many_pages_end_the_run_at_a_checkpoint() {
 }
 
 /// A crawler that is gone does not send again: what was read of its stream is ranked, and whoever has the stream can
-/// still go on. It used to leave a checkpoint only.
+/// still continue. Regression: only a checkpoint was left.
 #[test]
 fn a_stream_that_is_stopped_is_ranked() {
     let lab = Lab::on_disk();
@@ -274,7 +274,7 @@ fn a_stream_that_is_stopped_is_ranked() {
     let line = "ingest - --format records --checkpoint-every 1 --store";
     let mut running = lab.start(&format!("{line} cut"));
     running.write(records[..150].concat().as_bytes());
-    // Of 150 commits so many are seen on a busy machine, too.
+    // Even on a busy machine this many of the 150 commits are seen.
     await_commits(&mut running, &lab.path("cut"), 10);
     running.signal("INT");
     running.join().exits(130).says(&[
@@ -289,8 +289,8 @@ fn a_stream_that_is_stopped_is_ranked() {
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
-/// Read on by its hash, as by its bytes: a record whose lines a stream ended between is read again with all of them, plain
-/// and packed. The lines before the cut used to be lost.
+/// A stream is continued by its hash, as by its bytes: a record whose lines the end of a stream separated is read again
+/// with all of them, plain and compressed. Regression: the lines before the cut were lost.
 #[test]
 fn a_stream_that_ended_between_two_lines_of_a_record_keeps_the_links_of_both() {
     let cases = [
@@ -326,7 +326,7 @@ fn a_stream_that_ended_between_two_lines_of_a_record_keeps_the_links_of_both() {
             let whole = [pack(front), pack(rest)].concat();
             for resume in ["", "--resume"] {
                 let store = format!("{name}{resume}");
-                // Nutch announces how many outlinks come: its front is not counted.
+                // Nutch announces the number of outlinks, so a cut record is not counted.
                 let code = if format == "nutch" { 3 } else { 0 };
                 lab.feed(&format!("{line} {store}"), &pack(front))
                     .exits(code);

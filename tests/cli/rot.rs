@@ -1,4 +1,4 @@
-//! Damaged stores: what is said of them, and what goes on.
+//! Damaged stores: the messages, and what still works.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::{Lab, crawl};
 
-/// All files below a folder.
+/// Reads all files below a folder.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -78,8 +78,8 @@ fn verify_tells_all_damage_and_changes_nothing() {
     assert!(files(&lab.path("s")) == before);
 }
 
-/// Its story: opening the store made what was missing anew, empty, and a lost identity was said to be
-/// a directory of something else.
+/// Regression: opening the store recreated missing files as empty ones, and a lost identity was reported as a directory
+/// of something else.
 #[test]
 fn a_lost_file_is_named_and_not_made_anew() {
     for part in [
@@ -132,8 +132,7 @@ fn a_damaged_directory_of_rows_stops_nothing_and_is_made_again() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Its story: a finished ingest looked at the end of the current snapshot only, and had nothing to do
-/// where a column was damaged.
+/// Regression: a finished ingest checked only the end of the current snapshot, and did nothing if a column was damaged.
 #[test]
 fn the_same_ingest_again_replaces_a_damaged_current_snapshot() {
     let lab = Lab::new();
@@ -157,7 +156,7 @@ fn the_same_ingest_again_replaces_a_damaged_current_snapshot() {
     assert!(lab.snapshot("s") == sound);
 }
 
-/// Readers find no ranking without `latest.json`, and `verify` found nothing wrong.
+/// Regression: readers find no ranking without `latest.json`, yet `verify` found nothing wrong.
 #[test]
 fn a_lost_name_of_the_current_snapshot_is_damage() {
     let lab = Lab::new();
@@ -174,8 +173,8 @@ fn a_lost_name_of_the_current_snapshot_is_damage() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Without `latest.json`, or the folder that every store has, readers took a store for one that has published nothing, and `next`
-/// listed its seeds again.
+/// Regression: without `latest.json`, or the folder that every store has, readers took a store for one that has
+/// published nothing, and `next` listed its seeds again.
 #[test]
 fn a_store_that_lost_its_snapshots_is_no_new_one() {
     let lab = Lab::new();
@@ -205,7 +204,7 @@ fn a_store_that_lost_its_snapshots_is_no_new_one() {
     assert!(lab.snapshot("s") == sound);
     fs::remove_dir_all(lab.path("s/snapshots")).unwrap();
     lost("s", "s/snapshots");
-    // A link to a disk that is not there.
+    // A link to a disk that is not mounted.
     let snapshots = lab.path("linked/snapshots");
     fs::rename(&snapshots, lab.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink("/nowhere/snapshots", &snapshots).unwrap();
@@ -256,8 +255,8 @@ fn a_lost_snapshot_that_was_pinned_is_damage() {
     lab.run("verify --store s").exits(0);
 }
 
-/// Its story: redb panics where a page is neither leaf nor branch, and the user saw a backtrace.
-/// `exits` sees to it that nothing says "panicked".
+/// Regression: redb panics on a page that is neither leaf nor branch, and the user saw a backtrace. `exits` checks that
+/// no output says "panicked".
 #[test]
 fn damaged_pages_of_the_database_are_no_panic() {
     let lab = Lab::new();
@@ -278,7 +277,7 @@ fn damaged_pages_of_the_database_are_no_panic() {
     lab.export("s");
 }
 
-/// Commands that read a store of two snapshots, and of a ranking beside the current one.
+/// Commands that read a store with two snapshots and a computed ranking.
 const READERS: [&str; 14] = [
     "top --json",
     "top --measure harmonic --json",
@@ -296,7 +295,7 @@ const READERS: [&str; 14] = [
     "local --domain host:a.test",
 ];
 
-/// What a command says, but for what changes with each look at a disk.
+/// Returns the output of a command, without what changes with each look at a disk.
 fn said(lab: &Lab, command: &str) -> (Option<i32>, String, String) {
     let store = if command.starts_with("compare") {
         ""
@@ -319,8 +318,8 @@ fn said(lab: &Lab, command: &str) -> (Option<i32>, String, String) {
     (done.code, lines.collect(), done.err)
 }
 
-/// Its story: `stat --record` cited the hash of damaged bytes, `export --since` took gone pages for changed ones, `stat` left a damaged
-/// ranking out, and a lost `latest.json` was "no snapshot published yet".
+/// Regression: `stat --record` cited the hash of damaged bytes, `export --since` took gone pages for changed ones,
+/// `stat` left a damaged ranking out, and a lost `latest.json` gave "no snapshot published yet".
 #[test]
 fn readers_name_damage_or_are_right() {
     let lab = Lab::new();
@@ -350,7 +349,7 @@ fn readers_name_damage_or_are_right() {
             *byte ^= 4;
         }
         for (damage, left) in [("flipped", Some(flipped)), ("lost", None)] {
-            // Old snapshots and rankings beside them may be removed: nobody misses them.
+            // Old snapshots and their computed rankings may be removed without effect.
             let is_kept = name == "000000000006.snapshot" || name.ends_with(".ranking");
             if left.is_none() && is_kept {
                 continue;

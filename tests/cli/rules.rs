@@ -1,9 +1,9 @@
-//! What is taken from inputs, by option: an input that the rules apply to gives what the same input
-//! gives that was cleaned by hand.
+//! Rules for what is read from inputs, by option: an input read with the rules gives the same result as one that was
+//! cleaned by hand.
 
 use crate::support::{Lab, sample};
 
-/// Visitors' marks in URLs, pages and links out of scope.
+/// Visitors' marks in URLs, and pages and links out of scope.
 const DIRTY: &str = r#"
 {"url":"http://a.example/?utm_source=x","links":["/b?fbclid=1&id=2","http://b.example/","/cal/1"]}
 {"url":"http://b.example/","links":["http://a.example/"]}
@@ -39,13 +39,13 @@ fn rules_clean_an_input() {
         lab.export("clean.store")
             .contains("http://a.example/b?id=2")
     );
-    // In words, too.
+    // By the names of groups as well.
     lab.run(&format!("ingest dirty --store again.store {RULES}"))
         .exits(0)
         .says(&["2 records of pages outside --scope", "2 out of scope"]);
 }
 
-/// They belong to the store: kept when not given, refused when others are.
+/// Rules belong to the store: kept if not given, and refused if others are given.
 #[test]
 fn a_store_keeps_its_rules() {
     let lab = lab();
@@ -88,7 +88,7 @@ fn rules_that_say_nothing() {
     }
 }
 
-/// The exact reference weighs links alike; and what is far from it is found to be.
+/// The exact reference weighs all links alike, and a ranking far from it is recognised.
 #[test]
 fn exact_pagerank_with_weights() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! The service: a store at rest, and beside an ingest. On this machine only.
+//! The service, without and during an ingest. On this machine only.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Lab, Running, await_that, crawl};
 
-/// Waits for the line that says where it serves. What else is said is read and dropped, so that the pipe never fills.
+/// Waits for the line with the address. Other lines are read and dropped, so that the pipe never fills.
 pub fn address(running: &mut Running) -> SocketAddr {
     let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
     let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
@@ -95,7 +95,7 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
             .run(&format!("rank {url} --json --store s"))
             .exits(0)
             .json();
-        // Which of several pages is above another: the command alone compares them.
+        // Only the command compares several pages with each other.
         rank.as_object_mut().unwrap().remove("certainly_above");
         assert_eq!(
             ask(address, &format!("/rank?url={}", encoded(url)))["pages"][0],
@@ -115,7 +115,7 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
     let unknown = ask(address, "/rank?url=http%3A%2F%2Funknown.example%2F");
     assert_eq!(unknown["pages"][0]["known"], false);
 
-    // Bounds go on from the snapshot before; the command finds them from nothing.
+    // The service's bounds continue from the snapshot before; the command computes them from nothing.
     let covered = ask(address, "/coverage?n=3");
     let from_nothing = lab.run("coverage --store s --json").json();
     for bound in ["at_least", "at_most"] {
@@ -152,8 +152,8 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
     await_that("it ends", || serving.child.try_wait().unwrap().is_some());
 }
 
-/// Rankings of sites, by measures and of a scope are those of the commands, also of one that is computed meanwhile, and again
-/// with other parameters.
+/// Rankings of sites, by measures and within a scope equal those of the commands, even if one is computed in the
+/// meantime, or again with other parameters.
 #[test]
 fn rankings_are_told_as_the_commands_tell_them() {
     let lab = Lab::on_disk();
@@ -208,7 +208,7 @@ fn rankings_are_told_as_the_commands_tell_them() {
     await_that("it ends", || serving.child.try_wait().unwrap().is_some());
 }
 
-/// Nodes have no hosts: there are none, and pages are ranked.
+/// Nodes have no hosts: the list is empty, and pages are ranked.
 #[test]
 fn names_of_nodes_have_no_hosts() {
     let lab = Lab::on_disk();
@@ -226,8 +226,8 @@ fn names_of_nodes_have_no_hosts() {
     await_that("it ends", || serving.child.try_wait().unwrap().is_some());
 }
 
-/// Lists go on from snapshot to snapshot, and are those that the command makes from nothing. Under `forecast` pages may change
-/// places whose scores are nearly equal.
+/// Lists continue from snapshot to snapshot, and equal those that the command makes from nothing. With `forecast`,
+/// pages of nearly equal scores may change places.
 #[test]
 fn lists_after_several_snapshots_are_those_of_the_command() {
     let lab = Lab::on_disk();
@@ -317,7 +317,7 @@ fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
         ask(address, "/status")["reading"]["inputs"] == 1
     });
     assert!(!ask(address, "/top")["top"].as_array().unwrap().is_empty());
-    // A client that asks and takes nothing, and one that says nothing, are there to the end.
+    // A client that requests and takes nothing, and a silent one, stay to the end.
     let _silent = TcpStream::connect(address).unwrap();
     let mut deaf = TcpStream::connect(address).unwrap();
     deaf.write_all(
@@ -358,7 +358,7 @@ fn bad_use_is_refused() {
     lab.run("serve --store s --listen here").exits(2);
 }
 
-/// Options for the frontier's order that mean nothing are refused at once, and not when it first looks for an order.
+/// Invalid options for the frontier's order are refused at once, not when it first needs an order.
 #[cfg(feature = "frontier")]
 #[test]
 fn a_frontier_s_options_are_checked_at_its_start() {

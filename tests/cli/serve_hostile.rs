@@ -1,5 +1,6 @@
-//! Clients that mean ill, against a running ingest: whatever they send, the ingest goes on, the next client is answered, and memory
-//! stays within a bound. On this machine only. What is sent is bounded by its amount; no test is decided by how long things take.
+//! Malicious clients against a running ingest: whatever they send, the ingest continues, the next client is answered,
+//! and memory stays bounded. On this machine only. The attacks are bounded by amount; no test depends on how long
+//! things take.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,12 +10,12 @@ use serde_json::json;
 
 use crate::support::{Lab, Running};
 
-/// What all attacks together may add to the memory of the process: answers that wait to be taken (128 MiB), the frontier's cache
-/// (64 MiB), what connections hold, and what the allocator keeps of lists and answers in the making. Kept without a bound, the
+/// Maximum memory that all attacks together may add to the process, in KiB: untaken answers (128 MiB), the frontier's
+/// cache (64 MiB), connections, and what the allocator keeps of lists and answers in progress. Without a limit, the
 /// answers of the last attack alone would take some 900 MiB.
 const MARGIN_KIB: u64 = 448 << 10;
 
-/// Waits until it is so. However busy the machine is, it is so long before this gives up.
+/// Waits until the condition holds. The limit is far longer than that takes on any machine.
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
@@ -26,7 +27,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// An ingest that serves, with a frontier.
+/// Running ingest with the service and a frontier.
 struct Victim {
     lab: Lab,
     running: Running,
@@ -51,12 +52,12 @@ impl Victim {
             address: address.expect("it says where it serves"),
             records: 0,
         };
-        // Lists of what to crawl next are then of some 7 MB.
+        // With these, lists of pages to crawl next take some 7 MB.
         victim.ingests(700);
         victim
     }
 
-    /// Sends records with so many links each, and waits until they are durable.
+    /// Sends records with `links` links each, and waits until they are durable.
     fn ingests(&mut self, links: u32) {
         for _ in 0..40 {
             let page = self.records;
@@ -76,7 +77,7 @@ impl Victim {
         });
     }
 
-    /// The most memory that the process ever had, in KiB.
+    /// Returns the peak memory of the process, in KiB.
     fn peak_kib(&self) -> u64 {
         let told = std::fs::read_to_string(format!("/proc/{}/status", self.running.child.id()));
         let told = told.unwrap();
@@ -88,7 +89,7 @@ impl Victim {
             .unwrap()
     }
 
-    /// Whether a client that means well is answered.
+    /// Returns whether a well-behaved client is answered.
     fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(self.address) else {
             return false;
@@ -101,7 +102,7 @@ impl Victim {
     }
 }
 
-/// A connection whose writes end some time, whether they are taken or not.
+/// Opens a connection whose writes time out if they are not taken.
 fn connect(address: SocketAddr) -> Option<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(2)).ok()?;
     stream
@@ -113,7 +114,7 @@ fn connect(address: SocketAddr) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// Sends until it was all sent, or nothing more is taken.
+/// Sends until everything was sent, or nothing more is taken.
 fn send(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
 }
@@ -133,7 +134,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Headers of a request, each written out (HPACK, literal without indexing).
+/// Encodes the headers of a request (HPACK, literal without indexing).
 fn headers(method: &str, path: &str) -> Vec<u8> {
     let all = [
         (":method", method),
@@ -155,7 +156,7 @@ fn headers(method: &str, path: &str) -> Vec<u8> {
     out
 }
 
-/// A client of HTTP/2 that takes no answers, or nothing of them.
+/// Opens an HTTP/2 connection that takes no answers, or nothing of them.
 fn http2(address: SocketAddr, window: u32) -> Option<TcpStream> {
     let mut stream = connect(address)?;
     let mut begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -169,7 +170,7 @@ const GET_STATS: &str = "/urlfrontier.URLFrontier/GetStats";
 const GET_URLS: &str = "/urlfrontier.URLFrontier/GetURLs";
 const PUT_URLS: &str = "/urlfrontier.URLFrontier/PutURLs";
 
-/// Bytes of a message's field with a length.
+/// Encodes a length-delimited field of a protobuf message.
 fn field(number: u8, value: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = value.len();
@@ -182,7 +183,7 @@ fn field(number: u8, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A message of gRPC: a URL that was found, in this queue.
+/// Encodes a gRPC message: a URL that was found, in this queue.
 fn found(url: &str, queue: &str) -> Vec<u8> {
     let info = [field(1, url.as_bytes()), field(2, queue.as_bytes())].concat();
     let message = field(1, &field(1, &info));
@@ -208,7 +209,7 @@ fn slow_headers(address: SocketAddr) -> Vec<TcpStream> {
 }
 
 fn a_thousand_connections(address: SocketAddr) -> Vec<TcpStream> {
-    // Where the queue of the system is full, the rest are not tried one by one.
+    // If the system's queue is full, stop trying.
     (0..1000).map_while(|_| connect(address)).collect()
 }
 
@@ -224,7 +225,7 @@ fn huge_bodies(address: SocketAddr) -> Vec<TcpStream> {
         send(&mut stream, head.as_bytes());
         (0..32).all(|_| send(&mut stream, &block));
         streams.push(stream);
-        // A message of gRPC of four gigabytes, as far as it is taken.
+        // A gRPC message of four gigabytes, as far as it is taken.
         if let Some(mut stream) = http2(address, 65_535) {
             send(
                 &mut stream,
@@ -269,7 +270,7 @@ fn malformed_calls(address: SocketAddr) -> Vec<TcpStream> {
             // Some end, and some never do.
             send(&mut stream, &frame(DATA, (at % 2) as u8, number, body));
         }
-        // Frames that make no sense here, or anywhere.
+        // Frames that are invalid here, or anywhere.
         send(&mut stream, &frame(DATA, 0, 0, b"x"));
         send(&mut stream, &frame(0xee, 0xff, 7, &[0; 100]));
         streams.push(stream);
@@ -351,7 +352,7 @@ fn floods_of_frames(address: SocketAddr) -> Vec<TcpStream> {
         (0..4_000).all(|_| send(&mut stream, &more));
         streams.push(stream);
     }
-    // Frames that want an answer, of which none is taken.
+    // Frames that require an answer; none is taken.
     for (kind, payload) in [(PING, &[0; 8][..]), (SETTINGS, &[0, 4, 0, 0, 1, 0][..])] {
         if let Some(mut stream) = http2(address, 65_535) {
             let burst = frame(kind, 0, 0, payload).repeat(1_000);
@@ -359,7 +360,7 @@ fn floods_of_frames(address: SocketAddr) -> Vec<TcpStream> {
             streams.push(stream);
         }
     }
-    // One long header, taken into the table, and then named again and again.
+    // One long header, added to the table and then referred to repeatedly.
     if let Some(mut stream) = http2(address, 65_535) {
         let mut bomb = headers("GET", "/status");
         bomb.extend([0x40, 1, b'b', 127, 0x81, 0x1d]);
@@ -371,7 +372,7 @@ fn floods_of_frames(address: SocketAddr) -> Vec<TcpStream> {
     streams
 }
 
-/// Asks for long answers, and lets them wait: the client is alive, and takes none of them.
+/// Requests long answers and lets them wait: the client is alive, but takes none of them.
 fn answers_that_wait(address: SocketAddr) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for _ in 0..8 {
@@ -382,7 +383,7 @@ fn answers_that_wait(address: SocketAddr) -> Vec<TcpStream> {
             let head = headers("GET", "/next?n=100000");
             send(&mut stream, &frame(HEADERS, 5, 2 * call + 1, &head));
         }
-        // Their headers come, or that there is no room for them.
+        // Either their headers come, or a message that there is no room for them.
         let mut some = vec![0; 1 << 16];
         while matches!(stream.read(&mut some), Ok(read) if read > 0) {}
         streams.push(stream);
@@ -390,7 +391,7 @@ fn answers_that_wait(address: SocketAddr) -> Vec<TcpStream> {
     streams
 }
 
-/// One after the other, each held to its end while records are read; then all clients of it go.
+/// One attack after another, each held open while records are read; then all clients disconnect.
 #[test]
 fn hostile_clients_take_no_memory_and_stop_nothing() {
     if !cfg!(target_os = "linux") {

@@ -1,4 +1,4 @@
-//! What the service answers about failures, searches, links to a page, what moved, and its own end.
+//! Answers of the service about failures, searches, incoming links, movers, and its own end.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn urls(list: &Value) -> Vec<&str> {
     urls
 }
 
-/// Seven pages: five were visited, two of them are gone; two could not be fetched the last time.
+/// Seven pages: five were visited, two of them are gone; two failed at their last fetch.
 #[test]
 fn failures_and_searches_find_what_the_records_say() {
     let lab = Lab::on_disk();
@@ -89,7 +89,7 @@ fn failures_and_searches_find_what_the_records_say() {
         ["http://c.example/later"]
     );
 
-    // All that link to a page, of all links or of the first few.
+    // All incoming links of a page, among all links or the first few.
     let later = format!("/links?in&url={}", encoded("http://c.example/later"));
     let to = ask(address, &later);
     assert_eq!(
@@ -126,7 +126,7 @@ fn failures_and_searches_find_what_the_records_say() {
     }
 }
 
-/// What is gone and what fails is known without kept links.
+/// Gone and failing pages are known even if no links are kept.
 #[test]
 fn gone_and_failing_pages_are_known_without_links() {
     let lab = Lab::on_disk();
@@ -145,7 +145,7 @@ fn gone_and_failing_pages_are_known_without_links() {
     }
 }
 
-/// What moved is what `compare --moved` finds; links come in the order of the command.
+/// Movers are those of `compare --moved`; links come in the order of the command.
 #[test]
 fn movers_and_links_are_those_of_the_commands() {
     let lab = Lab::on_disk();
@@ -171,7 +171,7 @@ fn movers_and_links_are_those_of_the_commands() {
         }
         let both = [&found["rose"], &found["fell"]].map(|list| list.as_array().unwrap().clone());
         let mut both = both.concat();
-        // By default what moved most of what it had stands first.
+        // By default the largest relative changes come first.
         let size = |page: &Value| {
             let [before, now] = ["left_importance", "right_importance"];
             (page[now].as_f64().unwrap() / page[before].as_f64().unwrap() - 1.0).abs()
@@ -190,7 +190,7 @@ fn movers_and_links_are_those_of_the_commands() {
             ] {
                 assert_eq!(mover[one], page[other], "{mover}");
             }
-            // Of equal sizes either may come first.
+            // Among equal sizes the order is arbitrary.
             assert!((size(page) - size(largest)).abs() < 1e-9, "{mover}");
             assert!(option.is_empty() || mover["certain"] == true, "{mover}");
         }
@@ -222,7 +222,8 @@ fn movers_and_links_are_those_of_the_commands() {
     }
 }
 
-/// Whoever waits for the end of an ingest gets an answer with how it stood; until then the rate is kept for all who come.
+/// A client that waits for the end of an ingest gets an answer with its final state; until then the rates are kept for
+/// everybody.
 #[test]
 fn the_end_of_an_ingest_is_reported() {
     let lab = Lab::on_disk();
@@ -238,7 +239,7 @@ fn the_end_of_an_ingest_is_reported() {
         });
         std::thread::sleep(std::time::Duration::from_millis(1_100));
     }
-    // A service of another process sees it too, as long as it runs.
+    // A service of another process reports it too, as long as it runs.
     let mut beside = lab.start("serve --store s --listen 127.0.0.1:0");
     let beside = crate::serve::address(&mut beside);
     let status = ask(beside, "/status");

@@ -375,7 +375,7 @@ fn resume_goes_on_within_a_torn_record() {
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
-/// Its story: a store without pages forgot what it had read, and with it the bytes of a torn first record, which the sender
+/// Regression: a store without pages forgot what it had read, and with it the bytes of a torn first record, which the sender
 /// had been told were safe: `--resume` then began at byte 0.
 #[test]
 fn a_torn_first_record_is_resumed() {

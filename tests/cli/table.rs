@@ -657,7 +657,7 @@ fn pages_that_are_only_known_are_counted_as_such() {
     );
 }
 
-/// Its story: pages whose names are one URL in other spellings were read as two records of one page, of which the second
+/// Regression: pages whose names are one URL in other spellings were read as two records of one page, of which the second
 /// one's links counted. They have the links of both, and the later fetch.
 #[test]
 fn pages_of_one_url_are_one_page_with_the_links_of_both() {
@@ -938,7 +938,7 @@ fn a_table_of_links_has_weights() {
     }
 }
 
-/// Its story: of a table of links whose sources come back only the last links of each were kept, silently.
+/// Regression: of a table of links whose sources come back only the last links of each were kept, silently.
 #[test]
 fn a_table_of_links_needs_no_order() {
     let lab = Lab::new();

@@ -150,7 +150,7 @@ fn a_window_takes_them_as_records_without_times() {
         .says(&["records have no times"]);
 }
 
-/// Its story: one record without a time refused the whole crawl to a window in fetch time, if it was the first of the store.
+/// Regression: one record without a time refused the whole crawl to a window in fetch time, if it was the first of the store.
 /// It counts as of the first time: the ranking is that of the same records where it has that.
 #[test]
 fn a_window_takes_them_before_the_first_time() {

@@ -50,7 +50,7 @@ fn a_snapshot_cut_anywhere_is_found() {
 /// The files that readers of snapshots use, without the manifest: a flip is found, or what is read
 /// is the same.
 ///
-/// Its story: `identity.json` and `latest.json` had no checksum of their own. A flipped digit of the
+/// Regression: `identity.json` and `latest.json` had no checksum of their own. A flipped digit of the
 /// key made `rank` say of every URL that it is unknown; a flipped digit of a length made an
 /// export end early, without a word.
 #[test]
@@ -111,7 +111,7 @@ fn every_flipped_bit_of_rows_is_found_or_does_not_matter() {
     }
 }
 
-/// Its story: an index has no checksum, and an offset near 2^64 in it overflowed when a header's
+/// Regression: an index has no checksum, and an offset near 2^64 in it overflowed when a header's
 /// length was added.
 #[test]
 fn an_index_that_leads_nowhere_is_damaged() {

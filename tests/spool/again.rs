@@ -64,7 +64,7 @@ fn told(
     (done, watch.notes.join("\n"))
 }
 
-/// Its story: the end of a stream was committed before its last snapshot was made, so after a kill meanwhile the same
+/// Regression: the end of a stream was committed before its last snapshot was made, so after a kill meanwhile the same
 /// command read the same stream as a new one: all of it was counted twice, and nothing said so.
 #[test]
 fn killed_while_the_last_snapshot_is_made() {
