@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Lab, crawl, sample};
 
-/// A page that is gone and comes back a million times: what it had handed on is counted once, however often.
+/// A page that is gone and returns a million times: what it passed on is counted once, however often.
 #[test]
 fn links_that_come_and_go_overflow_nothing() {
     let lab = Lab::new();
@@ -27,9 +27,9 @@ fn links_that_come_and_go_overflow_nothing() {
     assert!(far <= bound && bound <= 0.0101, "{far}, {bound}");
 }
 
-/// Nine pages without links, then one with 14: nobody was visited in the first sweep, all importance was lost, and a ranking of
-/// NaN was published, which readers called damaged. The one page with links hands on d/14 of its own to each of its
-/// targets: with p what that page has, as all but the targets do, and q of a target, q = p + d p/14.
+/// Regression: nine pages without links, then one with 14. No page was visited in the first sweep, all importance was
+/// lost, and a ranking of NaN was published, which readers called damaged. The page with links passes d/14 of its own
+/// to each of its targets: if it has p, like all pages but the targets, and a target q, then q = p + d p/14.
 #[test]
 fn pages_without_links_may_come_first() {
     let lab = Lab::new();
@@ -53,9 +53,9 @@ fn pages_without_links_may_come_first() {
     );
 }
 
-/// It looked for an ingest when it began and no more. One that began meanwhile had its ranking replaced by an older one,
-/// or its sound store called damaged; two that settled wrote into the same file, be it published. Whoever publishes has
-/// the store's lock now, from before the state is read until its ranking is there.
+/// Regression: `settle` looked for an ingest only at its start. If one began later, its ranking was replaced by an
+/// older one, or its sound store was called damaged; two processes that settled wrote into the same file, even a
+/// published one. Now a publisher holds the store's lock from before the state is read until its ranking is published.
 #[test]
 fn nobody_writes_to_a_store_that_is_settled() {
     use cashrank_store::snapshot::{KeepSnapshots, SettleSettings, SnapshotOptions, publish};
@@ -85,7 +85,8 @@ fn nobody_writes_to_a_store_that_is_settled() {
     lab.run("rank http://new.example/ --store s").exits(0);
 }
 
-/// What a killed `settle` left was written into, through whatever link or name it had. It is removed, and made anew.
+/// Regression: a file left by a killed `settle` was written into, whatever link or name it had. It is removed and
+/// recreated.
 #[test]
 fn what_lies_where_a_ranking_is_made_is_not_written_into() {
     let lab = Lab::new();
@@ -101,8 +102,8 @@ fn what_lies_where_a_ranking_is_made_is_not_written_into() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// A pin was made of a snapshot that an ingest was just removing. While it is made none is removed; the next time is soon
-/// enough.
+/// Regression: a snapshot was pinned that an ingest was just removing. While a pin is made no snapshot is removed; the
+/// next time is soon enough.
 #[test]
 fn no_snapshot_is_removed_while_one_is_being_pinned() {
     let lab = Lab::new();
@@ -135,7 +136,7 @@ fn no_snapshot_is_removed_while_one_is_being_pinned() {
     lab.run("snapshots --pin 1 --store none").exits(2);
 }
 
-/// Of all pages, in order of first appearance.
+/// Reads the importance of all pages, in order of first appearance.
 fn importance(lab: &Lab, store: &str) -> Vec<f64> {
     let told = lab
         .run(&format!("export --to tsv --store {store}"))
@@ -152,8 +153,8 @@ fn distance(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(x, y)| (x - y).abs()).sum()
 }
 
-/// Pages in a row, each with links to its neighbours, the first half to more of them: cash that is too much at one end has to
-/// walk to the other. At a damping near 1 that takes some n^2 sweeps.
+/// Returns pages in a row, each with links to its neighbours, the first half to more of them: excess cash at one end
+/// must walk to the other, which takes some n^2 sweeps at a damping near 1.
 fn row_of_pages(pages: i64) -> String {
     let page = |page: i64| format!("http://a.example/{page}");
     let record = |from: i64| {
@@ -168,8 +169,9 @@ fn row_of_pages(pages: i64) -> String {
     (0..pages).map(record).collect()
 }
 
-/// Stopped or killed it leaves the last snapshot, and the same command goes on. Given a time it ends with the bound that there is
-/// then. To be settled these pages would take millions of sweeps: longer than any machine needs to be heard.
+/// If stopped or killed it leaves the last snapshot, and the same command continues. With a time limit it ends with the
+/// bound reached by then. To be settled these pages would take millions of sweeps, longer than any machine takes to
+/// notice a signal.
 #[test]
 fn it_can_be_stopped_and_killed_and_takes_no_longer_than_it_may() {
     let lab = Lab::on_disk();
@@ -181,7 +183,7 @@ fn it_can_be_stopped_and_killed_and_takes_no_longer_than_it_may() {
     for signal in ["INT", "TERM", "KILL"] {
         let mut running = lab.start(settle);
         running.await_handler();
-        // Into the settling, most often; before it nothing is published either.
+        // Usually during settling; before that nothing is published either.
         std::thread::sleep(Duration::from_millis(200));
         match signal {
             "KILL" => assert!(running.kill(), "it was over"),
@@ -206,8 +208,8 @@ fn it_can_be_stopped_and_killed_and_takes_no_longer_than_it_may() {
     lab.run(line).exits(0).says(&["nothing to do"]);
 }
 
-/// Whoever looks changes nothing: snapshots by the clock, however many, or only the one at the end. Those by number of
-/// records are starts of those that follow, and all are as near as they should be.
+/// Readers change nothing: neither do snapshots by the clock, however many. Those by number of records are the starts
+/// of later ones, and all are as accurate as requested.
 #[test]
 fn snapshots_on_the_way_change_nothing() {
     let lab = Lab::new();
@@ -229,14 +231,14 @@ fn snapshots_on_the_way_change_nothing() {
         .map(|kept| kept["bound_l1"].as_f64().unwrap())
         .collect();
     assert_eq!(bounds.len(), 10);
-    // What the damping in 1/2^32 costs is in the bound, too.
+    // The bound includes the rounding of damping to 1/2^32.
     assert!(
         bounds.iter().all(|bound| *bound <= 0.01 + 1e-8),
         "{bounds:?}"
     );
 }
 
-/// Asked for less than there is, `settle` replaced a ranking by one farther away.
+/// Regression: with a looser bound than the current one, `settle` replaced a ranking by a less accurate one.
 #[test]
 fn a_closer_ranking_stays() {
     let lab = Lab::new();
@@ -249,7 +251,7 @@ fn a_closer_ranking_stays() {
             .says(&["nothing to do"]);
         assert!(lab.snapshot("s") == before, "{until}");
     }
-    // As close as can be, and then no closer.
+    // As accurate as possible, and then no further.
     lab.run("settle --store s --until 1e-300").exits(0);
     let closest = lab.snapshot("s");
     lab.run("settle --store s --until 1e-300")
@@ -258,7 +260,8 @@ fn a_closer_ranking_stays() {
     assert!(lab.snapshot("s") == closest);
     lab.run("ingest log --store t --settle 0.5").exits(0);
     lab.run("settle --store t --until 1e-9").exits(0);
-    // 0.85 is no multiple of 2^-32; the one used is at most 2^-32 away, and the bound has twice that over 1 - d.
+    // 0.85 is no multiple of 2^-32; the damping used is at most 2^-32 away, and the bound includes twice that over 1 -
+    // d.
     let floor = 2.0 * 2f64.powi(-32) / 0.15;
     let told = lab
         .run("settle --store t --until 1e-10 --json")
@@ -269,7 +272,7 @@ fn a_closer_ranking_stays() {
     assert_eq!(told["reached"], bound <= 1e-10);
 }
 
-/// A time beyond what a clock can tell was a panic.
+/// Regression: a time limit beyond the range of the clock was a panic.
 #[test]
 fn settling_for_ever_is_no_limit() {
     let lab = Lab::new();
@@ -282,8 +285,8 @@ fn settling_for_ever_is_no_limit() {
     }
 }
 
-/// `--keep-links none` on a store with links drops them and says so: rankings come from windows from then on, and what needs
-/// links is refused. The other way round is refused, since half of the links would be no use.
+/// `--keep-links none` on a store with links drops them and reports it: later rankings come from windows, and what
+/// needs links is refused. The reverse is refused, since half of the links would be useless.
 #[test]
 fn links_are_dropped_as_a_whole_and_not_begun_half_way() {
     let lab = Lab::new();
@@ -320,8 +323,8 @@ fn links_are_dropped_as_a_whole_and_not_begun_half_way() {
     }
 }
 
-/// Symptom: a certified ranking (2e-9) was replaced by one of a window (0.76) when time was up in the first sweep. Cause:
-/// the bound to stay below was compared only with what was settled.
+/// Symptom: a certified ranking (2e-9) was replaced by one of a window (0.76) when the time limit expired in the first
+/// sweep. Cause: the bound to beat was compared only with settled rankings.
 #[test]
 fn time_that_is_up_in_the_first_sweep_publishes_nothing_worse() {
     let lab = Lab::new();
@@ -330,14 +333,14 @@ fn time_that_is_up_in_the_first_sweep_publishes_nothing_worse() {
     let bound = || lab.stat("s")["bound_l1"].as_f64().unwrap();
     let (before, old_bound) = (lab.snapshot("s"), bound());
     let done = lab.run("settle --store s --until 1e-15 --settle-time 1ms");
-    // It starts from the ranking that there is: in that time it may come closer.
+    // It starts from the current ranking, so it may improve it within the time.
     if done.exits(0).err.contains("which stays") {
         assert!(lab.snapshot("s") == before);
     } else {
         assert!(bound() < old_bound);
     }
     let before = lab.snapshot("s");
-    // With another --expire there is no ranking to be closer than; a window's is none all the same.
+    // With another --expire there is no ranking to beat, but a window's is still not published.
     let done = lab.run("settle --store s --expire 1h --until 1e-15 --settle-time 1ms");
     done.exits(0).says(&["nothing was published"]);
     assert!(lab.snapshot("s") == before);

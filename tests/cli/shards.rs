@@ -11,7 +11,8 @@ use crate::table::{Column, layouts, write};
 
 const N: u64 = 4;
 
-/// The shard of a page by the specification (`formats/store.md`): XXH3-64 of its host's name, or of an opaque name.
+/// Returns the shard of a page by the specification (`formats/store.md`): XXH3-64 of its host's name, or of an opaque
+/// name.
 fn shard_of(name: &str) -> u64 {
     let rest = name.strip_prefix("http://").unwrap_or(name);
     let host = rest.split('/').next().unwrap();
@@ -23,7 +24,7 @@ fn lines(lab: &Lab, command: &str) -> BTreeSet<String> {
     out.lines().map(str::to_owned).collect()
 }
 
-/// A crawl of seven hosts, a0.example to a6.example, which are of all four shards.
+/// Returns a crawl of seven hosts, a0.example to a6.example, spread over all four shards.
 fn crawl_of_all(seed: u64, records: u64) -> Vec<String> {
     let lines = crawl(seed, records).into_iter();
     lines
@@ -31,7 +32,7 @@ fn crawl_of_all(seed: u64, records: u64) -> Vec<String> {
         .collect()
 }
 
-/// What an export says of each page that does not depend on who ranks it: visits, last fetch and state.
+/// Returns those columns of an export that do not depend on the ranking: visits, last fetch and state.
 fn pages(lab: &Lab, store: &str) -> BTreeMap<String, String> {
     let export = lab.export(store);
     let row = |line: &str| {
@@ -41,7 +42,7 @@ fn pages(lab: &Lab, store: &str) -> BTreeMap<String, String> {
     export.lines().skip(1).map(row).collect()
 }
 
-/// Pages that a store knows, remote ones included: the vertices of its graph.
+/// Returns the pages that a store knows, remote ones included: the vertices of its graph.
 fn known(lab: &Lab, store: &str) -> BTreeSet<String> {
     let folder = format!("{store}.graph");
     let export = format!("export --links --to common-crawl -o {folder} --store {store}");
@@ -52,7 +53,7 @@ fn known(lab: &Lab, store: &str) -> BTreeSet<String> {
     text.lines().map(name).collect()
 }
 
-/// Reads `input` into one store and into four shards, and holds these against it.
+/// Reads `input` into one store and into four shards, and compares them.
 fn divide(lab: &Lab, input: &str, format: &str) {
     let ingest = |store: &str, shard: &str| {
         let line = format!("ingest {input} --format {format} --store {store} --json {shard}");
@@ -87,7 +88,7 @@ fn divide(lab: &Lab, input: &str, format: &str) {
             lab,
             &format!("export --links --to tsv --store {store}"),
         ));
-        // `next` names no page of another shard.
+        // `next` lists no page of another shard.
         let next = lines(lab, &format!("next -n 100000 --quiet --store {store}"));
         assert!(next.iter().all(|page| shard_of(page) == number), "{format}");
         for page in &next {
@@ -118,7 +119,7 @@ fn divide(lab: &Lab, input: &str, format: &str) {
     assert!(fetched == whole.collect(), "{format}");
 }
 
-/// All that one store would know, the shards know together, each record in one of them.
+/// The shards together know everything that one store would know, with each record in one of them.
 #[test]
 fn shards_divide_a_crawl() {
     let lab = Lab::new();
@@ -148,7 +149,7 @@ fn shards_divide_a_warc() {
     divide(&lab, "in", "warc");
 }
 
-/// Rows of a table have their links left out before they become records, wherever the column of pages stands.
+/// Rows of a table lose their links before they become records, wherever the column of pages is.
 #[test]
 fn shards_divide_a_table() {
     let lab = Lab::new();
@@ -171,7 +172,7 @@ fn shards_divide_a_table() {
     divide(&lab, "in", "records");
 }
 
-/// Names that are no URLs have no host, and are hashed whole.
+/// Names that are not URLs have no host, and are hashed as a whole.
 #[test]
 fn shards_divide_a_graph_of_opaque_names() {
     let lab = Lab::new();
@@ -180,8 +181,8 @@ fn shards_divide_a_graph_of_opaque_names() {
     divide(&lab, "in", "edges");
 }
 
-/// Hosts of which the reference implementation says: a.example and b.example are shard 0 of 4, example.org is shard 1 and
-/// www.example.org shard 2.
+/// Creates a small crawl. By the reference implementation, a.example and b.example are in shard 0 of 4, example.org in
+/// shard 1 and www.example.org in shard 2.
 fn small(lab: &Lab) {
     let records = [
         json!({"url": "http://a.example/", "links": ["/1", "http://example.org/", "http://www.example.org/x"]}),
@@ -237,7 +238,7 @@ fn lists_are_of_a_shards_own_pages() {
         .out;
     assert_eq!(hosts.lines().count(), 3, "{hosts}");
 
-    // By a measure that was computed over all links that are known.
+    // By a measure that was computed over all known links.
     lab.run("compute --measure harmonic --level host --store s")
         .exits(0);
     lab.run("compute --measure harmonic --store s").exits(0);
@@ -247,7 +248,7 @@ fn lists_are_of_a_shards_own_pages() {
     );
     assert_eq!(urls("top --measure harmonic"), own);
 
-    // What is asked by name, and links, are of all pages that are known.
+    // Lookups by name, and links, cover all known pages.
     let remote = lab.run("rank http://example.org/ --store s").exits(0).out;
     assert!(remote.contains("http://example.org/"), "{remote}");
     let links = lab
@@ -287,7 +288,7 @@ fn lists_are_of_a_shards_own_pages() {
     assert_eq!(covered["hosts"].as_array().unwrap().len(), 2);
 }
 
-/// A line that one store skips is skipped by the shard of a page that redirected to it, too: no part of it is used.
+/// A line that one store skips is also skipped by the shard of a page that redirected to it: no part of it is used.
 #[test]
 fn a_malformed_record_is_in_no_shard() {
     let lab = Lab::new();
@@ -308,7 +309,7 @@ fn a_malformed_record_is_in_no_shard() {
     }
 }
 
-/// Other records than its own are no error of a shard, also where there are no others.
+/// Records of other shards are not an error, even if there are no others.
 #[test]
 fn a_shard_may_have_no_part_in_an_input() {
     let lab = Lab::new();
@@ -335,14 +336,14 @@ fn a_shard_may_have_no_part_in_an_input() {
         (&done.json()["records"], &done.json()["pages"]),
         (&json!(1), &json!(2))
     );
-    // Where nothing is of a page, it is.
+    // If no record is about a page, it is an error.
     lab.file("bad", "{\"uri\":\"http://a.example/\"}\n");
     lab.run("ingest bad --store u --shard 0/4")
         .exits(3)
         .says(&["nothing was read"]);
 }
 
-/// It belongs to the store, as other settings do.
+/// The shard belongs to the store, as other settings do.
 #[test]
 fn a_store_keeps_its_shard() {
     let lab = Lab::new();
@@ -382,7 +383,7 @@ fn a_store_keeps_its_shard() {
     );
 }
 
-/// The records of a store, read into shards, are dealt out as those of the crawl are.
+/// The records of a store, ingested into shards, are distributed like those of the crawl.
 #[test]
 fn a_store_is_dealt_out_to_shards() {
     let lab = Lab::new();
@@ -394,7 +395,7 @@ fn a_store_is_dealt_out_to_shards() {
     assert_eq!(lab.stat("one")["visited"], lab.stat("crawl")["visited"]);
 }
 
-/// However its records come, a shard is the same; what was acknowledged counts those that it passed over.
+/// A shard does not depend on how its records arrive; acknowledged positions include the records that it skipped.
 #[test]
 fn a_shard_is_the_same_however_it_is_read() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! `export --since`: what is new, changed or gone since an older snapshot.
+//! `export --since`: pages that are new, changed or gone since an older snapshot.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ fn ring(pages: [&str; 3]) -> String {
     [record(a, &[b]), record(b, &[c]), record(c, &[a])].concat()
 }
 
-/// Two rings of three, and a page alone: snapshot 7. Then the second ring is a star around b0, and the page is gone:
-/// snapshot 11. The first ring has what it had.
+/// Creates two rings of three, and a single page: snapshot 7. Then the second ring becomes a star around b0, and the
+/// page is gone: snapshot 11. The first ring keeps its importance.
 fn ring_to_star() -> Lab {
     let lab = Lab::new();
     let rings = [ring(["a0", "a1", "a2"]), ring(["b0", "b1", "b2"])].concat();
@@ -37,7 +37,7 @@ fn ring_to_star() -> Lab {
     lab
 }
 
-/// Name without scheme and zone, and change, of JSON lines.
+/// Returns name without scheme and zone, and change, from JSON lines.
 fn changes(lines: &str) -> Vec<(String, String)> {
     let row = |line: &str| {
         let row: Value = serde_json::from_str(line).unwrap();
@@ -55,8 +55,8 @@ fn pairs(rows: &[(&str, &str)]) -> Vec<(String, String)> {
     rows.iter().map(row).collect()
 }
 
-/// A ring of three has a third of its mass each; the hub of the star has (1 + 2d)/(3 (1 + d)) of it, which is 46 % more, and
-/// each leaf 23 % less. The other ring is not touched by it.
+/// Each page of a ring of three has a third of its mass; the hub of the star has (1 + 2d)/(3 (1 + d)) of it, which is
+/// 46 % more, and each leaf 23 % less. The other ring is not affected.
 #[test]
 fn what_did_not_move_is_left_out() {
     let lab = ring_to_star();
@@ -75,7 +75,7 @@ fn what_did_not_move_is_left_out() {
     }
     let found = lab.run(&format!("{export} --sort rank --scope host:b1.example"));
     assert_eq!(changes(&found.exits(0).out), pairs(&star[1..2]));
-    // Since itself nothing changed.
+    // Nothing changed since the snapshot itself.
     let found = lab.run("export --to csv --since 11 --store s").exits(0);
     assert_eq!(
         found.out,
@@ -94,8 +94,9 @@ fn what_did_not_move_is_left_out() {
     );
 }
 
-/// A closed ring of three among n pages has 3/n of all importance. When another ring is added, the first gives way to it in the
-/// ratio of the numbers of pages, and nothing else changes. A ring that becomes a star meanwhile is not just diluted.
+/// A closed ring of three among n pages has 3/n of all importance. When another ring is added, the first shrinks in
+/// proportion to the number of pages, and nothing else changes. A ring that becomes a star in the meantime is not only
+/// diluted.
 #[test]
 fn what_gives_way_to_new_pages_is_diluted() {
     let lab = Lab::new();
@@ -191,7 +192,7 @@ fn scores(lab: &Lab, options: &str) -> HashMap<String, f64> {
     lines.lines().map(pair).collect()
 }
 
-/// An older export with the changes put in is the newer one, but for changes within the margin.
+/// An older export with the changes applied equals the newer one, except for changes within the margin.
 #[test]
 fn changes_make_the_newer_ranking_of_the_older() {
     let lab = Lab::new();
@@ -207,7 +208,7 @@ fn changes_make_the_newer_ranking_of_the_older() {
     let margin = compared["margin"].as_f64().unwrap();
     let count = |key: &str| compared[key].as_u64().unwrap() as usize;
 
-    // Those that moved at all, by more than the bounds: as if only the bounds counted.
+    // All pages that changed by more than the bounds, as if only the bounds counted.
     let export = format!("export --to scores --store s --since {number}");
     let [by_bounds, moved, certain] = ["", " --least 1e-18", " --least 1e-18 --certain-only"]
         .map(|options| lab.run(&format!("{export}{options}")).exits(0).out);
@@ -270,8 +271,8 @@ fn bad_use_is_told() {
     }
 }
 
-/// Snapshots say which pages are gone, so a store without kept links does not turn one into a changed one. Where kept links
-/// are damaged there is no result: what reads it would apply it.
+/// Snapshots record which pages are gone, so a store without kept links does not export a gone page as changed. If kept
+/// links are damaged there is no result, since its reader would apply it.
 #[test]
 fn gone_pages_are_told_without_kept_links() {
     let lab = ring_to_star();

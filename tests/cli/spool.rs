@@ -1,4 +1,4 @@
-//! `--spool` and `--ack`: senders that forget what was acknowledged, kills, and what may follow what.
+//! `--spool` and `--ack`: senders that forget what was acknowledged, kills, and which stream may follow which.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use crate::support::{Dice, Lab, Running, await_that, crawl, gzip, in_pieces, sam
 
 const LINE: &str = "ingest - --store s --spool --ack acked";
 
-/// The position in an acknowledgement file; it is always whole.
+/// Reads the position in an acknowledgement file, which always holds a whole one.
 fn position(path: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let number = text.strip_suffix('\n').expect("a whole line");
     Some(number.parse().expect("a number"))
 }
 
-/// Starts a run and waits until it says from where on it wants the stream.
+/// Starts a run and waits until it prints the position from which it wants the stream.
 fn begin(lab: &Lab, line: &str) -> (Running, u64) {
     let path = lab.path("acked");
     let _ = std::fs::remove_file(&path);
@@ -34,7 +34,7 @@ fn killed_often(whole: &[u8], options: &str, seed: u64) {
     killed_with(whole, options, "", seed);
 }
 
-/// With a setting of the store.
+/// Like the test above, with a setting of the store.
 fn killed_with(whole: &[u8], options: &str, setting: &str, seed: u64) {
     let lab = Lab::on_disk();
     lab.file("whole.file", whole);
@@ -52,7 +52,7 @@ fn killed_with(whole: &[u8], options: &str, setting: &str, seed: u64) {
 
     let mut dice = Dice(seed);
     let line = format!("{LINE} {options} {setting}");
-    // What the sender still has: all that was not acknowledged.
+    // The sender keeps only what was not acknowledged.
     let mut forgotten = 0;
     let mut killed = 0;
     for _ in 0..8 {
@@ -64,7 +64,7 @@ fn killed_with(whole: &[u8], options: &str, setting: &str, seed: u64) {
         let most = (whole.len() as u64 - from).min(whole.len() as u64 / 6);
         let upto = from + dice.roll(most + 1);
         running.write(&whole[from as usize..upto as usize]);
-        // At any moment, before or after all was acknowledged.
+        // At any moment, before or after everything was acknowledged.
         let started = Instant::now();
         let patience = Duration::from_millis(dice.roll(400));
         let path = lab.path("acked");
@@ -96,7 +96,7 @@ fn killed_with_a_plain_stream() {
     killed_often(sample(300).concat().as_bytes(), "--checkpoint-every 5", 1);
 }
 
-/// What was acknowledged counts the records of other shards, three of four here.
+/// Acknowledged positions include the records of other shards, three of four here.
 #[test]
 fn killed_in_a_shard() {
     let whole = crawl(98, 300).concat();
@@ -115,7 +115,7 @@ fn killed_with_zstd_frames() {
     killed_often(&whole, "--checkpoint-every 3", 3);
 }
 
-/// No frame can be read without the dictionary at the stream's start, so the spool keeps that.
+/// No frame can be decoded without the dictionary at the start of the stream, so the spool keeps that.
 #[test]
 fn killed_with_zstd_frames_behind_a_dictionary() {
     let text = sample(300).concat();
@@ -131,7 +131,7 @@ fn killed_with_zstd_frames_behind_a_dictionary() {
     killed_often(&whole, "--checkpoint-every 3", 4);
 }
 
-/// Without a checkpoint in sight, what comes in drips is acknowledged by time, and applied at once.
+/// If no checkpoint is due, a slow stream is acknowledged by time, and applied at once.
 #[test]
 fn a_slow_stream_is_acknowledged_in_time() {
     let lab = Lab::on_disk();
@@ -147,7 +147,7 @@ fn a_slow_stream_is_acknowledged_in_time() {
         running.write(part.as_bytes());
         sent += part.len() as u64;
         if sent < 2000 {
-            // Every second, and some time for a busy machine.
+            // Every second, with a margin for a busy machine.
             let started = Instant::now();
             await_that("the acknowledgement", || position(&path) == Some(sent));
             assert!(started.elapsed() < Duration::from_secs(5));
@@ -163,8 +163,7 @@ fn a_slow_stream_is_acknowledged_in_time() {
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
-/// What the spool holds is applied though nothing more comes, and though it is more than a pipe
-/// holds.
+/// The spooled data is applied even if nothing more arrives, and even if it exceeds the capacity of a pipe.
 #[test]
 fn a_silent_stream_does_not_keep_its_spool_waiting() {
     let lab = Lab::on_disk();
@@ -181,7 +180,7 @@ fn a_silent_stream_does_not_keep_its_spool_waiting() {
     running.end().exits(0);
 }
 
-/// A sender that does not hear of positions any more would wait for ever.
+/// A sender that no longer receives positions would wait forever.
 #[test]
 fn nobody_listens_any_more() {
     let lab = Lab::on_disk();
@@ -266,7 +265,7 @@ fn a_signal_stops_with_all_durable() {
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
-/// What may follow an unfinished spooled stream.
+/// Streams that may follow an unfinished spooled one.
 #[test]
 fn an_unfinished_stream_goes_on_with_its_spool_only() {
     let lab = Lab::on_disk();
@@ -304,7 +303,7 @@ fn an_unfinished_stream_goes_on_with_its_spool_only() {
         .exits(0)
         .says(&["from byte 0 on"]);
     }
-    // Of the first stream, what the last checkpoint covered counts; there was one for the snapshot.
+    // Of the first stream, the part up to the last checkpoint counts; one was made for the snapshot.
     assert_eq!(lab.stat("known")["records"], 200);
     assert_eq!(lab.stat("unknown")["records"], 100);
 }
@@ -341,7 +340,7 @@ fn after_its_end_a_spooled_stream_is_followed_by_a_new_one() {
     lab.file("w", records.concat());
     lab.run("ingest w --store whole").exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
-    // One that is not spooled may follow, and then no spool is left to take up.
+    // An unspooled stream may follow; then no spool is left to continue.
     lab.feed("ingest - --store s", records[0].as_bytes())
         .exits(0);
     assert!(lab.stat("s")["spool"].is_null());
@@ -350,7 +349,7 @@ fn after_its_end_a_spooled_stream_is_followed_by_a_new_one() {
         .says(&["without --spool"]);
 }
 
-/// As `resume_reads_a_torn_record_again`, but only the rest is sent.
+/// Like `resume_reads_a_torn_record_again`, but only the rest is sent.
 #[test]
 fn resume_goes_on_within_a_torn_record() {
     let lab = Lab::on_disk();
@@ -375,8 +374,8 @@ fn resume_goes_on_within_a_torn_record() {
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
-/// Regression: a store without pages forgot what it had read, and with it the bytes of a torn first record, which the sender
-/// had been told were safe: `--resume` then began at byte 0.
+/// Regression: a store without pages forgot what it had read, and with it the bytes of a torn first record, which had
+/// been acknowledged: `--resume` then began at byte 0.
 #[test]
 fn a_torn_first_record_is_resumed() {
     let lab = Lab::on_disk();
@@ -395,7 +394,7 @@ fn a_torn_first_record_is_resumed() {
     lab.feed("ingest - --store whole --format records", whole.as_bytes())
         .exits(0);
     assert_eq!(lab.export("s"), lab.export("whole"));
-    // Without `--resume` the stream after one that ended begins at byte 0, and may have other settings.
+    // Without `--resume` the stream after a finished one begins at byte 0, and may have other settings.
     lab.feed(
         "ingest - --store t --spool --format records",
         torn.as_bytes(),
@@ -407,7 +406,7 @@ fn a_torn_first_record_is_resumed() {
     assert_eq!(lab.stat("t")["records"], 1);
 }
 
-/// A member that is damaged as it was sent stays so; one that is cut short goes on.
+/// A member that was damaged by the sender stays so; one that was cut short continues.
 #[test]
 fn damaged_and_cut_members() {
     let lab = Lab::on_disk();
@@ -461,7 +460,7 @@ fn several_passes_of_a_stream() {
     lab.feed(line, crawl(88, 9).concat().as_bytes())
         .exits(2)
         .says(&["another store"]);
-    // They may be asked for later: they need the links only.
+    // They can be requested later, since they need the links only.
     let line = "ingest - --store t --spool --ack acked --snapshot-every 20 --complete";
     let (mut running, _) = begin(&lab, line);
     running.write(&whole.as_bytes()[..5000]);
@@ -475,7 +474,7 @@ fn several_passes_of_a_stream() {
         .says(&["4 passes: all but the first use the links"]);
     lab.run("ingest w --store steps --snapshot-every 20 --complete --repeat 4")
         .exits(0);
-    // A kill may have come before a warm start; from nothing the same rows give the same bytes.
+    // A kill may have come before a warm start was written; from nothing the same rows give the same bytes.
     for store in ["t", "steps"] {
         lab.run(&format!("settle --store {store} --until 1e-9 --cold"))
             .exits(0);
@@ -512,8 +511,8 @@ fn damage_in_the_spool_has_its_exit_code() {
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
-/// A sender that was cut off does not know whether its stream had been read to the end. Without
-/// `--resume` an ended one was followed by a new one, and all was counted twice.
+/// Regression: a sender that was cut off does not know whether its stream had been read to the end. Without `--resume`,
+/// a stream sent again after its end counted twice.
 #[test]
 fn who_does_not_know_whether_the_stream_ended_says_resume() {
     let lab = Lab::on_disk();

@@ -24,12 +24,12 @@ fn other_settings_are_refused_and_named() {
             .exits(2)
             .says(&[name]);
     }
-    // Those that change no result may change, and the store's own may be repeated.
+    // Settings that change no result may change, and the store's own may be repeated.
     lab.run("ingest a --store s --threads 3 --checkpoint-every 9 --limit-held 1K --damping 0.85")
         .exits(0);
 }
 
-/// A store keeps the settings it was made with when later commands leave them out.
+/// A store keeps its original settings when later commands leave them out.
 #[test]
 fn settings_left_out_are_those_of_the_store() {
     let lab = Lab::new();
@@ -70,7 +70,7 @@ fn one_writes_others_read() {
         .exits(0)
         .says(&["an ingest is running"]);
 
-    // What was read meanwhile is what a run of its own gives.
+    // The result for what was read so far equals that of a run of its own.
     lab.file("h", records[..100].concat());
     lab.run("ingest h --store head").exits(0);
     assert!(tsv == lab.export("head"));
@@ -122,7 +122,7 @@ fn what_is_no_store_is_refused() {
     lab.run("ingest a --store a")
         .exits(2)
         .says(&["a: is a file"]);
-    // An empty folder may become one.
+    // An empty folder may become a store.
     std::fs::create_dir(lab.path("empty")).unwrap();
     lab.run("ingest a --store empty").exits(0);
 }
@@ -141,7 +141,7 @@ fn damage_is_found_and_has_its_own_exit_code() {
         lab.run(&format!("ingest a --store {store}")).exits(0);
         let path = lab.path(&store).join(part);
         let mut bytes = std::fs::read(&path).unwrap();
-        // The first slot of `cash` may be the one not in use: break both.
+        // The first slot of `cash` may be the unused one, so damage both.
         let half = if part == "cash" {
             bytes.len() / 2
         } else {
@@ -159,8 +159,9 @@ fn damage_is_found_and_has_its_own_exit_code() {
     }
 }
 
-/// What a killed creation left lay beside the store for ever, under a new name each time; then whatever had its name was
-/// taken for it, be it a folder of the user's. Now that is used up which holds nothing but an empty store's files.
+/// Regression: the remains of a killed creation stayed next to the store forever, under a new name each time; later,
+/// anything of that name was taken for them, even a user's folder. Now a folder is reused only if it holds nothing but
+/// an empty store's files.
 #[test]
 fn what_a_killed_creation_left_is_used_up() {
     let lab = Lab::new();
@@ -187,8 +188,8 @@ fn what_a_killed_creation_left_is_used_up() {
     lab.run("verify --deep --store u.unfinished").exits(0);
 }
 
-/// A folder of the user's own that was named as those are in which stores are made was emptied, and one inside the
-/// store's directory removed with all that it held; a link was followed.
+/// Regression: a user's folder with the name of a temporary store was emptied, one inside the store's directory was
+/// removed with its contents, and a link was followed.
 #[test]
 fn folders_of_the_users_own_stay() {
     let lab = Lab::new();
@@ -211,7 +212,7 @@ fn folders_of_the_users_own_stay() {
     for (folder, other) in [("w/unfinished", None), ("v/unfinished", Some("v/notes"))] {
         let inside = mine(folder);
         let other = other.map(mine);
-        // As if a store had been begun there.
+        // As if creation of a store had begun there.
         std::fs::copy(
             lab.path("t/identity.json"),
             lab.path(folder).join("identity.json"),
@@ -224,8 +225,8 @@ fn folders_of_the_users_own_stay() {
     }
 }
 
-/// Four that make one store at once shared the folder in which it is made: one was told of a file that is not there. One
-/// makes it, and the others wait, or find it in use.
+/// Regression: four processes that create one store at once shared its temporary folder, and one failed on a missing
+/// file. Now one creates it, and the others wait, or find it in use.
 #[test]
 fn of_many_that_make_the_same_store_one_does() {
     let lab = Lab::on_disk();
@@ -252,7 +253,7 @@ fn of_two_that_make_the_same_store_one_is_told_to_wait() {
     let mut codes = [0; 2];
     crate::support::await_that("the store is there", || lab.path("s").exists());
     let mut running = [first, second];
-    // Only the one that was refused ends while both inputs are open.
+    // While both inputs are open, only the refused process ends.
     let ended = |one: &mut crate::support::Running| one.child.try_wait().unwrap().is_some();
     crate::support::await_that("one of them ends", || running.iter_mut().any(ended));
     for (code, one) in codes.iter_mut().zip(running) {
@@ -263,8 +264,8 @@ fn of_two_that_make_the_same_store_one_is_told_to_wait() {
     assert_eq!(codes, [3, 6]);
 }
 
-/// A check used to take the writer's lock for as long as it lasted, and an ingest that began meanwhile was refused.
-/// What cannot be written is no damage: the lock cannot be opened for writing on a read-only file system.
+/// Regression: a check held the writer's lock for its whole duration, and an ingest that began meanwhile was refused. A
+/// file that cannot be written is not damage: on a read-only file system the lock cannot be opened for writing.
 #[test]
 fn a_check_holds_up_no_writer_and_needs_no_right_to_write() {
     use std::os::unix::fs::PermissionsExt;
@@ -305,8 +306,8 @@ fn unpack(packed: &[u8], into: &Path) {
     }
 }
 
-/// A store that version 0.1 made with `--correction` goes on without: its ranking stays readable, its cash and windows
-/// are whole, and its file goes once nothing names it.
+/// A store that version 0.1 made with `--correction` continues without it: its ranking stays readable, its cash and
+/// windows are whole, and its file is removed once nothing refers to it.
 #[test]
 fn a_store_of_version_0_1_with_corrections_goes_on() {
     let lab = Lab::new();
@@ -342,7 +343,8 @@ fn a_store_of_version_0_1_with_corrections_goes_on() {
     lab.run("verify --deep --store old").exits(0);
 }
 
-/// The store `old` of a golden sample, made of the file `first` by this command; with `WRITE_SAMPLES` it is made again.
+/// Unpacks the store `old` of a golden sample, made from the file `first` by this command; with `WRITE_SAMPLES` it is
+/// made again.
 fn unpack_sample(lab: &Lab, name: &str, ingest: &str) {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/store");
     let path = samples.join(name);
@@ -367,8 +369,7 @@ fn unpack_sample(lab: &Lab, name: &str, ingest: &str) {
     unpack(&fs::read(path).unwrap(), &lab.path(""));
 }
 
-/// Continues the store `old`, of a golden sample that was made by this command, and holds what comes of it against
-/// today's program.
+/// Continues the store `old` of a golden sample, and compares the result with that of today's program.
 fn goes_on(lab: &Lab, ingest: &str) {
     lab.run("verify --deep --store old").exits(0);
     let second = |store: &str| {
@@ -399,8 +400,8 @@ fn goes_on(lab: &Lab, ingest: &str) {
     assert!(l1.unwrap().parse::<f64>().unwrap() <= 2e-8, "{moved}");
 }
 
-/// Stores of version 0.2 with partitions (4), and with epochs (5), are refused by name as those of a later version are, with
-/// a way out; nothing of them changes.
+/// Stores of version 0.2 with partitions (4) or epochs (5) are refused by name, with advice, as those of a later
+/// version are; they stay unchanged.
 #[test]
 fn a_store_with_partitions_is_refused() {
     let lab = Lab::new();
@@ -437,7 +438,7 @@ fn a_store_with_partitions_is_refused() {
     }
 }
 
-/// A store with an index, which `verify --deep` holds against the fingerprints, and what version 0.2 settled from.
+/// A store with an index, which `verify --deep` checks against the fingerprints, and the warm start of version 0.2.
 #[test]
 fn a_golden_store_with_an_index_goes_on() {
     let lab = Lab::new();
@@ -460,8 +461,9 @@ fn a_golden_store_with_an_index_goes_on() {
     assert!(!lab.path("old/base").exists());
 }
 
-/// A store was moved away while it was ingested into, and what was missed first was called damaged, or only not found; and a
-/// store that came to its place was written into. Whoever goes on looks first whether the store is still the one it opened.
+/// Regression: a store was moved away during an ingest, and the first missing file was called damaged, or just not
+/// found; a store that took its place was written into. Now the ingest first checks that the store is still the one it
+/// opened.
 #[test]
 fn a_store_that_is_moved_away_is_said_to_be() {
     let records = crawl(53, 200);
@@ -479,7 +481,7 @@ fn a_store_that_is_moved_away_is_said_to_be() {
             running.write(first.as_bytes());
             lab.await_snapshot("s", 100);
             match with {
-                // The snapshot's thread may still make a file.
+                // The snapshot's thread may still create a file.
                 "removed" => await_that("it is removed", || {
                     fs::remove_dir_all(lab.path("s")).is_ok()
                 }),

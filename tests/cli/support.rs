@@ -1,4 +1,4 @@
-//! What the tests share: running the binary, making crawls, looking into a store.
+//! Helpers that the tests share: running the binary, making crawls, inspecting a store.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,7 @@ pub use crate::crawl::{Dice, crawl};
 use crate::folder::in_memory;
 pub use crate::pack::{gzip, in_pieces, zstandard};
 
-/// How a run of the binary ended.
+/// Result of a run of the binary.
 #[derive(Debug)]
 pub struct Done {
     pub code: Option<i32>,
@@ -23,7 +23,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Checks the exit code; a panic of the binary is never right.
+    /// Checks the exit code, and that the binary did not panic.
     #[track_caller]
     pub fn exits(self, code: i32) -> Done {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -31,7 +31,7 @@ impl Done {
         self
     }
 
-    /// Checks that standard error says all of this.
+    /// Checks that standard error contains all of these words.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Done {
         for word in words {
@@ -40,23 +40,23 @@ impl Done {
         self
     }
 
-    /// Standard output as JSON.
+    /// Parses standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap()
     }
 }
 
-/// A folder of its own for a test's files and stores.
+/// Folder for a test's files and stores.
 pub struct Lab(TempDir);
 
 impl Lab {
-    /// In memory, where there is such a place.
+    /// Creates a folder in memory, if possible.
     pub fn new() -> Lab {
         Lab(in_memory())
     }
 
-    /// For a run that is met at a moment (killed, stopped, looked at), for what it takes, and for what disks do.
+    /// Creates a folder on disk: for tests of runs that are interrupted at a moment, of memory, and of disk behaviour.
     pub fn on_disk() -> Lab {
         Lab(TempDir::new().unwrap())
     }
@@ -79,7 +79,7 @@ impl Lab {
         to.to_owned()
     }
 
-    /// What is in this folder.
+    /// Lists the contents of a folder.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
@@ -93,7 +93,7 @@ impl Lab {
         self.feed(line, b"")
     }
 
-    /// The same, with standard input.
+    /// Runs `cashrank` with this standard input.
     pub fn feed(&self, line: &str, stdin: &[u8]) -> Done {
         let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(line.split_whitespace())
@@ -109,18 +109,18 @@ impl Lab {
         }
     }
 
-    /// Runs it and measures.
+    /// Runs `cashrank` and measures its memory.
     pub fn measure(&self, line: &str, stdin: Stdio) -> Measured {
         self.start_with(line, stdin, Stdio::piped()).measure()
     }
 
-    /// The same, its standard output a file, however long.
+    /// Runs `cashrank` and measures its memory; its standard output is a file, so it may be long.
     pub fn measure_into(&self, line: &str, stdout: fs::File) -> Measured {
         self.start_with(line, Stdio::null(), stdout.into())
             .measure()
     }
 
-    /// The same, its standard output a file.
+    /// Runs `cashrank` with a file as standard output.
     pub fn run_into(&self, line: &str, stdout: fs::File) -> Done {
         let output = Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(line.split_whitespace())
@@ -156,7 +156,7 @@ impl Lab {
         }
     }
 
-    /// The bytes of a store's current snapshot.
+    /// Reads the bytes of a store's current snapshot.
     #[track_caller]
     pub fn snapshot(&self, store: &str) -> Vec<u8> {
         let folder = self.path(store).join("snapshots");
@@ -165,7 +165,7 @@ impl Lab {
         fs::read(folder.join(latest["snapshot"].as_str().unwrap())).unwrap()
     }
 
-    /// A command line under a limit that a shell sets: what `ulimit` takes.
+    /// Runs a command line under a limit set by `ulimit`.
     pub fn limited(&self, limit: &str, line: &str) -> std::process::Output {
         let script = format!("ulimit {limit} && exec \"$0\" {line}");
         let mut shell = std::process::Command::new("sh");
@@ -173,7 +173,7 @@ impl Lab {
         shell.current_dir(self.path("")).output().unwrap()
     }
 
-    /// The export of a store.
+    /// Exports a store.
     #[track_caller]
     pub fn export(&self, store: &str) -> String {
         self.run(&format!("export --to tsv --store {store}"))
@@ -181,7 +181,7 @@ impl Lab {
             .out
     }
 
-    /// PageRank of the pages and links that a store exports, by power iteration.
+    /// Computes PageRank of the pages and links that a store exports, by power iteration.
     #[track_caller]
     pub fn exact(&self, store: &str, damping: f64) -> HashMap<String, f64> {
         let lines = self.run(&format!("export --links --to tsv --store {store}"));
@@ -217,7 +217,7 @@ impl Lab {
         pages.into_iter().map(str::to_owned).zip(rank).collect()
     }
 
-    /// `stat --json` of a store.
+    /// Returns `stat --json` of a store.
     #[track_caller]
     pub fn stat(&self, store: &str) -> Value {
         self.run(&format!("stat --json --store {store}"))
@@ -233,14 +233,14 @@ impl Lab {
     }
 }
 
-/// A run with its peak of memory.
+/// Result of a run with its peak memory.
 pub struct Measured {
     pub done: Done,
     pub peak_kib: u64,
     pub lasted: Duration,
 }
 
-/// A running `cashrank`; killed when dropped.
+/// Running `cashrank`; killed on drop.
 pub struct Running {
     pub child: Child,
     pub stdin: Option<ChildStdin>,
@@ -253,7 +253,7 @@ impl Running {
         stdin.flush().unwrap();
     }
 
-    /// Sends a signal by its name.
+    /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill")
             .args(["-s", name, &self.child.id().to_string()])
@@ -261,7 +261,7 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// Waits until it hears SIGINT.
+    /// Waits until the process handles SIGINT.
     pub fn await_handler(&self) {
         let path = format!("/proc/{}/status", self.child.id());
         await_that("it hears signals", || {
@@ -272,20 +272,20 @@ impl Running {
         });
     }
 
-    /// Kills it; false: it had ended before.
+    /// Kills the process; returns false if it had ended before.
     pub fn kill(mut self) -> bool {
         self.child.kill().unwrap();
         self.child.wait().unwrap().code().is_none()
     }
 
-    /// Waits for its end and watches its memory. What it writes must fit the pipes.
+    /// Waits for the end and watches the memory. The output must fit the pipes.
     pub fn measure(mut self) -> Measured {
         let started = Instant::now();
         let status = format!("/proc/{}/status", self.child.id());
         let mut peak_kib = 0;
         while self.child.try_wait().unwrap().is_none() {
-            // The system keeps the peak itself, so only its last moments can be missed. Before the program runs it
-            // shows the memory of the tests: the last look counts.
+            // The kernel keeps the peak, so only the last moments can be missed. Before the program is executed it
+            // shows the memory of the tests: the last value counts.
             let text = fs::read_to_string(&status).unwrap_or_default();
             let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
             let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
@@ -304,13 +304,13 @@ impl Running {
         }
     }
 
-    /// Closes its input and waits for its end.
+    /// Closes the input and waits for the end.
     pub fn end(mut self) -> Done {
         self.stdin.take();
         self.join()
     }
 
-    /// Waits for its end with its input open. What it writes must fit the pipes.
+    /// Waits for the end with the input open. The output must fit the pipes.
     pub fn join(&mut self) -> Done {
         await_that("the process ends", || {
             self.child.try_wait().unwrap().is_some()
@@ -349,7 +349,7 @@ pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Lines of the sample crawl in the repository.
+/// Returns lines of the sample crawl in the repository.
 pub fn sample(records: usize) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/crawl.jsonl.zst");
     let bytes = zstd::decode_all(fs::File::open(path).unwrap()).unwrap();
@@ -363,7 +363,7 @@ pub fn sample(records: usize) -> Vec<String> {
     lines
 }
 
-/// A file of the data folder beside the project, if it is there.
+/// Returns the path of a file in the data folder next to the project, if it is there.
 pub fn data(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../shared/data")

@@ -10,7 +10,7 @@ const URL: &str = "OPTIONAL BYTE_ARRAY url (STRING);";
 const LINKS: &str =
     "OPTIONAL GROUP links (LIST) { REPEATED GROUP list { OPTIONAL BYTE_ARRAY element (STRING); } }";
 
-/// The columns of records that are lines of JSON.
+/// Converts records that are lines of JSON to columns.
 fn columns(lines: &[String]) -> Vec<(&'static str, Column)> {
     let records: Vec<Value> = lines
         .iter()
@@ -53,7 +53,7 @@ fn longs(rows: &[i64]) -> Column {
     Column::Long(rows.iter().copied().map(Some).collect())
 }
 
-/// A table's rows are the records that lines of JSON are, however the file is laid out.
+/// A table's rows equal the records that are lines of JSON, whatever the layout of the file.
 #[test]
 fn a_table_of_records_is_what_its_rows_are_as_lines() {
     let lab = Lab::new();
@@ -86,10 +86,10 @@ fn a_table_of_records_is_what_its_rows_are_as_lines() {
     }
     let found = lab.run("inspect t.parquet --json").exits(0).json();
     assert_eq!(found["records"], 300);
-    // By another reader of the file, and in memory.
+    // By another reader of the file, in memory.
     let one = lab.run("compute --until 1e-12 t.parquet").exits(0).out;
     assert_eq!(one, lab.run("compute --until 1e-12 lines").exits(0).out);
-    // It converts to what the lines convert to.
+    // It converts to the same file as the lines.
     lab.run("convert t.parquet -o t.jsonl").exits(0);
     lab.run("convert lines -o l.jsonl").exits(0);
     assert_eq!(
@@ -98,8 +98,8 @@ fn a_table_of_records_is_what_its_rows_are_as_lines() {
     );
 }
 
-/// What tables say of each link, as a list of truths with gaps or as text, and links with gaps: a row is the line of JSON that has
-/// its columns as fields, in which the third link is `nofollow`.
+/// Facts about each link in a table, as a list of booleans with nulls or as text, and links with nulls: a row equals
+/// the line of JSON that has its columns as fields, in which the third link is `nofollow`.
 #[test]
 fn columns_tell_of_each_link() {
     let lab = Lab::new();
@@ -145,7 +145,7 @@ fn columns_tell_of_each_link() {
     }
 }
 
-/// The text of a row is made piece by piece, also inside a list.
+/// The text of a row is made piece by piece, even inside a list.
 #[test]
 fn lists_longer_than_a_piece_of_text_are_whole() {
     let lab = Lab::new();
@@ -177,7 +177,7 @@ fn lists_longer_than_a_piece_of_text_are_whole() {
     }
 }
 
-/// Stopped after some records, and killed at checkpoints, it goes on inside the table.
+/// Stopped after some records, and killed at checkpoints, it continues inside the table.
 #[test]
 fn an_ingest_goes_on_inside_a_table() {
     let lab = Lab::on_disk();
@@ -192,7 +192,7 @@ fn an_ingest_goes_on_inside_a_table() {
     run.kill();
     lab.run("ingest t.parquet --store s").exits(0);
     assert_eq!(lab.export("s"), lab.export("whole"));
-    // The same file again is nothing new; another one under its name is refused.
+    // The same file again is not new; another one under its name is refused.
     lab.run("ingest t.parquet --store s").exits(0);
     assert_eq!(lab.export("s"), lab.export("whole"));
     write(
@@ -206,7 +206,7 @@ fn an_ingest_goes_on_inside_a_table() {
     assert_eq!(lab.export("s"), lab.export("whole"));
 }
 
-/// Rows of links between URLs, other names, or numbers are the lines of an edge list.
+/// Rows of links between URLs, other names, or numbers equal the lines of an edge list.
 #[test]
 fn a_table_of_links_is_an_edge_list() {
     let lab = Lab::new();
@@ -259,7 +259,7 @@ fn a_table_of_links_is_an_edge_list() {
     );
 }
 
-/// Columns by other names are those that `--field` names.
+/// Columns with other names are mapped by `--field`.
 #[test]
 fn fields_name_columns() {
     let lab = Lab::new();
@@ -274,7 +274,7 @@ fn fields_name_columns() {
         ),
     ];
     write(&lab.path("t.parquet"), &table, layouts()[0]);
-    // Two columns, else: a link.
+    // Two other columns: a link.
     lab.run("ingest t.parquet --store s --field url=response_url")
         .exits(0);
     assert_eq!(
@@ -323,7 +323,7 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
             vec![("OPTIONAL INT64 a;", number()), (LINKS, list())],
             "`links` holds something else",
         ),
-        // A part that is alone was taken for the whole.
+        // Regression: a single part was taken for the whole.
         (
             vec![
                 (
@@ -376,7 +376,7 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
     done.exits(2).says(&["name it as a file"]);
 }
 
-/// Programs write a column that has no value anywhere as one of type null, and lists that are all empty as lists of it.
+/// Programs write a column without any value as one of type null, and lists that are all empty as lists of type null.
 #[test]
 fn a_column_of_type_null_is_no_column() {
     let lab = Lab::new();
@@ -404,7 +404,7 @@ fn a_column_of_type_null_is_no_column() {
     assert_eq!(lab.export("s"), lab.export("t"));
 }
 
-/// The codec stands in the file's end: type, encodings, path, codec (field 4, an integer): 1 is Snappy, 4 Brotli.
+/// The codec is in the footer: type, encodings, path, codec (field 4, an integer): 1 is Snappy, 4 Brotli.
 #[test]
 fn a_codec_that_is_not_read_has_a_remedy() {
     let lab = Lab::new();
@@ -428,7 +428,7 @@ fn a_codec_that_is_not_read_has_a_remedy() {
     assert_eq!(lab.names(), ["t.parquet"]);
 }
 
-/// Names and scores of an export.
+/// Reads names and scores of an export.
 fn scores(table: &str) -> std::collections::HashMap<String, f64> {
     let lines = table.lines().skip(1);
     let fields = lines.map(|line| line.split('\t').collect::<Vec<_>>());
@@ -437,7 +437,7 @@ fn scores(table: &str) -> std::collections::HashMap<String, f64> {
         .collect()
 }
 
-/// Links of sites have a weight each, which was taken for a page. PageRank of the file is that of the sites.
+/// Regression: the weight of links between sites was taken for a page. PageRank of the file equals that of the sites.
 #[test]
 fn weights_are_not_read_as_pages() {
     let lab = Lab::new();
@@ -480,7 +480,7 @@ fn weights_are_not_read_as_pages() {
     lab.run("compute --until 1e-12 once").exits(0);
 }
 
-/// A file without its end, or with bytes that are none of it, is damaged: what comes before is used.
+/// A file without its end, or with foreign bytes, is damaged: the part before is used.
 #[test]
 fn a_damaged_table_is_used_up_to_the_damage() {
     let lab = Lab::new();
@@ -510,7 +510,7 @@ fn a_damaged_table_is_used_up_to_the_damage() {
     assert_eq!(lab.export("t"), lab.export("l"));
 }
 
-/// The pages of an export: URL, and the time of the last fetch.
+/// Reads the pages of an export: URL, and the time of the last fetch.
 fn pages(export: &str) -> std::collections::BTreeMap<String, String> {
     let rows = export.lines().skip(1).map(|line| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -622,13 +622,13 @@ fn a_graph_of_hosts_keeps_its_names() {
         .out;
     assert_eq!(lab.run("compute --until 1e-12 g").exits(0).out, expected);
     assert!(expected.contains("org.d\t"), "{expected}");
-    // Byte order marks are no part of a number.
+    // Byte order marks are not part of a number.
     lab.file("g/x-vertices-1.txt", "\u{feff}2\torg.c\t1\n3\torg.d\t1\n");
     lab.file("g/x-edges-1.txt", "\u{feff}2\t0\n");
     assert_eq!(lab.run("compute --until 1e-12 g").exits(0).out, expected);
 }
 
-/// Pages that were never fetched were reported as unchanged.
+/// Regression: pages that were never fetched were reported as unchanged.
 #[test]
 fn pages_that_are_only_known_are_counted_as_such() {
     let lab = Lab::new();
@@ -657,8 +657,8 @@ fn pages_that_are_only_known_are_counted_as_such() {
     );
 }
 
-/// Regression: pages whose names are one URL in other spellings were read as two records of one page, of which the second
-/// one's links counted. They have the links of both, and the later fetch.
+/// Regression: pages whose names are one URL in several spellings were read as two records of one page, and the second
+/// one's links counted. Now the page has the links of both, and the later fetch.
 #[test]
 fn pages_of_one_url_are_one_page_with_the_links_of_both() {
     let lab = Lab::new();
@@ -702,7 +702,8 @@ fn pages_of_one_url_are_one_page_with_the_links_of_both() {
     assert_eq!((&stat["pages"], &stat["visited"]), (&3.into(), &2.into()));
 }
 
-/// Of two records of one page the second one's links are kept: those of a page with two numbers were lost.
+/// Regression: of two records of one page the second one's links are kept, so links of a page with two numbers were
+/// lost.
 #[test]
 fn two_pages_of_one_name_are_refused() {
     let lab = Lab::new();
@@ -822,7 +823,7 @@ fn what_is_no_graph_in_a_folder_is_refused() {
         .says(&["join links and names"]);
 }
 
-/// A pipe with a name is opened once: where it was looked at before it was read, its writer had lost its reader.
+/// Regression: a named pipe was inspected before it was read, so its writer lost its reader. It is opened once.
 #[test]
 fn a_named_pipe_is_opened_once() {
     let lab = Lab::on_disk();
@@ -847,7 +848,7 @@ fn a_named_pipe_is_opened_once() {
     );
 }
 
-/// One page in three spellings is one source, in whatever order its rows are.
+/// One page in three spellings is one source, whatever the order of its rows.
 #[test]
 fn spellings_of_a_source_are_one_page() {
     let lab = Lab::new();
@@ -886,8 +887,8 @@ fn spellings_of_a_source_are_one_page() {
     }
 }
 
-/// A column of weights means what a third field of an edge list does, in any order of rows, for names and for URLs. A null is
-/// 1; what is no weight is skipped and counted.
+/// A column of weights has the meaning of the third field of an edge list, in any order of rows, for names and for
+/// URLs. A null is 1; an invalid weight is skipped and counted.
 #[test]
 fn a_table_of_links_has_weights() {
     let lab = Lab::new();
@@ -938,14 +939,14 @@ fn a_table_of_links_has_weights() {
     }
 }
 
-/// Regression: of a table of links whose sources come back only the last links of each were kept, silently.
+/// Regression: in a table of links whose sources come back, only the last links of each were kept, silently.
 #[test]
 fn a_table_of_links_needs_no_order() {
     let lab = Lab::new();
     let rows: Vec<(String, String)> = (0..2_000)
         .map(|row| (format!("n{}", row * 7 % 300), format!("t{row}")))
         .collect();
-    // By the first row of each source: the order in which a graph with grouped lines has them.
+    // By the first row of each source: the order of a graph with grouped lines.
     let mut grouped = rows.clone();
     let first = |source: &String| rows.iter().position(|row| row.0 == *source);
     grouped.sort_by_key(|row| first(&row.0));
@@ -969,7 +970,7 @@ fn a_table_of_links_needs_no_order() {
         ];
         write(&lab.path("table"), &columns, layout);
         let store = format!("table{at}.s");
-        // The least memory that is allowed makes many runs.
+        // The smallest permitted memory makes many runs.
         lab.run(&format!("ingest table --store {store} --limit-held 64K"))
             .exits(0);
         assert!(links(&store) == links("lines.s"), "{at}");

@@ -1,4 +1,4 @@
-//! Exports as their takers read them.
+//! Exports, as the programs that they are for read them.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::crawl::crawl;
 use crate::python::python;
 use crate::support::Lab;
 
-/// A store with names that need quotes in CSV.
+/// Creates a store with names that need quotes in CSV.
 fn crawled() -> Lab {
     let lab = Lab::new();
     lab.file("a", crawl(63, 300).concat());
@@ -106,7 +106,7 @@ assert polars.read_ipc("r.arrow").equals(frame)
     );
 }
 
-/// Each page is there once, whatever the order; a table sorted by host has each host in one piece.
+/// Each page appears once, whatever the order; a table sorted by host has each host in one piece.
 #[test]
 fn orders_are_those_of_all_pages() {
     let lab = crawled();
@@ -141,7 +141,7 @@ fn orders_are_those_of_all_pages() {
     assert_eq!(solr.lines().count(), by_id.len() - gone);
 }
 
-/// `compare` reads a file of scores, which is at no distance from where it came from.
+/// `compare` reads a file of scores, and finds no distance from its origin.
 #[test]
 fn scores_are_read_back() {
     let lab = crawled();

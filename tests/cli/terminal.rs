@@ -1,11 +1,11 @@
-//! On a real terminal: what is shown, what is not, and the keyboard as input.
+//! Behaviour on a real terminal: what is shown, what is not, and the keyboard as input.
 
 use std::process::Command;
 
 use crate::support::{Done, Lab, crawl};
 
-/// Runs a line in `lab` on a terminal of 80 columns; once `words` are shown, `keys` are typed. `None`: there is no
-/// Python to make a terminal with.
+/// Runs a line in `lab` on a terminal of 80 columns; types `keys` once `words` are shown. `None` without Python, which
+/// makes the terminal.
 fn on_terminal(
     lab: &Lab,
     line: &str,
@@ -36,7 +36,7 @@ fn on_terminal(
     })
 }
 
-/// What is shown, without what colours and moves.
+/// Returns the text shown, without escape sequences.
 fn plain(shown: &str) -> String {
     let mut out = String::new();
     let mut rest = shown;
@@ -49,7 +49,7 @@ fn plain(shown: &str) -> String {
     out + rest
 }
 
-/// Nothing wider than the terminal, the progress line least of all: what wraps cannot be drawn over.
+/// Nothing is wider than the terminal, above all not the progress line: a wrapped line cannot be overwritten.
 #[test]
 fn progress_does_not_wrap() {
     let lab = Lab::on_disk();
@@ -61,7 +61,7 @@ fn progress_does_not_wrap() {
     let done = done.exits(0);
     let mut drawings = 0;
     for line in done.out.split('\n') {
-        // What is drawn over is followed by what is drawn next, and at last by a sentence, which may wrap.
+        // Text that is overwritten is followed by new text, and finally by a sentence, which may wrap.
         let shown: Vec<String> = line.split('\r').map(plain).collect();
         for drawn in &shown[..shown.len().saturating_sub(2)] {
             assert!(drawn.chars().count() <= 80, "{drawn:?}");
@@ -71,7 +71,7 @@ fn progress_does_not_wrap() {
     assert!(drawings > 0, "{done:?}");
 }
 
-/// `ingest -` says that it waits for the keyboard, and takes what is typed.
+/// `ingest -` says that it waits for the keyboard, and reads what is typed.
 #[test]
 fn the_keyboard_is_an_input() {
     let lab = Lab::on_disk();
@@ -85,7 +85,7 @@ fn the_keyboard_is_an_input() {
     assert_eq!(lab.stat("s")["pages"], 2);
 }
 
-/// What no screen can show is not written there.
+/// Binary data is not written to a terminal.
 #[test]
 fn only_text_goes_to_a_terminal() {
     let lab = Lab::on_disk();
@@ -105,7 +105,7 @@ fn only_text_goes_to_a_terminal() {
     }
 }
 
-/// Colours, and URLs cut to the width; not where NO_COLOR asks for plain text, and not in a pipe.
+/// Colours, and URLs cut to the width; neither with NO_COLOR nor in a pipe.
 #[test]
 fn colours_can_be_refused() {
     let lab = Lab::on_disk();
@@ -134,7 +134,7 @@ fn colours_can_be_refused() {
     assert!(!piped.contains('\x1b') && piped.contains(&long), "{piped}");
 }
 
-/// A terminal obeys control characters: names do not bring any.
+/// A terminal interprets control characters: names must not contain any.
 #[test]
 fn names_do_not_move_the_cursor() {
     let lab = Lab::on_disk();

@@ -1,13 +1,13 @@
-//! A time that cannot be read costs a record its time, and nothing else.
+//! An unreadable time costs a record its time, and nothing else.
 //!
-//! Whole crawls have impossible dates (`WARC-Date: 2008-10-294T05:21:46-0700`), and every record of theirs used to be
-//! skipped. What is expected is the ranking of the same records without times.
+//! Whole crawls have impossible dates (`WARC-Date: 2008-10-294T05:21:46-0700`), and all their records used to be
+//! skipped. The expected ranking is that of the same records without times.
 
 use serde_json::{Value, json};
 
 use crate::support::Lab;
 
-/// A WARC response, dated so.
+/// Returns a WARC response with this date.
 fn response(url: &str, date: &str, link: &str) -> String {
     let block =
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=\"{link}\">x</a>");
@@ -29,7 +29,7 @@ fn warc(date: &str) -> String {
         .collect()
 }
 
-/// The pages that a store has, but for the times.
+/// Returns the pages of a store, without the times.
 fn pages(lab: &Lab, store: &str) -> Vec<Value> {
     let lines = lab
         .run(&format!("export --to jsonl --store {store}"))
@@ -63,10 +63,10 @@ fn records_without_a_readable_time_count() {
         assert_eq!(done.json()["remarks"], remarks);
         assert_eq!(done.json()["skipped"], json!({}));
         assert_eq!(done.json()["records"], 9);
-        // Each of five is told as it comes.
+        // Each of the first five is reported as it is read.
         assert_eq!(done.err.matches("used without its time").count(), 5);
         assert_eq!(pages(&lab, name), expected, "{date}");
-        // For people, at the end; also where nothing but what is amiss is told.
+        // At the end there is a summary for people, even with `--quiet`.
         lab.run(&format!(
             "ingest in.warc --store {name}-quiet --quiet --repeat 3"
         ))
@@ -83,7 +83,7 @@ fn records_without_a_readable_time_count() {
         let place = json!({"record": 1, "byte": 0, "detail": detail});
         assert_eq!(seen["remarks"]["bad-time"]["first"][0], place);
         assert_eq!(seen["times"]["none"], 9);
-        // Only what cannot be used ends a run.
+        // Only an unusable record ends a run.
         lab.run(&format!("ingest in.warc --store {name}-strict --strict"))
             .exits(0);
     }
@@ -101,8 +101,8 @@ fn days_of_the_year_are_read() {
     assert_eq!(seen["times"]["none"], 0);
 }
 
-/// A window in fetch time takes such a record as it takes one without a time: as of the time before. The clock and
-/// the ranking are those of the same records, there without `fetched_at`.
+/// A window in fetch time treats such a record like one without a time: it counts at the time before. Clock and ranking
+/// are those of the same records without `fetched_at`.
 #[test]
 fn a_window_takes_them_as_records_without_times() {
     let lab = Lab::new();
@@ -150,8 +150,8 @@ fn a_window_takes_them_as_records_without_times() {
         .says(&["records have no times"]);
 }
 
-/// Regression: one record without a time refused the whole crawl to a window in fetch time, if it was the first of the store.
-/// It counts as of the first time: the ranking is that of the same records where it has that.
+/// Regression: one record without a time, if it was the first of the store, made a window in fetch time refuse the
+/// whole crawl. It counts at the first time: the ranking is that of the same records in which it has that time.
 #[test]
 fn a_window_takes_them_before_the_first_time() {
     let lab = Lab::new();
@@ -188,7 +188,7 @@ fn a_window_takes_them_before_the_first_time() {
     }
 }
 
-/// Every format that gives times, and what is wrong with the time of one of its records.
+/// Every format with times, and what is wrong with the time of one of its records.
 #[test]
 fn in_every_format() {
     let lab = Lab::new();
@@ -255,7 +255,7 @@ fn in_every_format() {
     }
 }
 
-/// The last day of the year 9999 is a time as any other; its exports failed.
+/// Regression: exports of the last day of the year 9999 failed; it is a time like any other.
 #[test]
 fn the_end_of_the_year_9999_is_exported() {
     let lab = Lab::new();
@@ -279,7 +279,8 @@ fn the_end_of_the_year_9999_is_exported() {
     assert!(told.contains("9999-12-31T23:59:59Z"), "{told}");
 }
 
-/// A ranking of files ended as if records had been skipped where only times were unreadable, and as if none had been where some were.
+/// Regression: a ranking of files ended as if records had been skipped if only times were unreadable, and as if none
+/// had been if some were.
 #[test]
 fn ranking_files_tells_them_from_skipped_records() {
     let lab = Lab::new();
@@ -294,8 +295,8 @@ fn ranking_files_tells_them_from_skipped_records() {
         .says(&["1 record was skipped"]);
 }
 
-/// A clock that was wrong once, or days that are read out of order, move no other page's time: a page that failed was not
-/// listed again before the year 2100, and pages were never old enough to be fetched again.
+/// Regression: a clock that was wrong once, or days that were read out of order, changed the times of other pages: a
+/// page that failed was not listed again before the year 2100, and pages were never old enough to be fetched again.
 #[test]
 fn each_page_has_the_time_of_its_own_record() {
     let lab = Lab::new();

@@ -2,7 +2,7 @@
 
 use crate::support::{Lab, sample};
 
-/// A lab with a part of a real crawl, each page crawled once.
+/// Returns a lab with a part of a real crawl, each page crawled once.
 fn lab() -> Lab {
     let lab = Lab::new();
     lab.file("a", sample(200).concat());
@@ -30,7 +30,7 @@ fn passes_end_when_the_bound_is_low_enough() {
     let second = lab.stat("s");
     assert!(bound(&lab, "s") <= 1e-6);
     assert!(second["records"].as_u64() > first["records"].as_u64());
-    // No pass too many: one less is not near enough.
+    // No unnecessary pass: with one fewer the bound is not reached.
     let passes = second["records"].as_u64().unwrap() / 200;
     for (passes, near) in [(passes, true), (passes - 1, false)] {
         let store = format!("passes{passes}");
@@ -48,7 +48,7 @@ fn passes_end_when_the_bound_is_low_enough() {
     until("0.1").exits(0).says(&["nothing to do"]);
 }
 
-/// A bound that is not reached in so many passes is no error: the bound is told.
+/// A bound that is not reached in the given passes is not an error: the bound reached is reported.
 #[test]
 fn passes_may_not_suffice() {
     let lab = lab();

@@ -30,14 +30,14 @@ fn options_without_effect_are_refused() {
         "compute --store s --measure pagerank --force",
         "local --store s --domain host:a.test --format records",
         "local --store s --domain host:a.test --scope host:a.test",
-        // Parameters that a measure does not have, and those of sites for pages.
+        // Parameters that a measure does not have, and parameters of sites for pages.
         "compute --store s --measure harmonic --damping 0.5",
         "compute --store s --measure harmonic --until 1e-3",
         "compute --store s --measure pagerank --gamma 0.5",
         "compute --store s --measure pagerank --registers 64",
         "compute --store s --measure pagerank --inside",
         "compute --store s --measure pagerank --site-links pages",
-        // Without a list there is nothing that these are for.
+        // Without a list these have no effect.
         "local --store s --domain host:a.test --to jsonl",
         "local --store s --domain host:a.test -o list",
         "local --store s --domain host:a.test --select sc",
@@ -52,7 +52,7 @@ fn options_without_effect_are_refused() {
         "ingest a --store t --settle-time 1s --max-age 30d",
         "ingest a --store t --resume",
         "ingest a --store t --new-stream",
-        // How a window is read says nothing of what is settled.
+        // The estimator of a window has no effect on settling.
         "ingest a --store t --estimator distributed",
     ] {
         lab.run(line).exits(2);
@@ -60,7 +60,7 @@ fn options_without_effect_are_refused() {
     assert!(!lab.path("t").exists());
 }
 
-/// Where the environment names the store, it is as if the option did.
+/// If the environment names the store, the same options are refused as with `--store`.
 #[test]
 fn a_store_of_the_environment_refuses_them_too() {
     let lab = crawled();
@@ -92,7 +92,7 @@ fn compute_says_nothing_if_asked() {
     assert_eq!((&*inputs.out, &*inputs.err), ("", ""));
 }
 
-/// Damping is stored as a multiple of 2^-32, so no bound of 1e-12 is certified: nothing says that it was reached.
+/// Damping is stored as a multiple of 2^-32, so no bound of 1e-12 is certified: no output claims that it was reached.
 #[test]
 fn goals_that_cannot_be_reached_are_not_said_to_be() {
     let lab = crawled();

@@ -1,4 +1,4 @@
-//! WARC and ARC from the command line: real archives ranked, broken ones named.
+//! WARC and ARC from the command line: real archives are ranked, broken ones are named.
 
 use std::fs;
 use std::io::Read;
@@ -10,7 +10,7 @@ const GOVUK: [&str; 2] = [
     "govuk/resources__gov.uk-revisit-warcs__BL-20140325122341434-00000-32090~opera~8443.warc.gz",
 ];
 
-/// One crawl in two formats is one ranking. Counts by warcio: 261 HTTP answers, 40 of them 404.
+/// One crawl in two formats gives one ranking. Counts by warcio: 261 HTTP responses, 40 of them 404.
 #[test]
 fn a_crawl_as_warc_and_as_arc() {
     let (Some(warc), Some(arc)) = (
@@ -35,8 +35,8 @@ fn a_crawl_as_warc_and_as_arc() {
     assert_eq!(lab.export("warc"), lab.export("arc"));
 }
 
-/// What the extractor of blackbook's WAT left out of one page, and of no other: by `diff` of the `href`s in the WARC's
-/// HTML with the WAT's.
+/// Links that the extractor of blackbook's WAT left out, all of one page: by `diff` of the `href`s in the WARC's HTML
+/// with the WAT's.
 const NOT_EXTRACTED: [&str; 9] = [
     "http://recall.archive.org/",
     "http://ia00406.archive.org/about.html",
@@ -49,9 +49,9 @@ const NOT_EXTRACTED: [&str; 9] = [
     "http://web.archive.org/collections/pioneers.html",
 ];
 
-/// The home page ranked 1 in the WARC and 29 in the WAT of one crawl: it is found by a refresh, which WATs have among
-/// the head's `Metas`, and which was read of HTML only; links with `&amp;` led to pages of their own. Both are read
-/// now, so the rankings are one.
+/// Regression: the home page ranked 1 in the WARC and 29 in the WAT of one crawl. It is reached by a refresh, which
+/// WATs list among the head's `Metas`, and which was read from HTML only; and links with `&amp;` led to separate pages.
+/// Now both are read, and the rankings agree.
 #[test]
 fn a_crawl_as_warc_and_as_wat() {
     let (Some(warc), Some(wat)) = (
@@ -70,7 +70,7 @@ fn a_crawl_as_warc_and_as_wat() {
     }
     // The extractor moved one link within its page, so the pages are not numbered alike.
     let sorted = |store: &str| {
-        // All but the page's number, which comes last.
+        // All columns except the page's number, which comes last.
         let row = |line: &str| line.rsplit_once('\t').unwrap().0.to_owned();
         let mut lines: Vec<String> = lab.export(store).lines().map(row).collect();
         lines.sort();
@@ -79,16 +79,16 @@ fn a_crawl_as_warc_and_as_wat() {
     assert!(sorted("warc") == sorted("wat"));
 }
 
-/// A second crawl of the same pages, most of them unchanged: `revisit` records without a body. Heritrix lists
-/// their outlinks, so 54 of the 55 are visits with these links; the other is a redirect. Without the outlinks, 54 pages
-/// would be unchanged.
+/// A second crawl of the same pages, most of them unchanged: `revisit` records without a body. Heritrix lists their
+/// outlinks, so 54 of the 55 are visits with these links; the other is a redirect. Without the outlinks, 54 pages would
+/// be unchanged.
 #[test]
 fn revisits_with_outlinks_are_visits() {
     let (Some(first), Some(second)) = (data(GOVUK[0]), data(GOVUK[1])) else {
         return;
     };
     let lab = Lab::new();
-    // All but the 403 are visits; that a page is gone is one, too.
+    // All but the 403 are visits; finding a page gone is one, too.
     let both = format!("{} {}", first.display(), second.display());
     let first = first.display().to_string();
     for (inputs, records, visits) in [(first, 62, 61), (both, 124, 122)] {
@@ -96,7 +96,7 @@ fn revisits_with_outlinks_are_visits() {
         let stat = lab.stat("s");
         assert_eq!(stat["records"], records);
         assert_eq!(stat["unchanged"], 0);
-        // 404 and 403: 3 and 1 a crawl.
+        // 404 and 403: 3 and 1 per crawl.
         assert_eq!(
             (&stat["gone"], &stat["failed"]),
             (&(records / 62 * 3).into(), &(records / 62).into())
@@ -105,7 +105,8 @@ fn revisits_with_outlinks_are_visits() {
     }
 }
 
-/// wget lists no outlinks: 6 of its records are revisits, of which nothing is known but that one is gone: its status is 404.
+/// wget lists no outlinks: 6 of its records are revisits, which say nothing except that one page is gone, by its status
+/// 404.
 #[test]
 fn revisits_without_outlinks_are_no_visits() {
     let Some(path) = data("postgresql/pg15-crawl2.warc.gz") else {
@@ -122,8 +123,8 @@ fn revisits_without_outlinks_are_no_visits() {
     assert_eq!((&stat["gone"], &stat["visits"]), (&1.into(), &1_170.into()));
 }
 
-/// However it is packed: plain, in one gzip member or many, in zstd with and without a dictionary at the start, from
-/// a file and from a pipe.
+/// In every compression: plain, in one gzip member or many, in zstd with and without a dictionary at the start, from a
+/// file and from a pipe.
 #[test]
 fn one_warc_in_all_wrappings() {
     let Some(path) = data("blackbook/blackbook.warc.gz") else {
@@ -169,7 +170,7 @@ fn one_warc_in_all_wrappings() {
     }
 }
 
-/// Links from HTML and from Heritrix's metadata are not the same, so a store keeps which.
+/// Links from HTML and from Heritrix's metadata differ, so a store keeps the choice between them.
 #[test]
 fn where_links_come_from_is_a_choice() {
     let Some(path) = data("blackbook/blackbook.warc.gz") else {
@@ -186,15 +187,15 @@ fn where_links_come_from_is_a_choice() {
         .exits(2);
 }
 
-/// Archives that their makers broke: exactly the records before the damage, what is wrong, and the exit code. Records
-/// and places by a reader in Python (gzip members by zlib).
+/// Archives that their makers broke: exactly the records before the damage, the reason, and the exit code. Records and
+/// positions by a reader in Python (gzip members by zlib).
 #[test]
 fn broken_archives() {
     for (file, code, records, words) in [
         (
             "gowarc/testdata__warcs__corrupted-mid-record.warc.gz.open",
             4,
-            // The twelfth is an answer, behind which the lost part may have had its request.
+            // The twelfth is a response; its request may have been in the lost part after it.
             11,
             &[
                 "what follows at compressed byte 1219 is not a gzip member",
@@ -254,7 +255,7 @@ fn broken_archives() {
     }
 }
 
-/// A capture whose end is lost is not read: a record behind it might have named its method or its links.
+/// A capture whose end is lost is not read: a record after it might have named its method or its links.
 #[test]
 fn damage_behind_a_revisit() {
     let record = |kind: &str, page: u32, block: &str| {
@@ -287,7 +288,7 @@ fn damage_behind_a_revisit() {
     }
 }
 
-/// WETs and files of other kinds are told for what they are.
+/// WETs and files of other kinds are recognised, and named in the error.
 #[test]
 fn archives_without_links() {
     let lab = Lab::new();
@@ -300,8 +301,8 @@ fn archives_without_links() {
         .says(&["it is a WET, the text of pages"]);
 }
 
-/// Of answers to a page, the one to its GET counts, whatever came later: it keeps its link. A page that is first seen with the
-/// content of another leads there, until its own answer comes.
+/// Of several responses to a page, that to its GET counts, whatever came later: it keeps its link. A page that is first
+/// seen with the content of another links to that, until its own response comes.
 #[test]
 fn answers_that_are_no_visits() {
     let record = |kind: &str, url: &str, more: &str, block: &str| {
@@ -367,7 +368,8 @@ fn answers_that_are_no_visits() {
     }
 }
 
-/// In every format: an answer without content, with a part of it, or an interim one is a failed fetch, and changes no link.
+/// In every format, a response without content, with a part of it, or an interim one is a failed fetch, and changes no
+/// link.
 #[test]
 fn statuses_without_the_page() {
     let lab = Lab::new();

@@ -1,11 +1,11 @@
-//! The warm start: what the next ranking starts from, through the command line.
+//! The warm start of the next ranking, through the command line.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::support::{Lab, crawl, sample};
 
-/// Files of a crawl in so many parts.
+/// Writes a crawl to `parts` files.
 fn parts(lab: &Lab, records: &[String], parts: usize) -> Vec<String> {
     let part = records.chunks(records.len().div_ceil(parts));
     let write = |(at, records): (usize, &[String])| {
@@ -15,7 +15,7 @@ fn parts(lab: &Lab, records: &[String], parts: usize) -> Vec<String> {
     part.enumerate().map(write).collect()
 }
 
-/// Ingests files, one command each; the links that each ranking went over, in sweeps' worth.
+/// Ingests files, one command each; returns the number of links that each ranking touched, in units of a sweep.
 fn ingest_each(lab: &Lab, files: &[String], store: &str, with: &str) -> Vec<f64> {
     let ingest = |file: &String| {
         let done = lab.run(&format!("ingest {file} --store {store} --json {with}"));
@@ -26,17 +26,17 @@ fn ingest_each(lab: &Lab, files: &[String], store: &str, with: &str) -> Vec<f64>
     files.iter().map(ingest).collect()
 }
 
-/// The file of the warm start.
+/// Returns the path of the warm start.
 fn warm(lab: &Lab, store: &str) -> PathBuf {
     lab.path(store).join("warm")
 }
 
-/// Whether the current ranking goes back to an earlier one.
+/// Returns whether the current ranking started from an earlier one.
 fn is_resumed(lab: &Lab, store: &str) -> bool {
     lab.stat(store)["settled"]["resumed"] == true
 }
 
-/// What a ranking of `file` from nothing is, in a copy of the store.
+/// Returns the ranking of `file` from nothing, made in a copy of the store.
 fn cold(lab: &Lab, store: &str, file: &str) -> Vec<u8> {
     let copy = format!("{store}-cold");
     lab.copy(store, &copy);
@@ -46,7 +46,7 @@ fn cold(lab: &Lab, store: &str, file: &str) -> Vec<u8> {
     lab.snapshot(&copy)
 }
 
-/// The bound that was printed holds, beside power iteration.
+/// Checks the printed bound against power iteration.
 fn bound_is_true(lab: &Lab, store: &str) {
     let bound = lab.stat(store)["bound_l1"].as_f64().unwrap();
     let of = |text: &str, column: usize| -> std::collections::HashMap<String, f64> {
@@ -78,7 +78,7 @@ fn the_next_ranking_starts_from_the_last() {
     let late: f64 = costs[30..].iter().sum::<f64>() / 10.0;
     assert!(late < 0.8 * nothing[0], "{costs:?}, {nothing:?}");
     lab.run("verify --deep --store s").exits(0);
-    // The same again is nothing to do; a killed or a second run of it makes no other.
+    // The same command again does nothing; a killed or a second run of it makes the same ranking.
     let before = fs::read(warm(&lab, "s")).unwrap();
     let again = lab.run(&format!("ingest {} --store s", files.join(" ")));
     again.exits(0).says(&["nothing to do"]);
@@ -101,7 +101,7 @@ fn where_nothing_changed_nothing_moves() {
     let before = column(lab.export("s"));
     assert_eq!(ingest_each(&lab, &["b".into()], "s", ""), [0.0]);
     assert_eq!(column(lab.export("s")), before);
-    // A file of all pages once more, with the same links.
+    // A file with all pages once more, with the same links.
     let again = sample(100).concat();
     lab.file("c", format!("\n{again}"));
     assert_eq!(ingest_each(&lab, &["c".into()], "s", ""), [0.0]);
@@ -109,7 +109,7 @@ fn where_nothing_changed_nothing_moves() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Whatever is wrong with it: it is named, ranking starts from nothing, and the next one is sound.
+/// Any damage to the warm start is reported, ranking starts from nothing, and the next warm start is sound.
 #[test]
 fn one_that_is_damaged_is_named_and_not_used() {
     let lab = Lab::new();
@@ -150,7 +150,7 @@ fn one_that_is_damaged_is_named_and_not_used() {
     }
 }
 
-/// One that is gone, of another store, or of other rows is not used, and nothing is said; one of fewer rows is.
+/// A warm start that is missing, of another store, or of other rows is ignored silently; one of fewer rows is used.
 #[test]
 fn one_that_does_not_fit_is_not_used() {
     let lab = Lab::new();
@@ -160,7 +160,7 @@ fn one_that_does_not_fit_is_not_used() {
     ingest_each(&lab, &files[14..15], "s", "");
     let expected = cold(&lab, "s", &files[15]);
     ingest_each(&lab, &files[..15], "other", "");
-    // A copy that was restored, and went on with other records, more of them.
+    // A copy that was restored, and continued with other records, more of them.
     lab.copy("most", "restored");
     lab.file("longer", crawl(8, 300).concat());
     lab.run("ingest longer --store restored").exits(0);
@@ -184,7 +184,7 @@ fn one_that_does_not_fit_is_not_used() {
         assert_eq!(lab.snapshot(store) == expected, store != "older", "{store}");
         bound_is_true(&lab, store);
     }
-    // The longer file has the shorter one's rows up to the copy, and others behind.
+    // The longer file has the shorter one's rows up to the copy, and then others.
     fs::copy(warm(&lab, "s"), warm(&lab, "restored")).unwrap();
     lab.file("more", crawl(9, 20).concat());
     let expected = cold(&lab, "restored", "more");
@@ -216,14 +216,14 @@ fn from_nothing_the_same_rows_give_the_same_bytes() {
     assert!(fs::read(warm(&lab, "often")).unwrap().len() > 1_000);
     lab.run("settle --store often --until 1e-11").exits(0);
     assert!(is_resumed(&lab, "often"));
-    // Also where the ranking that there is is as near, or nearer.
+    // Even if the existing ranking is as accurate, or more.
     lab.run("settle --store often --until 1e-9 --cold").exits(0);
     assert!(lab.snapshot("often") == lab.snapshot("seldom"));
     lab.run("settle --store often --cold --settle-time 1s")
         .exits(2);
 }
 
-/// Something else in its place is not used, and does not stop a ranking.
+/// Anything else in its place is not used, and does not prevent a ranking.
 #[test]
 fn what_is_no_file_in_its_place_is_not_used() {
     let lab = Lab::new();
@@ -255,7 +255,7 @@ fn what_is_no_file_in_its_place_is_not_used() {
     }
 }
 
-/// What earlier versions settled from is removed; other people's files beside it stay.
+/// Warm starts of earlier versions are removed; other files next to them stay.
 #[test]
 fn bases_of_earlier_versions_are_removed() {
     let lab = Lab::new();
@@ -280,8 +280,8 @@ fn bases_of_earlier_versions_are_removed() {
     assert_eq!(left, ["notes.txt"]);
 }
 
-/// Looks by the clock leave no warm start: the last ranking has the same bytes. After kills it agrees within its bound, and
-/// from nothing it has the same bytes, too.
+/// Snapshots by the clock leave no warm start: the last ranking has the same bytes. After kills it agrees within its
+/// bound, and from nothing it has the same bytes, too.
 #[test]
 fn looks_and_kills_change_nothing() {
     let lab = Lab::on_disk();
@@ -315,7 +315,7 @@ fn looks_and_kills_change_nothing() {
     assert!(lab.snapshot("killed") == lab.snapshot("plain"));
 }
 
-/// Rows that are read again supersede others until the row file is compacted, which the warm start of a run outlives.
+/// Rows that are read again supersede others until the row file is compacted, which the warm start of a run survives.
 #[test]
 fn rows_that_change_are_given_back() {
     let lab = Lab::new();
@@ -349,6 +349,6 @@ fn rows_that_change_are_given_back() {
             lab.run("verify --deep --store s").exits(0);
         }
     }
-    // It was compacted on the way.
+    // It was compacted in the meantime.
     assert!(!lab.path("s/rows/1").exists());
 }

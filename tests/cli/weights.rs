@@ -1,8 +1,10 @@
-//! Weights of links, from records, tables and rules for URLs: PageRank is the closed form's, wherever they come from.
+//! Weights of links, from records, tables and rules for URLs: PageRank is that of the closed form, whatever the source
+//! of the weights.
 
 use crate::support::Lab;
 
-/// a links to b with 3 and to c with 1, both link back. With n = 3: a = (1 - d)/n + d (1 - a), and b has (1 - d)/n + 3/4 d a.
+/// Solves the example: a links to b with 3 and to c with 1, both link back. With n = 3: a = (1 - d)/n + d (1 - a), and
+/// b has (1 - d)/n + 3/4 d a.
 fn expected() -> [(&'static str, f64); 3] {
     let (d, n) = (0.85, 3.0);
     let a = ((1.0 - d) / n + d) / (1.0 + d);
@@ -16,7 +18,7 @@ fn expected() -> [(&'static str, f64); 3] {
 const BACK: &str = "{\"url\":\"http://b.example/\",\"links\":[\"http://a.example/\"]}\n\
                     {\"url\":\"http://c.example/\",\"links\":[\"http://a.example/\"]}\n";
 
-/// A line of records, with these links of a.
+/// Returns a record of a with these links.
 fn records(links: &str) -> String {
     format!("{{\"url\":\"http://a.example/\",\"links\":[{links}]}}\n{BACK}")
 }
@@ -38,7 +40,7 @@ fn assert_ranked(table: &str, what: &str) {
     }
 }
 
-/// Weights of a: 3 to b and 1 to c, in every way to say so.
+/// Weights of a: 3 to b and 1 to c, expressed in every way.
 #[test]
 fn every_way_to_weigh_links_gives_the_closed_form() {
     let lab = Lab::new();
@@ -47,7 +49,7 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
     let none = "{\"url\":\"http://d.example/\",\"weight\":0}";
     for (name, text, options) in [
         ("object", records(&format!("{b},{c}")), ""),
-        // A repeated target counts once with its largest weight, and a proportion is what counts.
+        // A repeated target counts once, with its largest weight; only proportions matter.
         (
             "repeated",
             records(&format!("\"http://b.example/\",{b},{b},{c},{c}")),
@@ -93,7 +95,7 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
             .exits(0);
         let table = lab.run("export --to tsv --store s").exits(0).out;
         assert_ranked(&table, name);
-        // The links that are kept, as a table of weights, mean the same.
+        // The kept links, as a table of weights, mean the same.
         lab.run("export --links --to tsv -o links --force --store s").exits(0);
         lab.run("ingest links --format url-edges --store t --settle 1e-7").exits(0);
         assert_ranked(&lab.run("export --to tsv --store t").exits(0).out, name);
@@ -106,7 +108,7 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
         assert_ranked(&computed, name);
         let ranked = lab.run(&format!("compute --until 1e-12 {name} {options} -o -")).exits(0).out;
         assert_ranked(&ranked, name);
-        // By the cash of passes over what is kept, and without keeping links.
+        // By the cash of passes over the kept links, and without keeping links.
         for keeping in ["", "--keep-links none"] {
             lab.run(&format!(
                 "ingest {name} --store w {options} {keeping} --settle none --repeat 120"
@@ -137,7 +139,7 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
     lab.run("rank http://d.example/ --store s").exits(0);
 }
 
-/// A store without weights is the same to the byte as before there were any, and exports two columns.
+/// A store without weights has the same bytes as before weights existed, and exports two columns.
 #[test]
 fn without_weights_nothing_changes() {
     let lab = Lab::new();

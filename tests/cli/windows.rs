@@ -1,4 +1,4 @@
-//! Windows and estimators as options: what is refused and why, and what `stat` says of them.
+//! Windows and estimators as options: refusals with their reasons, and the output of `stat`.
 
 use crate::support::{Lab, crawl};
 
@@ -50,7 +50,7 @@ fn a_store_keeps_its_window_and_estimator() {
         let done = lab.run(&format!("ingest a --repeat 2 --store s {options}"));
         done.exits(2).says(&[says]);
     }
-    // What the store has anyway may be said.
+    // The store's own settings may be repeated.
     lab.run("ingest a --repeat 2 --store s --window fixed:2x --estimator received")
         .exits(0);
 }
@@ -84,7 +84,7 @@ fn stat_says_what_was_used() {
     }
 }
 
-/// A window in fetch time cannot do without times.
+/// A window in fetch time requires times.
 #[test]
 fn records_without_times_don_t_do_for_a_window_in_fetch_time() {
     let lab = Lab::new();
@@ -96,8 +96,9 @@ fn records_without_times_don_t_do_for_a_window_in_fetch_time() {
     done.exits(2).says(&["records have no times"]);
 }
 
-/// What is proven of a window is of the links as they were read. It was called the exact PageRank, and of two pages the wrong one
-/// was certainly more important, when a page's latest links lead elsewhere than those before.
+/// Regression: the certificate of a window concerns the links as they were read. It was called that of the exact
+/// PageRank, and of two pages the wrong one was certainly more important, when a page's latest links lead elsewhere
+/// than earlier ones.
 #[test]
 fn a_window_s_certificate_says_what_it_is_of() {
     let lab = Lab::new();
@@ -131,7 +132,7 @@ fn a_window_s_certificate_says_what_it_is_of() {
         told.contains("/B is certainly more important than http://a.example/A\n"),
         "{told}"
     );
-    // What was read once is the latest.
+    // Links that were read once are the latest.
     let once = lab.run("ingest once --keep-links none --store o").exits(0);
     assert!(!once.err.contains(as_read), "{}", once.err);
 }

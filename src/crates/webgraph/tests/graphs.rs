@@ -141,7 +141,7 @@ fn a_graph_by_hand_becomes_a_folder() {
     );
 }
 
-/// Its story: editors on Windows begin a list with a byte order mark, which became part of the first name.
+/// Regression: editors on Windows begin a list with a byte order mark, which became part of the first name.
 #[test]
 fn a_mark_before_the_first_name_is_no_part_of_it() {
     let dir = tempdir().unwrap();
