@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use site::Site;
 
-/// The program, if it runs; else says so.
+/// Returns the program if it runs; otherwise prints a note.
 fn program(name: &str, variable: &str) -> Option<OsString> {
     let program = std::env::var_os(variable).unwrap_or_else(|| name.into());
     let argument = if name == "scrapy" {
@@ -55,7 +55,7 @@ fn must(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Holds the store `s` to the exact PageRank of the site's links, all of them or all but the one marked
+/// Compares the store `s` with the exact PageRank of the site's links: all of them, or all but the one marked
 /// `rel=nofollow`.
 #[track_caller]
 fn is_ranked(folder: &Path, site: &Site, with_nofollow: bool) {
@@ -95,7 +95,7 @@ fn wget_writes_a_warc() {
         .current_dir(&folder)
         .output()
         .unwrap();
-    // 8: the server answered with an error, as it does for the page that is missing.
+    // 8: the server answered with an error, as it does for the missing page.
     assert_eq!(done.status.code(), Some(8), "{done:?}");
     let ingest = "ingest crawl.warc.gz --store s --repeat 60 --json";
     let told: Value = serde_json::from_str(&must(&cashrank(folder.path(), ingest))).unwrap();
@@ -134,7 +134,7 @@ fn scrapy_pipes_records() {
     assert!(!site.was_asked("/island.html"));
 }
 
-/// The recipe of the guide, as it stands there.
+/// The recipe of the guide, word for word.
 #[test]
 fn crawlee_crawls_what_next_lists() {
     let Some(installed) = std::env::var_os("CASHRANK_CRAWLEE") else {
@@ -169,7 +169,7 @@ fn crawlee_crawls_what_next_lists() {
     assert!(!site.was_asked("/island.html"));
 }
 
-/// A service of a store; it ends with the test.
+/// Service of a store; it ends with the test.
 #[cfg(feature = "serve")]
 struct Serving(std::process::Child, String);
 
@@ -201,8 +201,8 @@ impl Drop for Serving {
     }
 }
 
-/// A client made by grpcio-tools from the same protocol file tries every call, and finds what it left after the
-/// service was killed.
+/// A client made by grpcio-tools from the same protocol file tries every call, and finds its data after the service was
+/// killed.
 #[cfg(feature = "frontier")]
 #[test]
 fn a_client_of_urlfrontier_is_served() {

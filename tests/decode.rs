@@ -1,8 +1,8 @@
-//! The decoders, through their public interface: golden samples, every cut point, random bytes,
-//! and counts on real crawls.
+//! The decoders, through their public interface: golden samples, every cut point, random bytes, and counts on real
+//! crawls.
 //!
-//! A sample `formats/samples/{good,bad}/FORMAT-*` has beside it `*.expected`, written by hand from
-//! the specification: a line for each thing the decoder hands out, in order.
+//! Each sample `formats/samples/{good,bad}/FORMAT-*` has a file `*.expected`, written by hand from the specification:
+//! one line for each thing that the decoder hands out, in order.
 
 use std::collections::HashSet;
 use std::fs;
@@ -29,7 +29,7 @@ const TEXT: [Format; 11] = [
     Format::CsvLinks,
 ];
 
-/// What a decoder handed out, and the offset with it.
+/// Output of a decoder, with its offset.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
     end: usize,
@@ -58,7 +58,7 @@ fn decode(decoder: &dyn Decoder, chunk: &[u8]) -> Vec<Said> {
     said
 }
 
-/// Decodes `data` as a reader does: it reads pieces of `piece` bytes and cuts by `whole`.
+/// Decodes `data` as a reader does: reads pieces of `piece` bytes and cuts by `whole`.
 fn decode_in_pieces(decoder: &dyn Decoder, data: &[u8], piece: usize) -> Vec<Said> {
     let mut said = Vec::new();
     let (mut start, mut read) = (0, 0);
@@ -79,7 +79,7 @@ fn decode_in_pieces(decoder: &dyn Decoder, data: &[u8], piece: usize) -> Vec<Sai
     said
 }
 
-/// All promises of the interface that hold for any bytes.
+/// Checks all promises of the interface that hold for any bytes.
 fn check_promises(format: Format, data: &[u8], pieces: impl Iterator<Item = usize>) {
     let decoder = format.decoder();
     let at_once = decode(decoder, data);
@@ -109,8 +109,8 @@ fn check_promises(format: Format, data: &[u8], pieces: impl Iterator<Item = usiz
     }
 }
 
-/// A skipper ends where the record does, however the bytes come. `data` begins with a record of
-/// `len` bytes.
+/// Checks that a skipper ends where the record does, however the bytes arrive. `data` begins with a record of `len`
+/// bytes.
 fn check_skipper(format: Format, data: &[u8], len: usize) {
     let expected = match format {
         _ if format.is_grouped() => group_end(format, data),
@@ -134,8 +134,8 @@ fn check_skipper(format: Format, data: &[u8], len: usize) {
     }
 }
 
-/// Where the second group begins: noise before and behind the first goes with it. Groups have links; what a
-/// crawl log tells of single fetches has none.
+/// Returns the start of the second group: noise before and after the first one belongs to it. Groups have links;
+/// records of single fetches in a crawl log have none.
 fn group_end(format: Format, data: &[u8]) -> usize {
     let said = decode(format.decoder(), data);
     let is_group = |said: &Said| match &said.what {
@@ -144,7 +144,7 @@ fn group_end(format: Format, data: &[u8]) -> usize {
     };
     let mut records = (0..said.len()).filter(|&at| is_group(&said[at]));
     records.nth(1).map_or(data.len(), |second| {
-        // What is inside a group comes before it, at the offset of what was before.
+        // Output from inside a group comes before it, at the offset before.
         let unmoved = said[..second].iter().rev().map(|one| one.end);
         unmoved.max().unwrap_or(0)
     })
@@ -154,7 +154,7 @@ fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The samples of a folder: format, path, bytes, and the expected listing.
+/// Reads the samples of a folder: format, path, bytes, and the expected listing.
 fn samples(folder: &str) -> Vec<(Format, PathBuf, Vec<u8>, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root("formats/samples").join(folder)).unwrap() {
@@ -258,8 +258,8 @@ fn good_samples_have_nothing_bad_and_are_told_apart() {
     }
 }
 
-/// Every reason that a decoder gives has a bad sample, for each format that can give it, and stands in
-/// that format's specification.
+/// Every reason that a decoder gives has a bad sample, for each format that can give it, and is in that format's
+/// specification.
 #[test]
 fn every_reason_has_a_bad_sample_and_is_specified() {
     use Reason::*;
@@ -292,7 +292,7 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
         };
         let spec = fs::read_to_string(root(&format!("formats/{}.md", spec.name()))).unwrap();
         for reason in Reason::ALL {
-            // A record whose time cannot be read is used.
+            // A record with an unreadable time is used.
             let line = match reason {
                 BadTime => " bad-time ".into(),
                 _ => format!("bad: {}\n", reason.name()),
@@ -338,7 +338,7 @@ fn a_sink_that_wants_no_more_gets_no_more() {
     }
 }
 
-/// The request may stand on either side of its answer. At a stream's end only the answer of a request is waited for.
+/// The request may come before or after its response. At a stream's end only the response to a request is waited for.
 #[test]
 fn a_request_on_either_side_names_the_method() {
     let frame = |kind: &str, block: &str| {
@@ -384,13 +384,12 @@ fn a_request_on_either_side_names_the_method() {
     }
 }
 
-/// A name of many MiB is skipped in pieces without being held, and a group with a long line in
-/// it as one.
+/// A name of many MiB is skipped in pieces without being held, and a group with a long line in it as a whole.
 #[test]
 fn long_lines_are_skipped_without_being_held() {
     let long = "x".repeat(3 * HELD_MAX);
     let revisit = "WARC/1.0\nWARC-Type: revisit\nWARC-Target-URI: http://a/\nContent-Length: ";
-    // What belongs to a capture, as long as it may be.
+    // Maximum length of what belongs to a capture.
     let tail = "\n\nWARC/1.0\nWARC-Type: metadata\nWARC-Target-URI: http://a/\nContent-Length: ";
     let block = HELD_MAX - tail.len() - 9;
     let tail = format!("{tail}{block}\n\n{}", "y".repeat(block));
@@ -463,7 +462,7 @@ fn long_lines_are_skipped_without_being_held() {
     }
 }
 
-/// Samples of a format, one after the other, with some bytes changed, inserted and taken out.
+/// Samples of a format, concatenated, with some bytes changed, inserted and removed.
 fn mutated(format: Format) -> impl Strategy<Value = Vec<u8>> {
     let mut pool = Vec::new();
     for (_, _, bytes, _) in samples("good").into_iter().chain(samples("bad")) {
@@ -558,7 +557,7 @@ proptest! {
     }
 }
 
-/// An object that stops before the next one begins was `malformed`, or `cut-short` if a chunk ended there.
+/// Regression: an object that stops before the next one begins was `malformed`, or `cut-short` if a chunk ended there.
 #[test]
 fn an_object_cut_before_the_next_is_cut_short_in_any_chunk() {
     let data = b"[\n  {\"url\":\"u\"\n  {\"url\":\"v\"\n    {\"url\":\"w\"}\n]";
@@ -581,7 +580,7 @@ fn a_second_carriage_return_or_mark_is_part_of_a_name() {
     check_promises(Format::Edges, data, 1..=data.len());
 }
 
-/// A real input, decompressed; `None`, loudly, where it is absent.
+/// Reads a real input, decompressed; `None`, with a printed note, if it is absent.
 fn real(path: &str) -> Option<Vec<u8>> {
     let path = root("../shared/data").join(path);
     let Ok(file) = fs::File::open(&path) else {
@@ -601,7 +600,7 @@ fn real(path: &str) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// What a real input holds.
+/// Counts of a real input.
 #[derive(Debug, Default, PartialEq)]
 struct Counts {
     records: usize,
@@ -638,7 +637,7 @@ fn count(format: Format, path: &str) -> Option<(Counts, Vec<u8>)> {
     Some((counts, data))
 }
 
-/// Cutting a real input by `whole` gives what decoding it at once gives.
+/// Checks that cutting a real input by `whole` gives the same as decoding it at once.
 fn check_pieces(format: Format, data: &[u8]) {
     let at_once = decode(format.decoder(), data);
     assert!(decode_in_pieces(format.decoder(), data, 1 << 17) == at_once);
@@ -830,7 +829,7 @@ fn real_wat_in_detail() {
     assert_eq!(&*first.links[1].url, b"legalnotice.html");
 }
 
-/// A WARC record of this type and target, which holds `block`.
+/// Returns a WARC record of this type and target with this block.
 fn warc_record(kind: &str, target: &str, block: &str) -> String {
     format!(
         "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {target}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n\
@@ -839,13 +838,13 @@ fn warc_record(kind: &str, target: &str, block: &str) -> String {
     )
 }
 
-/// A page of `own` and one of `other`, each with two links, in a format.
+/// Returns a page of `own` and one of `other`, each with two links, in a format.
 fn two_pages(format: Format, [own, other]: [&str; 2]) -> String {
     let html = "<a href=/x></a><a href=/y></a>";
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}");
     let page = |page: &str| match format {
         Format::Records => format!("{{\"url\":\"{page}\",\"links\":[\"/x\",\"/y\"]}}\n"),
-        // Left to serde: a number that is none of a record's.
+        // This takes serde: a number that is not a field of records.
         Format::Json => format!("{{\"n\":[1.5],\"url\":\"{page}\",\n\"links\":[\"/x\",\"/y\"]}}\n"),
         Format::Warc => warc_record("response", page, &answer),
         Format::Arc => {
@@ -875,10 +874,10 @@ fn two_pages(format: Format, [own, other]: [&str; 2]) -> String {
     page(own) + &page(other)
 }
 
-/// The links of other shards' pages are not read: of groups, which are open as long as they have one, all but the first.
+/// The links of other shards' pages are not read. Of a group, which is open until it has a link, the first one is.
 #[test]
 fn links_of_other_shards_are_not_read() {
-    // Shards 0 and 1 of 4, as the unit test of shards has them by the reference implementation.
+    // Shards 0 and 1 of 4, as in the unit test of shards by the reference implementation.
     let pages = ["http://a.example/", "http://example.org/"];
     let shard: Shard = "0/4".parse().unwrap();
     let rules = InputRules {
@@ -917,7 +916,7 @@ fn links_of_other_shards_are_not_read() {
     }
 }
 
-/// A field behind the links may say that the page is another: what was stepped over is then read after all.
+/// A field after the links may say that the page is another one: the links that were skipped are then read after all.
 #[test]
 fn links_of_a_page_that_turns_out_to_be_the_shards_are_read() {
     let shard: Shard = "0/4".parse().unwrap();
@@ -945,7 +944,7 @@ fn links_of_a_page_that_turns_out_to_be_the_shards_are_read() {
                 })
                 .collect()
         };
-        // The redirect from the one to the other comes first, and has no links.
+        // The redirect from one to the other comes first, and has no links.
         let [to_own, to_other] = [line(remote, own), line(own, remote)].map(records);
         assert_eq!(to_own, [(remote.into(), 0), (own.into(), 1)]);
         assert_eq!(to_other[0], (own.into(), 0));

@@ -1,6 +1,6 @@
-//! Whatever thread is slow, and wherever a run is stopped and goes on, the snapshots are those of a run that nothing
-//! happened to: for every kind of input that can be gone on with, with delays drawn from a seed at every hand-over
-//! between threads ([`IngestJob::delays`]).
+//! Whichever thread is slow, and wherever a run is stopped and continued, the snapshots are those of an undisturbed
+//! run: for every kind of input that can be continued, with delays drawn from a seed at every hand-over between threads
+//! ([`IngestJob::delays`]).
 
 use crate::common::snapshots;
 use crate::crawl;
@@ -22,7 +22,7 @@ use cashrank_store::store::{OnDurable, RealDisk, SpoolOptions};
 use crawl::{Dice, crawl};
 use tempfile::TempDir;
 
-/// Stops a job after so many records.
+/// Observer that stops a job after some number of records.
 struct Stopper {
     after: u64,
     started: Option<u64>,
@@ -40,12 +40,12 @@ impl Observer for Stopper {
     }
 }
 
-/// Where records come from.
+/// Source of records.
 enum From {
     Files(Vec<InputName>),
-    /// A stream, sent again from its start. Of streams the format is said: guessing takes a large first piece.
+    /// Stream that is sent again from its start. The format of streams is given: guessing takes a large first piece.
     Pipe(Format, Vec<u8>),
-    /// A stream, sent again from the first byte that is not durable.
+    /// Stream that is sent again from the first byte that is not durable.
     Spool(Format, Vec<u8>),
 }
 
@@ -109,7 +109,7 @@ fn sending(bytes: &[u8], acked: Option<Arc<AtomicU64>>) -> StandardInput {
     })
 }
 
-/// Runs a job with delays, stopped at random again and again. How often it was stopped.
+/// Runs a job with delays, stopping it at random times again and again. Returns the number of stops.
 fn disturbed(job: &mut IngestJob, dice: &mut Dice, what: &str) -> u64 {
     for stops in 0.. {
         job.delays = Some(dice.roll(u64::MAX));
@@ -131,8 +131,9 @@ fn disturbed(job: &mut IngestJob, dice: &mut Dice, what: &str) -> u64 {
     unreachable!()
 }
 
-/// Regression: an input that was read again was once begun while the last blocks of the pass before were still applied, with as
-/// many of its names taken for known as happened to be by then: a sound one was called damaged, after every third stop.
+/// Regression: an input of a repeated pass was once begun while the last blocks of the pass before were still being
+/// applied, so that some of its names, by chance, counted as known: a sound input was called damaged, after every third
+/// stop.
 #[test]
 fn no_thread_is_waited_for_by_luck() {
     let lab = Lab(in_memory());
@@ -163,7 +164,7 @@ fn no_thread_is_waited_for_by_luck() {
     let mut stores = 0;
     for (what, from) in &kinds {
         let acked = Arc::default();
-        // Of files half of the later passes go over kept links, half read them again.
+        // Half of the later passes over files use kept links, and half read the files again.
         let ways = if let From::Files(_) = from { 2 } else { 1 };
         let keeping = [KeepRows::Usual(u64::MAX), KeepRows::None];
         let undisturbed = keeping[..ways].iter().zip(0..).map(|(keep_links, way)| {
@@ -192,7 +193,7 @@ fn no_thread_is_waited_for_by_luck() {
             stopped += disturbed(&mut job, &mut dice, &format!("{what}, seed {seed}"));
             let mut found = snapshots(&job.store);
             if !matches!(from, From::Files(_)) {
-                // A stream that is stopped is ranked, too.
+                // A stopped stream is ranked, too.
                 found.retain(|(name, _)| expected.iter().any(|(own, _)| own == name));
             }
             let names = |of: &[(String, Vec<u8>)]| -> Vec<String> {

@@ -1,4 +1,5 @@
-//! A follower that is asked of one snapshot after the other answers as one that was told all at once: `schedule::next`.
+//! A follower that is asked about one snapshot after another answers like one that was given everything at once:
+//! `schedule::next`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::cnr;
 
-/// Numbers that are the same each time.
+/// Random numbers from a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -44,7 +45,7 @@ fn push(writer: &mut Writer, url: &str, links: &[String], status: i32, time: i64
     writer.push(&record).unwrap();
 }
 
-/// Pages with their scores, as told.
+/// Returns pages with their scores.
 fn told(list: &[Candidate]) -> Vec<(u64, f64)> {
     list.iter()
         .map(|of| (of.page.unwrap().0, of.score))
@@ -60,8 +61,8 @@ fn shares(list: &[Candidate]) -> HashMap<u64, f64> {
         .collect()
 }
 
-/// Returns the L1 distance of two lists of all pages as shares, and holds the order of `one` to its own shares: two pages stand
-/// in another order than in `other` only if they differ there by no more than the two moved.
+/// Returns the L1 distance of two lists of all pages as shares, and checks the order of `one` against its own shares:
+/// two pages may be in another order than in `other` only if they differ there by no more than the two moved.
 fn distance(one: &[Candidate], other: &[Candidate]) -> f64 {
     let (theirs, others) = (shares(one), shares(other));
     assert_eq!(theirs.len(), others.len());
@@ -79,8 +80,8 @@ fn distance(one: &[Candidate], other: &[Candidate]) -> f64 {
     sum
 }
 
-/// What Forecast's solution by pushes may be off, in L1 of shares. A page's residual is at most 0.05 sqrt(links + 1); how far
-/// all of them add up depends on the graph: 0.14 at most in 240 lists of 40 random crawls.
+/// Bound on the error of Forecast's solution by pushes, in L1 of shares. A page's residual is at most 0.05 sqrt(links +
+/// 1); their sum depends on the graph: at most 0.14 in 240 lists of 40 random crawls.
 const NEAR: f64 = 0.15;
 
 fn url(node: u64) -> String {
@@ -167,7 +168,7 @@ fn followers_answer_as_if_told_all_at_once() {
     assert!(files.len() > 4, "no row file was compacted: {files:?}");
 }
 
-/// Which rows a checkpoint dropped, since the page was read again, changes no list.
+/// The lists do not depend on which rows a checkpoint dropped because the page was read again.
 #[test]
 fn lists_do_not_depend_on_checkpoints() {
     let home = TempDir::new().unwrap();
@@ -205,9 +206,9 @@ fn lists_do_not_depend_on_checkpoints() {
     }
 }
 
-/// A page that leads to another one, at damping d: of the PageRank of both the other has (1 + d)/(2 + d), of what pages
-/// receive that are read d/(1 + d), of the cash d, and half of the rest where the virtual page pays it. An order goes by
-/// the damping that it is given, or by the store's; only circulating cash has its own.
+/// A page that leads to another one, at damping d: of the PageRank of both the other has (1 + d)/(2 + d), of what read
+/// pages receive d/(1 + d), of the cash d, and half of the rest if the virtual page pays it. An order uses the damping
+/// that it is given, or the store's; only circulating cash has its own.
 #[test]
 fn orders_go_by_the_damping_of_the_store() {
     let home = TempDir::new().unwrap();
@@ -226,7 +227,7 @@ fn orders_go_by_the_damping_of_the_store() {
             assert!((score - expected).abs() < 0.016, "{d} {strategy}: {score}");
         };
         check("circulating", 0.99);
-        // In endowments, of which the page has its own, too.
+        // In endowments; the page has its own as well.
         check("greedy", 1.0 + d + 0.5 * (1.0 - d));
         for (given, d) in [("", d), ("damping=0.3,", 0.3)] {
             check(&format!("forecast:{given}"), d / (1.0 + d));
@@ -236,7 +237,7 @@ fn orders_go_by_the_damping_of_the_store() {
     }
 }
 
-/// Another store in the place of the one that was followed; and the same one, as it was before.
+/// A different store in the place of the one that was followed; and the same one in an earlier state.
 #[test]
 fn a_store_made_anew_is_followed_anew() {
     let home = TempDir::new().unwrap();
@@ -263,7 +264,7 @@ fn a_store_made_anew_is_followed_anew() {
     writer.checkpoint().unwrap();
     writer.publish().unwrap();
     drop(writer);
-    // A copy that went another way from the same state: no number of rows or pages tells it from the first one.
+    // A copy that diverged from the same state: no number of rows or pages distinguishes it from the original.
     let mut writer = Writer::open(&older, &Options::default()).unwrap();
     read(&mut writer, &mut dice, 400, 500, &mut time);
     writer.checkpoint().unwrap();
@@ -327,7 +328,8 @@ fn a_shorter_list_begins_a_longer_one() {
     }
 }
 
-/// cnr-2000, read breadth-first from some pages: the list after several snapshots is that from nothing, but for near ties.
+/// cnr-2000, read breadth-first from some pages: the list after several snapshots equals that from nothing, except for
+/// near ties.
 #[test]
 fn a_real_crawl_is_followed() {
     let Some(folder) = cnr::folder() else { return };

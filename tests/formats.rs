@@ -1,5 +1,5 @@
-//! `formats/snapshot.md`, `formats/store.md` and `formats/rows.md` against the bytes: small readers that know no
-//! offset, size or order but what the tables say must read what the program writes.
+//! `formats/snapshot.md`, `formats/store.md` and `formats/rows.md` against the bytes: small readers that know offsets,
+//! sizes and order only from the tables must read what the program writes.
 
 mod common;
 
@@ -21,7 +21,7 @@ mod make;
 #[path = "formats/rows.rs"]
 mod rows;
 
-/// The rows of the first table under `## heading`, without its two head lines.
+/// Reads the rows of the first table under `## heading`, without its two head lines.
 fn table(file: &str, heading: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("formats")
@@ -43,14 +43,14 @@ fn table(file: &str, heading: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
-/// Where a structure's fields are.
+/// Offsets of a structure's fields.
 struct Fields {
     at: HashMap<String, (usize, usize)>,
     size: usize,
 }
 
 impl Fields {
-    /// Fields must follow on each other: name, offset, size.
+    /// Reads a structure's table, and checks that fields are adjacent: name, offset, size.
     fn of(file: &str, heading: &str) -> Fields {
         let mut fields = Fields {
             at: HashMap::new(),
@@ -142,7 +142,7 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
     );
 }
 
-/// A stream in small pieces, with an error at its end or none.
+/// Stream in small pieces, with or without an error at its end.
 struct Drips(Cursor<Vec<u8>>, bool);
 
 impl Read for Drips {
@@ -162,7 +162,7 @@ fn a_reader_made_from_the_spool_tables_reads_spools() {
     let stream: String = (0..3000)
         .map(|n| format!("{{\"url\":\"http://a/{n}\"}}\n"))
         .collect();
-    // The second stream of a store. It breaks off, so that no last checkpoint covers anything of it.
+    // The second stream of a store. It breaks off, so that no last checkpoint covers it.
     for (sent, breaks) in [("{\"url\":\"http://a/\"}\n", false), (&stream, true)] {
         let sent: Vec<u8> = sent.into();
         let job = IngestJob {
@@ -215,7 +215,7 @@ fn a_reader_made_from_the_spool_tables_reads_spools() {
     assert!(stream.as_bytes().starts_with(&found));
 }
 
-/// The object has the fields of the table and no other, in any order; those whose type says so may be absent.
+/// Checks that the object has exactly the fields of the table, in any order; those whose type says so may be absent.
 fn fields_are(file: &str, heading: &str, value: &serde_json::Value) {
     let mut listed: Vec<String> = table(file, heading)
         .iter()
@@ -288,7 +288,7 @@ fn a_reader_made_from_the_store_tables_reads_stores() {
         "the virtual page holds less than a unit a page"
     );
 
-    // The seed of a mark's checksum: the identity's hash, the mark's number, the chunk's.
+    // Seed of a mark's checksum: the identity's hash, the mark's number, the chunk's.
     let identity = xxh3_64(&read("identity.json"));
     for mark in fs::read_dir(store.join("marks")).unwrap() {
         let path = mark.unwrap().path();

@@ -1,4 +1,4 @@
-//! Links of real pages, beside what an independent reader finds in them.
+//! Links of real pages, compared with those that an independent reader finds.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,8 +7,9 @@ use std::path::Path;
 use cashrank_crawl::decode::{Record, html};
 use flate2::read::MultiGzDecoder;
 
-/// An archive, and the links that lxml 6.1.3 (libxml2 2.14.6) finds in the HTML responses that warcio 1.8.1 finds in it: how
-/// many, and how many bytes of UTF-8 they take. By `tools/compare_links`; html5lib 1.1 agrees, but for 11 links that it repeats.
+/// Archives, with the links that lxml 6.1.3 (libxml2 2.14.6) finds in the HTML responses that warcio 1.8.1 finds: their
+/// number and their length in UTF-8. By `tools/compare_links`; html5lib 1.1 agrees, except for 11 links that it
+/// repeats.
 const COUNTED: [(&str, usize, usize); 7] = [
     ("blackbook/blackbook.warc.gz", 38_626, 1_605_846),
     (
@@ -55,7 +56,7 @@ fn links_of_real_pages() {
     }
 }
 
-/// Line ends are the URL parser's business: any number of them counts as one byte.
+/// Returns the length of a link in which any number of line ends counts as one byte: they are left to the URL parser.
 fn shown_length(link: &[u8]) -> usize {
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
     let ends = link.chunk_by(|one, other| is_end(one) == is_end(other));
@@ -63,7 +64,7 @@ fn shown_length(link: &[u8]) -> usize {
         .sum()
 }
 
-/// The HTML responses of a WARC file whose bodies are as they are: neither in chunks nor packed.
+/// Calls `page` with the HTML responses of a WARC file whose bodies are neither chunked nor compressed.
 fn each_page(mut archive: &[u8], mut page: impl FnMut(&[u8], Option<&[u8]>)) {
     while !archive.is_empty() {
         let (header, rest) = split(archive).expect("a WARC header");
@@ -92,7 +93,7 @@ fn each_page(mut archive: &[u8], mut page: impl FnMut(&[u8], Option<&[u8]>)) {
     }
 }
 
-/// At the first blank line.
+/// Splits at the first blank line.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = text.windows(4).position(|end| end == b"\r\n\r\n")?;
     Some((&text[..at], &text[at + 4..]))

@@ -1,5 +1,5 @@
-//! Rankings on the way, in progress while the ingest goes on: the bytes are the same whatever goes on beside them, and what a
-//! full disk or a stop ends is made again.
+//! Rankings in progress while the ingest continues: their bytes do not depend on what runs concurrently, and a ranking
+//! that a full disk or a stop ends is made again.
 
 use crate::common::snapshots;
 use crate::crawl::crawl;
@@ -22,7 +22,7 @@ use cashrank_store::check::{Depth, check};
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::{DiskFile, RealDisk};
 
-/// Which rankings were published, in that order.
+/// Rankings that were published, in that order.
 #[derive(Default)]
 struct Published(Vec<String>);
 
@@ -37,11 +37,11 @@ impl Observer for Published {
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
-/// A disk on which a ranking is published after a pause.
+/// Disk on which a ranking is published after a pause.
 #[derive(Default)]
 struct Slow {
     pause: Duration,
-    /// Bytes for which there is room in the folder of rankings; 0: all.
+    /// Room in the folder of rankings, in bytes; 0: unlimited.
     room: u64,
     used: AtomicU64,
 }
@@ -74,7 +74,7 @@ impl Files for Slow {
     }
 }
 
-/// A crawl whose pages change, of 400 records.
+/// Writes a crawl of 400 records whose pages change.
 fn file(lab: &Path) -> PathBuf {
     let path = lab.join("crawl.jsonl");
     fs::write(&path, crawl(11, 400).concat()).unwrap();
@@ -103,7 +103,7 @@ fn slow(millis: u64) -> Arc<Slow> {
     })
 }
 
-/// Rankings that take longer than reading does, with others beside them, and with checkpoints between.
+/// Rankings that take longer than reading does, with others by measures, and with checkpoints in between.
 #[test]
 fn rankings_beside_an_ingest_have_the_same_bytes() {
     let lab = tempfile::tempdir().unwrap();
@@ -130,8 +130,8 @@ fn rankings_beside_an_ingest_have_the_same_bytes() {
     }
 }
 
-/// Rows are read again with other links until the row file is compacted, sooner or later as checkpoints come: each ranking
-/// starts from the one before all the same.
+/// Rows are read again with other links until the row file is compacted, sooner or later depending on checkpoints: each
+/// ranking still starts from the one before.
 #[test]
 fn compaction_changes_no_ranking() {
     let lab = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn compaction_changes_no_ranking() {
     }
 }
 
-/// Of the rankings only the newest two stay.
+/// Only the newest two rankings stay.
 #[test]
 fn older_rankings_go_though_the_ingest_goes_on() {
     let lab = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ fn older_rankings_go_though_the_ingest_goes_on() {
     assert_eq!(names, ["000000000360.snapshot", "000000000400.snapshot"]);
 }
 
-/// Checks that importances in two snapshots of stores are as near as both bounds say.
+/// Checks that importances in two snapshots of stores differ by at most the sum of both bounds.
 fn agree(one: &Path, other: &Path) {
     let [one, other] = [one, other].map(|path| Snapshot::open(&RealDisk, path).unwrap());
     let bounds = one.bound_l1().unwrap() + other.bound_l1().unwrap();
@@ -191,8 +191,8 @@ fn agree(one: &Path, other: &Path) {
     assert!(one.len() == other.len() && off <= bounds, "{off}, {bounds}");
 }
 
-/// The disk is full while a ranking is written: that is said, and with room the same command continues, to rankings that agree
-/// with the others.
+/// The disk is full while a ranking is written: that is reported, and with room the same command continues, to rankings
+/// that agree with the others.
 #[test]
 fn a_disk_that_is_full_meanwhile_loses_nothing() {
     let lab = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn a_disk_that_is_full_meanwhile_loses_nothing() {
     }
 }
 
-/// Asks to stop once a checkpoint of so many records is made.
+/// Observer that stops once a checkpoint of some number of records is made.
 struct Stopping(Arc<AtomicBool>, u64);
 
 impl Observer for Stopping {

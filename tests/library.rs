@@ -1,4 +1,4 @@
-//! The tests of the library, in one program: linking it once takes a fraction of the time of linking each.
+//! The tests of the library in one program: linking it once takes a fraction of the time of linking each.
 //!
 //! `cargo test --test library engine` runs a part.
 
@@ -64,7 +64,7 @@ mod warc;
 #[path = "writer.rs"]
 mod writer;
 
-/// A file that is in no program would be tested by nobody.
+/// A file that belongs to no program would never be tested.
 #[test]
 fn all_tests_are_run() {
     let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

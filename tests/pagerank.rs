@@ -40,7 +40,7 @@ fn check(rule: SelfLinks, links: usize, reference: &str) {
         c.relative.relative_error_percent < 1e-6
             && c.relative.relative_error_top_tenth_percent < 1e-6
     );
-    // Pages that stand alike to the last digits (some at rank 10) fall either way.
+    // Pages that agree to the last digits (some at rank 10) may come in either order.
     assert!(c.order.kendall_tau_b.is_some_and(|tau| tau > 0.9999));
     assert!(c.overlap.top.iter().all(|top| top.k - top.common <= 1));
 }

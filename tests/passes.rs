@@ -1,5 +1,5 @@
-//! Passes after the first, which go over the links that the store keeps: they visit every page that was read, once,
-//! with its latest links, and need no input. Threads, checkpoints, compactions, stops and failures don't show in them.
+//! Passes after the first, over the kept links: they visit every page that was read, once, with its latest links, and
+//! need no input. Threads, checkpoints, compactions, stops and failures do not affect the result.
 
 use crate::common;
 use crate::crawl;
@@ -30,7 +30,7 @@ use tempfile::TempDir;
 
 const PASSES: u32 = 4;
 
-/// Notes what is told, and stops after so many looks at later passes.
+/// Observer that records events, and stops after some number of looks during later passes.
 #[derive(Default)]
 struct Watch {
     notes: Vec<String>,
@@ -70,7 +70,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Records of three kinds: plain with lines that are skipped, packed, and packed in pieces.
+    /// Creates records of three kinds: plain with lines that are skipped, compressed, and compressed in pieces.
     fn new() -> Lab {
         let dir = in_memory();
         let path = |name: &str| dir.path().join(name);
@@ -146,7 +146,7 @@ fn last(store: &Path) -> Vec<u8> {
     std::fs::read(Snapshot::latest(&RealDisk, store).unwrap().path()).unwrap()
 }
 
-/// What records say: the rows that count, in the order of their visits, and how many records tell of a page.
+/// Returns what records say: the rows that count, in the order of their visits, and the number of records about a page.
 fn rows_of(records: &[String]) -> Vec<(String, bool, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let mut rows: Vec<(String, bool, Vec<String>)> = Vec::new();
@@ -176,7 +176,7 @@ fn record_of<'a>(url: &'a str, links: impl Iterator<Item = &'a str>) -> Record<'
     }
 }
 
-/// The engine in memory is given the records, and then, pass by pass, a record of each page as its last one left it.
+/// The engine in memory is given the records and then, pass by pass, a record of each page with its last links.
 #[test]
 fn later_passes_visit_what_the_records_left() {
     let lab = Lab::new();
@@ -244,7 +244,7 @@ fn later_passes_visit_what_the_records_left() {
     }
 }
 
-/// Where each page is read once, it is the same pass whether over links or over inputs.
+/// If each page is read once, a pass over links equals one over inputs.
 #[test]
 fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
     let lab = Lab::new();
@@ -333,7 +333,7 @@ fn threads_checkpoints_and_compactions_do_not_show() {
         let rows = open_view(&RealDisk, &job.store).unwrap().rows().unwrap();
         numbers.push(rows.kept().number);
     }
-    // Rows were dropped, again and again, and at other places.
+    // Rows were dropped repeatedly, and at different positions.
     assert!(numbers.iter().all(|&number| number > 1), "{numbers:?}");
     numbers.sort_unstable();
     numbers.dedup();
@@ -355,7 +355,7 @@ fn a_run_that_is_stopped_goes_on_to_the_same_bytes() {
             };
             let (stopped, _) = run_on(&job, Arc::new(RealDisk), Some(stop_after));
             assert!(stopped.unwrap().stopped, "after {stop_after}");
-            // What version 0.1 may have left.
+            // A file that version 0.1 may have left.
             let leftover = job.store.join("replay");
             std::fs::write(&leftover, "of no use").unwrap();
             assert!(!run(&job).0.unwrap().stopped);
@@ -366,7 +366,7 @@ fn a_run_that_is_stopped_goes_on_to_the_same_bytes() {
     }
 }
 
-/// A disk of which all writes fail after so many.
+/// Disk on which all writes fail after some number of them.
 #[derive(Clone)]
 struct Failing(Arc<AtomicU64>);
 
@@ -387,7 +387,7 @@ impl Files for Failing {
     }
 }
 
-/// Cut off at every place there is, the end of the first pass and the moments between passes among them.
+/// Interrupted at every possible position, including the end of the first pass and the moments between passes.
 #[test]
 fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
     let lab = Lab::new();
@@ -424,7 +424,7 @@ fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
     assert!(whole < writes / 12, "{whole} of {writes}");
 }
 
-/// The input may be gone, or be another, once it was read.
+/// The input may be gone or replaced once it was read.
 #[test]
 fn no_input_is_read_again() {
     let lab = Lab::new();
@@ -460,7 +460,7 @@ fn piped(job: IngestJob, bytes: Vec<u8>) -> IngestJob {
     }
 }
 
-/// A stream needs no spool, and what it gives is what a file of it gives.
+/// A stream needs no spool, and gives the same result as a file with its contents.
 #[test]
 fn a_stream_is_gone_over_like_a_file() {
     let lab = Lab::new();
@@ -478,14 +478,14 @@ fn a_stream_is_gone_over_like_a_file() {
     assert_eq!(watch.said("Repeating { repeat: 4, kept: true }"), 1);
     assert_same(&snapshots(&job.store), &expected, "stream");
     assert!(run(&job).0.unwrap().nothing_to_do);
-    // Stopped in a later pass it goes on, whatever is sent.
+    // Stopped in a later pass it continues, whatever is sent.
     let job = piped(lab.job("stopped"), whole);
     assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
     let (done, watch) = run(&piped(job.clone(), b"nobody reads this".to_vec()));
     done.unwrap();
     assert_eq!(watch.said("GoingOver"), 1);
     assert_same(&snapshots(&job.store), &expected, "stopped");
-    // More passes, later: no stream is needed. The ranking starts from the one of fewer passes, as with a file.
+    // More passes, later: no stream is needed. The ranking starts from that of fewer passes, as with a file.
     for repeat in [2, PASSES] {
         let file = IngestJob {
             repeat,
@@ -511,8 +511,8 @@ fn a_stream_is_gone_over_like_a_file() {
     assert!(last(&more.store) == last(&lab.store("more of a file")));
 }
 
-/// Links that are given up in the first pass cannot be gone over: files are read again, of a stream the first pass
-/// is ranked, and that is said.
+/// If links are given up in the first pass, files are read again, and of a stream the first pass is ranked; both are
+/// reported.
 #[test]
 fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     let lab = Lab::new();
@@ -563,7 +563,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     );
     run(&once).0.unwrap();
     assert!(last(&job.store) == last(&once.store));
-    // The store is one of a single pass: another stream may follow.
+    // The store has a single pass, so another stream may follow.
     let more = crawl(36, 50).concat().into_bytes();
     for store in [&job, &once] {
         let next = piped(
@@ -577,7 +577,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
         run(&next).0.unwrap();
     }
     assert!(last(&job.store) == last(&once.store));
-    // Asked for none, it is refused before anything is read.
+    // If no links are to be kept, it is refused before anything is read.
     let none = IngestJob {
         keep_links: KeepRows::None,
         ..piped(lab.job("refused"), whole)
@@ -586,7 +586,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     assert!(!none.store.exists());
 }
 
-/// Links are not given up while passes go over them.
+/// Links are not given up while passes use them.
 #[test]
 fn links_are_kept_to_the_last_pass() {
     let lab = Lab::new();
@@ -604,7 +604,7 @@ fn links_are_kept_to_the_last_pass() {
     let expected = lab.job("expected");
     run(&expected).0.unwrap();
     assert_same(&snapshots(&job.store), &snapshots(&expected.store), "kept");
-    // Then they may go.
+    // Then they may be dropped.
     let without = IngestJob {
         keep_links: KeepRows::None,
         ..job

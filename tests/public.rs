@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Names that `lib.rs` exports, but for hidden ones.
+/// Returns the names that `lib.rs` exports, except for hidden ones.
 fn exported(root: &str) -> Vec<String> {
     let mut names = Vec::new();
     for item in root.split(';') {

@@ -1,5 +1,5 @@
-//! Files that are read again (`--repeat` where no links are kept) and change meanwhile: that is noticed before
-//! anything of the change is made durable.
+//! Files that are read again (`--repeat` without kept links) and change in the meantime: this is noticed before
+//! anything of the change becomes durable.
 
 use crate::crawl;
 use crate::folder::in_memory;
@@ -29,11 +29,11 @@ fn job(input: &Path, store: PathBuf) -> IngestJob {
     }
 }
 
-/// Does something to the file at the first checkpoint in the middle of pass 2.
+/// Observer that does something to the file at the first checkpoint in the middle of pass 2.
 struct Meddler<F: FnMut()> {
     meddle: F,
     meddled: bool,
-    /// Checkpoints after that.
+    /// Number of checkpoints after that.
     after: u64,
 }
 
@@ -67,8 +67,8 @@ fn snapshot(outcome: &IngestOutcome) -> Vec<u8> {
     std::fs::read(&outcome.snapshot.as_ref().unwrap().0).unwrap()
 }
 
-/// The change used to be noticed at the file's end only, behind checkpoints that held a part of it:
-/// the store was of no further use.
+/// Regression: the change was noticed only at the file's end, after checkpoints that held part of it, and the store was
+/// unusable.
 #[test]
 fn a_change_in_a_later_pass_is_noticed_before_a_checkpoint_holds_it() {
     let lab = in_memory();
@@ -108,7 +108,7 @@ fn a_change_in_a_later_pass_is_noticed_before_a_checkpoint_holds_it() {
         }
         assert!(meddler.meddled && meddler.after == 0, "{name}");
         open_view(&RealDisk, &job.store).unwrap().verify().unwrap();
-        // Put back, the same command goes on.
+        // With the original file, the same command continues.
         std::fs::write(&input, &text).unwrap();
         let done = run(&job, &mut Quiet).unwrap();
         assert_eq!(snapshot(&done), snapshot(&whole), "{name}");
@@ -132,7 +132,7 @@ fn touching_a_file_is_no_change() {
     assert_eq!(snapshot(&done), snapshot(&whole));
 }
 
-/// Does something when pass 3 has begun.
+/// Observer that does something when pass 3 has begun.
 struct AtPass3<F: FnMut()>(F, bool);
 
 impl<F: FnMut()> Observer for AtPass3<F> {
@@ -146,7 +146,7 @@ impl<F: FnMut()> Observer for AtPass3<F> {
     }
 }
 
-/// Nothing of a file that is no longer there, or no file, may be made durable: the store would be of no further use.
+/// If the file is missing, or no longer a file, nothing may become durable: the store would be unusable.
 #[test]
 fn a_file_that_is_read_again_must_still_be_there() {
     let dir = in_memory();
@@ -183,7 +183,7 @@ fn a_file_that_is_read_again_must_still_be_there() {
                 std::fs::remove_dir(&input).unwrap();
             }
             std::fs::rename(&aside, &input).unwrap();
-            // Put back, the same command goes on.
+            // With the original file, the same command continues.
             run(&job, &mut Quiet).unwrap();
         }
     }

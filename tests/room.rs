@@ -1,4 +1,4 @@
-//! A disk that has room for a ranking only where the index, or the warm start, gives up its own.
+//! A disk that has room for a ranking only if the index, or the warm start, makes room.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use cashrank_store::store::{Disk, DiskFile, RealDisk};
 use crate::crawl::crawl;
 use crate::disk::{Files, Meddled, MeddledFile, NoRoomIn, Over};
 
-/// A disk without room for snapshots while the store in `0` has an index.
+/// Disk without room for snapshots while the store in `0` has an index.
 #[derive(Clone)]
 struct Nearly(PathBuf);
 
@@ -62,7 +62,7 @@ impl Observer for Notes {
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
-/// The bytes of a store's current snapshot.
+/// Reads the bytes of a store's current snapshot.
 fn snapshot(store: &Path) -> Vec<u8> {
     let latest = fs::read(store.join("snapshots/latest.json")).unwrap();
     let latest: serde_json::Value = serde_json::from_slice(&latest).unwrap();
@@ -74,7 +74,7 @@ fn snapshot(store: &Path) -> Vec<u8> {
     .unwrap()
 }
 
-/// Regression: the index was written before the ranking at a run's end, and may have taken the last room that this had.
+/// Regression: the index was written before the ranking at a run's end, and could take the last room for it.
 #[test]
 fn the_index_gives_its_room_to_the_ranking() {
     let lab = tempfile::tempdir().unwrap();
@@ -117,8 +117,8 @@ fn the_index_gives_its_room_to_the_ranking() {
     assert!(!Nearly(pushed).has_index());
 }
 
-/// A warm start that there is no room for is left out, and that is said: the ranking is published, and the next one starts from
-/// the one before.
+/// A warm start without room is left out, which is reported: the ranking is published, and the next one starts from the
+/// one before.
 #[test]
 fn a_warm_start_without_room_is_left_out() {
     let lab = tempfile::tempdir().unwrap();

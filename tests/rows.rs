@@ -1,5 +1,5 @@
-//! Kept rows: what a store says of pages' links is what its input says, read apart from it, whatever
-//! checkpoints, failures and compactions there were on the way; and where they cannot be kept, that is said.
+//! Kept rows: a store's links of pages are those of its input, read independently, whatever checkpoints, failures and
+//! compactions occurred; and if they cannot be kept, that is reported.
 
 use crate::crawl;
 use crate::disk;
@@ -31,10 +31,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A page's row by names: the page, whether it is gone, its targets.
+/// Row by names: the page, whether it is gone, its targets.
 pub type Named = (String, bool, BTreeSet<String>);
 
-/// The last row of each page, in the order of the last visits, from the records as they are written.
+/// Returns the last row of each page, in the order of the last visits, from the records themselves.
 pub fn expected(records: &[String]) -> Vec<Named> {
     let mut rows: Vec<Named> = Vec::new();
     for record in records {
@@ -48,7 +48,7 @@ pub fn expected(records: &[String]) -> Vec<Named> {
                 let links = record["links"].as_array().into_iter().flatten();
                 (false, links.map(text).collect())
             }
-            // Unchanged or failed: nothing is known of its links.
+            // Unchanged or failed: nothing is known about its links.
             Some(_) => continue,
         };
         targets.remove(&url);
@@ -95,7 +95,7 @@ fn names(store: &Path) -> Vec<String> {
     snapshot.names().collect::<Result<_>>().unwrap()
 }
 
-/// The rows of a store at rest: as of its checkpoint and of its snapshot, which must agree.
+/// Reads the rows of a store, as of its checkpoint and of its snapshot, which must agree.
 fn rows_of(store: &Path) -> Vec<Named> {
     let names = names(store);
     let committed = open_view(&RealDisk, store).unwrap().rows().unwrap();
@@ -153,7 +153,7 @@ fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> (Result<IngestOutcome>, Vec<G
     (result, told.0)
 }
 
-/// The logs of rows; their directories are made from them, and where there are enough rows.
+/// Lists the logs of rows. Their directories are derived from them, and exist only with enough rows.
 fn row_files(store: &Path) -> Vec<String> {
     let mut files = RealDisk.list(&store.join("rows")).unwrap();
     files.retain(|name| !name.ends_with(".places"));
@@ -166,8 +166,8 @@ fn snapshot_bytes(store: &Path) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Re-crawls, gone pages that come back, redirects, unchanged and failed ones; checkpoints anywhere; passes
-    /// that repeat; a disk that fails anywhere, and the same command again.
+    /// Re-crawls, gone pages that come back, redirects, unchanged and failed ones; checkpoints anywhere; repeated
+    /// passes; a disk that fails anywhere, and the same command again.
     #[test]
     fn rows_are_those_of_the_input(
         seed in any::<u64>(), records in 1u64..250, every in 1u64..60, repeat in 1u32..3, fails in 0u64..600
@@ -191,17 +191,17 @@ proptest! {
     }
 }
 
-/// A disk of which a write fails, and all after it.
+/// Disk on which a write fails, and all after it.
 pub struct Failing {
-    /// Writes that succeed.
+    /// Number of writes that succeed.
     writes: AtomicU64,
     kind: io::ErrorKind,
-    /// Only files of rows fail.
+    /// True if only files of rows fail.
     rows_only: bool,
 }
 
 impl Failing {
-    /// After so many writes of any file.
+    /// Returns a disk that fails after `writes` writes of any file.
     pub fn after(writes: u64) -> Failing {
         Failing {
             writes: AtomicU64::new(writes),
@@ -233,15 +233,15 @@ impl Files for Failing {
     }
 }
 
-/// The file of rows, which is the only one.
+/// Returns the only file of rows.
 fn row_file(store: &Path) -> Vec<u8> {
     let files = row_files(store);
     assert_eq!(files.len(), 2, "a file and its index: {files:?}");
     fs::read(store.join("rows").join(&files[0])).unwrap()
 }
 
-/// Forty captures of sixty pages: most rows are superseded, so that the file is compacted again and again. A
-/// reader that was there before reads on what it had.
+/// Forty captures of sixty pages: most rows are superseded, so the file is compacted repeatedly. An earlier reader
+/// keeps its rows.
 #[test]
 fn superseded_rows_go_and_readers_keep_theirs() {
     let lab = Lab::new();
@@ -285,13 +285,13 @@ fn passes_after_the_first_add_nothing() {
     assert!(files[0] == files[1]);
 }
 
-/// All ways to lose them: too little room, a full disk, on request. What they are not needed for is the same to the byte.
+/// All ways to lose rows: too little room, a full disk, on request. Results that do not need them have the same bytes.
 #[test]
 fn where_rows_do_not_fit_all_else_goes_on() {
     let lab = Lab::new();
     let records = crawl(4, 400);
     let input = lab.input("a", &records);
-    // What is settled needs rows; all else does not.
+    // Settling needs rows; nothing else does.
     let job = |store: &str| IngestJob {
         settle: None,
         checkpoint_every: Every::Records(100),
@@ -311,7 +311,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
         kind: io::ErrorKind::StorageFull,
         rows_only: true,
     };
-    // A full disk ends the run, as with every other file; with room again it goes on to the same end.
+    // A full disk ends the run, as for every other file; with room again it continues to the same end.
     let (result, told) = run_on(&job("full"), Arc::new(Meddled(Arc::new(full))));
     assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
     assert_eq!(told, []);
@@ -360,7 +360,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
             name == "none"
         );
         drop(view);
-        // Half of them is not to be had afterwards.
+        // Half of the rows cannot be kept afterwards.
         let mut again = job(name);
         if name == "dropped" {
             again.inputs.push(more.clone());
@@ -375,7 +375,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     }
 }
 
-/// A disk on which so many more writes of rows find room.
+/// Returns a disk with room for `writes` more writes of rows.
 fn filling(writes: u64) -> Arc<dyn Disk> {
     let full = Failing {
         writes: AtomicU64::new(writes),
@@ -385,9 +385,9 @@ fn filling(writes: u64) -> Arc<dyn Disk> {
     Arc::new(Meddled(Arc::new(full)))
 }
 
-/// Wherever the disk is full while rows are kept, the run ends, and the store is as of a checkpoint: with the rows of all
-/// records until there, and no others. With room again the same command goes on to the same end; without, it goes on
-/// without rows if that is asked for.
+/// Wherever the disk becomes full while rows are kept, the run ends, and the store is at a checkpoint: with the rows of
+/// all records until there, and no others. With room again the same command continues to the same end; without, it
+/// continues without rows if that is requested.
 #[test]
 fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
     let lab = Lab::new();
@@ -419,7 +419,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
             committed < 300 && committed.is_multiple_of(40),
             "{committed}"
         );
-        // Without a record, rows have not begun.
+        // Before the first record there are no rows.
         if committed > 0 {
             let rows = view.rows().unwrap();
             let rows = swept(&rows, rows.kept(), &names);
@@ -458,7 +458,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
     assert!(reached.len() > 3, "{reached:?}");
 }
 
-/// The size asked for is the store's: left out, it is as before, also where it is more than usual.
+/// The requested size belongs to the store: if left out it stays, even if it exceeds the default.
 #[test]
 fn the_size_asked_for_stays() {
     let lab = Lab::new();
@@ -478,7 +478,7 @@ fn the_size_asked_for_stays() {
     assert_eq!(told, [GiveUpReason::TooLarge(20)]);
 }
 
-/// Holds up what is written of the first snapshot until so many checkpoints were made.
+/// Disk that delays the writing of the first snapshot until some number of checkpoints were made.
 struct Slow {
     checkpoints: AtomicU64,
     until: u64,
@@ -532,8 +532,8 @@ fn all_snapshots(store: &Path) -> Vec<(String, Vec<u8>)> {
     names.into_iter().map(read).collect()
 }
 
-/// A settled snapshot that takes long is not waited for, and is that of the records where it began: checkpoints write
-/// over the cash that it was made from meanwhile.
+/// A settled snapshot that takes long delays nothing, and is that of the records where it began: later checkpoints
+/// overwrite the cash from which it was made.
 #[test]
 fn a_settling_holds_up_no_checkpoint() {
     let lab = Lab::new();
@@ -574,7 +574,7 @@ fn a_settling_holds_up_no_checkpoint() {
     assert!(settled.info().window.settled.is_some());
 }
 
-/// An I/O error is no full disk: it ends the run, and the same command goes on with its rows.
+/// An I/O error is not a full disk: it ends the run, and the same command continues with its rows.
 #[test]
 fn a_failing_disk_costs_no_rows() {
     let lab = Lab::new();
@@ -621,7 +621,7 @@ fn damaged_rows_are_named_and_can_be_dropped() {
     assert_eq!(told, [GiveUpReason::Asked]);
 }
 
-/// Links have their weights, but in rows whose links all weigh 1.
+/// Links have their weights, except in rows whose links all weigh 1.
 #[test]
 fn weights_are_kept() {
     let lab = Lab::new();
@@ -665,8 +665,8 @@ fn weights_are_kept() {
     assert_eq!(found, [a, b, c]);
 }
 
-/// Real crawls, against the graph that `load::load` makes of them, by names: of a page with several captures the
-/// last, gone pages without links.
+/// Real crawls, against the graph that `load::load` makes of them, by names: of a page with several captures the last,
+/// gone pages without links.
 #[test]
 fn rows_of_real_crawls_are_those_of_the_graph() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");

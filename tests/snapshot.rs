@@ -1,8 +1,8 @@
-//! Snapshots as files: the golden sample reads as its graph's closed form says and is what the
-//! program writes today; damage anywhere in a snapshot or a store is found, and never panics.
+//! Snapshots as files: the golden sample reads as its graph's closed form and equals what the program writes today;
+//! damage anywhere in a snapshot or a store is found, and never causes a panic.
 //!
-//! `WRITE_SAMPLES=1 cargo test --test library snapshot` (twice: the bad are made of the good) writes the golden files
-//! anew, after a wanted change of the format.
+//! `WRITE_SAMPLES=1 cargo test --test library snapshot` (twice: the bad ones are made of the good) rewrites the golden
+//! files, after an intended change of the format.
 
 use crate::common;
 

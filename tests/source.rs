@@ -1,8 +1,8 @@
-//! Reading inputs: the same records whatever the compression, and nothing torn, unverified or
-//! unbounded where an input is cut, damaged or hostile.
+//! Reading of inputs: the same records whatever the compression, and nothing torn, unverified or unbounded if an input
+//! is cut, damaged or hostile.
 //!
-//! Expected values come from the data that was compressed, from `flate2`'s and `zstd`'s own
-//! readers, from the `gzip` and `zstd` programs, or from hand-made bytes of the formats.
+//! Expected values come from the data that was compressed, from `flate2`'s and `zstd`'s own readers, from the `gzip`
+//! and `zstd` programs, or from hand-made bytes of the formats.
 
 #[path = "source/common.rs"]
 mod common;

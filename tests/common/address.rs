@@ -1,9 +1,10 @@
-//! Addresses of the loopback.
+//! Loopback addresses for tests.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One that nobody listens on. Not of the range of which the system takes ports for who connects.
+/// Returns an address that nobody listens on, outside the range from which the system takes ports for outgoing
+/// connections.
 pub fn free_address() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     loop {

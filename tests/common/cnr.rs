@@ -1,4 +1,4 @@
-//! cnr-2000, a real graph of 325,557 pages, and the ranks that WebGraph computed of it.
+//! cnr-2000, a real graph of 325,557 pages, and the ranks that WebGraph computed for it.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cashrank_graph::engine::SelfLinks;
 use cashrank_graph::graph::{Graph, GraphBuilder};
 
-/// Where it is; `None`, with a line that says so: it is absent.
+/// Returns its folder; `None`, with a printed note, if it is absent.
 pub fn folder() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cnr-2000");
     if folder.is_dir() {
@@ -17,7 +17,8 @@ pub fn folder() -> Option<PathBuf> {
     None
 }
 
-/// Line i is node i: `node TAB successor...`; nothing after the tab where there is none.
+/// Reads the graph: line i is node i, `node TAB successor...`, with nothing after the tab for a node without
+/// successors.
 pub fn adjacency(folder: &Path) -> String {
     let file = File::open(folder.join("adjacency.tsv.zst")).unwrap();
     let mut text = String::new();
@@ -26,7 +27,7 @@ pub fn adjacency(folder: &Path) -> String {
     text
 }
 
-/// The graph of these lines.
+/// Builds the graph of these lines.
 pub fn graph(adjacency: &str, self_links: SelfLinks) -> Graph {
     let mut builder = GraphBuilder::new(self_links);
     for line in adjacency.lines() {
@@ -36,7 +37,7 @@ pub fn graph(adjacency: &str, self_links: SelfLinks) -> Graph {
     builder.build()
 }
 
-/// A file of ranks, a line a node.
+/// Opens a file of ranks with one line per node.
 pub fn ranks(folder: &Path, name: &str) -> BufReader<impl Read + use<>> {
     let file = File::open(folder.join(name)).unwrap();
     BufReader::new(flate2::read::MultiGzDecoder::new(file))

@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-/// Numbers from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -20,21 +20,21 @@ impl Dice {
         self.roll(2) == 1
     }
 
-    /// The `n`th of many with one seed. Their states are mixed twice: states that only lie apart by
-    /// the step would give the same numbers, shifted.
+    /// Returns the `n`th of many streams with one seed. Their states are mixed twice: states that differ by a multiple
+    /// of the step would give the same numbers, shifted.
     #[allow(dead_code)] // Not every test binary needs it.
     pub fn numbered(seed: u64, n: u64) -> Dice {
         Dice(Dice(seed).fork().0 ^ n).fork()
     }
 
-    /// Another one, from this one's next number.
+    /// Returns another stream, seeded by this one's next number.
     pub fn fork(&mut self) -> Dice {
         Dice(self.roll(u64::MAX))
     }
 }
 
-/// A crawl of `records` with recrawls, gone and unchanged pages, failures, redirects, self-links,
-/// repeated links and times; one line a record.
+/// Returns a crawl of `records` records, one per line, with recrawls, gone and unchanged pages, failures, redirects,
+/// self-links, repeated links and times.
 pub fn crawl(seed: u64, records: u64) -> Vec<String> {
     let mut dice = Dice(seed);
     let pages = records / 3 + 2;

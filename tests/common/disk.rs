@@ -1,4 +1,4 @@
-//! The system's disk, with something put over its files.
+//! The system's disk, with hooks on its files.
 
 use std::fmt;
 use std::io;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use cashrank_store::store::{Disk, DiskFile, RealDisk};
 
-/// What is put over.
+/// Hooks on the operations of a disk.
 pub trait Over: Send + Sync {
-    /// Before a file is opened, perhaps made.
+    /// Called before a file is opened, and perhaps created.
     fn before(&self, _path: &Path, _create: bool) -> io::Result<()> {
         Ok(())
     }
-    /// Before a folder, or the name of a file, is changed or synced.
+    /// Called before a folder, or the name of a file, is changed or synced.
     fn before_change(&self) -> io::Result<()> {
         Ok(())
     }
-    /// The file to use instead.
+    /// Returns the file to use in place of `file`.
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile>;
 }
 
-/// The disk with that.
+/// Disk with these hooks.
 pub struct Meddled<T>(pub T);
 
 impl<T: Over> Disk for Meddled<T> {
@@ -57,7 +57,7 @@ impl<T: Over> Disk for Meddled<T> {
     }
 }
 
-/// What is done with a file's reads, writes and syncs; by default what they ask for.
+/// Hooks on a file's reads, writes and syncs; by default they do what is requested.
 pub trait Files: Send + Sync {
     fn read(&self, file: &dyn DiskFile, buf: &mut [u8], offset: u64) -> io::Result<()> {
         file.read_at(buf, offset)
@@ -73,7 +73,7 @@ pub trait Files: Send + Sync {
     }
 }
 
-/// A file with that.
+/// File with these hooks.
 pub struct MeddledFile(pub Box<dyn DiskFile>, pub Arc<dyn Files>);
 
 impl fmt::Debug for MeddledFile {
@@ -103,7 +103,7 @@ impl DiskFile for MeddledFile {
     }
 }
 
-/// No room for files whose path has this in it.
+/// Disk without room for files whose path contains this text.
 #[derive(Clone, Copy)]
 pub struct NoRoomIn(pub &'static str);
 

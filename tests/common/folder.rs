@@ -4,11 +4,11 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// Free bytes that all tests together do not need.
+/// Free space that all tests together need at most, in bytes.
 const ROOM: u64 = 2 << 30;
 
-/// A folder in memory, where there is such a place and room in it: thousands of syncs take no time there, and are most
-/// of the time of many tests of stores. For tests that do not meet a run at a moment.
+/// Creates a folder in memory, if there is such a file system with enough room: thousands of syncs take no time there,
+/// and are most of the time of many tests of stores. Not for tests that interrupt a run at a moment.
 pub fn in_memory() -> TempDir {
     let shm = Path::new("/dev/shm");
     let has_room = rustix::fs::statvfs(shm).is_ok_and(|at| at.f_bavail * at.f_frsize >= ROOM);

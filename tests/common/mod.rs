@@ -1,4 +1,4 @@
-//! What the engine's tests share: one small graph, and records made from numbers.
+//! Helpers that the engine's tests share: one small graph, and records made from numbers.
 //!
 //! **The graph.** A clique of three with a tail; the tail's end is dangling.
 //!
@@ -17,7 +17,7 @@ use std::path::Path;
 
 use cashrank_crawl::decode::{Link, Record};
 
-/// The graph's pages and links, in the order in which the pages become known.
+/// Pages and links of the graph, in the order in which the pages become known.
 pub const CLIQUE_WITH_TAIL: [(&str, &[&str]); 5] = [
     ("a", &["b", "c"]),
     ("b", &["a", "c"]),
@@ -46,7 +46,7 @@ pub fn clique_with_tail(d: f64) -> Vec<f64> {
     [a, a, c, s, t].iter().map(|x| x / sum).collect()
 }
 
-/// A record of a page with these links.
+/// Returns a record of a page with these links.
 pub fn record<'a>(url: &'a str, links: impl IntoIterator<Item = &'a str>) -> Record<'a> {
     Record {
         url: Cow::Borrowed(url.as_bytes()),
@@ -59,13 +59,13 @@ fn link(url: &str) -> Link<'_> {
     Link::to(url.as_bytes())
 }
 
-/// The sum of |x - y|.
+/// Returns the sum of |x - y|.
 pub fn l1(x: &[f64], y: &[f64]) -> f64 {
     assert_eq!(x.len(), y.len());
     x.iter().zip(y).map(|(x, y)| (x - y).abs()).sum()
 }
 
-/// Names and bytes of all snapshots of a store, in order.
+/// Reads names and bytes of all snapshots of a store, in order.
 pub fn snapshots(store: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(store.join("snapshots")).unwrap();
     let mut found: Vec<_> = entries

@@ -1,9 +1,9 @@
-//! Other people's readers, where there is a Python that has them.
+//! Independent readers in Python, if one is installed that has them.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-/// Python with these modules, if CASHRANK_PYTHON names one.
+/// Returns the Python named by CASHRANK_PYTHON, if it has these modules.
 pub fn python(modules: &str) -> Option<OsString> {
     let python = std::env::var_os("CASHRANK_PYTHON")?;
     let imported = Command::new(&python)

@@ -1,4 +1,4 @@
-//! Parquet files for tests, written by the columns.
+//! Parquet files for tests, written column by column.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +10,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-/// How a file is laid out.
+/// Layout of a file.
 #[derive(Clone, Copy)]
 pub struct Layout {
     pub group_rows: usize,
@@ -19,7 +19,7 @@ pub struct Layout {
     pub version: WriterVersion,
 }
 
-/// Ways that programs in use lay files out.
+/// Layouts that programs in use write.
 pub fn layouts() -> [Layout; 4] {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let [one, two] = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
@@ -37,14 +37,14 @@ pub fn layouts() -> [Layout; 4] {
     })
 }
 
-/// A column's values, one for each row.
+/// Values of a column, one for each row.
 pub enum Column {
     Text(Vec<Option<String>>),
     Int(Vec<Option<i32>>),
     Long(Vec<Option<i64>>),
     Lists(Vec<Option<Vec<Option<String>>>>),
     Truths(Vec<Option<Vec<Option<bool>>>>),
-    /// Whether there is a list; all are empty.
+    /// Lists that are all empty: true if there is a list.
     EmptyLists(Vec<bool>),
 }
 
@@ -117,7 +117,7 @@ fn put<T: DataType, V>(
     column.close().unwrap();
 }
 
-/// Lists with gaps of values with gaps: no list is level 0, an empty one 1, no value 2, a value 3.
+/// Writes lists with gaps of values with gaps: no list is level 0, an empty one 1, no value 2, a value 3.
 fn put_lists<T: DataType, V>(
     group: &mut SerializedRowGroupWriter<'_, File>,
     rows: &[Option<Vec<Option<V>>>],
@@ -148,7 +148,7 @@ fn put_lists<T: DataType, V>(
     column.close().unwrap();
 }
 
-/// Lists of numbers that are all empty, or none.
+/// Writes lists of numbers that are all empty or absent.
 fn put_empty(group: &mut SerializedRowGroupWriter<'_, File>, rows: &[bool]) {
     let defined: Vec<i16> = rows.iter().map(|&is_list| is_list.into()).collect();
     let mut column = group.next_column().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! A small site with odd things in it, served on this machine until it is dropped.
+//! A small site with odd contents, served on this machine until it is dropped.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// One address of the site: what is answered, and the links that are rightly found there.
+/// Address of the site: the answer, and the links that a correct crawler finds there.
 struct Page {
     path: &'static str,
     status: &'static str,
@@ -20,7 +20,7 @@ struct Page {
 const HTML: &str = "Content-Type: text/html; charset=utf-8\r\n";
 
 const PAGES: [Page; 9] = [
-    // Relative, repeated, with fragments, refused by the page, to nothing, and no link at all.
+    // Relative, repeated, with fragments, refused by the page, to a missing page, and not a link at all.
     Page {
         path: "/",
         status: "200 OK",
@@ -52,7 +52,7 @@ const PAGES: [Page; 9] = [
         body: b"<area href=/>",
         links: &["/"],
     },
-    // ISO 8859-1, as the header says.
+    // ISO 8859-1, according to the header.
     Page {
         path: "/dir/c.html",
         status: "200 OK",
@@ -81,7 +81,7 @@ const PAGES: [Page; 9] = [
         body: b"no links",
         links: &[],
     },
-    // Nothing leads here.
+    // No link leads here.
     Page {
         path: "/island.html",
         status: "200 OK",
@@ -91,10 +91,10 @@ const PAGES: [Page; 9] = [
     },
 ];
 
-/// The link with `rel=nofollow`.
+/// Link with `rel=nofollow`.
 const NOFOLLOW: (&str, &str) = ("/", "/d.html");
 
-/// The site, being served.
+/// Site while it is served.
 pub struct Site {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -115,7 +115,7 @@ impl Site {
                 }
                 if let Ok(stream) = stream {
                     let note = Arc::clone(&note);
-                    // A client that goes away is its own affair.
+                    // Errors of a client that goes away are ignored.
                     thread::spawn(move || answer(stream, &note));
                 }
             }
@@ -136,18 +136,18 @@ impl Site {
         self.asked.lock().unwrap().contains(path)
     }
 
-    /// Addresses that a crawl from the start gets an answer from: the missing page, too.
+    /// Returns the number of addresses that answer a crawl from the start, including the missing page.
     pub fn pages_served(&self) -> usize {
         self.reachable().count() + 1
     }
 
-    /// Pages that are known after such a crawl: all of them are fetched.
+    /// Returns the number of pages known after such a crawl; all of them are fetched.
     pub fn pages_known(&self) -> usize {
         let links = self.reachable().flat_map(|page| page.links);
         links.collect::<BTreeSet<_>>().len()
     }
 
-    /// The links of such a crawl, as records, with or without the one that is not to be followed.
+    /// Returns the links of such a crawl, as records, with or without the one marked `rel=nofollow`.
     pub fn known_links(&self, with_nofollow: bool) -> String {
         let record = |page: &Page| {
             let links = page.links.iter();
@@ -169,7 +169,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Wakes the server up.
+        // Wakes up the server.
         let _ = TcpStream::connect(self.address);
         if let Some(server) = self.server.take() {
             let _ = server.join();

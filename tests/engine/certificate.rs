@@ -1,8 +1,8 @@
-//! The certificate: no estimate is further from the PageRank of its window's own graph than it
-//! says, whatever was read in whatever order.
+//! The certificate: no estimate is further from the PageRank of its window's own graph than its bound, whatever was
+//! read in whatever order.
 //!
-//! Snapshots estimate as at a round's end, so the reference counts the cash that waits at
-//! recyclable pages as distributed to the virtual page: one more empty row each.
+//! Snapshots estimate as at a round's end, so the reference counts the cash that waits at recyclable pages as
+//! distributed to the virtual page: one additional empty row each.
 
 use cashrank_graph::engine::{Config, Engine, FixedWindow, Span, WindowPolicy};
 use proptest::prelude::*;
@@ -32,12 +32,12 @@ fn check(run: &mut Run, reference: &Reference, config: &Config) -> Result<(), Te
 
     let rounding = window.rounding;
     prop_assert!((certificate.rounding_l1 - rounding).abs() <= SLACK);
-    // What the virtual page received is spread in whole units, and the rest, less than a unit a page, is
-    // added to the sum: that is at most twice the rest above the sum with the rest spread.
+    // The virtual page's receipts are distributed in whole units, and the rest, less than a unit per page, is added to
+    // the sum: at most twice the rest above the sum with the rest distributed.
     let whole_units = 2.0 * y.len() as f64 / window.clock as f64;
     prop_assert!(certificate.residual_l1 <= window.residual + whole_units + SLACK);
     prop_assert!(certificate.residual_l1 >= window.residual - SLACK);
-    // Y = L'X, but for whole units.
+    // Y = L'X, except for whole units.
     prop_assert!(l1(&y, &window.step(&window.distributed)) <= rounding + SLACK);
 
     let pi = window.pagerank();
@@ -45,7 +45,7 @@ fn check(run: &mut Run, reference: &Reference, config: &Config) -> Result<(), Te
     let (to_y, to_x) = (l1(&y, &pi), l1(&window.distributed, &pi));
     prop_assert!(to_y <= certificate.received_l1.unwrap_or(2.0) + SLACK);
     prop_assert!(to_x <= certificate.distributed_l1.unwrap_or(2.0) + SLACK);
-    // It is the bound that is promised, not a weaker one, and it is given whenever it is below 2.
+    // The bound is the promised one, not a weaker one, and it is given whenever it is below 2.
     let promised = (d * certificate.residual_l1 + rounding) / (1.0 - d);
     match certificate.received_l1 {
         Some(bound) => prop_assert!((bound - promised).abs() <= 1e-9 * (1.0 + promised)),
@@ -60,7 +60,7 @@ fn check(run: &mut Run, reference: &Reference, config: &Config) -> Result<(), Te
     }
 }
 
-/// No retained mark is nearer to where the window was to begin than the one chosen.
+/// Checks that no retained mark is nearer to the intended start of the window than the chosen one.
 fn nearest(run: &Run, reference: &Reference, chosen: u64) -> Result<(), TestCaseError> {
     let clock = |mark: u64| match mark.checked_sub(1) {
         None => 0,
@@ -84,7 +84,7 @@ fn nearest(run: &Run, reference: &Reference, chosen: u64) -> Result<(), TestCase
     Ok(())
 }
 
-/// No retained mark begins a window of smaller residual than the one chosen.
+/// Checks that no retained mark begins a window of smaller residual than the chosen one.
 fn least_residual(
     marks: &[cashrank_graph::engine::CashMark],
     reference: &Reference,
@@ -103,7 +103,7 @@ fn least_residual(
     Ok(())
 }
 
-/// `auto`, and windows of some turnovers.
+/// Returns settings with `auto`, and with windows of some turnovers.
 fn configs() -> impl Strategy<Value = Config> {
     let spans = prop_oneof![Just(1.0), 0.01..6.0f64].prop_map(Span::Turnovers);
     let fixed = spans.prop_map(|span| {
@@ -145,7 +145,7 @@ proptest! {
         }
     }
 
-    /// `whole`: the window since the start, never another.
+    /// `whole` always uses the window since the start.
     #[test]
     fn the_whole_window_begins_at_the_start(config in config(WindowPolicy::Whole), events in events(1..60)) {
         let mut run = Run::new(&config);

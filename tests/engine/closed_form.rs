@@ -1,12 +1,12 @@
-//! Ranks of small graphs whose PageRank can be written down. After enough passes the importance
-//! is within its own certified bound, and within 1e-6.
+//! Ranks of small graphs with known PageRank. After enough passes the importance is within its own certified bound, and
+//! within 1e-6.
 
 use cashrank_graph::engine::Config;
 
 use super::common::{self, CLIQUE_WITH_TAIL, clique_with_tail, l1, record};
 use super::stream::Run;
 
-/// Replays `graph` and compares. `expected` gets damping, and pages in order of first appearance.
+/// Replays `graph` and compares. `expected` is called with the damping; it returns pages in order of first appearance.
 fn check(graph: &[(&str, &[&str])], expected: impl Fn(f64) -> Vec<f64>) {
     for damping in [0.0, 0.5, 0.85, 0.95] {
         let mut config = Config::default();
@@ -44,7 +44,7 @@ fn the_small_graph() {
     check(&CLIQUE_WITH_TAIL, clique_with_tail);
 }
 
-/// All pages are alike: 1/n.
+/// All pages are equal: 1/n.
 #[test]
 fn a_cycle_is_uniform() {
     check(
@@ -53,8 +53,8 @@ fn a_cycle_is_uniform() {
     );
 }
 
-/// A hub and k = 3 leaves, linked both ways, n = 4. All leaves link to the hub only, so
-/// h = (1 - d)/n + d (1 - h), and the leaves share the rest: h = ((1 - d)/n + d)/(1 + d).
+/// A hub and k = 3 leaves, linked both ways, n = 4. All leaves link to the hub only, so h = (1 - d)/n + d (1 - h), and
+/// the leaves share the rest: h = ((1 - d)/n + d)/(1 + d).
 #[test]
 fn a_star() {
     check(
@@ -72,9 +72,8 @@ fn a_star() {
     );
 }
 
-/// p links to k = 3 pages without links, n = 4; what they hold is spread over all. With q the share
-/// of one of them: p = (1 - d)/n + d (3 q)/n and p + 3 q = 1, so p (1 + d/n) = 1/n,
-/// p = 1/(n + d).
+/// p links to k = 3 pages without links, n = 4; their mass is spread over all. With q the share of one of them: p = (1
+/// - d)/n + d (3 q)/n and p + 3 q = 1, so p (1 + d/n) = 1/n, p = 1/(n + d).
 #[test]
 fn dangling_pages() {
     check(
@@ -117,7 +116,7 @@ fn two_components() {
     );
 }
 
-/// The formulas' own check: the small graph's vector is a fixpoint, written out page by page.
+/// Check of the formulas: the small graph's vector is a fixpoint, written out page by page.
 #[test]
 fn the_small_graphs_formula_is_a_fixpoint() {
     let d = 0.85;

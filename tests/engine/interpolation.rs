@@ -9,9 +9,9 @@ use super::stream::{Run, config, events};
 
 const ENDOWMENT: f64 = (1u64 << 30) as f64;
 
-/// H of every page, normalised. T is `turnovers` of the supply at the measure. A page starts with the default history: the
-/// mean of the histories of pages admitted in the last T that were measured (else of all that were), themselves included.
-/// A page's endowment is not cash that was added to it.
+/// Computes H of every page, normalised. T is `turnovers` of the supply at the measure. A page starts with the default
+/// history: the mean of the histories of pages admitted in the last T that were measured (or else of all that were),
+/// themselves included. A page's endowment is not cash that was added to it.
 fn histories(reference: &Reference, turnovers: f64) -> Vec<f64> {
     let pages = reference.cash.len();
     // H = own + weight x default.
@@ -95,7 +95,8 @@ proptest! {
         let found = whole.importance();
         prop_assert_eq!(&found, &cut.importance());
         if !found.is_empty() {
-            // Each measure drops less than a unit of 2^30 x T, and less than 2^-32 of the default; a hundred of them at most.
+            // Each measure drops less than a unit of 2^30 x T, and less than 2^-32 of the default; there are at most a
+            // hundred.
             let slack = 1e-5 / turnovers.min(1.0);
             prop_assert!(l1(&found, &histories(&reference, turnovers)) <= slack);
             let window = whole.engine.ranking().unwrap().window;
@@ -104,8 +105,9 @@ proptest! {
     }
 }
 
-/// Two pages link to each other, and nobody links to pages that came later and link to them, which have little. So has a page
-/// that was just introduced: it gets what recently introduced pages have, where the mean of all is far more.
+/// Two pages link to each other. Later pages that link to them have no incoming links, and so little importance. A page
+/// that was just introduced also has little: it gets the mean of recently introduced pages, and the mean of all is far
+/// more.
 #[test]
 fn a_new_page_is_as_important_as_recently_introduced_ones() {
     let mut config = Config::default();
@@ -125,7 +127,7 @@ fn a_new_page_is_as_important_as_recently_introduced_ones() {
             run.record(&record(page, ["a"]));
         }
     }
-    // The last one is known, and has no measure.
+    // The last page is known, and has no measure.
     run.record(&record("a", ["b", "new"]));
     let importance = run.importance();
     let pages = importance.len();

@@ -1,4 +1,4 @@
-//! Windows of measures against section 3.3's definitions, every measure remembered.
+//! Windows of measures against the definitions of section 3.3, with every measure remembered.
 
 use cashrank_graph::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use super::stream::{Event, Fetch, Run, config, events};
 
 const ENDOWMENT: u128 = 1 << 30;
 
-/// G at the beginning of a window that ends when G is `clock` and the time is `now`.
+/// Returns G at the beginning of a window that ends when G is `clock` and the time is `now`.
 fn start(reference: &Reference, span: Span, clock: u128, pages: usize, records: usize) -> u128 {
     let units = match span {
         Span::Turnovers(turnovers) => (turnovers * (pages as u128 * ENDOWMENT) as f64) as u128,
@@ -18,7 +18,7 @@ fn start(reference: &Reference, span: Span, clock: u128, pages: usize, records: 
             let Some(&(Some(now), _)) = times.last() else {
                 return 0;
             };
-            // A 64th of the window is as exact as it gets.
+            // A 64th of the window is the best accuracy.
             let part = (seconds + 63) / 64;
             let mut begun: Vec<(i64, u128)> = Vec::new();
             for &(time, clock) in times {
@@ -37,7 +37,7 @@ fn start(reference: &Reference, span: Span, clock: u128, pages: usize, records: 
     clock.saturating_sub(units)
 }
 
-/// The cash that a round's end would recycle.
+/// Returns the cash that a round's end would recycle.
 fn waiting(reference: &Reference, page: usize) -> u128 {
     if reference.recyclable(page) {
         reference.cash[page]
@@ -46,14 +46,14 @@ fn waiting(reference: &Reference, page: usize) -> u128 {
     }
 }
 
-/// G as at a round's end.
+/// Returns G as at a round's end.
 fn now(reference: &Reference) -> u128 {
     let pages = 0..reference.cash.len();
     reference.now.clock + pages.map(|page| waiting(reference, page)).sum::<u128>()
 }
 
-/// G where a window begins: it never moves back. `records_at` is how many records there were at each
-/// mark, if the window is in fetch time.
+/// Returns G where a window begins: it never moves back. `records_at` is the number of records at each mark, if the
+/// window is in fetch time.
 pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> u128 {
     let WindowPolicy::Fixed(FixedWindow { span, .. }) = policy else {
         return 0;
@@ -66,8 +66,8 @@ pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize])
     then.max().unwrap_or(0).max(last)
 }
 
-/// G where a measure expires: there, or at the end of its stretch. A window has at least as many stretches
-/// as groups and less than twice as many; their length is a power of two.
+/// Returns G where a measure expires: there, or at the end of its stretch. A window has at least as many stretches as
+/// groups and less than twice as many; their length is a power of two.
 fn expires(policy: WindowPolicy, clock: u128, pages: usize) -> u128 {
     match policy {
         WindowPolicy::Fixed(FixedWindow {
@@ -86,7 +86,7 @@ fn expires(policy: WindowPolicy, clock: u128, pages: usize) -> u128 {
     }
 }
 
-/// The estimate by its definition.
+/// Computes the estimate by its definition.
 fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> Vec<f64> {
     let pages = reference.cash.len();
     let now = now(reference);
@@ -97,7 +97,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
         _ => 0,
     };
     let value = |page: usize| -> Option<f64> {
-        // (newest G, sum of cash, G where it expires): measures of one stretch are one.
+        // (newest G, sum of cash, G where it expires): measures of one stretch are joined.
         let mut measures: Vec<(u128, u128, u128)> = Vec::new();
         let of_page = |row: &&Row| row.page == page && (row.visit || row.cash > 0);
         for row in reference.rows.iter().filter(of_page) {
@@ -201,7 +201,7 @@ fn configs() -> impl Strategy<Value = Config> {
     })
 }
 
-/// Records with times that mostly go on.
+/// Adds times to records, which mostly increase.
 fn timed(events: Vec<Event>, steps: &[i64]) -> Vec<Event> {
     let mut now = 1_000_000;
     let steps = steps.iter().cycle();
@@ -253,8 +253,8 @@ proptest! {
     }
 }
 
-/// A page that links to one of two others, first to the one and later to the other: a window forgets,
-/// the whole history does not.
+/// A page that links to one of two others, first to one and later to the other: a window forgets, the whole history
+/// does not.
 #[test]
 fn a_window_forgets_what_has_changed() {
     let share = |window: &str| {
@@ -278,7 +278,7 @@ fn a_window_forgets_what_has_changed() {
     assert!(share("whole") > 0.7, "whole: {}", share("whole"));
 }
 
-/// Many new pages make a window in turnovers longer. It does not reach back to what was forgotten.
+/// Many new pages make a window in turnovers longer. It does not extend back to what was forgotten.
 #[test]
 fn a_window_never_begins_earlier_than_it_did() {
     let mut config = Config::default();
@@ -316,7 +316,7 @@ fn a_window_never_begins_earlier_than_it_did() {
     assert!(l1(&run.importance(), &expected) <= 1e-9);
 }
 
-/// A page visited over and over, and grouped: no more rows than stretches, whatever the stream.
+/// A page that is visited repeatedly, with grouped measures: no more rows than stretches, whatever the stream.
 #[test]
 fn groups_bound_the_measures_of_a_page() {
     let rows = |window: &str| {
@@ -336,7 +336,7 @@ fn groups_bound_the_measures_of_a_page() {
     };
     let (all, expected) = rows("fixed:100");
     let (grouped, found) = rows("fixed:100,groups=10");
-    // Two pages, at most twenty stretches and the one running, a base; and as much again not yet merged.
+    // Two pages, at most twenty stretches and the current one, a base; and as many again that are not merged yet.
     assert!(
         grouped <= 2 * 2 * 22 && 3 * grouped <= all,
         "{all}, {grouped}"
@@ -344,8 +344,7 @@ fn groups_bound_the_measures_of_a_page() {
     assert!(l1(&found, &expected) < 0.05, "{found:?}, {expected:?}");
 }
 
-/// With a window of two turnovers, the measures that are kept are those of two turnovers, however
-/// long the stream.
+/// With a window of two turnovers, the kept measures are those of two turnovers, however long the stream.
 #[test]
 fn measures_that_expired_are_gone() {
     let mut config = Config::default();
@@ -367,8 +366,8 @@ fn measures_that_expired_are_gone() {
     }
     let turnovers = run.engine.state().totals.clock / run.engine.state().totals.supply();
     assert!(turnovers > 100);
-    // A pass distributes about one and a half turnovers: two or three measures a page are in the window;
-    // what is kept is at most twice that, and a base each.
+    // A pass distributes about one and a half turnovers, so two or three measures per page are in the window; at most
+    // twice as many are kept, and a base each.
     assert!(most <= 2 * 50 * 4, "{most}");
 }
 

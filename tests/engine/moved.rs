@@ -1,6 +1,5 @@
-//! What is called certain is true: of two snapshots of one stream, no page's change is further from the
-//! change of its PageRank (each of its own window's graph) than the margin, and a certain one has
-//! its sign.
+//! Certain changes are true: between two snapshots of one stream, no page's change differs from the change of its
+//! PageRank (each of its own window's graph) by more than the margin, and a certain one has its sign.
 
 use cashrank_graph::engine::{Config, Ranking, WindowPolicy};
 use cashrank_graph::metrics::moved::{By, Move, MoveCollector, MoveOptions, Standing, margin};
@@ -12,7 +11,7 @@ use super::stream::{Event, Fetch, Run, config, events};
 /// Rounding of the reference's floating-point sums.
 const SLACK: f64 = 1e-12;
 
-/// A snapshot, and what it estimates.
+/// Snapshot with its estimates.
 struct Look {
     ranking: Ranking,
     pagerank: Vec<f64>,
@@ -38,7 +37,7 @@ impl Look {
     }
 }
 
-/// Checks every page; how many changes are certain.
+/// Checks every page; returns the number of certain changes.
 fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
     let margin = margin(left.bound(), right.bound());
     let wanted = MoveOptions {
@@ -82,7 +81,7 @@ fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
     Ok(certain)
 }
 
-/// Some passes over a graph, whose row `i` is page `i`'s links.
+/// Returns passes over a graph whose row `i` has page `i`'s links.
 fn passes(rows: &[Vec<u32>], count: usize) -> Vec<Event> {
     let fetch = |(page, links): (usize, &Vec<u32>)| {
         Event::Fetch(Fetch {
@@ -109,7 +108,7 @@ fn look(events: [&[Event]; 2], config: &Config) -> [Look; 2] {
     })
 }
 
-/// Two graphs of the same pages, and passes over each.
+/// Generates two graphs of the same pages, and passes over each.
 fn graphs() -> impl Strategy<Value = [(Vec<Vec<u32>>, usize); 2]> {
     (2u32..9).prop_flat_map(|pages| {
         let row = proptest::collection::vec(0..pages, 0..5);
@@ -138,7 +137,7 @@ proptest! {
         check(&left, &Look::at(&mut run, &reference))?;
     }
 
-    /// Passes over a graph, and over another: bounds are good, so much is certain.
+    /// Passes over a graph, and then over another: bounds are tight, so many changes are certain.
     #[test]
     fn certain_changes_of_changed_links_are_true(
         config in config(WindowPolicy::Auto),
@@ -158,15 +157,15 @@ proptest! {
         let events = [passes(&rows, first), passes(&rows, second)];
         let [left, right] = look([&events[0], &events[1]], &config);
         let certain = check(&left, &right)?;
-        // Unless links were read while pages were still unknown: then the first window has other
-        // rows than the second.
+        // An exception: links that were read while pages were still unknown. Then the first window has other rows than
+        // the second.
         let same = left.pagerank.iter().zip(&right.pagerank).all(|(l, r)| (l - r).abs() < 1e-13);
         prop_assert!(certain == 0 || !same, "{certain}");
     }
 }
 
-/// From a ring (1/n each) to a star of n - 1 leaves: its hub has (1 + d (n - 1))/(n (1 + d)). After many
-/// passes all of that is certain.
+/// From a ring (1/n each) to a star of n - 1 leaves, whose hub has (1 + d (n - 1))/(n (1 + d)). After many passes all
+/// changes are certain.
 #[test]
 fn from_a_ring_to_a_star() {
     let n = 6u32;

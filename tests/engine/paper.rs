@@ -1,5 +1,5 @@
-//! `recycle_after` 0 against the algorithm of the OPIC paper, section 2, as it stands there: pages that nobody visits and
-//! pages that are gone keep their cash, so that Lemmas 2.2 and 2.3 hold, and every page's history grows only by visits
+//! `recycle_after` 0 against the algorithm of the OPIC paper, section 2, as published: pages that nobody visits and
+//! pages that are gone keep their cash, so Lemmas 2.2 and 2.3 hold, and every page's history grows only by visits
 //! (Lemma 6.2).
 
 use std::borrow::Cow;
@@ -10,14 +10,14 @@ use cashrank_graph::engine::{Config, Estimator, PageId, WindowPolicy};
 use super::stream::Run;
 
 const PAGES: usize = 40;
-/// Pages from this one on are linked to and never visited.
+/// Index of the first page that is linked to and never visited.
 const VISITED: usize = 30;
 /// More than two rounds.
 const RECORDS: usize = 3_000;
 const ENDOWMENT: f64 = (1u64 << 30) as f64;
 
-/// Section 2's vectors, with a cash of 1 for each page at first in place of 1/n. The virtual page, which every page links to
-/// and which links to every page (section 1), hands on what it gets at once.
+/// Vectors of section 2, with an initial cash of 1 for each page instead of 1/n. The virtual page, which links to every
+/// page and from every page (section 1), passes on what it gets at once.
 struct Opic {
     damping: f64,
     cash: Vec<f64>,
@@ -44,7 +44,7 @@ impl Opic {
         }
     }
 
-    /// (H + C)/(G + 1), where 1 is all cash.
+    /// Returns (H + C)/(G + 1), where 1 is all cash.
     fn estimate(&self, page: usize) -> f64 {
         (self.history[page] + self.cash[page]) / (self.distributed + PAGES as f64)
     }
@@ -78,7 +78,7 @@ fn without_recycling_the_ledger_is_the_papers() {
         history: vec![0.0; PAGES],
         distributed: 0.0,
     };
-    // The paper's pages are all there from the start: the first one links to all.
+    // In the paper all pages exist from the start: the first one links to all.
     visit(
         &mut run,
         &mut paper,
@@ -104,7 +104,7 @@ fn without_recycling_the_ledger_is_the_papers() {
     assert!(run.engine.state().totals.rounds >= 2, "rounds end as ever");
     let importance = run.importance();
     for (page, &importance) in importance.iter().enumerate() {
-        // Each visit rounds by less than a unit a link.
+        // Each visit rounds by less than a unit per link.
         let cash = run.engine.ledger().cash(PageId(page as u64)) as f64 / ENDOWMENT;
         assert!(
             (cash - paper.cash[page]).abs() < 1e-4,

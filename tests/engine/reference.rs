@@ -1,5 +1,5 @@
-//! A second engine, straight from the definitions: cash page by page, payments page by page,
-//! unbounded integers, every visit remembered. Slow, and plain enough to be read against them.
+//! A second engine, straight from the definitions: cash page by page, payments page by page, unbounded integers, every
+//! visit remembered. Slow, but simple enough to be compared with them.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use super::stream::{Event, Fetch};
 const ENDOWMENT: u128 = 1 << 30;
 const ROUND_MIN: u64 = 1024;
 
-/// One visit or recycling: a row of the window's matrix.
+/// Visit or recycling: a row of the window's matrix.
 #[derive(Clone)]
 pub struct Row {
     pub page: usize,
     pub targets: Vec<usize>,
     pub cash: u128,
-    /// G right after.
+    /// G immediately after it.
     pub clock: u128,
     pub pages: usize,
-    /// A visit, no recycling.
+    /// True for a visit, false for recycling.
     pub visit: bool,
 }
 
-/// What became of a page last.
+/// Last event of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Last {
     Never,
@@ -30,7 +30,7 @@ pub enum Last {
     Gone,
 }
 
-/// The sums at some moment, and how many rows there were.
+/// Sums at some moment, and the number of rows.
 #[derive(Clone, Default)]
 pub struct Moment {
     pub rows: usize,
@@ -56,9 +56,9 @@ pub struct Reference {
     pub virtual_cash: u128,
     pub now: Moment,
     pub rows: Vec<Row>,
-    /// Every mark ever made, from mark 1.
+    /// All marks ever made, from mark 1.
     pub marks: Vec<Moment>,
-    /// The running maximum of times, and G, before each record.
+    /// Running maximum of times, and G, before each record.
     pub times: Vec<(Option<i64>, u128)>,
     time: Option<i64>,
     round_records: u64,
@@ -101,13 +101,13 @@ impl Reference {
         }
     }
 
-    /// Pages that no record is of.
+    /// Returns the pages without a record.
     pub fn unread(&self) -> Vec<usize> {
         let is_unread = |page: &usize| matches!(self.last[*page], Last::Never | Last::Completed);
         (0..self.cash.len()).filter(is_unread).collect()
     }
 
-    /// Visits such a page, for a pass to be complete.
+    /// Visits such a page to complete a pass.
     pub fn complete(&mut self, page: usize) {
         self.visit(page, Vec::new(), Last::Completed);
         self.count_record();
@@ -158,7 +158,7 @@ impl Reference {
         self.count_record();
     }
 
-    /// A page was fetched at its record's own time. A target visited to complete a pass was not.
+    /// Notes the time of a fetch: that of its own record. A target visited to complete a pass was not fetched.
     fn fetched(&mut self, page: usize, at: Option<i64>) {
         self.last_fetch[page] = at.max(self.last_fetch[page]);
     }
@@ -210,13 +210,13 @@ impl Reference {
         }
     }
 
-    /// Whether a round's end, now, would empty the page.
+    /// Returns whether a round's end, now, would empty the page.
     pub fn recyclable(&self, page: usize) -> bool {
         match self.last[page] {
             _ if self.recycle_after == 0 => false,
             Last::Never | Last::Gone => true,
             Last::Completed => false,
-            // Not visited in the last `recycle_after` rounds, the running one counted.
+            // Not visited in the last `recycle_after` rounds, including the current one.
             Last::Round(round) => round + self.recycle_after <= self.now.rounds,
         }
     }
@@ -236,7 +236,7 @@ impl Reference {
         self.round_length = ROUND_MIN.max(self.cash.len() as u64);
     }
 
-    /// The window since mark `mark` (0: the start), as at a round's end.
+    /// Returns the window since mark `mark` (0: the start), as at a round's end.
     pub fn window(&self, mark: usize) -> Window {
         let pages = self.cash.len();
         let start = match mark.checked_sub(1) {
@@ -266,7 +266,7 @@ impl Reference {
     }
 }
 
-/// A window's estimates, from its rows.
+/// Estimates of a window, from its rows.
 pub struct Window {
     pub clock: u128,
     pub distributed: Vec<f64>,
@@ -327,7 +327,7 @@ impl Window {
         }
     }
 
-    /// One step of the walk: x L'.
+    /// Returns one step of the walk: x L'.
     pub fn step(&self, x: &[f64]) -> Vec<f64> {
         let mut next = vec![0.0; x.len()];
         for (row, mass) in self.matrix.iter().zip(x) {
@@ -338,7 +338,7 @@ impl Window {
         next
     }
 
-    /// Its PageRank: power iteration until nothing moves.
+    /// Computes its PageRank: power iteration until it is stationary.
     pub fn pagerank(&self) -> Vec<f64> {
         let pages = self.matrix.len();
         let mut x = vec![1.0 / pages as f64; pages];

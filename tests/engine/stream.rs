@@ -1,4 +1,4 @@
-//! Random streams: what may happen to an engine, and doing it.
+//! Random streams: events of an engine, and their application.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::reference::Reference;
 
-/// One record, pages by number.
+/// Record with pages by number.
 #[derive(Debug, Clone)]
 pub struct Fetch {
     pub page: u32,
@@ -59,8 +59,7 @@ fn status() -> impl Strategy<Value = Option<i32>> {
     ]
 }
 
-/// Any record of `pages` pages: links repeat, lead to the page itself, and change from fetch to
-/// fetch.
+/// Generates a record of `pages` pages: links repeat, lead to the page itself, and change from fetch to fetch.
 pub fn fetch(pages: u32) -> impl Strategy<Value = Fetch> {
     let links = proptest::collection::vec(0..pages, 0..6);
     let redirect = proptest::option::weighted(0.3, 0..pages);
@@ -75,7 +74,7 @@ pub fn fetch(pages: u32) -> impl Strategy<Value = Fetch> {
     )
 }
 
-/// Any event, 12 in 14 of them records.
+/// Generates an event; 12 in 14 are records.
 pub fn event(pages: u32) -> impl Strategy<Value = Event> {
     prop_oneof![
         12 => fetch(pages).prop_map(Event::Fetch),
@@ -84,12 +83,12 @@ pub fn event(pages: u32) -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A stream over 1 to 12 pages.
+/// Generates a stream over 1 to 12 pages.
 pub fn events(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Event>> {
     (1u32..13).prop_flat_map(move |pages| proptest::collection::vec(event(pages), len.clone()))
 }
 
-/// Any settings, with this window.
+/// Generates settings with this window.
 pub fn config(window: WindowPolicy) -> impl Strategy<Value = Config> {
     let damping = prop_oneof![Just(0.85), Just(0.0), 0.0..0.99f64];
     (damping, 0u8..7, 0u8..13, any::<bool>()).prop_map(move |(damping, marks, recycle, keep)| {
@@ -107,7 +106,7 @@ pub fn config(window: WindowPolicy) -> impl Strategy<Value = Config> {
     })
 }
 
-/// An engine with its reader.
+/// Engine with its reader.
 pub struct Run {
     pub engine: Engine<InMemory>,
     reader: Reader,

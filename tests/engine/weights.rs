@@ -1,6 +1,6 @@
-//! Links that weigh differently. The reference is PageRank of the weighted walk, written from the definitions:
-//! a link weighs the product of the weights of its kinds, a target what the heaviest link to it does, and a page
-//! hands on in proportion.
+//! Weighted links. The reference is PageRank of the weighted walk, written from the definitions: a link weighs the
+//! product of the weights of its kinds, a target what the heaviest link to it does, and a page distributes in
+//! proportion.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::common::l1;
 
-/// A page, and its links: to which page, and `rel` as bits.
+/// Pages with their links: target, and `rel` as bits.
 type Web = Vec<(usize, Vec<(usize, u8)>)>;
 
 const HOSTS: usize = 3;
@@ -22,7 +22,7 @@ fn url(page: usize) -> String {
     format!("http://h{}.example/{page}", page % HOSTS)
 }
 
-/// Pages in order of first appearance.
+/// Returns the pages in order of first appearance.
 fn order(web: &Web) -> Vec<usize> {
     let mut order = Vec::new();
     for (page, links) in web {
@@ -35,7 +35,7 @@ fn order(web: &Web) -> Vec<usize> {
     order
 }
 
-/// What a link weighs, from the definition.
+/// Returns the weight of a link, from the definition.
 fn weight(follow: &Follow, page: usize, target: usize, rel: u8) -> f64 {
     let place = if page % HOSTS == target % HOSTS {
         follow.internal
@@ -47,7 +47,7 @@ fn weight(follow: &Follow, page: usize, target: usize, rel: u8) -> f64 {
     f64::from(place) * of_rel.map(|kind| f64::from(kinds[kind])).product::<f64>()
 }
 
-/// PageRank by power iteration to the last bits, in the order of `pages`.
+/// Computes PageRank by power iteration to the last bits, in the order of `pages`.
 fn exact(web: &Web, pages: &[usize], follow: &Follow, damping: f64) -> Vec<f64> {
     let number: HashMap<usize, usize> = pages.iter().copied().zip(0..).collect();
     let mut rows: Vec<Vec<(usize, f64)>> = vec![Vec::new(); pages.len()];
@@ -77,7 +77,7 @@ fn exact(web: &Web, pages: &[usize], follow: &Follow, damping: f64) -> Vec<f64> 
     x
 }
 
-/// The engine's importance after so many passes, and its bound.
+/// Returns the engine's importance after `passes` passes, and its bound.
 fn crawled(web: &Web, config: &Config, passes: usize) -> (Vec<f64>, f64) {
     let mut engine = Engine::new(config.clone()).unwrap();
     let mut reader = cashrank::Reader::new(&engine, Names::Url).unwrap();
@@ -142,8 +142,7 @@ proptest! {
         prop_assert!(distance <= 1e-4, "{distance}, {bound}");
     }
 
-    /// Links that weigh nothing are as if they were not there, but for the pages they name; and it is
-    /// proportions that count.
+    /// Links of weight 0 only make their targets known; and only proportions of weights matter.
     #[test]
     fn the_same_as_plain_links(web in webs(), scale in 1u32..1000) {
         let plain = crawled(&web, &Config::default(), 9);
@@ -159,8 +158,8 @@ proptest! {
     }
 }
 
-/// a links to b, c and, not vouched for, to x; weights 3 for other hosts. b and c link back. With
-/// n = 4 and x without links: a = (1 - d)/n + d (b + c) + d x/n, and so on for the closed form below.
+/// a links to b, c and, with `nofollow`, to x; weights 3 for other hosts. b and c link back. With n = 4 and x without
+/// links: a = (1 - d)/n + d (b + c) + d x/n, and so on for the closed form below.
 #[test]
 fn a_closed_form() {
     // Hosts: 0, 3 and 6 share one; 1 is on another.

@@ -7,9 +7,9 @@ use super::common::record;
 use super::stream::{Run, config, events};
 use cashrank_graph::engine::{Span, WindowPolicy};
 
-/// However long the stream, a handful of marks covers it: newest and last but one are always
-/// there, and neighbours' ages stay in proportion. Six marks over R rounds with even ratios would
-/// step by R^(1/5); giving up one at a time stays within 8 times that.
+/// However long the stream, a handful of marks covers it: the newest and the last but one are always there, and the
+/// ages of neighbours stay in proportion. Six marks over R rounds with even ratios would step by R^(1/5); dropping one
+/// at a time stays within 8 times that.
 #[test]
 fn ages_of_marks_grow_geometrically() {
     let mut run = Run::new(&Config::default());
@@ -39,7 +39,7 @@ fn ages_of_marks_grow_geometrically() {
     }
 }
 
-/// b and c are known from one page's links and nothing else tells them apart.
+/// b and c are known from one page's links, and nothing else distinguishes them.
 #[test]
 fn ties_share_a_rank_and_the_next_rank_is_skipped() {
     let mut run = Run::new(&Config::default());
@@ -85,7 +85,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// With a greatest age, `auto` begins at no older mark, unless all are older: then at the newest.
+    /// With a maximum age, `auto` begins at no older mark, unless all are older: then at the newest.
     #[test]
     fn no_window_is_older_than_allowed(
         config in config(WindowPolicy::Auto),
@@ -102,7 +102,7 @@ proptest! {
         let totals = run.engine.state().totals;
         let spans = window.turnovers.unwrap();
         if spans > turnovers + 1e-9 {
-            // All are older, then, but for one at this very moment, which begins no window unless cash waits.
+            // In that case all are older, except for one at this very moment, which begins no window unless cash waits.
             for mark in run.engine.marks().iter().filter(|mark| mark.number > window.mark) {
                 prop_assert_eq!(mark.totals.clock, totals.clock);
             }

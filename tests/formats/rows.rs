@@ -34,7 +34,7 @@ fn unzigzag(value: u64) -> i64 {
     }
 }
 
-/// The rows of a payload, slowly and by the letter.
+/// Decodes the rows of a payload, slowly and literally by the specification.
 fn rows_of(fields: &Fields, codes: &[Vec<usize>], payload: &[u8], rows: u64) -> Vec<Row> {
     let number = |field| fields.number(payload, field) as usize;
     let (summed, _) = fields.at["checksum"];

@@ -1,4 +1,4 @@
-//! The best pages of many sites take no more reads than there are blocks: they were read site by site.
+//! Regression: the best pages of many sites were read site by site. They take no more reads than there are blocks.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use cashrank_store::store::DiskFile;
 
 use crate::disk::{Files, Meddled, MeddledFile, Over};
 
-/// Counts reads of all files.
+/// Disk that counts reads of all files.
 #[derive(Clone, Default)]
 struct Reads(Arc<AtomicU64>);
 

@@ -1,4 +1,4 @@
-//! Damage anywhere: found, or without any effect. Never a panic, never another value.
+//! Damage anywhere is found or has no effect: never a panic, never a different value.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn is_named(error: &Error) -> bool {
     matches!(error, Error::Damaged { .. }) || error.is_refusal()
 }
 
-/// Every byte of a snapshot is under a checksum, or is compared: no flip passes.
+/// Every byte of a snapshot is under a checksum, or is compared: every flip is found.
 #[test]
 fn every_flipped_bit_of_a_snapshot_is_found() {
     let temp = tempfile::tempdir().unwrap();
@@ -47,12 +47,10 @@ fn a_snapshot_cut_anywhere_is_found() {
     }
 }
 
-/// The files that readers of snapshots use, without the manifest: a flip is found, or what is read
-/// is the same.
+/// The files that readers of snapshots use, without the manifest: a flip is found, or the values read are the same.
 ///
-/// Regression: `identity.json` and `latest.json` had no checksum of their own. A flipped digit of the
-/// key made `rank` say of every URL that it is unknown; a flipped digit of a length made an
-/// export end early, without a word.
+/// Regression: `identity.json` and `latest.json` had no checksum of their own. A flipped digit of the key made `rank`
+/// report every URL as unknown; a flipped digit of a length made an export end early, silently.
 #[test]
 fn readers_find_flips_or_read_the_same() {
     let temp = tempfile::tempdir().unwrap();
@@ -87,7 +85,7 @@ fn readers_find_flips_or_read_the_same() {
     eprintln!("{flips} flips, {harmless} without effect");
 }
 
-/// The index has no checksum: what it leads to has.
+/// The index has no checksum; the data it refers to does.
 #[test]
 fn every_flipped_bit_of_rows_is_found_or_does_not_matter() {
     let temp = tempfile::tempdir().unwrap();
@@ -111,8 +109,7 @@ fn every_flipped_bit_of_rows_is_found_or_does_not_matter() {
     }
 }
 
-/// Regression: an index has no checksum, and an offset near 2^64 in it overflowed when a header's
-/// length was added.
+/// Regression: an index has no checksum, and an offset near 2^64 in it overflowed when a header's length was added.
 #[test]
 fn an_index_that_leads_nowhere_is_damaged() {
     let temp = tempfile::tempdir().unwrap();
@@ -127,7 +124,7 @@ fn an_index_that_leads_nowhere_is_damaged() {
     }
 }
 
-/// A whole check of a store: `cashrank verify`.
+/// Checks a whole store, like `cashrank verify`.
 fn verify(store: &Path) -> Result<VerifyReport> {
     let view = open_view(&RealDisk, store)?;
     let report = view.verify()?;
@@ -136,10 +133,10 @@ fn verify(store: &Path) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Bits of a file to flip, some sixty spread over it. A check of a store takes tens of milliseconds.
+/// Returns the bits of a file to flip, some sixty spread over it. A check of a store takes tens of milliseconds.
 fn bits(len: usize) -> Vec<usize> {
     let step = (len * 8 / 60).max(1);
-    // Odd steps visit all eight bits of a byte.
+    // Odd steps reach all eight bits of a byte.
     (0..len * 8).step_by(step | 1).collect()
 }
 
@@ -166,7 +163,7 @@ fn verify_finds_flips_in_every_file_of_a_store() {
             match verify(&store) {
                 Ok(found) => {
                     harmless += 1;
-                    // Only latest.json has bytes without meaning (white space), the others none.
+                    // Only latest.json has meaningless bytes (white space).
                     assert!(
                         path.ends_with("latest.json"),
                         "{}, bit {bit}",
@@ -183,8 +180,8 @@ fn verify_finds_flips_in_every_file_of_a_store() {
     eprintln!("{flips} flips, {harmless} without effect");
 }
 
-/// `cash` has two slots a chunk. Of five pages 40 bytes of cells and 3 of ages count, in the
-/// slot that is current: each flip there is found, in the other slot none matters.
+/// `cash` has two slots per chunk. Of five pages 40 bytes of cells and 3 of ages matter, in the current slot: each flip
+/// there is found, and none in the other slot has an effect.
 #[test]
 fn verify_finds_flips_of_cash_in_the_current_slot() {
     const CELLS: usize = 8 << 17;
@@ -213,7 +210,7 @@ fn verify_finds_flips_of_cash_in_the_current_slot() {
     }
     found.sort_unstable();
     assert_eq!(found, [0, 43]);
-    // Cut inside the first slot's cells neither slot is whole.
+    // Cut inside the first slot's cells, neither slot is whole.
     for len in [0, 39] {
         fs::write(&path, &good[..len]).unwrap();
         let error = verify(&store).expect_err("a cut passed");

@@ -16,8 +16,7 @@ fn writing() -> bool {
     std::env::var_os("WRITE_SAMPLES").is_some()
 }
 
-/// The expected listing holds the closed form of `common::clique_with_tail`, computed apart from
-/// this program.
+/// The expected listing holds the closed form of `common::clique_with_tail`, computed independently of this program.
 #[test]
 fn the_good_sample_reads_as_the_closed_form_says() {
     let folder = samples("good");
@@ -44,13 +43,13 @@ fn the_good_sample_reads_as_the_closed_form_says() {
         assert_eq!(page.fetches.last, Some(line[4].parse().unwrap()));
     }
     let snapshot = Snapshot::latest(&RealDisk, &folder.join("store")).unwrap();
-    // Of the window, and that 0.6 x 2^-32 less than 0.85 is used.
+    // Of the window, plus the effect of using 0.6 x 2^-32 less than 0.85.
     let rounding = 2.0 * 0.6 / 2f64.powi(32) / 0.15;
     assert!(snapshot.info().bound_l1().unwrap() < 1e-8 + 1.01 * rounding);
     assert_eq!(snapshot.info().counters.gone, 60);
 }
 
-/// The settled sample says of itself what the specification lists, and its certificate holds against the closed form.
+/// The settled sample has the header that the specification lists, and its certificate holds against the closed form.
 #[test]
 fn the_settled_sample_reads_as_the_closed_form_says() {
     let golden = samples("good").join("settled");
@@ -66,13 +65,13 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
     let settled = window.settled.unwrap();
     assert_eq!(
         (settled.until, settled.reached, settled.links),
-        // Damping is a multiple of 2^-32, so the published bound cannot come to 1e-9.
+        // Damping is a multiple of 2^-32, so the published bound cannot reach 1e-9.
         (1e-9, false, 8)
     );
     assert!(settled.links_touched > 0 && settled.sweeps > 0);
     let certificate = window.certificate.unwrap();
     let bound = certificate.received_l1.unwrap();
-    // The published bound is against 0.85 itself, of which 0.6 x 2^-32 are not used.
+    // The published bound is against 0.85 itself, from which the damping used differs by 0.6 x 2^-32.
     let rounding = 2.0 * 0.6 / 2f64.powi(32) / 0.15;
     let published = snapshot.info().bound_l1().unwrap();
     assert!(
@@ -80,7 +79,7 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
         "{bound} {published}"
     );
 
-    // The damping that is used, a multiple of 2^-32.
+    // The damping used, a multiple of 2^-32.
     let formula = super::common::clique_with_tail(3_650_722_201.0 / 4_294_967_296.0);
     let of = |importance: &dyn Fn(&SnapshotPage) -> f64| -> Vec<f64> {
         pages.iter().map(|(_, page)| importance(page)).collect()
@@ -90,7 +89,7 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
     let distributed = super::common::l1(&of(&|page| page.distributed), &formula);
     let certified = certificate.distributed_l1.unwrap();
     assert!(distributed <= certified, "{distributed} {certified}");
-    // One read: a, b, c; s leads to t, which is gone.
+    // One pass: a, b, c; s leads to t, which is gone.
     let visits: Vec<u64> = pages.iter().map(|(_, page)| page.fetches.visits).collect();
     assert_eq!(visits, [1; 5]);
     let rows = read_rows(&golden).unwrap();
@@ -98,8 +97,8 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
     assert_eq!(rows_listed(&rows), expected);
 }
 
-/// Names, links and what `settled` holds are written today as in the sample. How many sweeps it takes, and so the last
-/// digits, may become better.
+/// Names, links and the header's `settled` are written today as in the sample. The number of sweeps, and so the last
+/// digits, may improve.
 #[test]
 fn the_settled_sample_is_what_is_written_today() {
     let temp = tempfile::tempdir().unwrap();
@@ -129,8 +128,8 @@ fn the_settled_sample_is_what_is_written_today() {
 /// 2015-04-30T10:00:04Z.
 const LAST_RECORD: Option<i64> = Some(1_430_388_004);
 
-/// Snapshots say which pages are gone: `t`, the last of the records. Of version 2 they do not, so of pages that were visited nothing is
-/// said, and what needs it is refused.
+/// Snapshots record which pages are gone: `t`, the last of the records. Those of version 2 do not, so the state of
+/// visited pages is unknown, and what needs it is refused.
 #[test]
 fn snapshots_say_which_pages_are_gone() {
     let states = |store: &str| -> Vec<Option<PageState>> {
@@ -167,7 +166,7 @@ fn snapshots_say_which_pages_are_gone() {
     assert!(error.to_string().contains("the next snapshot does"));
 }
 
-/// A store and a snapshot of the first version are read: nothing is known of failures and changes.
+/// A store and a snapshot of the first version are readable: failures and changes are unknown.
 #[test]
 fn the_first_version_is_read() {
     let folder = samples("good");
@@ -180,7 +179,7 @@ fn the_first_version_is_read() {
             (old.importance, old.rank, old.fetches.visits, old.cash),
             (new.importance, new.rank, new.fetches.visits, new.cash)
         );
-        // Then a later pass was taken for a fetch, at the time of the last record.
+        // In that version a later pass counted as a fetch, at the time of the last record.
         assert_eq!(old.fetches.last, LAST_RECORD);
         let Fetches {
             failed,
@@ -192,8 +191,8 @@ fn the_first_version_is_read() {
     }
 }
 
-/// A snapshot of version 2 is read as if nothing was recycled, which in the sample nothing is: no round ended. It does not
-/// say which pages are gone.
+/// A snapshot of version 2 is read as if nothing was recycled, which is true of the sample: no round ended. It does not
+/// record which pages are gone.
 #[test]
 fn version_2_says_nothing_of_what_was_recycled() {
     let read = |store: &str| read_all(&samples("good").join(store)).unwrap();
@@ -204,8 +203,8 @@ fn version_2_says_nothing_of_what_was_recycled() {
     assert_eq!(read("store-2"), expected);
 }
 
-/// Nothing of the hash key, the clock or the machine is in a snapshot: the same records give the
-/// same bytes, and these are they.
+/// A snapshot contains nothing of the hash key, the clock or the machine: the same records give the same bytes, and
+/// these are they.
 #[test]
 fn the_good_sample_is_what_is_written_today() {
     let temp = tempfile::tempdir().unwrap();
@@ -250,7 +249,7 @@ fn rows_listed(rows: &[(u32, bool, Vec<u32>)]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A log's only block, with right checksums of its header and of the heads in its payload.
+/// Returns a log's only block, with correct checksums of its header and of the heads in its payload.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let heads = u32::from_le_bytes(bytes[24..28].try_into().unwrap()) as usize;
     let heads = xxh3_64(&bytes[48..(48 + heads).min(bytes.len())]);
@@ -262,8 +261,8 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The bad row files: name, bytes, what sweeping them must say. The good one is a header of 24 bytes, fields of 24,
-/// heads of 10, controls of 2 for 8 links, and gaps.
+/// Returns the bad row files: name, bytes, expected error of sweeping them. The good one is a header of 24 bytes,
+/// fields of 24, heads of 10, controls of 2 for 8 links, and gaps.
 fn bad_rows(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.to_vec();
@@ -346,12 +345,12 @@ fn bad_rows_are_refused() {
             text.contains(expected) && text.contains("rows/1"),
             "{name}: {text}"
         );
-        // Rankings are none of its concern.
+        // Damaged rows do not affect rankings.
         read_all(temp.path()).unwrap();
     }
 }
 
-/// A field of the trailer, counted from the file's end.
+/// Returns a field of the trailer, counted from the file's end.
 fn trailer(bytes: &mut [u8], from_end: usize) -> &mut [u8] {
     let at = bytes.len() - from_end;
     &mut bytes[at..at + 8]
@@ -361,7 +360,7 @@ fn trailer_number(bytes: &mut [u8], from_end: usize) -> usize {
     u64::from_le_bytes(trailer(bytes, from_end).try_into().unwrap()) as usize
 }
 
-/// Makes the tail's checksum right again, so that what lies behind it is what must be noticed.
+/// Corrects the tail's checksum, so that the damage before it is what must be noticed.
 fn reseal(mut bytes: Vec<u8>) -> Vec<u8> {
     let directory = trailer_number(&mut bytes, 40);
     let end = bytes.len() - 16;
@@ -370,7 +369,7 @@ fn reseal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The bad samples: name, bytes, what reading them must say.
+/// Returns the bad samples: name, bytes, expected error of reading them.
 fn bad(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.to_vec();

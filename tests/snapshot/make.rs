@@ -1,4 +1,4 @@
-//! Making small stores, and reading all of a snapshot.
+//! Makes small stores, and reads all of a snapshot.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ pub const READ_PARTS: [&str; 7] = [
 ];
 pub const SNAPSHOT: &str = READ_PARTS[6];
 
-/// The ranking of [`make_settled`].
+/// Path of the ranking of [`make_settled`].
 pub const SETTLED: &str = "snapshots/000000000005.snapshot";
 
-/// The rows of links beside them.
+/// Files of its rows.
 pub const ROW_PARTS: [&str; 2] = ["rows/1", "rows/1.index"];
 
-/// Tells nobody.
+/// Observer that ignores everything.
 pub struct Quiet;
 
 impl Observer for Quiet {
@@ -49,7 +49,7 @@ pub fn make_store(store: &Path) {
     assert_eq!(outcome.counters.records, 300);
 }
 
-/// The job of [`make_store`]: a window's ranking, as of the 60 passes.
+/// Returns the job of [`make_store`]: a window's ranking, as of the 60 passes.
 pub fn job(store: &Path) -> IngestJob {
     let input = samples("good").join("records.jsonl");
     IngestJob {
@@ -73,12 +73,12 @@ pub fn make_settled(store: &Path) {
     assert_eq!(outcome.counters.records, 5);
 }
 
-/// Copies what a reader needs.
+/// Copies the files that a reader needs.
 pub fn copy_parts(from: &Path, to: &Path) {
     copy_with(from, to, SNAPSHOT);
 }
 
-/// The same of a store whose current ranking is `snapshot`.
+/// Copies the files that a reader needs from a store whose current ranking is `snapshot`.
 pub fn copy_with(from: &Path, to: &Path, snapshot: &str) {
     fs::create_dir_all(to.join("snapshots")).unwrap();
     fs::create_dir_all(to.join("rows")).unwrap();
@@ -88,7 +88,7 @@ pub fn copy_with(from: &Path, to: &Path, snapshot: &str) {
     }
 }
 
-/// All rows, as of the current snapshot: page, whether it is gone, targets.
+/// Reads all rows, as of the current snapshot: page, whether it is gone, targets.
 pub fn read_rows(store: &Path) -> Result<Vec<(u32, bool, Vec<u32>)>> {
     let mut rows = Vec::new();
     let kept = Snapshot::latest(&RealDisk, store)?.rows()?;
@@ -99,7 +99,7 @@ pub fn read_rows(store: &Path) -> Result<Vec<(u32, bool, Vec<u32>)>> {
     Ok(rows)
 }
 
-/// All that the current snapshot says, checked.
+/// Reads and checks the whole current snapshot.
 pub fn read_all(store: &Path) -> Result<Vec<(String, SnapshotPage)>> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     snapshot.verify()?;

@@ -7,7 +7,7 @@ use cashrank_crawl::decode::{Decoder, Names, Parsed, Record, Sink, Skipped, Skip
 use cashrank_crawl::source::{Chunk, Damage, InputName, InputSummary, Source, SourceOptions};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// One record a line.
+/// Decoder with one record per line.
 pub struct Lines;
 
 impl Decoder for Lines {
@@ -53,7 +53,7 @@ impl Skipper for LineSkipper {
     }
 }
 
-/// Gives at most so many bytes a read, and interrupts every third read.
+/// Reader that returns at most a number of bytes per read, and interrupts every third read.
 pub struct Pieces {
     data: Cursor<Vec<u8>>,
     size: usize,
@@ -71,19 +71,19 @@ impl Read for Pieces {
     }
 }
 
-/// What a source gave.
+/// Result of reading a source.
 pub struct Outcome {
-    /// Decompressed bytes handed out, over-long records left out.
+    /// Decompressed bytes handed out, without over-long records.
     pub bytes: Vec<u8>,
-    /// Of them, those handed out as verified.
+    /// Bytes among them that were handed out as verified.
     pub verified: Vec<u8>,
-    /// The same, with the offsets of the chunks.
+    /// Verified bytes, with the offsets of the chunks.
     pub verified_at: Vec<(usize, Vec<u8>)>,
-    /// (offset, length) of dropped records.
+    /// Offset and length of each dropped record.
     pub dropped: Vec<(u64, u64)>,
     pub error: Option<Error>,
     pub summary: InputSummary,
-    /// Most bytes held at any return.
+    /// Maximum number of bytes held at any return.
     pub memory: usize,
 }
 
@@ -95,19 +95,19 @@ impl Outcome {
         }
     }
 
-    /// The bytes, of an input without damage.
+    /// Returns the bytes of an input, which must be undamaged.
     pub fn sound(self) -> Vec<u8> {
         assert!(self.error.is_none(), "{:?}", self.error);
         self.bytes
     }
 }
 
-/// How to read.
+/// Options of reading.
 #[derive(Clone)]
 pub struct How {
     pub limits: Limits,
     pub options: SourceOptions,
-    /// Bytes a read of the input gives at most.
+    /// Maximum number of bytes per read of the input.
     pub read_size: usize,
 }
 
@@ -156,7 +156,7 @@ impl How {
         drain(self.source(data))
     }
 
-    /// Chunk sizes and read sizes from the least to the usual.
+    /// Returns chunk sizes and read sizes from the smallest to the default.
     pub fn variants(&self) -> Vec<How> {
         let mut all = Vec::new();
         for chunk in [1, 7, 100, 1 << 20] {
@@ -225,12 +225,12 @@ fn check(outcome: &Outcome, chunk: &Chunk, offset: u64) {
     }
 }
 
-/// Whole lines at the front of `bytes`.
+/// Returns the whole lines at the front of `bytes`.
 pub fn whole_lines(bytes: &[u8]) -> &[u8] {
     &bytes[..Lines.whole(bytes, false)]
 }
 
-/// Lines of many lengths, empty ones too, of about `len` bytes together, always the same.
+/// Returns lines of many lengths, including empty ones, of about `len` bytes together, always the same.
 pub fn text(len: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let mut random = Random(len as u64);
@@ -243,7 +243,7 @@ pub fn text(len: usize) -> Vec<u8> {
     text
 }
 
-/// Numerical Recipes' 64-bit linear congruential generator; its high bits.
+/// Numerical Recipes' 64-bit linear congruential generator; its high bits are used.
 pub struct Random(pub u64);
 
 impl Random {
@@ -262,7 +262,7 @@ pub fn gzip(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A member with every optional header field (RFC 1952, section 2.3), the header's CRC included.
+/// Returns a member with every optional header field (RFC 1952, section 2.3), including the header's CRC.
 pub fn gzip_with_all_fields(data: &[u8]) -> Vec<u8> {
     let mut header = vec![0x1f, 0x8b, 8, 0b1_1111, 1, 2, 3, 4, 0, 3];
     header.extend(5u16.to_le_bytes());
@@ -283,7 +283,7 @@ pub fn zstd_frame(data: &[u8], checksum: bool) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A skippable frame (RFC 8878, section 3.1.2).
+/// Returns a skippable frame (RFC 8878, section 3.1.2).
 pub fn zstd_skippable(data: &[u8]) -> Vec<u8> {
     let mut frame = 0x184D_2A53u32.to_le_bytes().to_vec();
     frame.extend((data.len() as u32).to_le_bytes());
@@ -291,14 +291,14 @@ pub fn zstd_skippable(data: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Several members or frames, and where each begins and ends.
+/// Several members or frames, with their ends.
 pub struct Members {
     pub data: Vec<u8>,
     /// End of each, compressed and decompressed.
     pub ends: Vec<(usize, usize)>,
 }
 
-/// Compresses `text` in members of the given lengths and a last one of the rest.
+/// Compresses `text` to members of the given lengths, and a last one with the rest.
 pub fn members(text: &[u8], lengths: &[usize], compress: fn(&[u8]) -> Vec<u8>) -> Members {
     let mut made = Members {
         data: Vec::new(),

@@ -16,7 +16,7 @@ fn zstd_frames(text: &[u8]) -> Members {
     members(text, &LENGTHS, zstd_checked)
 }
 
-/// What another reader of the format yields before it finds the cut.
+/// Returns what another reader of the format yields before it finds the cut.
 fn readable(data: &[u8], zstd: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let _expected = if zstd {
@@ -52,7 +52,7 @@ fn truncation_at_every_byte() {
                     if held == 1 << 20 {
                         assert_eq!(outcome.verified, whole_lines(&text[..verified]));
                     }
-                    // Less, where members stream.
+                    // Less, if members stream.
                     assert!(outcome.verified.len() <= verified);
                     let damage = outcome.damage();
                     assert_eq!(damage.kind, DamageKind::Truncated, "cut at {cut}");
@@ -70,7 +70,7 @@ fn truncation_at_every_byte() {
     }
 }
 
-/// Applied up to the cut, then given whole: together the uncut input.
+/// Applied up to the cut, then the whole input: together they give the uncut one.
 #[test]
 fn a_cut_input_continues_with_the_whole_one() {
     let text = text(700);
@@ -85,7 +85,7 @@ fn a_cut_input_continues_with_the_whole_one() {
             assert_eq!(second.summary.prefix, xxh3_128(&text));
             assert_eq!([first.bytes, second.sound()].concat(), text);
 
-            // The cut input once more: nothing new, and the same complaint.
+            // The cut input once more: nothing new, and the same error.
             let mut source = How::default().source(&input.data[..cut]);
             source
                 .skip_to(first.summary.bytes, first.summary.prefix)
@@ -97,7 +97,7 @@ fn a_cut_input_continues_with_the_whole_one() {
     }
 }
 
-/// The first bytes are left alone: without its magic an input is plain.
+/// The first bytes stay: without its magic number an input is plain.
 #[test]
 fn no_flipped_bit_lets_a_wrong_byte_pass_as_verified() {
     let text = text(700);
@@ -144,11 +144,11 @@ fn no_flipped_bit_lets_a_wrong_byte_pass_as_verified() {
     }
 }
 
-/// Two members; the second's checksum is wrong.
+/// Returns two members; the second's checksum is wrong.
 fn failing(compress: fn(&[u8]) -> Vec<u8>, text: &[u8]) -> (Vec<u8>, usize) {
     let first = whole_lines(&text[..300]).len() + 5;
     let mut data = [compress(&text[..first]), compress(&text[first..])].concat();
-    // The last field is gzip's length after the CRC, zstd's checksum.
+    // The last field is gzip's length after the CRC, or zstd's checksum.
     let at = data.len() - if data[0] == 0x1f { 8 } else { 4 };
     data[at] ^= 0x10;
     (data, first)
@@ -195,7 +195,7 @@ fn a_sound_member_on_both_sides_of_the_held_limit() {
     }
 }
 
-/// Nothing is gained by holding the front of a frame that says it is too large.
+/// Holding back the front of a frame that declares its size as too large would gain nothing.
 #[test]
 fn a_frame_that_declares_its_size_streams_from_its_start() {
     let text = text(1 << 20);
@@ -260,7 +260,7 @@ fn what_follows_the_last_member() {
             assert_eq!(outcome.bytes, text);
         }
     }
-    // A last record without its end might have gone on in what is damaged: it is not handed out.
+    // A last record without its end might continue in the damaged part: it is not handed out.
     let data = [&gzip(b"whole\nnot whole")[..], b"?"].concat();
     assert_eq!(How::default().read(&data).bytes, b"whole\n");
 }

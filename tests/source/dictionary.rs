@@ -12,7 +12,7 @@ fn lines() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A frame a line, with checksum and size, each with the dictionary.
+/// Returns one frame per line, with checksum and size, each compressed with the dictionary.
 fn frames(lines: &[Vec<u8>], dictionary: &[u8]) -> Vec<u8> {
     let mut compressor = zstd::bulk::Compressor::with_dictionary(3, dictionary).unwrap();
     compressor.include_checksum(true).unwrap();
@@ -20,7 +20,7 @@ fn frames(lines: &[Vec<u8>], dictionary: &[u8]) -> Vec<u8> {
     frames.flatten().collect()
 }
 
-/// The skippable frame 0x184D2A5D (IIPC, Zstandard Compression for WARC Files).
+/// Returns the skippable frame 0x184D2A5D (IIPC, Zstandard Compression for WARC Files).
 fn frame_of(content: &[u8]) -> Vec<u8> {
     let magic = 0x184D_2A5D_u32.to_le_bytes();
     let length = (content.len() as u32).to_le_bytes();
@@ -42,10 +42,10 @@ fn trained_compressed_and_raw_dictionaries() {
         ("raw, compressed", &raw, zstd_checked(&raw)),
     ] {
         let frames = frames(lines, dictionary);
-        // The dictionary is needed: the frames alone are not these lines.
+        // The dictionary is needed: the frames alone do not decode to these lines.
         let alone = zstd::stream::decode_all(&frames[..]);
         assert!(alone.is_err(), "{what}");
-        // Other skippable frames say nothing, nor does another dictionary further back.
+        // Other skippable frames are ignored, and so is another dictionary later.
         for more in [&b""[..], &zstd_skippable(b"extension"), &frame_of(&trained)] {
             let data = [&frame_of(&content)[..], more, &frames].concat();
             for how in How::default().variants() {
@@ -58,14 +58,14 @@ fn trained_compressed_and_raw_dictionaries() {
     }
 }
 
-/// An empty one is none; frames without a dictionary may follow one.
+/// An empty dictionary counts as none; frames without a dictionary may follow one.
 #[test]
 fn dictionaries_that_are_not_used() {
     for content in [Vec::new(), trained()] {
         let data = [frame_of(&content), zstd_checked(b"a\nb\n")].concat();
         assert_eq!(How::default().read(&data).sound(), b"a\nb\n");
     }
-    // Not at the start: a skippable frame like any other.
+    // Not at the start: it is a skippable frame like any other.
     let data = [
         zstd_checked(b"a\n"),
         frame_of(b"junk"),
@@ -120,7 +120,7 @@ fn damaged_dictionaries() {
         assert_eq!(outcome.damage().kind, DamageKind::Truncated, "cut at {cut}");
         assert!(outcome.damage().what.contains("dictionary"));
     }
-    // Its entropy tables cut off; a compressed one with a flipped bit.
+    // With its entropy tables cut off; and a compressed one with a flipped bit.
     let mut flipped = zstd_checked(&trained);
     let last = flipped.len() - 1;
     flipped[last] ^= 1;
@@ -136,13 +136,13 @@ fn damaged_dictionaries() {
     }
 }
 
-/// Refused before anything of that size is held: one that says it is large, and one that grows.
+/// Refused before data of that size is held: one that declares its large size, and one that grows.
 #[test]
 fn dictionaries_over_the_limit() {
     let huge = [0x5d, 0x2a, 0x4d, 0x18, 0xff, 0xff, 0xff, 0xff, 0, 0];
     let zeros = vec![0; (1 << 20) + 1];
     let told = frame_of(&zstd_checked(&zeros));
-    // A stream does not say how long it is.
+    // A stream does not declare its length.
     let mut stream = zstd::Encoder::new(Vec::new(), 1).unwrap();
     stream.window_log(18).unwrap();
     std::io::Write::write_all(&mut stream, &zeros).unwrap();
@@ -157,12 +157,12 @@ fn dictionaries_over_the_limit() {
     }
 }
 
-/// Behind a dictionary no frame can be read without the input's start, so that is where reading may begin
-/// again; without one it is near the chunk.
+/// After a dictionary no frame can be decoded without the input's start, so reading can resume only there; without one
+/// it resumes near the chunk.
 #[test]
 fn reading_begins_again_at_the_start() {
     let (all, trained) = (lines(), trained());
-    // Places 64 KiB apart are kept.
+    // Positions 64 KiB apart are kept.
     let lines: Vec<Vec<u8>> = all
         .chunks(100)
         .map(|some| some.concat().repeat(30))

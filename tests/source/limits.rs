@@ -1,4 +1,4 @@
-//! Over-long records, bombs, and frames that ask for too much.
+//! Over-long records, bombs, and frames that request too much.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use cashrank_crawl::decode::{Decoder, Names, Sink, Skipper};
 use cashrank_crawl::source::{DamageKind, InputName, Source, SourceOptions};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The lines over `limit`, and the others: what any reader must find.
+/// Returns the lines over `limit`, and the others: what any reader must find.
 fn split(text: &[u8], limit: usize) -> (Vec<u8>, Vec<(u64, u64)>) {
     let (mut kept, mut dropped, mut at) = (Vec::new(), Vec::new(), 0);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -67,7 +67,7 @@ fn an_over_long_record_that_is_cut_is_not_reported() {
     }
 }
 
-/// Lines, and the longest buffer that was shown.
+/// Decoder of lines that records the longest buffer it was given.
 struct Watch(AtomicUsize);
 
 impl Decoder for Watch {
@@ -91,7 +91,7 @@ impl Decoder for Watch {
 
 const GIGABYTE: u64 = 1_000_000_000;
 
-/// One member that expands to 1 GB of zeros between two short lines.
+/// Writes one member that expands to 1 GB of zeros between two short lines.
 fn bomb(encoder: &mut dyn Write) {
     encoder.write_all(b"first\n").unwrap();
     std::io::copy(&mut std::io::repeat(0).take(GIGABYTE), encoder).unwrap();
@@ -137,7 +137,7 @@ fn bombs_stay_within_memory() {
     }
 }
 
-/// Everything that may be held is held when a member turns out to be too large.
+/// The maximum that may be held is held when a member turns out to be too large.
 #[test]
 fn held_data_stays_within_memory() {
     let text = text(20 << 20);
@@ -195,7 +195,7 @@ fn zstd_windows() {
             .what
             .contains("raise `limit_zstd_window` to 22")
     );
-    // Out of the library's range: taken as its end.
+    // Outside the library's range: clamped to it.
     for log in [0, 9, 32, 1000] {
         how.limits.zstd_window_log = log;
         how.read(&zstd_checked(b"small\n"));

@@ -1,4 +1,4 @@
-//! Opening, and errors of the system.
+//! Opening of inputs, and errors of the system.
 
 use std::fs;
 use std::io::{self, Cursor, Read};
@@ -11,7 +11,7 @@ fn open(path: &std::path::Path, options: &SourceOptions) -> Result<Source, Error
     Source::open(&InputName::File(path.into()), &Limits::default(), options)
 }
 
-/// The error, which a source has no words for.
+/// Returns the error; a source has no `Debug`.
 fn error(result: Result<Source, Error>) -> Error {
     match result {
         Ok(_) => panic!("opened"),
@@ -80,7 +80,7 @@ fn a_failing_read_is_not_damage() {
     }
 }
 
-/// A source may be read on a thread of its own.
+/// A source may be read on another thread.
 #[test]
 fn sources_move_between_threads() {
     let source = How::default().source(&gzip(b"a\n"));

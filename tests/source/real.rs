@@ -1,4 +1,4 @@
-//! Real inputs beside the `gzip` and `zstd` programs.
+//! Real inputs, compared with the output of the `gzip` and `zstd` programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
