@@ -1,6 +1,5 @@
-//! Bytes a second of each decoder, on real crawls where they are there (`../shared/data`), and
-//! on a small sample repeated where not. Record and link counts are printed beside, so that wrong
-//! answers show.
+//! Bytes per second of each decoder, on real crawls if they are available (`../shared/data`), or else on a small sample
+//! repeated. Record and link counts are printed next to the times, so that wrong answers show.
 
 use std::fs;
 use std::hint::black_box;
@@ -11,7 +10,7 @@ use cashrank_crawl::decode::Parsed;
 use cashrank_crawl::formats::Format;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// At most this much of an input is decoded in one turn.
+/// Maximum number of bytes of an input that are decoded in one turn.
 const BYTES_MAX: usize = 64 << 20;
 
 fn decompress(path: &Path) -> Option<Vec<u8>> {
@@ -28,7 +27,7 @@ fn decompress(path: &Path) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Whole records of the real input, else of the sample repeated.
+/// Returns whole records of the real input, or else of the sample repeated.
 fn input(format: Format, real: &str, sample: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let data = decompress(&root.join("../shared/data").join(real)).unwrap_or_else(|| {
@@ -40,7 +39,7 @@ fn input(format: Format, real: &str, sample: &str) -> Vec<u8> {
     data[..whole].to_vec()
 }
 
-/// Two columns of the adjacency lists, as a writer of edges would put them.
+/// Converts adjacency lists to two columns, as a writer of edges would.
 fn as_edges(adjacency: &[u8]) -> Vec<u8> {
     let mut edges = Vec::new();
     for line in adjacency.split(|&byte| byte == b'\n') {

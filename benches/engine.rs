@@ -61,7 +61,7 @@ fn stages(c: &mut Criterion) {
     let built = batches(&text);
     let engine = apply(&built);
     let links = engine.counters().links;
-    // Wrong answers would show here: the counts are those of formats/samples/README.md.
+    // A check of the results: the counts are those of formats/samples/README.md.
     assert_eq!((engine.counters().records, links), (2_959, 1_036_936));
     let mut group = c.benchmark_group("stages");
     group.sample_size(20);

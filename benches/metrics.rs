@@ -1,5 +1,5 @@
-//! The off-line reference and the comparison of rankings, each beside the plainest thing that
-//! touches the same data. Results are checked, so that a wrong answer is no fast one.
+//! The off-line reference and the comparison of rankings, each next to the simplest code that touches the same data.
+//! Results are checked, so that a wrong answer does not pass for a fast one.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use cashrank_graph::metrics::{Scores, compare, kendall};
 use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
-/// SplitMix64: a fixed sequence of numbers.
+/// Fixed sequence of numbers by SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -20,13 +20,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a number uniform in [0, 1).
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// `nodes` nodes of 0 to 20 links each; half go to a neighbourhood, half anywhere, low ids preferred.
+/// Returns a graph of `nodes` nodes with 0 to 20 links each; half lead to a neighbourhood, half anywhere, with a
+/// preference for low ids.
 fn synthetic(nodes: u32) -> Graph {
     let mut random = Random(1);
     let mut builder = GraphBuilder::new(SelfLinks::Drop);
@@ -54,7 +55,7 @@ fn pagerank_iteration(c: &mut Criterion) {
     let mut group = c.benchmark_group(format!("pagerank, {} links", graph.links()));
     group.throughput(Throughput::Elements(graph.links() as u64));
     group.sample_size(20);
-    // A residual of 2 is met by the first iteration: this is one, with the start and the bound.
+    // The first iteration reaches a residual of 2, so this measures one iteration, with the start and the bound.
     for (name, residual) in [("1 iteration", 2.0), ("to 1e-9", 1e-9)] {
         let options = PowerOptions {
             residual,
@@ -77,7 +78,7 @@ fn pagerank_iteration(c: &mut Criterion) {
     group.finish();
 }
 
-/// Two rankings of a million pages that mostly agree; every tenth score is tied.
+/// Returns two rankings of a million pages that mostly agree; every tenth score is tied.
 fn pairs() -> Vec<(f64, f64)> {
     let mut random = Random(2);
     let mut score = || -> (f64, f64) {

@@ -1,7 +1,7 @@
-//! Reading sources at full speed, beside `zstd -dc` and `gzip -dc` on the same file.
+//! Reading sources at full speed, compared with `zstd -dc` and `gzip -dc` on the same file.
 //!
-//! The bytes of each case are printed once, so that a wrong answer shows. The programs write to
-//! /dev/null and include the start of a process.
+//! The length of each case is printed once, so that a wrong answer shows. The programs write to /dev/null; their times
+//! include the start of a process.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use cashrank_crawl::decode::{Decoder, Names, Sink, Skipped, Skipper};
 use cashrank_crawl::source::{InputName, InputSummary, Source, SourceOptions};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Finds line ends and decodes nothing.
+/// Decoder that finds line ends and decodes nothing.
 struct Lines;
 
 impl Decoder for Lines {
@@ -67,7 +67,7 @@ fn program(command: &[&str], path: &Path) {
     assert!(status.expect("the program runs").success());
 }
 
-/// The inputs: real ones as they are, and the same as gzip and plain.
+/// Returns the inputs: real ones as they are, and the same as gzip and plain.
 fn inputs(folder: &Path) -> Vec<(&'static str, PathBuf, Vec<&'static str>)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
     let flink = data.join("flink-history/flink.jsonl.zst");

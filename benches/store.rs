@@ -1,8 +1,8 @@
-//! What a store costs: a checkpoint, a snapshot, opening it again, beside a plain write.
+//! Cost of a store: a checkpoint, a snapshot, and opening it again, compared with a plain write.
 //!
-//! The store knows a million pages, and each checkpoint finds all cash changed. Syncs are real ones,
-//! so the disk decides. "plain write" writes and syncs as many bytes as the cash takes, no more; a
-//! checkpoint writes a row of history a page as well.
+//! The store knows a million pages, and all cash has changed at each checkpoint. Syncs are real, so the disk determines
+//! the times. "plain write" writes and syncs as many bytes as the cash takes; a checkpoint also writes a row of history
+//! per page.
 
 use std::io::{Seek, Write};
 use std::path::Path;
@@ -25,7 +25,7 @@ impl Observer for Silent {
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
-/// A store of pages most of which are link targets only: completing a pass visits them all.
+/// Creates a store in which most pages are link targets only: completing a pass visits them all.
 fn make(folder: &Path) -> Settings {
     let lists = folder.join("lists.tsv");
     let mut text = Vec::new();

@@ -1,5 +1,5 @@
-//! Canonical URLs, each way by itself, beside the parser alone. The URLs are made up, in lengths and parts
-//! like those of real crawls: 66 bytes on average.
+//! Canonical URLs, each method separately, compared with the parser alone. The URLs are synthetic, with lengths and
+//! parts like those of real crawls: 66 bytes on average.
 
 use std::hint::black_box;
 
@@ -8,10 +8,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const LIMIT: usize = 8192;
 
-/// URLs a group: few enough to stay in the cache, many enough to hide the branches' past.
+/// Number of URLs per group: few enough to stay in the cache, many enough to defeat branch prediction.
 const COUNT: usize = 4096;
 
-/// A fixed sequence of numbers (an LCG with Knuth's multiplier).
+/// Fixed sequence of numbers (an LCG with Knuth's multiplier).
 struct Numbers(u64);
 
 impl Numbers {
@@ -45,7 +45,7 @@ impl Numbers {
         WORDS[self.below(16) as usize]
     }
 
-    /// A relative path of plain segments.
+    /// Returns a relative path of plain segments.
     fn path(&mut self, most: u64) -> String {
         let folders = (0..self.below(most)).map(|_| format!("{}/", self.word()));
         let folders: String = folders.collect();
@@ -79,7 +79,7 @@ fn links() -> Vec<String> {
     (0..COUNT).map(|_| link()).collect()
 }
 
-/// Runs one way over all of `urls`; the sum of the canonical lengths stands for the work done.
+/// Measures one method on all of `urls`; the sum of the canonical lengths stands for the work done.
 fn measure(
     bench: &mut Criterion,
     name: &str,

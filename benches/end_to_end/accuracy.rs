@@ -1,10 +1,10 @@
-//! Part `accuracy`: from a list of edges to scores within an L1 distance of [`CLOSE`] of exact
-//! PageRank, beside WebGraph's tools (crate webgraph-cli 0.5: `cargo install webgraph-cli`).
+//! Part `accuracy`: from a list of edges to scores within an L1 distance of [`CLOSE`] of exact PageRank, compared with
+//! WebGraph's tools (crate webgraph-cli 0.5: `cargo install webgraph-cli`).
 //!
-//! Both read the same file of `from TAB to`, without self-links and repeats. Ours is what a user gets who says nothing: one
-//! read, settled until the certified bound is [`CLOSE`], so that the distance itself is less. Theirs is given no more work than it
-//! takes: the least iterations that come close enough, found before the clock starts. What every distance is measured
-//! from is `cashrank compute`, run to its end.
+//! Both read the same file of `from TAB to`, without self-links and repeats. Ours runs with default settings: one pass,
+//! settled until the certified bound is [`CLOSE`], so that the distance itself is smaller. Theirs does no unnecessary
+//! work: the smallest sufficient number of iterations is found before the clock starts. All distances are measured from
+//! `cashrank compute`, run to its end.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,12 +16,12 @@ use crate::bench::{Bench, median, size};
 use crate::input;
 use crate::measure::{Measured, measure};
 
-/// The distance asked for.
+/// Requested distance.
 const CLOSE: f64 = 0.01;
-/// Iterations tried at most.
+/// Maximum number of iterations tried.
 const TRIES: u32 = 60;
 
-/// A list of edges.
+/// List of edges.
 struct List {
     path: PathBuf,
     pages: usize,
@@ -44,7 +44,7 @@ pub fn run(bench: &mut Bench) {
 }
 
 impl List {
-    /// Writes the edges of adjacency lists, each once, and none from a page to itself.
+    /// Writes the edges of adjacency lists, each once, without self-links.
     fn write(adjacency: impl Read, path: &Path) -> List {
         let mut out = BufWriter::new(File::create(path).expect("the folder can be written"));
         let (mut pages, mut links) = (HashSet::new(), 0);
@@ -141,14 +141,14 @@ fn one(bench: &mut Bench, name: &str, list: &List) {
     let _ = std::fs::remove_file(exact);
 }
 
-/// The L1 distance of a ranking, a store or a file, from the exact one.
+/// Returns the L1 distance of a ranking, a store or a file, from the exact one.
 fn distance(bench: &Bench, ranking: &Path, exact: &Path) -> f64 {
     let mut command = bench.cashrank(&["compare", "--json"]);
     let compared = measure(command.arg(ranking).arg(exact)).json();
     compared["l1"].as_f64().expect("is a number")
 }
 
-/// One read, settled.
+/// Reads the list once and settles.
 fn ours(bench: &mut Bench, list: &List) -> Measured {
     let run = bench.ingest(&list.path, &["--format", "edges"]);
     bench.check(run.success, &format!("ingest: {}", run.stderr));
@@ -159,7 +159,7 @@ fn ours(bench: &mut Bench, list: &List) -> Measured {
     run
 }
 
-/// One program after the other.
+/// Adds up two programs that run one after the other.
 fn both(first: Measured, second: Measured) -> Measured {
     Measured {
         wall_s: first.wall_s + second.wall_s,
@@ -199,7 +199,7 @@ impl Peer {
         run
     }
 
-    /// Arcs to the transpose, ready for random access.
+    /// Converts arcs to the transpose, ready for random access.
     fn load(&self, list: &List) -> Measured {
         let _ = std::fs::remove_dir_all(&self.folder);
         std::fs::create_dir_all(&self.folder).expect("the folder can be made");
@@ -227,7 +227,7 @@ impl Peer {
         all
     }
 
-    /// The least iterations that come close enough, and how close.
+    /// Returns the smallest sufficient number of iterations, and the distance reached.
     fn iterations(&self, bench: &Bench, list: &List, exact: &Path) -> Option<(u32, f64)> {
         self.load(list);
         let found = (1..=TRIES).find_map(|iterations| {
@@ -239,7 +239,7 @@ impl Peer {
         found
     }
 
-    /// The ranks with the names of their nodes.
+    /// Writes the ranks with the names of their nodes.
     fn named(&self) -> PathBuf {
         let open = |name: &str| {
             let file = File::open(self.folder.join(name)).expect("was written");

@@ -1,4 +1,4 @@
-//! What all parts share: the options, the folder for large files, the programs, the report.
+//! State that all parts share: the options, the folder for large files, the programs, the report.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -11,7 +11,7 @@ use crate::report::Report;
 pub struct Bench {
     pub options: Options,
     pub report: Report,
-    /// For large files; removed at the end unless `--keep`.
+    /// Folder for large files; removed at the end unless `--keep` is given.
     pub folder: PathBuf,
     lab: Option<PathBuf>,
     wrong: bool,
@@ -30,12 +30,12 @@ impl Bench {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn end(self) -> ExitCode {
         ExitCode::from(u8::from(self.wrong))
     }
 
-    /// Notes a fact that must hold.
+    /// Records a fact that must hold.
     pub fn check(&mut self, holds: bool, what: &str) {
         if !holds {
             self.wrong = true;
@@ -51,27 +51,27 @@ impl Bench {
         let _ = std::fs::remove_dir_all(self.store());
     }
 
-    /// `cashrank` with arguments.
+    /// Returns the command `cashrank` with arguments.
     pub fn cashrank(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cashrank"));
         command.args(arguments);
         command
     }
 
-    /// `cashrank ingest` into the bench's store; the summary is printed as JSON.
+    /// Returns the command `cashrank ingest` into the bench's store; the summary is printed as JSON.
     pub fn ingest_command(&self, input: &Path, arguments: &[&str]) -> Command {
         let mut command = self.cashrank(&["ingest", "--json", "--store"]);
         command.arg(self.store()).arg(input).args(arguments);
         command
     }
 
-    /// An ingest into a new store, which stays.
+    /// Ingests into a new store, which stays.
     pub fn ingest(&self, input: &Path, arguments: &[&str]) -> Measured {
         self.remove_store();
         measure(&mut self.ingest_command(input, arguments))
     }
 
-    /// The generator, which is a command of the lab.
+    /// Returns the command of the generator, which is part of the lab.
     pub fn generator(&mut self) -> Command {
         let path = self.lab.get_or_insert_with(build_lab);
         let mut command = Command::new(path);
@@ -80,11 +80,11 @@ impl Bench {
     }
 }
 
-/// The path of `cashrank-lab`, built if need be.
+/// Builds `cashrank-lab` if necessary; returns its path.
 fn build_lab() -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_cashrank")).parent();
     let path = profile.expect("is in a folder").join("cashrank-lab");
-    // Cargo gives the folder's own name: release for benchmarks.
+    // Cargo passes its own profile: release for benchmarks.
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "-p", "cashrank-lab"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -93,17 +93,17 @@ fn build_lab() -> PathBuf {
     path
 }
 
-/// Cleans up, also after a panic.
+/// Removes the folder, also after a panic.
 impl Drop for Bench {
     fn drop(&mut self) {
         if !self.options.keep {
-            // The folder is ours, and has no other files.
+            // The folder was created by this program, and has no other files.
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
 }
 
-/// The middle one of some figures, or the mean of the middle two.
+/// Returns the median.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -114,7 +114,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// What to call a file: its folder says nothing to others.
+/// Returns the name of a file without its folder, which is specific to this machine.
 pub fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
@@ -124,7 +124,7 @@ pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |found| found.len())
 }
 
-/// Seconds that `PROGRAM -dc FILE >/dev/null` takes.
+/// Measures `PROGRAM -dc FILE >/dev/null`, in seconds.
 pub fn unpacking_s(program: &str, file: &Path) -> f64 {
     let started = Instant::now();
     let status = Command::new(program)
@@ -137,7 +137,7 @@ pub fn unpacking_s(program: &str, file: &Path) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// A store's `G` and bound, as ingest's summary says them.
+/// Formats a store's `G` and bound from the summary of an ingest.
 pub fn standing(summary: &serde_json::Value) -> String {
     format!(
         "records {}, links {}, pages {}, G {:.4}, bound {}",

@@ -1,9 +1,7 @@
-//! Part `formats`: one row for each format, from plain files: the speed of decoding alone, without
-//! decompression.
+//! Part `formats`: one row per format, from plain files: the speed of decoding alone, without decompression.
 //!
-//! The inputs are real files, again and again: no new pages after the first time. Of `nutch` there is no real
-//! one: it is the sample of its specification. `csv-links` begins with a header line, so its sample cannot be
-//! repeated.
+//! The inputs are real files, repeated: after the first time there are no new pages. For `nutch` there is no real one,
+//! so the sample of its specification is used. `csv-links` begins with a header line, so its sample cannot be repeated.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -12,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::bench::{Bench, median};
 use crate::input;
 
-/// The format, and a real file; `None`: the sample of this name.
+/// Formats, each with a real file; `None`: the sample of this name.
 const ROWS: [(&str, Option<&str>, &str); 8] = [
     ("records", Some("scrapy-httpd/httpd-manual.jsonl.zst"), ""),
     ("wat", Some("postgresql/pg15-crawl1.wat.gz"), ""),
@@ -79,7 +77,7 @@ fn row(bench: &mut Bench, format: &str, path: &Path) {
     let _ = std::fs::remove_file(&input);
 }
 
-/// All of a file, decompressed.
+/// Reads a file, decompressed.
 fn unpacked(path: &Path) -> Vec<u8> {
     let packed = std::fs::read(path).expect("was found");
     let mut plain = Vec::new();

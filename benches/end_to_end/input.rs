@@ -1,4 +1,4 @@
-//! Inputs: made by the generator, or real crawls made longer.
+//! Inputs: made by the generator, or real crawls repeated.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,13 +7,13 @@ use std::process::Stdio;
 
 use crate::bench::Bench;
 
-/// A generated crawl in zstd, of `--pages` and `--links`; kept under a name that says all that it
-/// depends on.
+/// Returns a generated crawl in zstd, of `--pages` and `--links`; kept under a name that includes everything it depends
+/// on.
 pub fn crawl(bench: &mut Bench) -> PathBuf {
     generated(bench, "records")
 }
 
-/// The same crawl as adjacency lists of numbers, in zstd.
+/// Returns the same crawl as adjacency lists of numbers, in zstd.
 pub fn adjacency(bench: &mut Bench) -> PathBuf {
     generated(bench, "adjacency")
 }
@@ -37,7 +37,7 @@ fn generated(bench: &mut Bench, format: &str) -> PathBuf {
     let mut from = generate.stdout.take().expect("is piped");
     let aside = path.with_extension("tmp");
     let out = File::create(&aside).expect("the folder can be written");
-    // As `zstd -3 --check` would.
+    // Like `zstd -3 --check`.
     let mut encoder = zstd::Encoder::new(&out, 3).expect("level 3 is one");
     encoder.include_checksum(true).expect("checksums are known");
     io::copy(&mut from, &mut encoder).expect("compresses");
@@ -47,7 +47,7 @@ fn generated(bench: &mut Bench, format: &str) -> PathBuf {
     path
 }
 
-/// The generator's version: other bytes for the same arguments.
+/// Returns the generator's version, with which its output may change.
 fn version(bench: &mut Bench) -> String {
     let done = bench.generator().arg("--version").output();
     let done = done.expect("the generator starts");
@@ -55,7 +55,7 @@ fn version(bench: &mut Bench) -> String {
     text.split_whitespace().last().unwrap_or("0").to_owned()
 }
 
-/// A real crawl, if it is here.
+/// Returns the path of a real crawl, if it is available.
 pub fn real(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = root.join("../shared/data").join(name);
@@ -66,8 +66,8 @@ pub fn real(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Some gzip files one after another, again and again, until they hold `bytes` decompressed: many
-/// members are one file. Says how many bytes that are.
+/// Concatenates gzip files, repeatedly, until they hold `bytes` decompressed; several members are one file. Returns the
+/// decompressed length.
 pub fn repeated(files: &[PathBuf], bytes: u64, to: &Path) -> u64 {
     let mut out = File::create(to).expect("the folder can be written");
     let mut held = 0;
@@ -81,7 +81,7 @@ pub fn repeated(files: &[PathBuf], bytes: u64, to: &Path) -> u64 {
     held
 }
 
-/// Decompresses with zlib-rs and drops the bytes; how many they were.
+/// Decompresses with zlib-rs and drops the bytes; returns their number.
 pub fn unzipped(packed: impl io::Read) -> u64 {
     let mut decoder = flate2::read::MultiGzDecoder::new(packed);
     let mut buffer = vec![0; 1 << 20];

@@ -1,16 +1,16 @@
-//! Runs a program and says what it took.
+//! Runs a program and measures its resources.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a finished process took, and what it printed.
+/// Resources and output of a finished process.
 pub struct Measured {
     pub wall_s: f64,
-    /// Processor time of all its threads.
+    /// Processor time of all threads.
     pub cpu_s: f64,
-    /// The most memory that was resident.
+    /// Peak of resident memory.
     pub peak_bytes: u64,
     pub stdout: Vec<u8>,
     pub stderr: String,
@@ -18,7 +18,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What it printed, as JSON.
+    /// Parses the output as JSON.
     pub fn json(&self) -> serde_json::Value {
         assert!(self.success, "failed: {}", self.stderr);
         serde_json::from_slice(&self.stdout).expect("a program asked for JSON prints it")
@@ -29,7 +29,7 @@ impl Measured {
     }
 }
 
-/// A process while it runs.
+/// State of a running process.
 #[derive(Clone, Copy, Default)]
 pub struct Sample {
     pub wall_s: f64,
@@ -42,7 +42,7 @@ pub fn measure(command: &mut Command) -> Measured {
     watch(command, |_| {})
 }
 
-/// [`measure`], and `each` sees the process some fifty times a second.
+/// Runs a program like [`measure`], and calls `each` with its state some fifty times per second.
 pub fn watch(command: &mut Command, mut each: impl FnMut(&Sample)) -> Measured {
     let started = Instant::now();
     let mut child = command
@@ -60,7 +60,7 @@ pub fn watch(command: &mut Command, mut each: impl FnMut(&Sample)) -> Measured {
         }
         last.wall_s = started.elapsed().as_secs_f64();
         each(&last);
-        // Short runs are looked at more often.
+        // Short runs are sampled more often.
         thread::sleep(Duration::from_secs_f64(
             (last.wall_s / 50.0).clamp(0.001, 0.02),
         ));
@@ -77,7 +77,7 @@ pub fn watch(command: &mut Command, mut each: impl FnMut(&Sample)) -> Measured {
     }
 }
 
-/// A program that does not read its output would wait for ever.
+/// Reads all output: a program whose pipe is full would wait forever.
 fn drain(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -86,7 +86,7 @@ fn drain(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
     })
 }
 
-/// Looks at a process; what can no longer be read stays as it was.
+/// Samples a process; values that can no longer be read stay unchanged.
 fn sample(child: &Child, last: &mut Sample) {
     let folder = format!("/proc/{}", child.id());
     let status = std::fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
@@ -94,8 +94,8 @@ fn sample(child: &Child, last: &mut Sample) {
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     last.peak_bytes = last.peak_bytes.max(kib.unwrap_or(0) * 1024);
     let stat = std::fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
-    // After the name, which may hold anything: user and system time are the fields 14 and 15, in
-    // ticks of 1/100 s on Linux.
+    // After the name, which may contain anything: user and system time are the fields 14 and 15, in ticks of 1/100 s on
+    // Linux.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks = |nth: usize| fields.split_whitespace().nth(nth)?.parse::<u64>().ok();
     if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {

@@ -1,9 +1,9 @@
-//! The plain engine: the simplest program that makes the same ranking. A map from URLs to numbers,
-//! a few vectors, one thread.
+//! The plain engine: the simplest program that makes the same ranking. A map from URLs to numbers, a few vectors, one
+//! thread.
 //!
-//! It is written from the definitions, which stand in the heads of `src/crates/graph/src/engine/ledger.rs`, `mark.rs`
-//! and `estimate.rs`, not from the code below these. It takes records of fetched pages only (status
-//! 200 or none) and URLs as they are, canonical or not, which saves it work.
+//! It is written from the definitions in the heads of `src/crates/graph/src/engine/ledger.rs`, `mark.rs` and
+//! `estimate.rs`, not from the code below them. It reads only records of fetched pages (status 200 or none) and takes
+//! URLs as they are, canonical or not, which saves it work.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The plain engine as a program of its own: input, passes, output.
+/// Runs the plain engine as a program: input, passes, output.
 pub fn main(arguments: &[String]) -> ExitCode {
     let passes: u32 = arguments[1].parse().expect("a number of passes");
     match rank(Path::new(&arguments[0]), passes, Path::new(&arguments[2])) {
@@ -52,7 +52,7 @@ struct Record<'a> {
     links: Vec<Name<'a>>,
 }
 
-/// Borrows if it can; serde does not, inside of a list.
+/// Name that is borrowed if possible; serde does not borrow inside a list.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -60,21 +60,21 @@ const ENDOWMENT: i64 = 1 << 30;
 const ROUND_MIN: usize = 1024;
 /// floor(0.85 x 2^32).
 const DAMPING: u64 = 3_650_722_201;
-/// As of `ingest`, unless told otherwise; a test holds this engine to the program.
+/// Default of `ingest`; a test compares this engine with the program.
 const RECYCLE_AFTER: u64 = 8;
 const MARKS: usize = 6;
 
-/// All that is known.
+/// State of the engine.
 #[derive(Default)]
 struct Plain {
     numbers: HashMap<String, usize>,
     pages: Vec<Page>,
-    /// A page's cash is its cell and what all pages were paid.
+    /// Cells: a page's cash is its cell plus what all pages were paid.
     cells: Vec<i64>,
     /// Cash distributed by each page since the start.
     history: Vec<u128>,
     sums: Sums,
-    /// What the virtual page holds.
+    /// Cash of the virtual page.
     held: i64,
     marks: Vec<Mark>,
     round_records: usize,
@@ -83,22 +83,22 @@ struct Plain {
     times: Vec<String>,
     targets: Vec<usize>,
     records: u64,
-    /// There are further passes: the page and targets of each visit are kept.
+    /// True if further passes follow: the page and targets of each visit are kept.
     keeps: bool,
     kept: Vec<(usize, Vec<usize>)>,
 }
 
 struct Page {
     name: String,
-    /// What all pages had been paid when it was admitted.
+    /// Payment per page since the start, at the page's admission.
     paid: i64,
     visits: u64,
-    /// The round of its last visit.
+    /// Round of the last visit.
     round: Option<u64>,
     last_fetch: Option<usize>,
-    /// The last record that named it as a target.
+    /// Number of the last record that named the page as a target.
     named: u64,
-    /// The last of the visits that are kept.
+    /// Index of the page's last kept visit.
     kept: usize,
 }
 
@@ -107,7 +107,7 @@ struct Sums {
     paid: i64,
     /// G.
     clock: u128,
-    /// All that the virtual page received.
+    /// Total that the virtual page received.
     received: u128,
     rounds: u64,
 }
@@ -127,7 +127,7 @@ impl Plain {
         self.numbers.insert(name.to_owned(), number);
         self.pages.push(Page {
             name: name.to_owned(),
-            // Of the record's start: a record's names are admitted before it pays.
+            // As of the record's start: a record's names are admitted before it pays.
             paid: self.sums.paid,
             visits: 0,
             round: None,
@@ -148,7 +148,7 @@ impl Plain {
         self.records += 1;
         let page = self.admit(&record.url);
         if let Some(time) = record.fetched_at {
-            // Times of one form sort as text.
+            // Times in the same format sort as text.
             if self.times.last().is_none_or(|last| &**last < time) {
                 self.times.push(time.to_owned());
             }
@@ -172,7 +172,7 @@ impl Plain {
         self.count();
     }
 
-    /// A further pass: every page that was fetched once, with the links that were found last, in the order in which
+    /// Makes a further pass: visits every page that was fetched, once, with its latest links, in the order in which
     /// they were found.
     fn go_over(&mut self) {
         if self.round_records > 0 {
@@ -234,7 +234,7 @@ impl Plain {
         self.held -= each * pages;
     }
 
-    /// Never visited, or not in the last rounds, the running one counted.
+    /// Returns whether a page was never visited, or not in the last rounds, including the current one.
     fn is_recycled(&self, page: usize) -> bool {
         match self.pages[page].round {
             None => true,
@@ -263,7 +263,7 @@ impl Plain {
         }
     }
 
-    /// The mark, not one of the newest two, whose neighbours' ages are closest in proportion.
+    /// Returns the mark, not one of the newest two, whose neighbours' ages are closest in proportion.
     fn superfluous(&self) -> usize {
         let now = self.sums.rounds;
         let ages: Vec<u64> = self
@@ -281,15 +281,15 @@ impl Plain {
         best
     }
 
-    /// `importance` of all pages by the best window: the cash that each received over links and from
-    /// the virtual page since a mark, as a share of all distributed since.
+    /// Computes the importance of all pages by the best window: the cash that each received over links and from the
+    /// virtual page since a mark, as a share of all cash distributed since.
     fn importance(&self) -> Vec<f64> {
         let start = Mark {
             cells: Vec::new(),
             history: Vec::new(),
             sums: Sums::default(),
         };
-        // What a round's end would recycle now counts as distributed.
+        // Cash that a round's end would recycle now counts as distributed.
         let cash = |page: usize| self.cells[page] + self.sums.paid;
         let waiting: Vec<i64> = (0..self.pages.len())
             .map(|page| {
@@ -323,7 +323,7 @@ impl Plain {
                 0 => f64::INFINITY,
                 since => distance as f64 / since as f64,
             };
-            // As the engine rounds it up.
+            // Rounded up as in the engine.
             let residual = residual * (1.0 + 1e-14) + 1e-14;
             if residual <= best.0 {
                 best = (residual, mark);
@@ -340,14 +340,14 @@ impl Plain {
         (0..self.pages.len()).map(share).collect()
     }
 
-    /// How much a cell changed since a mark: link receipts less what was distributed.
+    /// Returns the change of a cell since a mark: link receipts less what was distributed.
     fn change(&self, mark: &Mark, page: usize) -> i128 {
         let endowed = || ENDOWMENT - self.pages[page].paid;
         let before = mark.cells.get(page).copied().unwrap_or_else(endowed);
         i128::from(self.cells[page]) - i128::from(before)
     }
 
-    /// The first columns of the ranking, as `cashrank export --to tsv` writes them.
+    /// Writes the first columns of the ranking, in the format of `cashrank export --to tsv`.
     fn write(&self, mut out: impl Write) -> io::Result<()> {
         let importance = self.importance();
         let mut sorted = importance.clone();

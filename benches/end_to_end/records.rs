@@ -1,4 +1,4 @@
-//! Part `records`: JSON lines in zstd to a published snapshot, beside `zstd -dc`.
+//! Part `records`: JSON lines in zstd to a published snapshot, compared with `zstd -dc`.
 
 use crate::bench::{Bench, file_name, median, size, standing, unpacking_s};
 use crate::input;

@@ -1,5 +1,4 @@
-//! Part `reference`: the same ranking by the plain engine of `plain.rs`, byte for byte, and how
-//! long either takes.
+//! Part `reference`: the same ranking, byte for byte, by the plain engine of `plain.rs`, and the time that each takes.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +7,7 @@ use crate::bench::{Bench, file_name, median, standing};
 use crate::input;
 use crate::measure::{Measured, measure};
 
-/// Passes of each case: the second has windows to choose from.
+/// Numbers of passes: the second case has windows to choose from.
 const PASSES: [u64; 2] = [1, 3];
 
 pub fn run(bench: &mut Bench) {

@@ -1,4 +1,4 @@
-//! What is printed, and kept in `benches/runs` if it has a name.
+//! The report, which is printed and, if it has a name, kept in `benches/runs`.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Lines for people, on standard output and in a file.
+/// Report for people, on standard output and in a file.
 pub struct Report {
     file: Option<File>,
 }
 
 impl Report {
-    /// Begins with the head: machine, commit, command, circumstances.
+    /// Starts a report with its head: machine, commit, command, circumstances.
     pub fn new(name: Option<&str>, note: &str) -> Report {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = seconds.expect("the clock is right").as_secs() as i64;

@@ -1,9 +1,9 @@
-//! Part `scale`: one pass over crawls of several sizes, each from the generator's pipe on the same
-//! processors: time, memory, disk by part, checkpoints, restart, and the first pages.
+//! Part `scale`: one pass over crawls of several sizes, each from the generator's pipe on the same processors: time,
+//! memory, disk by part, checkpoints, restart, and the first pages.
 //!
-//! Beside a checkpoint stands a plain write of as many bytes. For each size there is a line `point {...}` of JSON, which `tools/plot` draws. Progress goes to
-//! standard error once a minute. "Alone" is the generator writing to /dev/null: what the pipe could
-//! give at most.
+//! Each checkpoint is compared with a plain write of as many bytes. For each size there is a line `point {...}` of
+//! JSON, which `tools/plot` draws. Progress is printed to standard error once a minute. "Alone" is the generator
+//! writing to /dev/null: the maximum that the pipe could deliver.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ use std::time::Instant;
 use crate::bench::{Bench, standing};
 use crate::measure::{Measured, Sample, measure, watch};
 
-/// A crawl's size.
+/// Size of a crawl.
 #[derive(Clone)]
 pub struct Size {
     pages: u64,
@@ -26,7 +26,7 @@ pub struct Size {
 impl FromStr for Size {
     type Err = String;
 
-    /// `PAGES[:LINKS[:CRAWLED]]`.
+    /// Parses `PAGES[:LINKS[:CRAWLED]]`.
     fn from_str(text: &str) -> Result<Size, String> {
         let numbers: Vec<u64> = text.split(':').map(number).collect::<Result<_, _>>()?;
         let size = |pages: u64, links, crawled| Size {
@@ -83,10 +83,10 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Twice the bytes a page of the cash file takes: a cell of eight and an age of half a byte.
+/// Twice the bytes per page of the cash file: a cell of eight and an age of half a byte.
 const CASH_BYTES_TWICE: u64 = 17;
 
-/// Writes so many bytes one after the other, syncs them, removes them.
+/// Measures a sequential write of `bytes` bytes with a sync; removes them afterwards.
 fn plain_write(bench: &Bench, bytes: u64) -> f64 {
     let path = bench.folder.join("plain");
     let piece = vec![1; 1 << 20];
@@ -105,7 +105,7 @@ fn plain_write(bench: &Bench, bytes: u64) -> f64 {
     seconds
 }
 
-/// Links a second, unless it failed.
+/// Runs one size. Returns links per second, unless it failed.
 fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     let (pages, links, crawled) = (size.pages, size.links, size.crawled);
     bench.report.line("");
@@ -173,10 +173,10 @@ fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     Some(rate)
 }
 
-/// Pages from which on the generator is not timed alone: its time is in proportion.
+/// Number of pages from which on the generator is not timed alone: its time is proportional.
 const ALONE_MOST: u64 = 200_000_000;
 
-/// The generator into nothing.
+/// Measures the generator writing to /dev/null.
 fn alone(generate: &mut Command) -> f64 {
     let started = Instant::now();
     let status = generate.stdout(Stdio::null()).status();
@@ -184,7 +184,7 @@ fn alone(generate: &mut Command) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// The run, and the most bytes its store took, as seen once a second.
+/// Ingests from the generator's pipe. Returns the measurement, and the peak size of the store, sampled once per second.
 fn from_pipe(bench: &Bench, generate: &mut Command) -> (Measured, u64) {
     bench.remove_store();
     let mut child = generate
@@ -213,13 +213,13 @@ fn from_pipe(bench: &Bench, generate: &mut Command) -> (Measured, u64) {
             );
         }
     });
-    // The command holds this end of the pipe: without it, the generator ends as well.
+    // The command holds this end of the pipe: once it is dropped, the generator ends as well.
     drop(command);
     child.wait().expect("the generator ends");
     (run, most.max(on_disk(&bench.store())))
 }
 
-/// Bytes of all files in a folder and those below, as far as they can be seen.
+/// Returns the total length of all files in a folder and below, as far as they can be read.
 fn on_disk(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.file_type() {

@@ -1,7 +1,7 @@
-//! Part `wat`: WAT records in gzip, beside plain decompression of the same file.
+//! Part `wat`: WAT records in gzip, compared with plain decompression of the same file.
 //!
-//! The input is the real WATs there are, again and again: no new pages after the first time, so
-//! this is the speed of decoding, not of growth.
+//! The input is the available real WATs, repeated: after the first time there are no new pages, so this is the speed of
+//! decoding, not of growth.
 
 use std::fs::File;
 use std::time::Instant;

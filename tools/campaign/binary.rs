@@ -8,29 +8,29 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The program, and variables of its environment.
+/// Program with variables of its environment.
 #[derive(Clone)]
 pub struct Binary {
     path: PathBuf,
     variables: Vec<(&'static str, OsString)>,
 }
 
-/// What writes its standard input.
+/// Function that writes the standard input.
 pub type Feed = Box<dyn FnOnce(&mut dyn Write) -> std::io::Result<()> + Send>;
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Done {
-    /// The exit code, or the signal that ended it.
+    /// Exit code, or the signal that ended the run.
     pub code: Result<i32, i32>,
     /// Standard error.
     pub said: String,
-    /// Time until it went on with its work, or ended.
+    /// Time until the program continued its work, or ended.
     pub ready: Duration,
 }
 
 impl Binary {
-    /// The one given; or the one built beside this program, after building it anew.
+    /// Returns the given program, or builds the one next to this program.
     pub fn find(given: Option<&Path>) -> Result<Binary, String> {
         if let Some(given) = given {
             return std::path::absolute(given)
@@ -41,7 +41,7 @@ impl Binary {
         let Some(cargo) = std::env::var_os("CARGO") else {
             return beside.existing();
         };
-        // Otherwise an old one may be there: an example does not build the program.
+        // Without this an old one may be there: an example does not build the program.
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--bin", "cashrank", "--manifest-path"]);
@@ -56,7 +56,7 @@ impl Binary {
         }
     }
 
-    /// The one beside this program, which is in `examples/`.
+    /// Returns the program next to this one, which is in `examples/`.
     pub fn beside() -> Result<Binary, String> {
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
         let folder = here.parent().and_then(Path::parent);
@@ -64,7 +64,7 @@ impl Binary {
         Ok(Binary::at(folder.join("cashrank")))
     }
 
-    /// The one at this path.
+    /// Returns the program at this path.
     pub fn at(path: PathBuf) -> Binary {
         Binary {
             path,
@@ -72,12 +72,12 @@ impl Binary {
         }
     }
 
-    /// Its path.
+    /// Returns the path of the program.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The same, with these variables.
+    /// Returns the program with these variables.
     pub fn with(&self, variables: Vec<(&'static str, OsString)>) -> Binary {
         Binary {
             path: self.path.clone(),
@@ -96,7 +96,7 @@ impl Binary {
         }
     }
 
-    /// Starts it in `dir`, its standard input all of `stdin`.
+    /// Starts the program in `dir`, with `stdin` as its standard input.
     pub fn start(
         &self,
         dir: &Path,
@@ -107,7 +107,7 @@ impl Binary {
         self.feed(dir, line, feed)
     }
 
-    /// Starts it in `dir`, its standard input whatever `feed` writes.
+    /// Starts the program in `dir`, with standard input written by `feed`.
     pub fn feed(&self, dir: &Path, line: &str, feed: Option<Feed>) -> Result<Running, String> {
         let mut child = Command::new(&self.path)
             .args(line.split_whitespace())
@@ -120,7 +120,7 @@ impl Binary {
             .map_err(|error| format!("{}: {error}", self.path.display()))?;
         let started = Instant::now();
         let feed = child.stdin.take().zip(feed);
-        // Ends with the process: then the pipe is closed.
+        // The thread ends with the process: then the pipe is closed.
         let feeder = feed.map(|(mut pipe, feed)| thread::spawn(move || drop(feed(&mut pipe))));
         let told = child.stderr.take().ok_or("no standard error")?;
         let listener = thread::spawn(move || listen(BufReader::new(told), started));
@@ -132,12 +132,12 @@ impl Binary {
         })
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub fn run(&self, dir: &Path, line: &str, stdin: Option<Arc<Vec<u8>>>) -> Result<Done, String> {
         self.start(dir, line, stdin)?.end()
     }
 
-    /// Runs it to its end, which must be a success.
+    /// Runs the program to its end, which must be a success.
     pub fn succeed(
         &self,
         dir: &Path,
@@ -152,12 +152,12 @@ impl Binary {
     }
 }
 
-/// What it says, and when it went on.
+/// Reads the messages. Returns them, and the time until work continued.
 fn listen(told: impl BufRead, started: Instant) -> (String, Option<Duration>) {
     let (mut said, mut ready) = (String::new(), None);
     for line in told.split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
-        // Inputs read before are checked first; the next word is that of work, of whatever kind.
+        // Inputs read before are checked first; any other message shows that work has begun.
         if ready.is_none() && !line.contains("checking that") {
             ready = Some(started.elapsed());
         }
@@ -167,7 +167,7 @@ fn listen(told: impl BufRead, started: Instant) -> (String, Option<Duration>) {
     (said, ready)
 }
 
-/// A running program; killed when dropped.
+/// Running program; killed on drop.
 pub struct Running {
     child: Child,
     started: Instant,
@@ -209,7 +209,7 @@ impl Drop for Running {
     }
 }
 
-/// The bytes of a store's current snapshot; `None`: it has none.
+/// Reads the bytes of a store's current snapshot; `None` if it has none.
 pub fn snapshot(store: &Path) -> Result<Option<Vec<u8>>, String> {
     let folder = store.join("snapshots");
     let read = |path: PathBuf| {

@@ -1,5 +1,6 @@
-//! Clocks that are set, by an hour back or forth, while a stream is ingested: snapshots by time go on to be made, and the last one
-//! is that of a run on a clock that nobody sets. `libfaketime` sets it, for the program alone; without it the part is skipped.
+//! Clocks that are set, by an hour back or forth, while a stream is ingested: snapshots by time continue, and the last
+//! one is that of a run with an undisturbed clock. `libfaketime` sets the clock for the program alone; without it the
+//! part is skipped.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,18 +14,18 @@ use crate::binary::{Binary, Feed, snapshot};
 use crate::crawl::{Dice, crawl};
 use crate::tally::{Tally, as_text, spread};
 
-/// Records of a stream, and how long each takes to come.
+/// Number of records of a stream, and the time between two.
 const RECORDS: u64 = 300;
 const PACE: Duration = Duration::from_millis(5);
-/// How long a snapshot by time is waited for, in paces.
+/// Maximum wait for a snapshot by time, in multiples of `PACE`.
 const PATIENCE: u64 = 600;
 
-/// Which clocks of the program are set.
+/// Clocks of the program that are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// The wall's.
+    /// The wall clock.
     Wall,
-    /// All: as if a program read that of the wall where it measures time.
+    /// All clocks, as if the program measured time by the wall clock.
     All,
 }
 
@@ -34,12 +35,12 @@ fn library() -> Option<PathBuf> {
     found.find(|path| path.exists())
 }
 
-/// Whether clocks can be set here.
+/// Returns whether clocks can be set here.
 pub fn is_possible() -> bool {
     library().is_some()
 }
 
-/// So many streams.
+/// Runs the campaign over a number of streams.
 pub fn campaign(
     binary: &Binary,
     lab: &Path,
@@ -71,7 +72,7 @@ fn set_clock(file: &Path, seconds: i64) -> std::io::Result<()> {
     fs::rename(aside, file)
 }
 
-/// The file of the newest snapshot.
+/// Returns the file name of the newest snapshot.
 fn newest(store: &Path) -> Option<String> {
     let names = fs::read_dir(store.join("snapshots")).ok()?.flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -131,7 +132,7 @@ fn variables(library: &Path, clock: &Path, set: Set) -> Vec<(&'static str, OsStr
         ("FAKETIME_NO_CACHE", "1".into()),
     ];
     if set == Set::Wall {
-        // The name has changed between versions of the library.
+        // The name differs between versions of the library.
         for name in ["FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"] {
             variables.push((name, "1".into()));
         }
@@ -139,12 +140,12 @@ fn variables(library: &Path, clock: &Path, set: Set) -> Vec<(&'static str, OsStr
     variables
 }
 
-/// A stream to a store, with a clock that is set halfway.
+/// Stream to a store, with a clock that is set halfway.
 struct Sending {
     store: PathBuf,
     clock: PathBuf,
     seconds: i64,
-    /// Snapshots were made after that.
+    /// Set once snapshots were made after that.
     goes_on: Arc<AtomicBool>,
 }
 
@@ -157,7 +158,7 @@ impl Sending {
             for (at, record) in others.iter().enumerate() {
                 if at == others.len() / 2 {
                     set_clock(&self.clock, self.seconds)?;
-                    // One that is being made now may have been due before.
+                    // A snapshot that is being made now may have been due before.
                     sleep(20 * PACE);
                     before = newest(&self.store);
                 }

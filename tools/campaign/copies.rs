@@ -1,5 +1,5 @@
-//! A store, and a copy of it that went on with other pages: the copy's index on disk has the store's name and length, and
-//! leads to other pages. With it in place of its own, a run says so, and ends with the bytes of one that has its own.
+//! A store, and a copy of it that diverged: the copy's index on disk has the store's name and length, but leads to
+//! other pages. With it in place of its own index, a run reports that, and ends with the bytes of an undisturbed run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::disk::{SimDisk, Survival};
 use crate::scenario::{STORE, bytes, current, job};
 use crate::tally::{Tally, spread};
 
-/// Tries so many stores with their copies' indexes.
+/// Tries a number of stores with their copies' indexes.
 pub fn campaign(dir: &Path, seed: u64, runs: u64, fault: Option<OldFault>) -> Tally {
     spread(runs, |run| {
         let mut tally = Tally::default();
@@ -41,7 +41,7 @@ fn one(dir: &Path, dice: &mut Dice, fault: Option<OldFault>) -> Result<(), Strin
     let begun = write("begun", links("begun", own))?;
     let store = write("store", links("store", more))?;
     let copy = write("copy", links("copy", more))?;
-    // Both have pages of these names under the same numbers, or would have.
+    // Both stores have pages of these names under the same numbers, or would have.
     let mut all: Vec<String> = links("store", more);
     all.extend(links("copy", more));
     let last = write("last", all)?;
@@ -72,7 +72,7 @@ fn one(dir: &Path, dice: &mut Dice, fault: Option<OldFault>) -> Result<(), Strin
     }
 }
 
-/// Reads a file into the store. What was said of its index.
+/// Reads a file into the store. Returns the warning about its index.
 fn run(disk: &SimDisk, file: PathBuf, fault: Option<OldFault>) -> Result<Option<String>, String> {
     let mut job = job(vec![file], Config::default());
     job.limits.pages = 1 << 16;
@@ -82,13 +82,13 @@ fn run(disk: &SimDisk, file: PathBuf, fault: Option<OldFault>) -> Result<Option<
     Ok(told.0)
 }
 
-/// The current ranking of the store.
+/// Reads the current ranking of the store.
 fn ranking(disk: &SimDisk) -> Result<Vec<u8>, String> {
     let name = current(disk)?.ok_or("nothing is published")?;
     bytes(disk, &Path::new(STORE).join("snapshots").join(name))
 }
 
-/// What is said of the index.
+/// Warning about the index.
 struct Told(Option<String>);
 
 impl Observer for Told {

@@ -1,5 +1,5 @@
-//! Power cuts: at every operation of a small run, and at every operation of the recovery from each
-//! of those; and at random ones of random runs, again and again.
+//! Power cuts: at every operation of a small run, and at every operation of each recovery from these; and at random
+//! operations of random runs, repeatedly.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::disk::{Fault, Mutant, Plan, SimDisk, Survival};
 use crate::scenario::{Kind, Promise, Scenario, check_generation};
 use crate::tally::{Tally, spread};
 
-/// The power goes at this operation.
+/// Plans a power cut at this operation.
 pub fn cut_at(at: u64) -> Plan {
     Plan {
         fault: Fault::Cut,
@@ -23,12 +23,11 @@ pub fn cut_at(at: u64) -> Plan {
     }
 }
 
-/// Disks that a run ended well from, and the commit it began with: the same disk need not be tried
-/// twice.
+/// Disks from which a run has ended well, with the commit it began with: the same disk need not be tried twice.
 type Known = Mutex<HashMap<u128, Option<u64>>>;
 
-/// Cuts at every operation of the scenario, with every survival; from each distinct disk that
-/// leaves, at every operation of the run that goes on (if `again`), with every survival.
+/// Cuts at every operation of the scenario, with every survival; from each distinct disk left, if `again`, also at
+/// every operation of the run that continues, with every survival.
 pub fn exhaustive(scenario: &Scenario, seed: u64, again: bool) -> Tally {
     let known = Known::default();
     spread(scenario.operations + 1, |at| {
@@ -72,8 +71,8 @@ struct Level<'a> {
 }
 
 impl Level<'_> {
-    /// Runs into a cut at operation `at`, and goes on from every disk that this may leave. `then`
-    /// is called with those not seen before.
+    /// Runs into a cut at operation `at`, and continues from every disk that this may leave. Calls `then` with those
+    /// not seen before.
     fn cuts(
         &self,
         disk: &SimDisk,
@@ -131,12 +130,12 @@ impl Level<'_> {
     }
 }
 
-/// What is wrong with the program that is cut off, on purpose.
+/// Deliberate fault of the program under test.
 #[derive(Clone, Copy, Default)]
 pub struct Broken {
-    /// What becomes of its syncs.
+    /// Treatment of its syncs.
     pub mutant: Option<Mutant>,
-    /// A fault of its own.
+    /// Injected fault.
     pub fault: Option<OldFault>,
 }
 
@@ -146,9 +145,10 @@ impl Broken {
     }
 }
 
-/// Random scenarios: each cut up to four times, then finished. A program that is broken is tried until it is found out.
+/// Runs random scenarios: each is cut up to four times, then finished. A program with a fault is tried until that is
+/// detected.
 pub fn random(kind: Kind, dir: &Path, seed: u64, chains: u64, broken: Broken) -> Tally {
-    // Many chains share a scenario: its undisturbed run is made once.
+    // Many chains share a scenario, whose undisturbed run is made once.
     const SHARED: u64 = 50;
     let found_out = AtomicBool::new(false);
     spread(chains.div_ceil(SHARED), |group| {
@@ -179,7 +179,7 @@ pub fn random(kind: Kind, dir: &Path, seed: u64, chains: u64, broken: Broken) ->
     })
 }
 
-/// The last operations of a run: those of its last checkpoint and snapshot.
+/// Number of operations at the end of a run that cover its last checkpoint and snapshot.
 const ENDS: u64 = 40;
 
 fn one_chain(

@@ -1,5 +1,5 @@
-//! Failing operations: every one of a small run, with every error it can meet, once and from then
-//! on. The run ends with that error, and another one goes on to the same end.
+//! Failing operations: every one of a small run, with every possible error, once and from then on. The run ends with
+//! that error, and another one continues to the same end.
 
 use std::io::ErrorKind;
 
@@ -9,7 +9,7 @@ use crate::disk::{Fault, Operation, Plan, SimDisk, Survival};
 use crate::scenario::{Promise, Scenario, check_generation};
 use crate::tally::{Tally, spread};
 
-/// A way to fail: its name, what the operation says, whether it half happens, and which can.
+/// Way to fail: its name, the error, whether the operation half happens, and which operations it applies to.
 struct Failing {
     name: &'static str,
     kind: ErrorKind,
@@ -83,7 +83,7 @@ fn one(scenario: &Scenario, seed: u64, plan: Plan, tally: &mut Tally) -> Result<
     tally.faults += 1;
     let promise = ran.promise;
     match &ran.result {
-        // Nothing is left undone: only closing the store failed.
+        // Everything was done: only closing the store failed.
         Ok(_) if promise.snapshot.is_some() => {}
         Ok(_) => return Err("it hides the error".into()),
         Err(Error::Io { .. }) => {}

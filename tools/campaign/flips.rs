@@ -1,8 +1,8 @@
-//! Rot: a bit of a file flips, a sector turns to garbage, or a file is cut, lost, emptied, replaced by an
-//! older copy of itself or by another store's. On stores of random runs, stopped somewhere or finished.
+//! Rot: a bit of a file flips, a sector turns to garbage, or a file is cut, lost, emptied, or replaced by an older copy
+//! of itself or by another store's. Stores come from random runs, interrupted or finished.
 //!
-//! After each, readers (top, rank, export), `verify`, `verify --deep` and an ingest that goes on to the
-//! end must each give an error that names the file, or what they give without the damage.
+//! Afterwards readers (top, rank, export), `verify`, `verify --deep` and an ingest to the end must each return an error
+//! that names the file, or the same results as without the damage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use crate::readers::{Answers, read};
 use crate::scenario::{Kind, STORE, Scenario};
 use crate::tally::{Tally, spread};
 
-/// Who noticed first, in the order of the table's columns.
+/// First to notice the damage, in the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Noticed {
     /// A reader, or the ingest.
@@ -33,27 +33,27 @@ enum Noticed {
 /// Counts by kind of damage and file.
 type Counts = BTreeMap<(&'static str, String), [u64; 4]>;
 
-/// A store, and what it says while it is sound.
+/// Store with its answers while it is sound.
 struct Sound {
     disk: SimDisk,
-    /// The same store some time before.
+    /// Earlier state of the same store.
     before: SimDisk,
-    /// Another store of the same crawl, about as far.
+    /// Another store of the same crawl, at a similar state.
     other: SimDisk,
     names: Vec<String>,
     now: Answers,
-    /// What readers of `before` and `other` say: a `latest.json` of theirs may name a snapshot that this
-    /// store has as well, and then that is what readers see, whole.
+    /// Answers of readers of `before` and `other`: their `latest.json` may name a snapshot that this store has as well,
+    /// which readers then see, intact.
     earlier: Answers,
     elsewhere: Answers,
-    /// What readers say when the ingest went on to its end.
+    /// Answers of readers after the ingest to the end.
     end: Answers,
 }
 
-/// Damages stores `flips` times by a bit, and then every file in every other way. `tell` is given a
-/// table of who noticed what.
+/// Damages stores `flips` times by a bit, and each file in every other way. Calls `tell` with a table of who noticed
+/// what.
 pub fn rot(dir: &Path, seed: u64, flips: u64, tell: impl Fn(&str)) -> Tally {
-    // Flips of one scenario: its runs are made once.
+    // Number of flips per scenario, whose runs are made once.
     const SHARED: u64 = 50;
     let counts = Mutex::new(Counts::new());
     let tally = spread(flips.div_ceil(SHARED), |group| {
@@ -123,13 +123,13 @@ fn table(counts: &Counts) -> String {
     text
 }
 
-/// Something wrong with a file.
+/// Damage to a file.
 struct Damage {
     kind: &'static str,
     path: PathBuf,
-    /// What it is now; `None`: lost.
+    /// Damaged content; `None` if the file is lost.
     content: Option<Content>,
-    /// How to find it again.
+    /// Description for reproducing it.
     detail: String,
 }
 
@@ -140,7 +140,7 @@ impl std::fmt::Debug for Damage {
 }
 
 impl Damage {
-    /// Its row in the table: numbered files are one.
+    /// Returns its row in the table, in which numbered files are one.
     fn row(&self) -> (&'static str, String) {
         let name = self.path.strip_prefix(STORE).unwrap_or(&self.path);
         let text = name.to_string_lossy();
@@ -154,14 +154,14 @@ impl Damage {
         (self.kind, row.into())
     }
 
-    /// Whether an error tells which file is damaged: by its path, or by its name in the store.
+    /// Returns whether an error names the damaged file, by its path or by its name in the store.
     fn is_named_by(&self, error: &str) -> bool {
         let name = self.path.strip_prefix(STORE).unwrap_or(&self.path);
         // Which segment holds a byte of the stream is known only if it is there.
         let is_spool = name.starts_with("spool");
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
         let words = || error.split(|c| !is_part(c)).map(Path::new);
-        // A log's index is named beside its log.
+        // A log and its index may be named for each other.
         let has_folder = words().any(|word| word.parent() == self.path.parent());
         let is_beside = |word: &Path| has_folder && Some(word.as_os_str()) == self.path.file_name();
         words().any(|word| {
@@ -175,7 +175,7 @@ fn in_spool(path: &Path) -> bool {
 }
 
 impl Sound {
-    /// A store of the scenario, stopped somewhere (killed, or by a power cut) or finished.
+    /// Makes a store of the scenario: killed, stopped by a power cut, or finished.
     fn make(scenario: &Scenario, dice: &mut Dice, finished: bool) -> Result<Sound, String> {
         let before = stopped(scenario, dice)?;
         let disk = before.cut(Survival::Everything, 0);
@@ -217,8 +217,8 @@ impl Sound {
             .collect()
     }
 
-    /// A flipped bit: the files have equal shares, and half of the flips of a file are where
-    /// something was written, some of those in its first bytes.
+    /// Returns a flipped bit. Each file is equally likely; half of the flips hit written parts, some of these the first
+    /// bytes.
     fn flip(&self, dice: &mut Dice) -> Damage {
         loop {
             let files = self.files();
@@ -248,7 +248,7 @@ impl Sound {
         }
     }
 
-    /// Every file cut, lost, emptied, foreign and old, and some of its sectors garbage.
+    /// Returns other damage: every file cut, lost, emptied, foreign and old, and some of its sectors garbage.
     fn others(&self, dice: &mut Dice) -> Vec<Damage> {
         let mut all = Vec::new();
         for path in self.files() {
@@ -303,7 +303,7 @@ impl Sound {
         all
     }
 
-    /// Who notices the damage. An error: somebody is wrong.
+    /// Returns who notices the damage. An error means that somebody is wrong.
     fn judge(&self, scenario: &Scenario, damage: &Damage) -> Result<Noticed, String> {
         let disk = self.disk.cut(Survival::Everything, 0);
         let done = match &damage.content {
@@ -333,7 +333,7 @@ impl Sound {
             Ok(_) => {
                 scenario.check_end(&disk, &ran)?;
                 let told = if is_warned || damage.path.ends_with("warm") {
-                    // It is another ranking, which agrees with the one that would have been made.
+                    // A different ranking, which agrees with the original one.
                     Ok(is_warned)
                 } else {
                     read(&disk, &self.names)?.check(&self.end, is_told)
@@ -352,7 +352,7 @@ impl Sound {
     }
 }
 
-/// Whether `verify` notices the damage; an error if it says something else.
+/// Returns whether `verify` notices the damage; an error if it reports something else.
 fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String> {
     let before = disk.hash();
     let verify = || check(disk, Path::new(STORE), depth, None);
@@ -363,7 +363,7 @@ fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String
     }
     let texts: Vec<String> = match checked {
         Ok(CheckReport { damage, notes, .. }) => {
-            // A kill while a snapshot is published is noted, and no damage.
+            // A kill during publication leaves a note, not damage.
             let notes = notes.into_iter().filter(|note| rotten.is_named_by(note));
             damage
                 .iter()
@@ -384,7 +384,7 @@ fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String
     ))
 }
 
-/// A run of the scenario that ended too early, but made its store.
+/// Runs the scenario until it is interrupted after it created its store.
 fn stopped(scenario: &Scenario, dice: &mut Dice) -> Result<SimDisk, String> {
     loop {
         let disk = SimDisk::new(dice.roll(u64::MAX));

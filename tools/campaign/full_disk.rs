@@ -1,7 +1,6 @@
-//! A full disk under the real program: a small file system, filled so far that the room ends at one
-//! moment or another. The program must say so and exit with 7, never die of it (SIGBUS); its last
-//! checkpoint and snapshot must be whole, and once there is room the same command must go on to the
-//! bytes of a run nothing happened to.
+//! A full disk under the real program: a small file system, filled so far that the room ends at some moment. The
+//! program must report it and exit with 7, and never crash (SIGBUS). Its last checkpoint and snapshot must be intact,
+//! and with room the same command must continue to the bytes of an undisturbed run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,14 +12,14 @@ use crate::kills::wide;
 use crate::readers::agrees_with;
 use crate::tally::{Tally, as_text};
 
-/// What is mounted now, for a campaign that is interrupted.
+/// Mount point in use, for a campaign that is interrupted.
 static MOUNTED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Unmounts what this campaign mounted.
 pub fn clean_up() {
     let mut mounted = MOUNTED.lock().unwrap_or_else(|held| held.into_inner());
     if let Some(at) = mounted.take() {
-        // At once if it is idle, else as soon as it is.
+        // At once if it is idle, or else lazily.
         if !system("umount", &[&at]) {
             system("umount", &[Path::new("-l"), &at]);
         }
@@ -34,25 +33,25 @@ fn system(command: &str, args: &[&Path]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A small file system; unmounted when dropped.
+/// Small file system; unmounted on drop.
 struct Small {
     at: PathBuf,
     kind: &'static str,
 }
 
 impl Small {
-    /// ext4 in a file, if the system lets us; else in memory. `None`: neither.
+    /// Mounts ext4 in a file, if the system permits it, or else a file system in memory. `None` if neither is possible.
     fn mount(lab: &Path, mebibytes: u64) -> Result<Option<Small>, String> {
         let at = lab.join("mounted");
         std::fs::create_dir_all(&at).map_err(as_text)?;
-        // In memory, if there is such a place: a thousand syncs take no time there.
+        // In memory, if possible: a thousand syncs take no time there.
         let folder = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir());
         let image = tempfile::NamedTempFile::new_in(folder.unwrap_or(lab)).map_err(as_text)?;
         image.as_file().set_len(mebibytes << 20).map_err(as_text)?;
         let image = image.path();
         let mut mounted = MOUNTED.lock().unwrap_or_else(|held| held.into_inner());
         let arg = Path::new;
-        // Nothing is kept back for root, who runs this.
+        // Reserve nothing for root, who runs this.
         let made = system("mkfs.ext4", &[arg("-q"), arg("-m"), arg("0"), image]);
         let kind = if made && system("mount", &[arg("-o"), arg("loop"), image, &at]) {
             "ext4 on a loop device"
@@ -82,11 +81,11 @@ impl Small {
         room.ok_or(format!("df says {text:?}"))
     }
 
-    /// Takes room until `left` bytes are left.
+    /// Fills the file system until `left` bytes are free.
     fn fill(&self, left: u64) -> Result<(), String> {
         let size = self.room()?.saturating_sub(left).max(1);
-        // Its blocks are taken, not only its length set; some go into their bookkeeping, for which the
-        // last of them are needed.
+        // Blocks are allocated, rather than only a length set; some are used for metadata, for which the last ones are
+        // needed.
         let takes = |size: u64| {
             let size = size.to_string();
             let args = [Path::new("-l"), Path::new(&size), &self.filler()];
@@ -103,7 +102,7 @@ impl Small {
         self.at.join("filler")
     }
 
-    /// Removes all but the file system's own.
+    /// Removes everything except for the file system's own files.
     fn clear(&self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("clearing: {error}");
         for entry in std::fs::read_dir(&self.at).map_err(failed)? {
@@ -124,11 +123,11 @@ impl Drop for Small {
     }
 }
 
-/// One command on the small file system.
+/// Command on the small file system.
 struct Case {
     line: String,
     snapshot: Vec<u8>,
-    /// Room that an undisturbed run takes.
+    /// Space that an undisturbed run takes.
     takes: u64,
 }
 
@@ -159,7 +158,7 @@ pub fn campaign(binary: &Binary, lab: &Path, seed: u64, levels: u64) -> Result<T
         };
         for level in 0..levels {
             let mut dice = Dice(seed ^ level.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            // A little more than it takes in the end may be needed on the way.
+            // Slightly more than the final size may be needed in between.
             let left = dice.roll(case.takes + case.takes / 8);
             let result = one(binary, &small, &case, left, &mut tally);
             tally.judge(result, || {
@@ -199,7 +198,7 @@ fn one(
     Ok(())
 }
 
-/// While the disk is full: what was published can be read, and the last checkpoint is whole.
+/// Checks the store while the disk is full: published rankings are readable, and the last checkpoint is intact.
 fn check_full(binary: &Binary, small: &Small) -> Result<(), String> {
     let store = small.at.join("store");
     if !store.join("identity.json").exists() {

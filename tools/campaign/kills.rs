@@ -1,6 +1,6 @@
-//! kill -9 of the real program at random moments of its life, on the real disk: started again and
-//! killed again, then left to run to its end. Its snapshot must be that of an undisturbed run, to
-//! the byte, or, with rankings on the way, as far as their bounds say; readers must never fail on the way.
+//! kill -9 of the real program at random moments, on the real disk: started and killed repeatedly, then left to run to
+//! its end. Its snapshot must be that of an undisturbed run, to the byte or, with intermediate rankings, within both
+//! bounds; readers must never fail in between.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use crate::pack::{gzip, in_pieces, zstandard};
 use crate::readers::agrees_with;
 use crate::tally::{Tally, spread};
 
-/// Most kills of one store.
+/// Maximum number of kills per store.
 const MOST: u64 = 8;
 /// SIGKILL.
 const KILLED: i32 = 9;
 
-/// A command, and what it must end with.
+/// Command with its expected result.
 struct Life {
-    /// Its inputs and what belongs to them.
+    /// Inputs and options of the command.
     line: &'static str,
     stdin: Option<Arc<Vec<u8>>>,
-    /// Of so many drawn, how many are this one.
+    /// Relative frequency of this command.
     share: u64,
-    /// After how many records checkpoints are made, at random.
+    /// Choices for the number of records between checkpoints.
     every: &'static [u64],
-    /// After how many records snapshots are made: they are starts of the last one. `None`: by time, at random.
+    /// Number of records between snapshots, which are the starts of the last one. `None`: by time, at random.
     places: Option<u64>,
     snapshot: Vec<u8>,
-    /// How long an undisturbed run takes.
+    /// Duration of an undisturbed run.
     lasts: Duration,
 }
 
-/// Kills until there were `kills`; those that came after the end of a process do not count.
+/// Kills until there were `kills`; those after the end of a process do not count.
 pub fn campaign(binary: &Binary, lab: &Path, seed: u64, kills: u64) -> Result<Tally, String> {
     let lab = lab.join("kills");
     std::fs::create_dir(&lab).map_err(|error| error.to_string())?;
     let lives = lives(binary, &lab, seed)?;
     let done = AtomicU64::new(0);
-    // Each store gives a kill at least, most of the time.
+    // Most stores give at least one kill.
     Ok(spread(4 * kills, |at| {
         let mut tally = Tally::default();
         if done.load(Ordering::Relaxed) >= kills {
@@ -120,7 +120,7 @@ fn one(
     Ok(())
 }
 
-/// A reader finds a snapshot if one was published, and otherwise says that there is none.
+/// Checks that a reader finds a snapshot if one was published, and otherwise reports that there is none.
 fn read(binary: &Binary, dir: &Path, published: bool) -> Result<(), String> {
     let done = binary.run(dir, "top -n 3 --store store", None)?;
     match done.code {
@@ -145,7 +145,7 @@ fn options(life: &Life, dice: &mut Dice) -> String {
     )
 }
 
-/// Waits until a snapshot is being made, for so long at most.
+/// Waits until a snapshot is being made, but not longer than `most`.
 fn until_ranked(store: &Path, most: Duration) {
     let folder = store.join("snapshots");
     let is_making = || {
@@ -158,7 +158,7 @@ fn until_ranked(store: &Path, most: Duration) {
     }
 }
 
-/// When to kill: often while the store is made or opened, else at any time.
+/// Returns when to kill: often while the store is created or opened, else at any time.
 fn moment(life: &Life, dice: &mut Dice) -> Duration {
     let lasts = life.lasts.as_micros() as u64;
     let within = match dice.roll(4) {
@@ -189,8 +189,7 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     }
     const OFTEN: &[u64] = &[1, 3, 7, 40];
     const SELDOM: &[u64] = &[100, 400, 2_000];
-    // A kill may come after the stream's end was committed: it is the same stream all the same, whether that is
-    // said or not.
+    // A kill may come after the stream's end was committed: with or without `--resume`, it is the same stream.
     let resumed = "ingest - --resume --format records";
     let stream = "ingest - --format records";
     let mut number = 0;
@@ -245,7 +244,7 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     ])
 }
 
-/// Runs it undisturbed: what it must end with, and how long it takes.
+/// Runs the command undisturbed, for its result and its duration.
 fn undisturbed(binary: &Binary, lab: &Path, mut life: Life) -> Result<Life, String> {
     let dir: PathBuf = lab.join("undisturbed");
     std::fs::create_dir(&dir).map_err(|error| error.to_string())?;
@@ -265,8 +264,8 @@ fn undisturbed(binary: &Binary, lab: &Path, mut life: Life) -> Result<Life, Stri
     Ok(life)
 }
 
-/// A crawl of more pages than a chunk of the cash file holds (131,072): each of `records` pages
-/// links to 40 of 60 times as many.
+/// Returns a crawl of more pages than a chunk of the cash file holds (131,072): each of `records` pages links to 40 of
+/// 60 times as many.
 pub fn wide(seed: u64, records: u64) -> Vec<u8> {
     let mut dice = Dice(seed);
     let mut text = String::new();

@@ -108,12 +108,12 @@ enum Part {
     FullDisk,
 }
 
-/// The parts of the short campaign.
+/// Parts of the short campaign.
 const SHORT: &[Part] = &[Part::Exhaustive, Part::Cuts, Part::Errors, Part::Mutants];
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    // Panics are caught, and told with their story.
+    // Panics are caught, and reported with their scenario.
     std::panic::set_hook(Box::new(|_| {}));
     // Nothing may stay mounted.
     match Signals::new([SIGHUP, SIGINT, SIGTERM]) {

@@ -1,5 +1,5 @@
-//! The teeth: the same program with one sync left out, or with two swapped, or with a fault that it once had. Random
-//! cuts must find every one of these out.
+//! Tests of the campaign itself: the same program with one sync left out, with two swapped, or with a fault that it
+//! once had. Random cuts must detect every one.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::scenario::{Kind, STORE, Scenario};
 use crate::tally::Tally;
 use crate::{clocks, copies, outputs, reading, together};
 
-/// Each must be caught within this time.
+/// Time within which each must be detected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn file(path: &Path, name: &str) -> bool {
@@ -40,7 +40,7 @@ fn after_commit(mutated: bool) -> Mutation {
     }
 }
 
-/// By name; cuts of runs of this kind must find them out.
+/// Mutants by name; cuts of runs of this kind must detect them.
 pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] =
     &[(Kind::Any, OF_STORES), (Kind::Index, OF_INDEXES)];
 
@@ -122,7 +122,7 @@ const OF_STORES: &[(&str, Mutant)] = &[
     }),
 ];
 
-/// Faults that the program once had, or might have, and where cuts must find them out.
+/// Faults that the program once had, or might have, and the kind of runs in which cuts must detect them.
 pub const FAULTS: &[(&str, Kind, OldFault)] = &[
     (
         "a pass over kept links begins at its start again",
@@ -136,13 +136,13 @@ pub const FAULTS: &[(&str, Kind, OldFault)] = &[
     ),
 ];
 
-/// A program that is at fault, under a part of the campaign for other faults than cuts: with a seed.
+/// Part of the campaign, run on a faulty program with a seed.
 type Tried = fn(&Binary, &Path, u64) -> Result<Tally, String>;
 
-/// The one that is caught only where clocks can be set.
+/// Name of the fault that is detected only where clocks can be set.
 pub const CLOCK: &str = "time is measured on the clock of the wall";
 
-/// By name, with the part that must find them out.
+/// Faults by name, with the part that must detect them.
 pub const OTHERS: &[(&str, Tried)] = &[
     (
         "a read that fails is the end of its file",
@@ -167,7 +167,7 @@ pub const OTHERS: &[(&str, Tried)] = &[
     }),
 ];
 
-/// Lets the campaign find each mutant; notes those that it does not. Prints when each was caught.
+/// Checks that the campaign detects each mutant, and prints when; notes those that it misses.
 pub fn catch(binary: &Binary, dir: &Path, seed: u64) -> Tally {
     let mut tally = Tally::default();
     let cut = |name, kind, broken, tally: &mut Tally| {
@@ -201,7 +201,7 @@ pub fn catch(binary: &Binary, dir: &Path, seed: u64) -> Tally {
     tally
 }
 
-/// Tries a mutant with one seed after the other.
+/// Tries a mutant with one seed after another.
 fn until_caught(name: &str, seed: u64, tried: impl Fn(u64) -> Tally, tally: &mut Tally) {
     let started = Instant::now();
     let mut tries = 0;

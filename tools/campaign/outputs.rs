@@ -1,5 +1,6 @@
-//! Results beside what is there: commands whose names for unfinished files are taken, by files, links and folders of the
-//! user's; and several at once that write the same result. Each result is that of an undisturbed run, and what was there is untouched.
+//! Results among existing files: commands whose temporary names are taken by the user's files, links and folders; and
+//! several commands that write the same result at once. Each result is that of an undisturbed run, and existing files
+//! are untouched.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +12,14 @@ use crate::binary::{Binary, snapshot};
 use crate::crawl::{Dice, crawl};
 use crate::tally::{Tally, as_text, spread};
 
-/// Commands that write `result`, in a folder beside the crawl and the store.
+/// Commands that write `result`, in a folder next to the crawl and the store.
 const LINES: [&str; 4] = [
     "export --store ../store --to tsv -o result --force",
     "convert ../crawl -o result --force",
     "compute ../crawl -o result --force",
     "ingest ../crawl --store result",
 ];
-/// Names that are the program's own, or were once.
+/// Names that the program uses for temporary files, or once used.
 const NAMES: [&str; 5] = [
     "result.unfinished",
     "result.2.unfinished",
@@ -28,10 +29,10 @@ const NAMES: [&str; 5] = [
 ];
 /// Exit code of a command that finds the store in use.
 const BUSY: i32 = 6;
-/// What the user's files hold.
+/// Contents of the user's files.
 const THEIRS: &[u8] = b"not of this program";
 
-/// What has a path: a folder, a link to somewhere, or a file with its bytes.
+/// Object at a path: a folder, a link with its target, or a file with its bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Folder,
@@ -39,7 +40,7 @@ enum Found {
     File(Vec<u8>),
 }
 
-/// All in a folder but the result.
+/// Lists everything in a folder except for the result.
 fn others(dir: &Path) -> io::Result<BTreeMap<PathBuf, Found>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![dir.to_path_buf()];
@@ -84,7 +85,7 @@ fn take_names(dir: &Path, dice: &mut Dice) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of a result: of a file, or of a store's snapshot.
+/// Reads the bytes of a result: of a file, or of a store's snapshot.
 fn result_of(dir: &Path) -> Result<Vec<u8>, String> {
     let path = dir.join("result");
     if path.is_dir() {
@@ -93,7 +94,7 @@ fn result_of(dir: &Path) -> Result<Vec<u8>, String> {
     fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// So many runs.
+/// Runs the campaign `runs` times.
 pub fn campaign(binary: &Binary, lab: &Path, seed: u64, runs: u64) -> Result<Tally, String> {
     let lab = tempfile::tempdir_in(lab).map_err(as_text)?;
     let lab = lab.path();
@@ -157,7 +158,7 @@ fn one(
     Err(format!("changed, or left behind: {changed:?}"))
 }
 
-/// A program that writes into NAME.unfinished, whoever has that name, as this one did once.
+/// Returns a mutant that writes into NAME.unfinished, whoever owns it, as an earlier version did.
 pub fn careless(binary: &Binary, lab: &Path) -> Result<Binary, String> {
     let path = lab.join("careless");
     let text = format!(

@@ -1,4 +1,4 @@
-//! A producer that pipes a crawl into a spooled ingest, and forgets what was acknowledged.
+//! Producer that pipes a crawl into a spooled ingest, and forgets what was acknowledged.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cashrank_ingest::ingest::StandardInput;
 use cashrank_store::store::{OnDurable, SpoolOptions};
 
-/// What a producer knows, for one run: it may be asked for nothing that it has forgotten.
+/// State of a producer during one run: nothing that it has forgotten may be requested.
 pub struct Producer {
     stream: Arc<[u8]>,
     forgotten: Arc<AtomicU64>,
@@ -15,7 +15,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Has forgotten the first bytes of the stream.
+    /// Creates a producer that has forgotten the first bytes of the stream.
     pub fn new(stream: &Arc<[u8]>, forgotten: u64) -> Producer {
         Producer {
             stream: stream.clone(),
@@ -24,18 +24,18 @@ impl Producer {
         }
     }
 
-    /// Bytes acknowledged so far.
+    /// Returns the number of bytes acknowledged so far.
     pub fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::SeqCst)
     }
 
-    /// Is told where to begin. False: it no longer has that.
+    /// Sets the position to begin at. Returns false if those bytes are forgotten.
     pub fn is_asked_from(&self, from: u64) -> bool {
         self.asked_from.store(from, Ordering::SeqCst);
         from >= self.forgotten()
     }
 
-    /// Its pipe: small pieces, from where it is asked to begin.
+    /// Returns its pipe: small pieces, from the requested position on.
     pub fn stdin(&self) -> StandardInput {
         let (stream, from) = (self.stream.clone(), self.asked_from.clone());
         StandardInput::new(move || {
@@ -47,7 +47,7 @@ impl Producer {
         })
     }
 
-    /// How it is spooled: without a clock, in small segments.
+    /// Returns the options of the spool: without a clock, in small segments.
     pub fn spool(&self) -> SpoolOptions {
         let forgotten = self.forgotten.clone();
         SpoolOptions {

@@ -1,4 +1,4 @@
-//! What users read from a store: `top`, `rank` and `export`, through the library.
+//! Answers that users read from a store: `top`, `rank` and `export`, through the library.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::disk::SimDisk;
 use crate::scenario::STORE;
 use crate::tally::as_text;
 
-/// What each reader says by itself: one that fails does not hide another's wrong answer.
+/// Answers of each reader separately: the failure of one does not hide another's wrong answer.
 #[derive(Clone, Debug)]
 pub struct Answers {
     pub top: Result<Vec<(String, SnapshotPage)>, String>,
@@ -21,7 +21,7 @@ pub struct Answers {
     pub export: Result<Vec<(String, SnapshotPage)>, String>,
 }
 
-/// Asks all readers; `names` are looked up. An error is a panic.
+/// Runs all readers; `names` are looked up. An error is a panic.
 pub fn read(disk: &SimDisk, names: &[String]) -> Result<Answers, String> {
     let open = || Snapshot::latest(disk, Path::new(STORE));
     let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
@@ -51,7 +51,7 @@ pub fn export(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error>
         .collect()
 }
 
-/// Checks that two rankings of the same records agree: importances within both bounds, and all else to the bit.
+/// Checks that two rankings of the same records agree: importances within both bounds, and everything else to the bit.
 pub fn agree(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     let (one, other) = (found.info(), expected.info());
     if one.window.settled.is_none() || one.counters != other.counters || one.pages != other.pages {
@@ -82,12 +82,12 @@ pub fn agree(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     }
 }
 
-/// As [`agree`], of the current ranking of a store on the real disk and one of these bytes; the same bytes agree.
+/// Compares the current ranking of a store on the real disk with these bytes, like [`agree`]; equal bytes agree.
 pub fn agrees_with(store: &Path, expected: &[u8]) -> Result<(), String> {
     if snapshot(store)?.is_some_and(|found| found == expected) {
         return Ok(());
     }
-    // It is read inside a store.
+    // A snapshot must be read inside a store.
     let beside = store.join("snapshots/expected");
     std::fs::write(&beside, expected).map_err(as_text)?;
     let found = Snapshot::latest(&RealDisk, store).map_err(as_text)?;
@@ -97,7 +97,7 @@ pub fn agrees_with(store: &Path, expected: &[u8]) -> Result<(), String> {
 }
 
 impl Answers {
-    /// Compares with what a sound store says. True: an error says what is wrong, as `is_told` judges.
+    /// Compares with the answers of a sound store. Returns true if an error reports the damage, as `is_told` judges.
     pub fn check(&self, sound: &Answers, is_told: impl Fn(&str) -> bool) -> Result<bool, String> {
         let told = [
             same("top", &self.top, &sound.top, &is_told)?,

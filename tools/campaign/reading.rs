@@ -1,6 +1,6 @@
 //! Failing system calls under commands that only read: every operation of every reader fails, once and from then on. A
-//! reader says that it could not read, or answers as on a sound disk; it never panics, never answers something else, and
-//! never calls a sound store damaged.
+//! reader must report that it could not read, or answer as on a sound disk; it must never panic, give another answer,
+//! or call a sound store damaged.
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ use crate::readers;
 use crate::scenario::{STORE, Scenario};
 use crate::tally::{Tally, spread};
 
-/// A command's reading, and what it answers, as text.
+/// Reader of a command, with its answer as text.
 type Reader = fn(&dyn Disk) -> cashrank::Result<String>;
 
 const READERS: [(&str, Reader); 11] = [
@@ -97,12 +97,12 @@ fn latest(disk: &dyn Disk) -> cashrank::Result<Snapshot> {
     Snapshot::latest(disk, store())
 }
 
-/// What a failing operation says to a sound program.
+/// Errors of a failing operation.
 pub const FAILING: [ErrorKind; 2] = [ErrorKind::Other, ErrorKind::PermissionDenied];
-/// What it would say to one that takes a read that failed for the end of its file: its mutant.
+/// Error by which a mutant would take a failed read for the end of the file.
 pub const CUT_SHORT: [ErrorKind; 1] = [ErrorKind::UnexpectedEof];
 
-/// Fails every operation of every reader of what the scenario leaves.
+/// Fails every operation of every reader on the result of the scenario.
 pub fn sweep(scenario: &Scenario, seed: u64, failing: &[ErrorKind]) -> Result<Tally, String> {
     let disk = SimDisk::new(seed);
     scenario.finish(&disk, 0)?;
@@ -138,7 +138,7 @@ fn may_fail(kind: ErrorKind) -> fn(Operation) -> bool {
     }
 }
 
-/// A copy whose operations are counted from 0.
+/// Returns a copy of a disk whose operations are counted from 0.
 fn fresh(disk: &SimDisk) -> SimDisk {
     disk.cut(Survival::Everything, 0)
 }

@@ -1,5 +1,5 @@
-//! What is run under faults: the production `ingest` over a small crawl, its store on a simulated
-//! disk; and what must hold whatever happens to it.
+//! Scenarios for faults: the production `ingest` of a small crawl, its store on a simulated disk; and the conditions
+//! that must hold whatever happens to it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,46 +27,46 @@ use crate::pack::{gzip, in_pieces, zstandard};
 use crate::producer::Producer;
 use crate::readers::agree;
 
-/// Where the store is on the simulated disk.
+/// Path of the store on the simulated disk.
 pub const STORE: &str = "/store";
 
-/// A job, and what a run of it leaves that nothing happens to.
+/// Job, with the results of an undisturbed run.
 pub struct Scenario {
     job: IngestJob,
-    /// What is piped into it, if it reads standard input.
+    /// Data for standard input, if the job reads it.
     stream: Option<Arc<[u8]>>,
-    /// The stream is spooled; else it is sent again from its start.
+    /// True if the stream is spooled; otherwise it is sent again from its start.
     spooled: bool,
-    /// What the delays between the threads of its runs are drawn from, and how many runs there were.
+    /// Seed of the delays between threads, and the number of runs so far.
     delays: Option<u64>,
     runs: AtomicU64,
-    /// The first cut of a chain comes while the last snapshot is made.
+    /// True if the first cut of a chain comes while the last snapshot is made.
     pub ends: bool,
     undisturbed: SimDisk,
-    /// Its snapshots, by their files' names.
+    /// Snapshots of the undisturbed run, by file name.
     snapshots: BTreeMap<String, Vec<u8>>,
-    /// The links of pages that it keeps; none, if it keeps none.
+    /// Kept links of pages; empty if none are kept.
     rows: Vec<Row>,
-    /// Disk operations of the undisturbed run.
+    /// Number of disk operations of the undisturbed run.
     pub operations: u64,
 }
 
-/// A page, whether it is gone, its links.
+/// Page, whether it is gone, and its links.
 type Row = (u32, bool, Vec<u32>);
 
-/// What a run promised: it must hold after any cut.
+/// Promise of a run, which must hold after any cut.
 #[derive(Clone, Debug, Default)]
 pub struct Promise {
-    /// Commits made.
+    /// Number of commits made.
     pub generation: u64,
-    /// The last snapshot published.
+    /// Last snapshot published.
     pub snapshot: Option<String>,
-    /// Bytes of standard input acknowledged.
+    /// Number of bytes of standard input acknowledged.
     pub acked: u64,
 }
 
 impl Promise {
-    /// Adds what a later run promised.
+    /// Adds the promise of a later run.
     pub fn keep(&mut self, later: Promise) {
         self.generation = self.generation.max(later.generation);
         self.snapshot = self.snapshot.take().max(later.snapshot);
@@ -74,32 +74,32 @@ impl Promise {
     }
 }
 
-/// What scenarios are drawn from.
+/// Kind of scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Files and spools, read by one thread.
     Any,
-    /// Packed files that are read several times by several threads, with delays wherever one hands on to another.
+    /// Compressed files that are read several times by several threads, with delays at every hand-over.
     Threads,
     /// Streams without a spool, cut off while their last snapshot is made, and sent again.
     Ends,
-    /// Files whose pages change, with several rankings on the way, and compactions of kept links.
+    /// Files whose pages change, with several intermediate rankings, and compactions of kept links.
     Changes,
-    /// So many pages that they have an index on disk, cut off while their ranking is made.
+    /// Enough pages for an index on disk, cut off while their ranking is made.
     Index,
-    /// More pages than a chunk of the cash file holds, whose logs are flushed on the way.
+    /// More pages than a chunk of the cash file holds, so that logs are flushed in between.
     Wide,
 }
 
-/// How a run ended.
+/// Result of a run.
 pub struct Ran {
     pub result: cashrank::Result<IngestOutcome>,
     pub promise: Promise,
     /// Number of the commit it began with; known once it made a checkpoint.
     pub began_with: Option<u64>,
-    /// Time until it went on with its work.
+    /// Time until it continued its work.
     pub recovery: Duration,
-    /// What was wrong with the warm start, or with the index.
+    /// Warning about the warm start or the index.
     pub warned: Option<String>,
 }
 
@@ -110,7 +110,7 @@ struct Witness {
     recovery: Option<Duration>,
     began_with: Option<u64>,
     promise: Promise,
-    /// What was wrong with the warm start, or with the index.
+    /// Warning about the warm start or the index.
     warned: Option<String>,
 }
 
@@ -140,7 +140,7 @@ impl Observer for Witness {
     fn progress(&mut self, _: &Progress<'_>) {}
 }
 
-/// The newest so many snapshots; 0: all.
+/// Returns the rule that keeps the newest `newest` snapshots; 0: all.
 pub fn keep(newest: u64) -> KeepSnapshots {
     match newest {
         0 => KeepSnapshots::ALL,
@@ -149,8 +149,8 @@ pub fn keep(newest: u64) -> KeepSnapshots {
 }
 
 impl Scenario {
-    /// A scenario over files in `dir`, or over a stream, drawn from the dice; of a program with this fault, if any,
-    /// which an undisturbed run does not show.
+    /// Draws a scenario over files in `dir`, or over a stream; for a program with this fault, if any, which an
+    /// undisturbed run does not show.
     pub fn of_kind(
         kind: Kind,
         dice: &mut Dice,
@@ -169,7 +169,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// A scenario over files in `dir`, or over a spooled stream, drawn from the dice.
+    /// Draws a scenario over files in `dir`, or over a spooled stream.
     pub fn any(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         match dice.roll(4) {
             0 => Scenario::piped(dice),
@@ -177,7 +177,7 @@ impl Scenario {
         }
     }
 
-    /// Files of many small members, read by several threads.
+    /// Draws a scenario over files of many small members, read by several threads.
     fn threaded(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         // Most are a single file, which follows itself.
         let files: Vec<PathBuf> = (0..1 + dice.roll(4) / 3)
@@ -195,19 +195,19 @@ impl Scenario {
         job.repeat = 3 + dice.roll(3) as u32;
         job.checkpoint_every = Every::Records(40 + dice.roll(60));
         job.snapshot_every = Every::Records(211);
-        // Half of the passes read files again, half go over kept links.
+        // Half of the passes read files again, half use kept links.
         if dice.roll(2) == 0 {
             job.keep_links = KeepRows::None;
         }
         job.source.chunk_bytes = 900;
-        // What was written a moment ago is not read ahead.
+        // Recently written files are not read ahead.
         std::thread::sleep(Duration::from_millis(2_100));
         let mut scenario = Scenario::new(job, None)?;
         scenario.delays = Some(dice.roll(u64::MAX));
         Ok(scenario)
     }
 
-    /// A crawl piped into an ingest without a spool: whoever was cut off sends all of it again.
+    /// Draws a crawl piped into an ingest without a spool: after an interruption all of it is sent again.
     fn sent_again(dice: &mut Dice) -> Result<Scenario, String> {
         let text = crawl(dice.roll(1 << 40), 10 + dice.roll(60))
             .concat()
@@ -225,7 +225,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Crawls that fetch pages several times, in two files: each ranking starts from the one before.
+    /// Draws crawls that fetch pages several times, in two files: each ranking starts from the one before.
     fn changing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let files: Vec<PathBuf> = (0..2)
             .map(|_| {
@@ -251,7 +251,7 @@ impl Scenario {
         }
     }
 
-    /// A scenario over files in `dir`, drawn from the dice.
+    /// Draws a scenario over files in `dir`.
     fn random(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let inputs = 1 + dice.roll(2);
         let files: Vec<PathBuf> = (0..inputs)
@@ -285,31 +285,31 @@ impl Scenario {
         Scenario::new(job, None)
     }
 
-    /// A crawl piped into a spooled ingest, plain or compressed, drawn from the dice.
+    /// Draws a crawl piped into a spooled ingest, plain or compressed.
     pub fn piped(dice: &mut Dice) -> Result<Scenario, String> {
         let records = 1 + dice.roll(60);
         let text = crawl(dice.roll(1 << 40), records).concat().into_bytes();
         let stream = sent(dice, text);
         let mut job = job(Vec::new(), Config::default());
         job.inputs = vec![InputName::Stdin];
-        // Who was cut off does not know whether its stream was read to the end.
+        // After an interruption it is unknown whether the stream was read to the end.
         job.stream = Stream::Again;
         job.checkpoint_every = Every::Records([1, 3, 7, 20, 1000][dice.roll(5) as usize]);
         job.repeat = [1, 1, 2, 3][dice.roll(4) as usize];
         Scenario::new(job, Some(stream.into()))
     }
 
-    /// A small one, for going through all its operations.
+    /// Returns a small scenario, for trying all its operations.
     pub fn small(dir: &Path, seed: u64) -> Result<Scenario, String> {
         let mut job = job(vec![write_crawl(dir, seed, 12)?], Config::default());
         job.checkpoint_every = Every::Records(5);
-        // Its pages are ranked through a temporary file.
+        // Pages are ranked through a temporary file.
         job.rank_bytes = 600;
         job.repeat = 2;
         Scenario::new(job, None)
     }
 
-    /// One that publishes several snapshots and keeps them.
+    /// Returns a scenario that publishes several snapshots and keeps them.
     pub fn published_twice(dir: &Path, seed: u64) -> Result<Scenario, String> {
         let mut job = job(vec![write_crawl(dir, seed, 40)?], Config::default());
         job.checkpoint_every = Every::Records(9);
@@ -318,7 +318,7 @@ impl Scenario {
         Scenario::new(job, None)
     }
 
-    /// See [`Kind::Wide`].
+    /// Draws a scenario of [`Kind::Wide`].
     fn wide(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let mut job = job(vec![many_pages(dice, dir, 6)?], Config::default());
         job.checkpoint_every = Every::Records(1);
@@ -327,7 +327,7 @@ impl Scenario {
         Scenario::new(job, None)
     }
 
-    /// See [`Kind::Index`].
+    /// Draws a scenario of [`Kind::Index`].
     fn indexed(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let mut job = job(vec![many_pages(dice, dir, 1)?], Config::default());
         job.limits.pages = 1 << 16;
@@ -336,7 +336,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario of a job, run once without faults.
+    /// Creates the scenario of a job by running it once without faults.
     fn new(job: IngestJob, spooled: Option<Arc<[u8]>>) -> Result<Scenario, String> {
         let is_spooled = spooled.is_some();
         Scenario::of(job, spooled, is_spooled)
@@ -379,8 +379,8 @@ impl Scenario {
         }
     }
 
-    /// Runs the job on a disk. So many bytes of a piped stream were acknowledged before. An error
-    /// here is a failure of the program, whatever the disk did.
+    /// Runs the job on a disk, after `acked` bytes of a piped stream were acknowledged. An error here is a failure of
+    /// the program, whatever the disk did.
     pub fn run(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
         let mut job = self.job.clone();
         let stream = self.stream.clone().unwrap_or_default();
@@ -421,7 +421,7 @@ impl Scenario {
         })
     }
 
-    /// Runs the job until something stops it, which must be the disk. What was promised.
+    /// Runs the job until something stops it, which must be the disk. Returns its promise.
     pub fn run_into_fault(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
         let ran = self.run(disk, acked)?;
         match &ran.result {
@@ -432,7 +432,7 @@ impl Scenario {
         }
     }
 
-    /// Runs the job on a sound disk to its end: all must be as if nothing had happened.
+    /// Runs the job on a sound disk to its end: the result must be that of an undisturbed run.
     pub fn finish(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
         let ran = self.run(disk, acked)?;
         match (&ran.result, &ran.warned) {
@@ -443,7 +443,7 @@ impl Scenario {
         Ok(ran)
     }
 
-    /// Checks what a run that did not fail left behind.
+    /// Checks the result of a run that did not fail.
     pub fn check_end(&self, disk: &SimDisk, ran: &Ran) -> Result<(), String> {
         if ran.result.as_ref().is_ok_and(|outcome| outcome.stopped) {
             return Err("it stopped by itself".into());
@@ -456,7 +456,7 @@ impl Scenario {
         self.check_snapshot(disk, &current)
     }
 
-    /// Checks a store that [`Scenario::finish`] finished, as `verify` does.
+    /// Checks a store after [`Scenario::finish`], as `verify` does.
     pub fn verify(&self, disk: &SimDisk) -> Result<(), String> {
         let checked = check(disk, Path::new(STORE), Depth::Deep, None);
         let damage = checked.map_err(|error| error.to_string())?.damage;
@@ -470,7 +470,7 @@ impl Scenario {
         }
     }
 
-    /// What readers see after a cut: the promised snapshot or a later one, whole.
+    /// Checks what readers see after a cut: the promised snapshot or a later one, intact.
     pub fn check_survivor(&self, disk: &SimDisk, promise: &Promise) -> Result<(), String> {
         let current = current(disk)?;
         if promise.snapshot > current {
@@ -485,8 +485,8 @@ impl Scenario {
         }
     }
 
-    /// Checks that a snapshot is that of the undisturbed run: to the byte, or, if it is settled, as far as both bounds say: a cut
-    /// may have come before its warm start.
+    /// Checks that a snapshot is that of the undisturbed run: to the byte or, if it is settled, within both bounds: a
+    /// cut may have come before its warm start.
     fn check_snapshot(&self, disk: &SimDisk, name: &str) -> Result<(), String> {
         let path = Path::new(STORE).join("snapshots").join(name);
         let expected = self.snapshots.get(name);
@@ -500,7 +500,7 @@ impl Scenario {
     }
 }
 
-/// The links that the store keeps, as of its last snapshot.
+/// Reads the links that the store keeps, as of its last snapshot.
 fn rows_of(disk: &SimDisk) -> cashrank::Result<Vec<Row>> {
     let mut found = Vec::new();
     let snapshot = Snapshot::latest(disk, Path::new(STORE))?;
@@ -512,7 +512,7 @@ fn rows_of(disk: &SimDisk) -> cashrank::Result<Vec<Row>> {
         found.push((row.page, row.gone, row.targets.to_vec()));
         Ok(())
     })?;
-    // Each takes a block of rows to read: some of them, all over the file.
+    // Each takes a block of rows to read: check some of them, all over the file.
     for (page, gone, targets) in found.iter().step_by(found.len() / 32 + 1) {
         let mut same = false;
         rows.row(*page, &mut |row| {
@@ -527,7 +527,7 @@ fn rows_of(disk: &SimDisk) -> cashrank::Result<Vec<Row>> {
     Ok(found)
 }
 
-/// A commit that was promised must not be lost.
+/// Checks that no promised commit was lost.
 pub fn check_generation(promise: &Promise, began_with: Option<u64>) -> Result<(), String> {
     match began_with {
         Some(found) if found < promise.generation => Err(format!(
@@ -567,7 +567,7 @@ impl Observer for Silent {
     fn progress(&mut self, _: &Progress<'_>) {}
 }
 
-/// A stream as it is sent: plain, or in members or frames of a size drawn from the dice.
+/// Encodes a stream for sending: plain, or in members or frames of random size.
 fn sent(dice: &mut Dice, text: Vec<u8>) -> Vec<u8> {
     match dice.roll(3) {
         0 => text,
@@ -578,7 +578,7 @@ fn sent(dice: &mut Dice, text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// A crawl of so many records, each of which has links to 30,000 pages of its own.
+/// Writes a crawl of `records` records, each with links to 30,000 pages of its own.
 fn many_pages(dice: &mut Dice, dir: &Path, records: u64) -> Result<PathBuf, String> {
     let path = dir.join(format!("{:x}-many-{records}.jsonl", dice.roll(1 << 40)));
     let records: String = (0..records)
@@ -599,7 +599,7 @@ pub fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, Strin
     Ok(path)
 }
 
-/// A file in one frame, of which nothing is verified before its end.
+/// Compresses a file to one frame, so that nothing is verified before its end.
 fn compressed(file: &Path) -> Result<PathBuf, String> {
     let path = file.with_extension("zst");
     let text = std::fs::read(file).map_err(|error| error.to_string())?;
@@ -612,7 +612,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The name of the store's current snapshot, if it has one.
+/// Returns the name of the store's current snapshot, if it has one.
 pub fn current(disk: &SimDisk) -> Result<Option<String>, String> {
     let path = Path::new(STORE).join("snapshots/latest.json");
     match disk.read(&path) {

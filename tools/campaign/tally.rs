@@ -1,4 +1,4 @@
-//! What a campaign counts, and how it is printed.
+//! Counts of a campaign, and their output.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 /// Counts of one part.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Power cuts and kills.
+    /// Number of power cuts and kills.
     pub cuts: u64,
-    /// Of those: during or after a recovery from another one.
+    /// Number of these during or after a recovery from another one.
     pub cuts_again: u64,
-    /// Failed operations, flipped bits, full disks.
+    /// Number of failed operations, flipped bits, full disks.
     pub faults: u64,
-    /// Runs that went on afterwards and ended as if nothing had happened.
+    /// Number of runs that continued and ended like an undisturbed run.
     pub survivors: u64,
-    /// Distinct disks that they went on from, where they were counted.
+    /// Number of distinct disks from which they continued, where counted.
     pub disks: u64,
-    /// Longest time from a start until the work went on.
+    /// Longest time from a start until the work continued.
     pub slowest: Duration,
-    /// What went wrong, and how to see it again.
+    /// Failures, with instructions to reproduce them.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// Of a part that could not even begin.
+    /// Returns the tally of a part that could not even begin.
     pub fn of_failure(what: String) -> Tally {
         Tally {
             failures: vec![what],
@@ -60,8 +60,8 @@ impl AddAssign for Tally {
     }
 }
 
-/// Does `work` for 0..n, spread over all processors, two at a time on each: a run's own threads wait
-/// for one another. The sum.
+/// Runs `work` for 0..n, spread over all processors, two at a time on each, since a run's own threads wait for one
+/// another. Returns the sum.
 pub fn spread(n: u64, work: impl Fn(u64) -> Tally + Sync) -> Tally {
     let next = std::sync::atomic::AtomicU64::new(0);
     let threads = 2 * std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -88,7 +88,7 @@ pub fn spread(n: u64, work: impl Fn(u64) -> Tally + Sync) -> Tally {
     })
 }
 
-/// An error as text.
+/// Formats an error.
 pub fn as_text(error: impl ToString) -> String {
     error.to_string()
 }

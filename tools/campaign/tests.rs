@@ -47,7 +47,7 @@ fn rankings_from_the_last_one_agree_after_any_cut() {
     assert!(tally.cuts >= 30, "{tally:?}");
 }
 
-/// The cuts find out what is wrong with a program that has a fault.
+/// The cuts detect a program with a fault.
 #[test]
 fn old_faults_are_caught() {
     let lab = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn commands_at_once_leave_what_one_after_the_other_does() {
     assert_eq!(tally.survivors, 40);
 }
 
-/// The program, if `cargo test` built it.
+/// Returns the program, if `cargo test` built it.
 fn binary() -> Option<Binary> {
     let found = Binary::beside().and_then(Binary::existing);
     found.inspect_err(|what| eprintln!("SKIPPED: {what}")).ok()
@@ -138,7 +138,7 @@ fn the_index_of_a_copy_is_not_used() {
     assert_eq!(tally.survivors, 3);
 }
 
-/// The parts for other faults than cuts find out what is wrong with programs that have them.
+/// The parts for faults other than cuts detect programs that have them.
 #[test]
 fn other_mutants_are_caught() {
     let Some(binary) = binary() else { return };
@@ -160,6 +160,6 @@ fn rot_is_named_or_harmless() {
     let lab = tempfile::tempdir().unwrap();
     let tally = flips::rot(lab.path(), 7, 300, |_| {});
     sound(&tally);
-    // Whole files are damaged, too; and there are bytes that nobody reads.
+    // Whole files are damaged, too; and some bytes are never read.
     assert!(tally.faults > 400 && tally.survivors > 20, "{tally:?}");
 }

@@ -1,6 +1,7 @@
-//! Commands at once on one store, as two terminals run them, or a timer beside a crawl: `ingest`, `settle`, `compute` and
-//! readers, each in a thread of its own, on one simulated disk whose operations take random times. Whoever finds the store in use tries
-//! again. Afterwards the store is sound, the newest snapshot is current, and its bytes are those of commands one after the other.
+//! Concurrent commands on one store, as from two terminals, or a timer next to a crawl: `ingest`, `settle`, `compute`
+//! and readers, each in its own thread, on one simulated disk whose operations take random times. A command that finds
+//! the store in use tries again. Afterwards the store is sound, the newest snapshot is current, and its bytes are those
+//! of sequential commands.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,15 +25,15 @@ use crate::disk::{SimDisk, Survival};
 use crate::scenario::{STORE, Silent, bytes, current, job, write_crawl};
 use crate::tally::{Tally, spread};
 
-/// Runs that share a crawl.
+/// Number of runs that share a crawl.
 const SHARED: u64 = 10;
-/// How often a command that finds the store in use tries again, and how long it waits between.
+/// Number of times that a command retries while the store is in use, and the wait in between.
 const TRIES: u32 = 20_000;
 const WAIT: Duration = Duration::from_micros(500);
-/// The bound that `settle` is asked for.
+/// Bound for `settle`.
 const UNTIL: f64 = 1e-9;
 
-/// A command.
+/// Command that runs concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Command {
     Ingest,
@@ -49,7 +50,7 @@ impl Command {
         Command::Read,
     ];
 
-    /// Runs it until the store is not in use.
+    /// Runs the command until the store is not in use.
     fn run(self, disk: &SimDisk, job: &IngestJob) -> Result<(), String> {
         for _ in 0..TRIES {
             let once = || self.once(disk, job);
@@ -93,7 +94,7 @@ impl Command {
     }
 }
 
-/// A crawl, the store that commands begin with, and what they must end with.
+/// Crawl, the store that commands begin with, and their expected result.
 struct Crawl {
     begins: SimDisk,
     job: IngestJob,
@@ -135,7 +136,7 @@ impl Crawl {
         })
     }
 
-    /// Runs commands at once, and checks what they leave.
+    /// Runs commands concurrently, and checks the result.
     fn run(&self, dice: &mut Dice, unlocked: bool, tally: &mut Tally) -> Result<(), String> {
         let disk = self.begins.cut(Survival::Everything, 0);
         let mut commands = vec![Command::Ingest];
@@ -165,7 +166,7 @@ impl Crawl {
                 let end = thread.join().unwrap_or(Err("its thread failed".into()));
                 end.map_err(|what| format!("{command:?}: {what}"))
             });
-            // All end before the disk is looked at.
+            // All end before the disk is inspected.
             ends.collect::<Vec<_>>().into_iter().collect()
         })
     }
@@ -209,7 +210,7 @@ fn snapshot(disk: &SimDisk, name: &str) -> Result<Vec<u8>, String> {
     bytes(disk, &Path::new(STORE).join("snapshots").join(name))
 }
 
-/// Runs so many groups of commands; `unlocked`: of a program that does not lock its store.
+/// Runs groups of commands; `unlocked` models a program that does not lock its store.
 pub fn campaign(dir: &Path, seed: u64, runs: u64, unlocked: bool) -> Tally {
     spread(runs.div_ceil(SHARED), |group| {
         let mut tally = Tally::default();

@@ -1,5 +1,5 @@
-//! `links FOLDER`: the links of the pages in a folder, as our reader of HTML finds them, a JSON line a page. See
-//! README.md beside it.
+//! `links FOLDER`: prints the links of the pages in a folder as our HTML reader finds them, one JSON line per page. See
+//! README.md in this folder.
 
 use std::path::Path;
 use std::{env, fs, io, io::Write};
@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     let mut record = Record::default();
     for name in names {
         let path = Path::new(&folder).join(&name);
-        // What the Content-Type named, if it named anything.
+        // The charset that Content-Type named, if any.
         let charset = fs::read(path.with_extension("charset")).ok();
         record.clear();
         html::read(&fs::read(&path)?, charset.as_deref(), &mut record);

@@ -1,5 +1,4 @@
-//! The bytes of a simulated file: what the process sees, what the platter holds, and the changes
-//! in between.
+//! Bytes of a simulated file: what the process sees, what the platter holds, and the changes in between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +7,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Fate;
 
-/// What a power cut writes whole or not at all.
+/// Unit that a power cut writes entirely or not at all.
 pub const SECTOR: usize = 512;
 
-/// A sparse file: sectors never written are zeros. Copies share their sectors.
+/// Sparse file: sectors never written are zeros. Copies share their sectors.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     len: u64,
@@ -23,7 +22,7 @@ impl Content {
         self.len
     }
 
-    /// Fills `out` from `offset`; false: the file is too short.
+    /// Fills `out` from `offset`; returns false if the file is too short.
     pub fn read(&self, out: &mut [u8], offset: u64) -> bool {
         if offset + out.len() as u64 > self.len {
             return false;
@@ -63,12 +62,12 @@ impl Content {
         self.len = len;
     }
 
-    /// The sectors that were written to.
+    /// Returns the sectors that were written to.
     pub fn sectors(&self) -> Vec<u64> {
         self.sectors.keys().copied().collect()
     }
 
-    /// Flips a bit; false: there is none.
+    /// Flips a bit; returns false if it does not exist.
     pub fn flip(&mut self, byte: u64, bit: u8) -> bool {
         let mut held = [0];
         let there = self.read(&mut held, byte);
@@ -93,7 +92,7 @@ impl Content {
         }
     }
 
-    /// Applies the part of a change that survives: a write sector by sector, a length as a whole.
+    /// Applies the part of a change that survives: a write sector by sector, a length entirely.
     fn apply_some(&mut self, change: &Change, survives: &mut impl FnMut() -> bool) {
         match change {
             Change::Write { offset, data } => {
@@ -114,7 +113,7 @@ impl Content {
     }
 }
 
-/// The sectors that `len` bytes at `offset` touch: sector, first byte in it, range of the bytes.
+/// Returns the sectors that `len` bytes at `offset` touch: sector, first byte in it, range of the bytes.
 fn split(len: usize, offset: u64) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -135,7 +134,7 @@ pub enum Change {
     SetLen(u64),
 }
 
-/// A file: current bytes, durable bytes, and the changes not yet durable, by their operation.
+/// File: current bytes, durable bytes, and the changes not yet durable, by their operation.
 #[derive(Clone, Debug, Default)]
 pub struct File {
     pub now: Content,
@@ -144,7 +143,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file whose bytes are all durable.
+    /// Creates a file whose bytes are all durable.
     pub fn of(content: Content) -> File {
         File {
             now: content.clone(),
@@ -164,7 +163,7 @@ impl File {
         }
     }
 
-    /// After a power cut.
+    /// Returns the file after a power cut.
     pub fn survivor(&self, fate: &mut Fate) -> File {
         let mut content = self.durable.clone();
         fate.next_file();
@@ -174,8 +173,7 @@ impl File {
         File::of(content)
     }
 
-    /// After a failed sync: the system has dropped some of what it could not write, and forgets
-    /// that it failed.
+    /// Models a failed sync: the system has dropped some of what it could not write, and forgets that it failed.
     pub fn forget_some(&mut self, fate: &mut Fate) {
         *self = self.survivor(fate);
     }

@@ -1,10 +1,10 @@
-//! A disk in memory, under the very code that users run: it counts operations, fails where it is
-//! told to, and shows what a power cut would leave.
+//! Simulated disk in memory, under the production code: it counts operations, fails where planned, and shows what a
+//! power cut would leave.
 //!
-//! Its rules are harsher than those of file systems in use. Written bytes are durable only after
-//! their file was synced; names only after their directory was. What was not synced survives a cut
-//! in any way that [`Survival`] says, sectors of 512 bytes and names each on their own. A failed
-//! sync drops part of what it should have written, and the next one succeeds.
+//! Its rules are harsher than those of real file systems. Written bytes are durable only after their file was synced;
+//! names only after their directory was. Unsynced changes survive a cut in any of the ways of [`Survival`], with each
+//! sector of 512 bytes and each name on its own. A failed sync drops part of what it should have written, and the next
+//! one succeeds.
 
 mod content;
 mod pace;
@@ -26,29 +26,29 @@ use survival::Fate;
 pub use survival::Survival;
 use tree::Tree;
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The power is cut: the operation may have happened, no other will.
+    /// The power is cut: the operation may have happened, and none after it does.
     Cut,
-    /// An operation fails with this error; a write leaves half of itself behind if `half`, and a
-    /// sync drops part of what was to be written.
+    /// An operation fails with this error; with `half`, a write leaves half of itself, and a sync drops part of what
+    /// was to be written.
     Error { kind: ErrorKind, half: bool },
 }
 
-/// When it does.
+/// Plan of a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub fault: Fault,
-    /// The operation, from 0.
+    /// Number of the operation, from 0.
     pub at: u64,
-    /// From then on every one that can fail so, or just that one.
+    /// True if every matching operation from then on fails; false for a single one.
     pub for_ever: bool,
-    /// Which operations can fail so.
+    /// Predicate for the operations that can fail so.
     pub on: fn(Operation) -> bool,
 }
 
-/// Kinds of operations.
+/// Kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Open,
@@ -66,17 +66,18 @@ pub enum Operation {
     List,
 }
 
-/// A sync of a file or directory that a mutant leaves out or delays.
+/// Function that decides whether a mutant leaves out or delays the sync of a file or directory.
 pub type Mutant = fn(&Path, Operation) -> Mutation;
 
-/// What a mutant does with a sync.
+/// Treatment of a sync by a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
-    /// Nothing wrong.
+    /// The sync is performed.
     Faithful,
-    /// It says that it synced, and does not.
+    /// The sync is reported as done, and omitted.
     Dropped,
-    /// It takes effect only after the next commit, the second sync of `store.redb` from now: the order is swapped.
+    /// The sync takes effect only after the next commit, the second sync of `store.redb` from now: the order is
+    /// swapped.
     AfterCommit,
 }
 
@@ -87,25 +88,25 @@ struct State {
     struck: bool,
     off: bool,
     mutant: Option<Mutant>,
-    /// Files whose syncs wait, and for how many of `store.redb`.
+    /// Files whose syncs are delayed, each with the number of syncs of `store.redb` to wait for.
     delayed: Vec<(usize, u8)>,
-    /// Handles that were opened.
+    /// Number of handles opened.
     handles: u64,
-    /// Files that are locked, and through which handle.
+    /// Locked files with the handle that locked them.
     locks: BTreeMap<usize, u64>,
-    /// What each operation waits for before it happens.
+    /// Delay of each operation.
     pace: Option<Pace>,
-    /// Every lock is granted.
+    /// True if every lock is granted.
     unlocked: bool,
     dice: Dice,
 }
 
-/// The disk. Copies of it are the same disk.
+/// Simulated disk. Clones refer to the same disk.
 #[derive(Clone)]
 pub struct SimDisk(Arc<Mutex<State>>);
 
 impl SimDisk {
-    /// An empty disk. `seed` decides what failed syncs drop.
+    /// Creates an empty disk. `seed` determines what failed syncs drop.
     pub fn new(seed: u64) -> SimDisk {
         SimDisk::with(Tree::new(), seed)
     }
@@ -133,7 +134,7 @@ impl SimDisk {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Makes a fault happen.
+    /// Plans a fault.
     pub fn plan(&self, plan: Plan) {
         let mut state = self.state();
         state.plan = Some(plan);
@@ -145,32 +146,33 @@ impl SimDisk {
         self.state().plan = None;
     }
 
-    /// Whether the planned fault happened.
+    /// Returns whether the planned fault happened.
     pub fn struck(&self) -> bool {
         self.state().struck
     }
 
-    /// Makes it lie about some syncs.
+    /// Sets a mutant, which lies about some syncs.
     pub fn mutate(&self, mutant: Mutant) {
         self.state().mutant = Some(mutant);
     }
 
-    /// Makes each operation take a random time, so that commands at once meet in another order each time; `None`: none.
+    /// Makes each operation take a random time, so that concurrent commands interleave differently each time; `None`
+    /// ends that.
     pub fn pace(&self, dice: Option<Dice>) {
         self.state().pace = dice.map(Pace);
     }
 
-    /// Makes it grant every lock, as to a program that never asks for one.
+    /// Makes the disk grant every lock, which models a program that never takes one.
     pub fn unlock(&self, unlocked: bool) {
         self.state().unlocked = unlocked;
     }
 
-    /// Operations so far.
+    /// Returns the number of operations so far.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// The disk that a power cut now leaves.
+    /// Returns the disk that a power cut now would leave.
     pub fn cut(&self, survival: Survival, seed: u64) -> SimDisk {
         let state = self.state();
         let mut fate = Fate::new(survival, Dice(seed), state.operations);
@@ -179,24 +181,24 @@ impl SimDisk {
         cut
     }
 
-    /// A hash of all it holds.
+    /// Returns a hash of all contents.
     pub fn hash(&self) -> u128 {
         self.state().tree.hash()
     }
 
-    /// All files, with their lengths.
+    /// Lists all files with their lengths.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         self.state().tree.files()
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub fn content(&self, path: &Path) -> io::Result<Content> {
         let mut state = self.state();
         let id = state.tree.file(path)?;
         Ok(state.tree.node(id).now.clone())
     }
 
-    /// Rot: changes a file's bytes behind everybody's back.
+    /// Replaces a file's bytes unnoticed, as rot.
     pub fn put(&self, path: &Path, content: Content) -> io::Result<()> {
         let mut state = self.state();
         let id = state.tree.file(path)?;
@@ -204,14 +206,14 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Rot: takes a file away.
+    /// Removes a file unnoticed, as rot.
     pub fn lose(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         let number = state.operations;
         state.tree.remove(path, number)
     }
 
-    /// One operation: counts it, and fails it if that is planned. The number it got.
+    /// Counts an operation, and fails it if that is planned. Returns its number.
     fn operate(&self, operation: Operation) -> Result<(MutexGuard<'_, State>, u64), Refused<'_>> {
         let waits = self.state().pace.as_mut().map(Pace::next);
         waits.into_iter().for_each(Pace::wait);
@@ -236,7 +238,7 @@ impl SimDisk {
         let (error, half) = match plan.fault {
             Fault::Cut => {
                 state.off = true;
-                // It may have been under way.
+                // The operation may have been in progress.
                 (off(), false)
             }
             Fault::Error { kind, half } => (kind.into(), half),
@@ -260,11 +262,11 @@ impl SimDisk {
     }
 }
 
-/// An operation that fails.
+/// Operation that fails.
 struct Refused<'a> {
     state: MutexGuard<'a, State>,
     number: u64,
-    /// Something of it happens all the same.
+    /// True if part of it happens all the same.
     half: bool,
     error: io::Error,
 }
@@ -373,7 +375,7 @@ impl Disk for SimDisk {
 struct SimFile {
     disk: SimDisk,
     id: usize,
-    /// Which of all that were opened.
+    /// Number of the handle, among all opened.
     handle: u64,
     path: PathBuf,
 }
@@ -416,7 +418,7 @@ impl DiskFile for SimFile {
             }
             Err(mut refused) => {
                 if refused.half {
-                    // All of it is left to the cut; of a short write, half.
+                    // The cut decides about all of it; a short write is half.
                     let whole = refused.state.off;
                     let data = if whole { data } else { &data[..data.len() / 2] };
                     let number = refused.number;

@@ -1,14 +1,15 @@
-//! A disk whose operations take random times, so that commands at once meet in another order each time.
+//! Random durations of operations, so that concurrent commands interleave differently each time.
 
 use std::time::Duration;
 
 use crate::crawl::Dice;
 
-/// Draws how long each operation takes.
+/// Source of durations.
 pub(super) struct Pace(pub Dice);
 
 impl Pace {
-    /// Most operations take next to no time; some long enough for another thread's next ones.
+    /// Returns the next duration: mostly next to nothing, sometimes long enough for several operations of another
+    /// thread.
     pub fn next(&mut self) -> Duration {
         match self.0.roll(16) {
             0 => Duration::from_micros(self.0.roll(400)),

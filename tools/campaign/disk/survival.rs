@@ -1,21 +1,21 @@
-//! What a power cut leaves of what was not synced.
+//! Survival of unsynced changes in a power cut.
 
 use crate::crawl::Dice;
 
-/// What survives of changes that were not synced.
+/// Rule for the survival of unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
     /// Nothing.
     Nothing,
     /// Everything: the process died, not the machine.
     Everything,
-    /// All up to some moment.
+    /// All changes up to some moment.
     Earlier,
-    /// All from some moment on.
+    /// All changes from some moment on.
     Later,
-    /// All of some files, nothing of others.
+    /// All changes of some files, none of others.
     Files,
-    /// Each sector and each name on its own.
+    /// Each sector and each name independently.
     Sectors,
 }
 
@@ -42,7 +42,7 @@ impl Fate {
     pub(super) fn new(survival: Survival, mut dice: Dice, operations: u64) -> Fate {
         Fate {
             survival,
-            // Most of what is not synced is recent.
+            // Most unsynced changes are recent.
             moment: operations.saturating_sub(dice.roll(40)),
             file: dice.coin(),
             dice,

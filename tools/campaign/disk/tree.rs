@@ -13,11 +13,11 @@ use super::content::File;
 enum Entry {
     Put(String, usize),
     Drop(String),
-    /// Of this file, from a name to another.
+    /// Rename of this file, with the old and the new name.
     Move(usize, String, String),
 }
 
-/// Names now, names on the platter, and the changes in between, by their operation.
+/// Current names, names on the platter, and the changes in between, by their operation.
 #[derive(Clone, Debug, Default)]
 struct Dir {
     now: BTreeMap<String, usize>,
@@ -33,7 +33,7 @@ fn apply(names: &mut BTreeMap<String, usize>, entry: &Entry) {
         Entry::Drop(name) => {
             names.remove(name);
         }
-        // Another one, which had the name before, is not moved by it.
+        // Another file that had the name before is not moved.
         Entry::Move(id, from, to) => {
             if names.get(from) == Some(id) {
                 names.remove(from);
@@ -61,7 +61,7 @@ enum Node {
     Dir(Dir),
 }
 
-/// Files and directories by their number; the root is 0.
+/// Files and directories by number; the root is 0.
 #[derive(Clone, Debug)]
 pub struct Tree(Vec<Node>);
 
@@ -100,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// The file of a number that [`Tree::file`] gave.
+    /// Returns the file with a number from [`Tree::file`].
     pub fn node(&mut self, id: usize) -> &mut File {
         match &mut self.0[id] {
             Node::File(file) => file,
@@ -137,7 +137,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Within one directory, which is all that the store does.
+    /// Renames within one directory, which is all that the store does.
     pub fn rename(&mut self, from: &Path, to: &Path, operation: u64) -> io::Result<()> {
         if from.parent() != to.parent() {
             return Err(ErrorKind::CrossesDevices.into());
@@ -176,7 +176,7 @@ impl Tree {
         }
     }
 
-    /// After a power cut.
+    /// Returns the tree after a power cut.
     pub fn survivor(&self, fate: &mut Fate) -> Tree {
         let nodes = self.0.iter().map(|node| match node {
             Node::File(file) => Node::File(file.survivor(fate)),

@@ -1,5 +1,5 @@
-//! libFuzzer's main program around the target of `cashrank::fuzz` that has the program's name. The
-//! options are libFuzzer's.
+//! libFuzzer's main program for the target of `cashrank::fuzz` that has the program's name. The options are
+//! libFuzzer's.
 
 #![no_main]
 

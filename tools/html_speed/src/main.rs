@@ -1,9 +1,9 @@
-//! `html-speed [FOLDER]`: bytes of HTML a second, of our reader of links, beside `lol_html` alone: with a handler for `a[href]`
-//! that only counts, and without any.
+//! `html-speed [FOLDER]`: bytes of HTML per second of our reader of links, compared with `lol_html` alone: with a
+//! handler for `a[href]` that only counts, and without any.
 //!
-//! FOLDER holds pages as `*.html`, as `tools/compare_links/compare.py export` writes them; without it a made page
-//! is read many times. Each reader takes all pages in turn, five times; all times are printed, and the
-//! links found, so that wrong answers show. (Links in `noscript` are text to lol_html, and `area` is not counted there.)
+//! FOLDER holds pages as `*.html`, as written by `tools/compare_links/compare.py export`; without it a synthetic page
+//! is read many times. Each reader takes all pages in turn, five times; all times are printed, with the links found, so
+//! that wrong answers show. (Links in `noscript` are text to lol_html, and `area` is not counted there.)
 
 use std::time::Instant;
 use std::{env, fs};
@@ -51,7 +51,7 @@ fn read(folder: &str) -> Result<Vec<Vec<u8>>> {
     paths.iter().map(|path| Ok(fs::read(path)?)).collect()
 }
 
-/// Text with a link every 400 bytes or so.
+/// Returns text with a link about every 400 bytes.
 fn made_page() -> Vec<u8> {
     let mut page = String::from("<!doctype html><title>Made</title><body>");
     for at in 0..500 {
