@@ -1,4 +1,4 @@
-//! The frontier's file: opened if it is one of ours.
+//! Opening of the frontier's file, if it is one of ours.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::tables::{FACTS, VERSION};
 use super::{Fence, Fenced};
 use cashrank_serve::{Problem, Result};
 
-/// Opens the file, or makes it. One that is no frontier's is left as it is. All pages are held against their checksums,
-/// for all of them are read now anyway, and redb trusts them later.
+/// Opens the file, or creates it. A file of another program is left unchanged. All pages are checked against their
+/// checksums, since all of them are read now anyway and redb trusts them later.
 pub(super) fn open(fence: &Arc<Fence>, cache_bytes: usize) -> Result<Fenced<Database>> {
     let path = fence.path();
     fence.hold(|| {
@@ -32,13 +32,13 @@ fn failing<T>(path: &Path, done: std::result::Result<T, redb::Error>) -> Result<
     done.map_err(|error| Problem::Failed(format!("{}: {error}", path.display())))
 }
 
-/// What a file that is there says of itself.
+/// Kind of an existing file.
 enum Version {
-    /// It has no tables: it was being made.
+    /// No tables: its creation was interrupted.
     None,
-    /// The version of its tables.
+    /// Version of its tables.
     Of(u64),
-    /// It is of another program, or another file of this one.
+    /// File of another program, or another of this program's files.
     Foreign,
 }
 
@@ -56,7 +56,7 @@ fn check(path: &Path, version: Version) -> Result<()> {
     }
 }
 
-/// Looks at a database without a change to its file, which redb repairs, if need be, when it opens it.
+/// Inspects a database without changing its file, which redb would repair, if necessary, when opening it.
 fn version(path: &Path) -> std::result::Result<Version, redb::Error> {
     let file = File::options().read(true).write(true).open(path)?;
     let file = Overlay::new(FileBackend::new(file)?)?;

@@ -1,5 +1,5 @@
-//! The calls of URLFrontier's interface. The guide's chapter on the service says what each does; where the interface
-//! leaves something open, it is as in the reference implementation.
+//! The calls of URLFrontier's interface. The guide's chapter on the service describes each; where the interface leaves
+//! something open, this follows the reference implementation.
 
 mod convert;
 mod lists;
@@ -25,45 +25,44 @@ use super::{Frontier, Now, wire};
 use cashrank_serve::Workers;
 use cashrank_serve::{Backend, Result};
 
-/// Seconds until a URL that was handed out may be again, if the client says nothing of it.
+/// Default time until a URL may be handed out again, in seconds.
 const LEASE: u32 = 30;
-/// Values of a list, if the client says nothing of it.
+/// Default number of values in a list.
 const LIST: u32 = 100;
-/// URLs that are put at once, when they come so fast.
+/// Maximum number of URLs that are put together.
 const BATCH: usize = 500;
-/// Bytes of URLs that are put at once.
+/// Maximum length of URLs that are put together, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
-/// The longest message, in bytes.
+/// Maximum length of a message, in bytes.
 const MESSAGE_BYTES: usize = 1 << 20;
-/// Streams of URLs that are put, of all clients together.
+/// Maximum number of streams of URLs to put, of all clients together.
 const STREAMS: usize = 64;
-/// Lists of URLs that are handed out, or listed, at once: each may take some ten megabytes until its client has taken
-/// it.
+/// Maximum number of lists in progress: each may take some ten megabytes until its client has taken it.
 const LISTS: usize = 8;
-/// How long a call waits for its turn to have a list.
+/// Time for which a call waits until it may make a list.
 const LIST_TIME: Duration = Duration::from_secs(20);
-/// Answers that wait for a client to fetch them.
+/// Maximum number of answers that wait for a client to read them.
 const ACKS: usize = 4;
-/// How long the next URL is waited for before those that came are put.
+/// Time to wait for another URL before those received are put.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 pub(crate) type Server = UrlFrontierServer<UrlFrontierCalls>;
 
-/// The service, to be asked by HTTP/2.
+/// Creates the service, for HTTP/2.
 pub(crate) fn server(calls: UrlFrontierCalls) -> Server {
     UrlFrontierServer::new(calls).max_decoding_message_size(MESSAGE_BYTES)
 }
 
-/// The state that all calls share.
+/// State that all calls share.
 #[derive(Clone)]
 pub(crate) struct UrlFrontierCalls {
     pub(crate) frontier: Arc<Frontier>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) workers: Workers,
-    /// One for each stream of URLs that are put.
+    /// Permits for streams of URLs to put.
     pub(crate) streams: Arc<Semaphore>,
-    /// One for each list of URLs on its way.
+    /// Permits for lists in progress.
     lists: Arc<Semaphore>,
-    /// The service's own address, which is the list of its nodes.
+    /// The service's own address, which is its list of nodes.
     pub(crate) address: String,
 }
 
@@ -89,7 +88,7 @@ type Answer<T> = std::result::Result<Response<T>, Status>;
 type Items<T> = Pin<Box<dyn Stream<Item = std::result::Result<T, Status>> + Send>>;
 
 impl UrlFrontierCalls {
-    /// Runs a job on the frontier, away from the thread that serves all clients.
+    /// Runs a job on the frontier, on another thread than the one that serves all clients.
     async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Frontier) -> Result<T> + Send + 'static,
@@ -101,7 +100,7 @@ impl UrlFrontierCalls {
             .map_err(refused)
     }
 
-    /// A place for a list, once there is one.
+    /// Waits for a permit for a list.
     async fn list_place(&self) -> std::result::Result<OwnedSemaphorePermit, Status> {
         let place = tokio::time::timeout(LIST_TIME, self.lists.clone().acquire_owned()).await;
         match place {
@@ -112,8 +111,8 @@ impl UrlFrontierCalls {
         }
     }
 
-    /// Puts what comes over a stream, in batches, and sends an answer to each, in order. What a client sends and does not
-    /// fetch the answers of is not read.
+    /// Puts the URLs of a stream in batches, and sends an answer to each, in order. If a client does not read the
+    /// answers, its stream is not read either.
     fn put_all<I, A>(
         self,
         mut items: Streaming<I>,
@@ -143,7 +142,7 @@ impl UrlFrontierCalls {
                 let counts: Vec<usize> = counted.iter().map(Vec::len).collect();
                 let all: Vec<Put> = counted.into_iter().flatten().collect();
                 let total = all.len();
-                // What could not be put now may be sent again.
+                // URLs that could not be put may be sent again.
                 let put = self
                     .run(move |frontier| frontier.state().put(&all, Now::read()))
                     .await;
@@ -179,8 +178,8 @@ impl UrlFrontierCalls {
     }
 }
 
-/// The next items of a stream: one is waited for, and more are taken while they come at once. And whether the stream
-/// ended, well or not.
+/// Returns the next items of a stream: waits for one, and takes more while they arrive immediately. Also returns the
+/// end of the stream, if it was reached.
 async fn next_batch<I: Message>(
     items: &mut Streaming<I>,
 ) -> (Vec<I>, Option<std::result::Result<(), Status>>) {
@@ -209,7 +208,7 @@ async fn next_batch<I: Message>(
     }
 }
 
-/// The items of a list; its place is free when the stream is gone.
+/// Streams the items of a list; its permit is released when the stream is dropped.
 fn streamed<T: Send + 'static>(items: Vec<T>, place: OwnedSemaphorePermit) -> Items<T> {
     Box::pin(tokio_stream::iter(items).map(move |item| {
         let _ = &place;
@@ -261,7 +260,7 @@ impl UrlFrontier for UrlFrontierCalls {
         let most = self.frontier.limits.urls_a_call;
         let crawl = match asked.item {
             Some(wire::get_params::Item::CrawlId(name)) => Some(crawl_of(name)),
-            // Of a queue that is named, the crawl must be, too: else it is the default one.
+            // A queue that is named without a crawl belongs to the default one.
             _ if !asked.key.is_empty() => Some(DEFAULT_CRAWL.into()),
             _ => None,
         };
@@ -298,7 +297,7 @@ impl UrlFrontier for UrlFrontierCalls {
                     Some(known.refetchable_from_date),
                     backend,
                 ),
-                // An item of nothing is skipped, for it names no URL.
+                // An item without content is skipped, since it names no URL.
                 None => Put::default(),
             }]
         };

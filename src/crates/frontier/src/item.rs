@@ -22,39 +22,39 @@ use cashrank_serve::{Problem, Result};
 const VERSION: u8 = 1;
 const HEAD: usize = 3 + 3 * 8 + Order::LEN;
 
-/// Where a URL stands.
+/// State of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UrlState {
-    /// It may be handed out.
+    /// May be handed out.
     Ready,
-    /// It may be handed out again from a date on.
+    /// May be handed out from a date on.
     Waiting,
-    /// It is handed out, and may be again if nothing is heard of it until a date.
+    /// Handed out; may be handed out again after a date if no result arrives.
     Leased,
-    /// It is not to be fetched again.
+    /// Not to be fetched again.
     Completed,
 }
 
-/// A place in the order of a queue: smaller is earlier.
+/// Position in the order of a queue: smaller is earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order(pub(crate) [u8; Order::LEN]);
 
 impl Order {
     pub(crate) const LEN: usize = 24;
 
-    /// Of the URL with this number that has a score in the list of this number.
+    /// Returns the position of URL `number` with a score in list `list`.
     pub(crate) fn scored(list: u64, score: f64, number: u64) -> Order {
-        // Of floats that are not negative, the bits are in the order of the values. No score is below 0 or no number.
+        // The bits of non-negative floats are in the order of the values. Scores below 0 or NaN count as 0.
         let bits = if score > 0.0 { score.to_bits() } else { 0 };
         Order::of(!list, !bits, number)
     }
 
-    /// Of a URL without a score.
+    /// Returns the position of a URL without a score.
     pub(crate) fn unscored(number: u64) -> Order {
         Order::of(u64::MAX, u64::MAX, number)
     }
 
-    /// With its score so many times as large, if it has one.
+    /// Returns the position with its score multiplied by `factor`, if it has one.
     pub(crate) fn times(self, factor: f64) -> Order {
         let part = |at: usize| {
             let mut eight = [0; 8];
@@ -77,7 +77,7 @@ impl Order {
     }
 }
 
-/// A URL as it is kept.
+/// URL as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
     pub(crate) place: UrlState,
@@ -136,7 +136,7 @@ impl Item {
     }
 }
 
-/// A URL's key, taken apart.
+/// Parts of a URL's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key<'a> {
     pub(crate) canonical: &'a str,
@@ -146,7 +146,7 @@ pub(crate) struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The key of a URL as it was sent; none of the parts has a zero in it.
+    /// Builds the key of a URL as it was sent; no part contains a zero byte.
     pub(crate) fn new(
         canonical: &'a str,
         crawl: &'a str,
@@ -187,7 +187,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The URL as it was sent.
+    /// Returns the URL as it was sent.
     pub(crate) fn url(&self) -> &'a str {
         if self.sent.is_empty() {
             self.canonical
@@ -196,13 +196,13 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The name of its queue, in its crawl.
+    /// Returns the name of its queue, including the crawl.
     pub(crate) fn queue_name(&self) -> String {
         queue_name(self.crawl, self.queue)
     }
 }
 
-/// A queue's name, in its crawl.
+/// Returns a queue's name, including the crawl.
 pub(crate) fn queue_name(crawl: &str, queue: &str) -> String {
     format!("{crawl}\0{queue}")
 }

@@ -45,9 +45,9 @@ use state::State;
 type Fence = cashrank_fence::Fence<Problem>;
 type Fenced<T> = cashrank_fence::Fenced<T, Problem>;
 
-/// How often a new list is looked for.
+/// Interval at which a new list is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Pages that get new places at once, while nobody else may use the frontier.
+/// Number of pages that are reordered under one lock.
 const CHUNK: usize = 500;
 
 impl Calls for FrontierOptions {
@@ -90,7 +90,7 @@ impl Calls for FrontierOptions {
     }
 }
 
-/// A frontier that is open.
+/// Open frontier.
 struct Frontier {
     state: Mutex<State>,
     limits: FrontierLimits,
@@ -105,12 +105,12 @@ impl Frontier {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic leaves at worst counts that are a little off: the file has no part of what was going on.
+        // A panic leaves at worst slightly wrong counts: the file contains no part of the interrupted work.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the pages of a list their places, part by part: the first part, then those from `left` on, around. Stops when
-    /// `is_old` says so, and returns where.
+    /// Gives the pages of a list their positions, part by part: the first part, then those from `left` on, cyclically.
+    /// Stops when `is_old` returns true, and returns the position.
     fn order(&self, list: &NextList, left: usize, is_old: impl Fn() -> bool) -> Result<usize> {
         let scores = list.pages.iter().map(|page| (page.url.clone(), page.score));
         self.state().begin_list(scores.collect())?;
@@ -126,14 +126,14 @@ impl Frontier {
     }
 }
 
-/// The first of so many parts, and then the others, from `left` on.
+/// Returns the first of `parts` parts, then the others cyclically, from `left` on.
 fn in_turn(parts: usize, left: usize) -> impl Iterator<Item = usize> {
     let left = left.clamp(1, parts.max(1));
     let others = (left..parts).chain(1..left.min(parts));
     (0..parts.min(1)).chain(others)
 }
 
-/// The thread that keeps a frontier in order; it ends when this is dropped.
+/// Thread that keeps a frontier in order; it ends when this is dropped.
 #[derive(Debug)]
 struct Keeper {
     stop: Option<Sender<()>>,
@@ -168,18 +168,17 @@ impl Keeper {
     }
 }
 
-/// Which list a frontier was last ordered by, and what was said of there being none.
+/// Progress of ordering: the last list, and the last error that was printed.
 #[derive(Default)]
 struct Ordering {
     version: Option<String>,
-    /// The part at which that list was left.
+    /// Part at which the list was left.
     left: usize,
     told: Option<Problem>,
 }
 
 impl Ordering {
-    /// Orders a frontier by a list that is new. How long it is then left in peace: three times as long as that took of a
-    /// processor.
+    /// Orders a frontier by a new list. Returns how long to pause: three times the processor time that it took.
     fn look(&mut self, frontier: &Frontier, backend: &dyn Backend, query: &NextQuery) -> Duration {
         let (started, spent) = (Instant::now(), cpu_time::by_thread());
         let done = match backend.next(query) {
@@ -192,11 +191,11 @@ impl Ordering {
                 let ordered = frontier.order(&list, self.left, is_old);
                 ordered.map(|left| self.left = left)
             }
-            // Nothing new; or nothing yet.
+            // There is no newer list, or none yet.
             Ok(_) | Err(Problem::Later(_)) => return Duration::ZERO,
             Err(why) => Err(why),
         };
-        // Without a list things stay in the order they are in. The same is said once.
+        // Without a list the current order stays. Each error is printed once.
         if let Err(why) = &done
             && self.told.as_ref() != Some(why)
         {
@@ -216,12 +215,12 @@ impl Drop for Keeper {
     }
 }
 
-/// A time.
+/// Point in time on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Now {
     /// Seconds since 1970, by the system's clock, which may be set.
     unix_s: u64,
-    /// Milliseconds that passed since some time.
+    /// Milliseconds since an arbitrary time, by a clock that is never set.
     passed_ms: u64,
 }
 

@@ -1,36 +1,36 @@
-//! What a frontier is asked to be, also where this build has none.
+//! Options of a frontier; builds without the frontier have them as well.
 
 use std::path::PathBuf;
 
-/// A frontier's file, and how it orders what it hands out.
+/// File of a frontier, with its order and limits.
 #[derive(Debug, Clone)]
 pub struct FrontierOptions {
-    /// The file; made if there is none.
+    /// Path of the file; created if it does not exist.
     pub path: PathBuf,
-    /// Options of [`NextQuery`]: the strategy, and all else but how many.
+    /// Options of [`NextQuery`]: the strategy, and everything except for the number.
     pub next: Vec<(String, String)>,
-    /// Its limits.
+    /// Limits of the frontier.
     pub limits: FrontierLimits,
 }
 
-/// The limits of a frontier.
+/// Limits of a frontier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontierLimits {
-    /// URLs; further ones are answered by FAIL.
+    /// Maximum number of URLs; further ones are answered by FAIL.
     pub urls: u64,
-    /// Queues; URLs of further ones are answered by FAIL.
+    /// Maximum number of queues; URLs of further ones are answered by FAIL.
     pub queues: u64,
-    /// Bytes of a URL; a longer one is answered by SKIPPED.
+    /// Maximum length of a URL, in bytes; a longer one is answered by SKIPPED.
     pub url_bytes: usize,
-    /// Bytes of a queue's key and of a crawl's name; URLs of longer ones are answered by SKIPPED.
+    /// Maximum length of a queue's key and of a crawl's name, in bytes; URLs of longer ones are answered by SKIPPED.
     pub name_bytes: usize,
-    /// Bytes of a URL's metadata; a URL with more is answered by SKIPPED.
+    /// Maximum length of a URL's metadata, in bytes; a URL with more is answered by SKIPPED.
     pub metadata_bytes: usize,
-    /// URLs that a call hands out or lists.
+    /// Maximum number of URLs that a call hands out or lists.
     pub urls_a_call: usize,
-    /// Bytes of URLs and metadata after which a call hands out, or lists, no more.
+    /// Length of URLs and metadata, in bytes, after which a call hands out or lists no more.
     pub bytes_a_call: usize,
-    /// Pages that a strategy is asked for.
+    /// Number of pages requested from a strategy.
     pub scored: usize,
     /// Memory for the file, in bytes.
     pub cache_bytes: usize,

@@ -1,30 +1,30 @@
-//! A queue in memory: how many URLs it has in which state, and where it stands among the others.
+//! Queues in memory: counts of URLs by state, and the position among the other queues.
 
 use super::Now;
 use super::item::{Item, Order, UrlState};
 
-/// A queue.
+/// Queue of URLs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
-    /// Its best URL that may be handed out.
+    /// Position of its best available URL.
     pub(super) head: Option<Order>,
-    /// Its place among queues, if it has such a URL.
+    /// Position among queues, if a URL is available.
     pub(super) place: Option<Order>,
-    /// URLs that were fetched, or are handed out.
+    /// Number of URLs that were fetched, or are handed out.
     pub(super) begun: u64,
-    /// URLs ready, waiting or handed out.
+    /// Number of URLs that are ready, waiting or handed out.
     pub(crate) active: u64,
-    /// URLs handed out.
+    /// Number of URLs that are handed out.
     pub(crate) leased: u64,
-    /// URLs that are not to be fetched again.
+    /// Number of URLs that are not to be fetched again.
     pub(crate) completed: u64,
-    /// Seconds between two answers; `None`: the usual.
+    /// Minimum number of seconds between two requests; `None`: the default.
     pub(crate) delay: Option<u32>,
-    /// Nothing is handed out before this time, in seconds since 1970.
+    /// Time before which nothing is handed out, in seconds since 1970.
     pub(crate) blocked_until: u64,
-    /// Nothing is handed out once so many are completed; 0: no limit.
+    /// Number of completed URLs from which nothing is handed out; 0: no limit.
     pub(crate) limit: u32,
-    /// When URLs of it were last handed out, as of [`Now::passed_ms`].
+    /// Time at which URLs were last handed out, as in [`Now::passed_ms`].
     pub(super) served: Option<u64>,
 }
 
@@ -33,9 +33,9 @@ impl Queue {
         self.active + self.completed == 0
     }
 
-    /// Where it comes among queues: by its best URL's score, times the URLs known to those fetched. A strategy hands importance
-    /// to what was read, so of two sites alike the one that more was read of has the higher scores, whatever else it has;
-    /// left to itself, it would be read to its end before the other.
+    /// Returns the position among queues: by the score of its best URL, times the number of known URLs divided by that
+    /// of fetched ones. A strategy gives importance to pages that were read, so of two similar sites the one with more
+    /// pages read has the higher scores; without the correction, one would be read to its end before the other.
     pub(super) fn place_of(&self, head: Order) -> Order {
         let known = (self.active + self.completed) as f64;
         head.times(known / (1 + self.begun) as f64)
@@ -45,7 +45,7 @@ impl Queue {
         self.delay.is_none() && self.blocked_until == 0 && self.limit == 0
     }
 
-    /// Returns whether URLs may be handed out now, at most `most` being handed out at once.
+    /// Returns whether URLs may be handed out now, if at most `most` may be handed out at the same time.
     pub(super) fn serves(&self, now: Now, usual_delay: u32, most: u64) -> bool {
         let delay_ms = u64::from(self.delay.unwrap_or(usual_delay)) * 1_000;
         let rested = self
@@ -56,7 +56,7 @@ impl Queue {
     }
 }
 
-/// Adds an item to the counts of its queue, or takes it off (-1).
+/// Adds an item to the counts of its queue (1), or removes it (-1).
 pub(super) fn count_in(queue: &mut Queue, item: &Item, sign: i64) {
     let add = |count: &mut u64| *count = count.saturating_add_signed(sign);
     if item.fetched || item.place == UrlState::Leased {

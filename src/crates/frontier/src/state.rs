@@ -32,26 +32,26 @@ use super::{Fence, Fenced};
 use super::{FrontierLimits, Now};
 use cashrank_serve::{Problem, Result};
 
-/// Seconds between two answers of a queue of which nothing else is said.
+/// Default delay between two requests of a queue, in seconds.
 const DELAY: u32 = 1;
-/// How soon after a file could not be opened it is tried again.
+/// Pause before another attempt to open a file.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
 
-/// A URL that is put.
+/// URL to put.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Put {
     pub(crate) url: String,
-    /// The URL in the form that pages of the store are named by.
+    /// URL in the form in which pages of the store are named.
     pub(crate) canonical: String,
     pub(crate) crawl: String,
     pub(crate) queue: String,
     pub(crate) metadata: Vec<u8>,
-    /// `None`: it was discovered. Else it was fetched, and is to be fetched again from this date on, in seconds since
-    /// 1970; 0: never.
+    /// `None` for a discovered URL; for a fetched one, the time from which it is fetched again, in seconds since 1970,
+    /// or 0 for never.
     pub(crate) known: Option<u64>,
 }
 
-/// The outcome of putting a URL.
+/// Outcome of putting a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ack {
     Ok,
@@ -59,49 +59,49 @@ pub(crate) enum Ack {
     Failed,
 }
 
-/// A URL that is handed out, or listed.
+/// URL that is handed out, or listed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Given {
     pub(crate) key: String,
     pub(crate) item: Item,
 }
 
-/// Which URLs are asked for.
+/// Request for URLs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// Of this crawl; `None`: of any.
+    /// Name of the crawl; `None`: any.
     pub(crate) crawl: Option<String>,
-    /// Of this queue; `None`: of any.
+    /// Key of the queue; `None`: any.
     pub(crate) queue: Option<String>,
-    /// At most so many queues.
+    /// Maximum number of queues.
     pub(crate) queues: usize,
-    /// At most so many URLs of each.
+    /// Maximum number of URLs per queue.
     pub(crate) per_queue: usize,
-    /// At most so many URLs.
+    /// Maximum number of URLs.
     pub(crate) urls: usize,
-    /// No more once they have so many bytes, metadata counted.
+    /// Length, including metadata, from which on no more URLs are added, in bytes.
     pub(crate) bytes: usize,
-    /// Seconds until they may be handed out again.
+    /// Seconds until the URLs may be handed out again.
     pub(crate) lease: u64,
 }
 
-/// The newest list of scores.
+/// Newest list of scores.
 #[derive(Default)]
 struct Scores {
-    /// Its number.
+    /// Number of the list.
     list: u64,
-    /// The scores of its pages.
+    /// Scores of its pages.
     of: HashMap<String, f64>,
 }
 
 pub(crate) struct State {
     fence: Arc<Fence>,
-    /// `None`: it is to be opened again.
+    /// Open database; `None` if it must be opened again.
     db: Option<Fenced<Database>>,
     open_not_before: Option<Instant>,
     limits: FrontierLimits,
     queues: BTreeMap<String, Queue>,
-    /// Queues that have something ready, best first.
+    /// Queues with available URLs, best first.
     order: BTreeSet<(Order, String)>,
     pub(crate) is_active: bool,
     pub(crate) usual_delay: u32,
@@ -112,7 +112,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     pub(crate) fn open(path: PathBuf, limits: FrontierLimits) -> Result<State> {
         let mut state = State {
             fence: Fence::new(path),
@@ -132,7 +132,7 @@ impl State {
         Ok(state)
     }
 
-    /// Works on the file. After a failure it is closed: what is in memory may then differ from it.
+    /// Runs `work` on the file. On failure the file is closed, since the state in memory may then differ from it.
     fn run<T>(&mut self, work: impl FnOnce(&mut State, &Database) -> Result<T>) -> Result<T> {
         let db = match self.db.take() {
             Some(db) => db,
@@ -143,7 +143,7 @@ impl State {
         Ok(done)
     }
 
-    /// Opens the file, and reads from it what is in memory, but for when queues were last served.
+    /// Opens the file, and reads the state in memory from it, except for the times at which queues were last served.
     fn reopen(&mut self) -> Result<Fenced<Database>> {
         if self.open_not_before.is_some_and(|at| Instant::now() < at) {
             return Err(Problem::Later(
@@ -169,7 +169,7 @@ impl State {
         Ok(db)
     }
 
-    /// Reads what is said once; makes all tables.
+    /// Reads the global settings; creates all tables.
     fn begin(&mut self, db: &Database) -> Result<()> {
         let transaction = write(db)?;
         {
@@ -195,7 +195,7 @@ impl State {
         transaction.commit().map_err(failed)
     }
 
-    /// Counts what each queue has.
+    /// Counts the URLs of each queue.
     fn count(&mut self, db: &Database) -> Result<()> {
         let reading = db.begin_read().map_err(failed)?;
         let urls = reading.open_table(URLS).map_err(failed)?;
@@ -223,7 +223,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads where each of these queues now begins, and forgets those that have nothing left.
+    /// Updates the heads of these queues, and removes empty ones.
     fn settle(&mut self, tables: &Tables<'_>, touched: &HashSet<String>) -> Result<()> {
         for name in touched {
             let Some(queue) = self.queues.get_mut(name) else {
@@ -247,7 +247,7 @@ impl State {
         Ok(())
     }
 
-    /// Puts URLs, in order, all of them durable when it returns. An error changes nothing on disk.
+    /// Puts URLs, in order; all of them are durable when it returns. On error nothing changes on disk.
     pub(crate) fn put(&mut self, puts: &[Put], now: Now) -> Result<Vec<Ack>> {
         if puts.is_empty() {
             return Ok(Vec::new());
@@ -347,16 +347,15 @@ fn not_there() -> Problem {
     Problem::Failed("the frontier's file is damaged: a URL that has a place is not there".into())
 }
 
-/// Scores.
 impl State {
-    /// Begins a new list of scores: pages that are put from now on are looked up in it.
+    /// Begins a new list of scores, in which pages that are put from now on are looked up.
     pub(crate) fn begin_list(&mut self, scores: HashMap<String, f64>) -> Result<()> {
         self.scores.list += 1;
         self.scores.of = scores;
         self.set_fact("list", self.scores.list)
     }
 
-    /// Gives these pages, of the newest list, their new places, in one transaction.
+    /// Gives these pages of the newest list their new positions, in one transaction.
     pub(crate) fn reorder<'a>(&mut self, pages: impl Iterator<Item = &'a str>) -> Result<()> {
         self.run(|state, db| state.reorder_in(db, pages))
     }
@@ -367,7 +366,7 @@ impl State {
         pages: impl Iterator<Item = &'a str>,
     ) -> Result<()> {
         let mut transaction = write(db)?;
-        // Scores are found again by the next list.
+        // The next list has scores again.
         transaction
             .set_durability(Durability::None)
             .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
@@ -379,7 +378,7 @@ impl State {
                     continue;
                 };
                 for (key, mut item) in entries_of(&tables, page)? {
-                    // It gets a place when it is put again.
+                    // It gets a position when it is put again.
                     if item.place == UrlState::Completed {
                         continue;
                     }
@@ -396,7 +395,7 @@ impl State {
     }
 }
 
-/// The entries of a page, in whatever queues.
+/// Returns the entries of a page, in any queue.
 fn entries_of(tables: &Tables<'_>, page: &str) -> Result<Vec<(String, Item)>> {
     let (from, to) = (format!("{page}\0"), format!("{page}\x01"));
     let mut found = Vec::new();
@@ -407,9 +406,8 @@ fn entries_of(tables: &Tables<'_>, page: &str) -> Result<Vec<(String, Item)>> {
     Ok(found)
 }
 
-/// URLs by their keys.
 impl State {
-    /// A URL, if it is there.
+    /// Returns a URL, if it is there.
     pub(crate) fn find(&mut self, key: &str) -> Result<Option<Given>> {
         self.run(|_, db| {
             let reading = db.begin_read().map_err(failed)?;
@@ -424,15 +422,14 @@ impl State {
         })
     }
 
-    /// Sees all URLs as they are now, in the order of their keys, until `see` says false. Others may change what there
-    /// is meanwhile: [`All`] needs no lock.
+    /// Returns all URLs as they are now, in the order of their keys. Needs no lock afterwards: see [`All`].
     pub(crate) fn all(&mut self) -> Result<All> {
         let fence = self.fence.clone();
         self.run(|_, db| fence.hold(|| db.begin_read().map_err(failed)))
             .map(All)
     }
 
-    /// Removes URLs by their keys; how many there were.
+    /// Removes URLs by key; returns how many there were.
     pub(crate) fn remove(&mut self, keys: &[String]) -> Result<u64> {
         self.run(|state, db| state.remove_in(db, keys))
     }

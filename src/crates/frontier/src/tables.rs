@@ -1,4 +1,4 @@
-//! The frontier's tables: its URLs, and the order in which each may be handed out.
+//! Tables of the frontier: its URLs, and the order in which each may be handed out.
 
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -15,17 +15,17 @@ pub(super) const WAITING: TableDefinition<'_, (u64, u64), &str> = TableDefinitio
 /// crawl \0 queue -> delay + 1 or 0, blocked until, limit.
 pub(super) const QUEUES: TableDefinition<'_, &str, (u64, u64, u64)> =
     TableDefinition::new("queues");
-/// What is said once.
+/// Global settings.
 pub(super) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
-/// Of these tables, said in [`FACTS`].
+/// Version of these tables, stored in [`FACTS`].
 pub(super) const VERSION: u64 = 1;
 
 pub(super) fn failed(error: impl Into<redb::Error>) -> Problem {
     Problem::Failed(format!("the frontier's file: {}", error.into()))
 }
 
-/// The tables of a transaction.
+/// Tables of a transaction.
 pub(super) struct Tables<'t> {
     pub(super) urls: Table<'t, &'static str, &'static [u8]>,
     pub(super) ready: Table<'t, &'static [u8], &'static str>,
@@ -46,7 +46,7 @@ impl<'t> Tables<'t> {
         found.map(|bytes| Item::parse(bytes.value())).transpose()
     }
 
-    /// Takes an item out of the table of its place.
+    /// Removes an item from the table of its state.
     pub(super) fn lift(&mut self, name: &str, item: &Item) -> Result<()> {
         match item.place {
             UrlState::Ready => {
@@ -64,7 +64,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Puts an item into the table of its place, and keeps it.
+    /// Stores an item, and adds it to the table of its state.
     pub(super) fn lay(&mut self, name: &str, key: &str, item: &Item) -> Result<()> {
         match item.place {
             UrlState::Ready => {
@@ -83,7 +83,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// The first places of a queue.
+    /// Returns the first positions of a queue.
     pub(super) fn first(&self, name: &str, count: usize) -> Result<Vec<(Order, String)>> {
         let (from, to) = (
             ready_key(name, Order([0; 24])),
@@ -104,7 +104,7 @@ pub(super) fn ready_key(name: &str, order: Order) -> Vec<u8> {
     [name.as_bytes(), b"\0", &order.0].concat()
 }
 
-/// All URLs as they were at one time.
+/// All URLs as of one time.
 pub(crate) struct All(pub(super) Fenced<redb::ReadTransaction>);
 
 impl All {

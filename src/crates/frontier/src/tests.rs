@@ -1,4 +1,4 @@
-//! The state of a frontier, at times that the tests choose.
+//! Tests of a frontier's state, at times that the tests choose.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use cashrank_serve::Problem;
 
 const SECOND: u64 = 1_000;
 
-/// A folder that goes with the test.
+/// Folder that is removed with the test.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -23,7 +23,7 @@ impl Folder {
     }
 }
 
-/// So long after 1970, on a clock that nobody sets.
+/// Returns a time `ms` after 1970, on a clock that nobody sets.
 fn at(ms: u64) -> Now {
     Now {
         unix_s: ms / SECOND,
@@ -52,7 +52,7 @@ fn fetched(queue: &str, url: &str, again: u64) -> Put {
     }
 }
 
-/// Everything that may be had.
+/// Returns a request for everything available.
 fn all() -> Wanted {
     Wanted {
         queues: usize::MAX,
@@ -100,11 +100,11 @@ fn urls_come_as_they_were_found_each_queue_at_its_pace() {
         counts(&state),
         [("a".into(), 3, 2, 0), ("b".into(), 1, 1, 0)]
     );
-    // The usual delay of a second has not passed; then two are still handed out, which is all that may be.
+    // The default delay of a second has not passed; then two are still handed out, which is the maximum.
     assert_eq!(get(&mut state, &all(), now + SECOND - 1), [""; 0]);
     assert_eq!(get(&mut state, &two, now + SECOND), [""; 0]);
     assert_eq!(get(&mut state, &all(), now + SECOND), ["a3"]);
-    // What nothing is heard of comes again when its time is up, and what was fetched does not.
+    // A URL without a result comes again when its time is up; a fetched one does not.
     state
         .put(&[fetched("a", "a2", 0)], at(now + 2 * SECOND))
         .unwrap();
@@ -129,7 +129,7 @@ fn what_is_to_be_fetched_again_comes_on_its_date() {
     assert_eq!(counts(&state), [("a".into(), 1, 0, 0)]);
     assert_eq!(get(&mut state, &all(), 499 * SECOND), [""; 0]);
     assert_eq!(get(&mut state, &all(), 500 * SECOND), ["x"]);
-    // A URL that was never put before may be known, too; found again, it stays what it is.
+    // A URL that was never put before may also be fetched; discovered later, it stays fetched.
     state.put(&[fetched("b", "y", 0)], at(0)).unwrap();
     assert_eq!(
         state.put(&[found("b", "y")], at(0)).unwrap(),
@@ -150,13 +150,13 @@ fn scores_decide_within_queues_and_among_them() {
         found("c", "c1"),
     ];
     state.put(&puts, at(0)).unwrap();
-    // Queues by their best score times their URLs: two of b, and three of a with the one that comes later.
+    // Queues by their best score times their URLs: two of b, and three of a including the one that comes later.
     let scores = [("a2", 0.2), ("b2", 0.5), ("b1", 0.1), ("later", 0.3)];
     let list: HashMap<String, f64> = scores.map(|(url, score)| (url.to_owned(), score)).into();
     let names: Vec<String> = scores.map(|(url, _)| url.to_owned()).into();
     state.begin_list(list).unwrap();
     state.reorder(names.iter().map(String::as_str)).unwrap();
-    // A page that the list names is in its place as soon as it is put, also under another name of it.
+    // A page in the list has its position as soon as it is put, also under another spelling.
     let later = Put {
         canonical: "later".into(),
         ..found("a", "LATER")
@@ -171,13 +171,14 @@ fn scores_decide_within_queues_and_among_them() {
     let mut right = right.to_vec();
     right.push("d1");
     assert_eq!(get(&mut state, &all(), 1_000 * SECOND), right);
-    // A newer list goes before the older one, whatever the scores.
+    // A newer list takes precedence over the older one, whatever the scores.
     state.begin_list([("c1".to_owned(), 0.01)].into()).unwrap();
     state.reorder(["c1"].into_iter()).unwrap();
     assert_eq!(get(&mut state, &all(), 2_000 * SECOND)[0], "c1");
 }
 
-/// A queue's place is its best score times its URLs known to those fetched, so none is read to its end before others begin.
+/// A queue's position is its best score times its known URLs divided by the fetched ones, so none is read to its end
+/// before others begin.
 #[test]
 fn a_queue_that_was_read_more_of_comes_later() {
     let folder = Folder::new();
@@ -246,7 +247,7 @@ fn queues_are_blocked_delayed_and_limited() {
         .put(&[fetched("a", "a1", 0)], at(61 * SECOND))
         .unwrap();
     assert_eq!(get(&mut state, &one, 100 * SECOND), [""; 0]);
-    // All this is durable, and so is the pause.
+    // All this is durable, including the pause.
     state.set_active(false).unwrap();
     drop(state);
     let mut state = open(&folder.file());
@@ -363,11 +364,11 @@ fn limits_hold() {
     let acks = state.put(&puts, at(0)).unwrap();
     use Ack::{Failed, Ok};
     assert_eq!(acks, [Ok, Ok, Failed, Ok, Ok, Failed]);
-    // What is there may still be told of.
+    // Existing URLs may still be reported.
     assert_eq!(state.put(&[fetched("a", "1", 0)], at(0)).unwrap(), [Ok]);
 }
 
-/// A call ends once it has so many bytes; what it did not hand out is there for the next one.
+/// A call ends once its length limit is reached; the remaining URLs are there for the next one.
 #[test]
 fn a_call_hands_out_so_many_bytes() {
     let folder = Folder::new();
@@ -387,7 +388,7 @@ fn a_call_hands_out_so_many_bytes() {
     assert_eq!(get(&mut state, &some, 20 * SECOND), ["3", "4"]);
 }
 
-/// Random calls, held against a model that keeps everything in one list.
+/// Random calls, compared with a model that keeps everything in one list.
 #[test]
 fn random_calls_do_what_a_simple_model_does() {
     struct Known {
@@ -399,7 +400,7 @@ fn random_calls_do_what_a_simple_model_does() {
     }
     let mut seed = 1u64;
     let mut roll = |sides: u64| {
-        // xorshift64: any mix will do here.
+        // xorshift64: any generator will do here.
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
@@ -412,7 +413,7 @@ fn random_calls_do_what_a_simple_model_does() {
     let mut came = 0;
     for now in 1..400u64 {
         if roll(20) == 0 {
-            // What was handed out may be forgotten: it is made durable by a put first.
+            // Leases may be lost: a put makes them durable first.
             state.put(&[found("q0", "")], at(0)).unwrap();
             state.set_usual_delay(0).unwrap();
             drop(state);
@@ -501,8 +502,8 @@ fn random_calls_do_what_a_simple_model_does() {
     }
 }
 
-/// The clock of the wall is set to another time before every call. Leases are times that pass: nothing is handed out while
-/// it is leased, and all else is, at once.
+/// The wall clock is set before every call. Leases are durations: nothing is handed out while it is leased, and
+/// everything else is, at once.
 #[test]
 fn no_clock_that_is_set_ends_or_extends_a_lease() {
     let mut seed = 7u64;
@@ -556,12 +557,12 @@ fn the_best_of_a_list_come_first_and_all_others_in_turn() {
     assert_eq!(turn(0, 3), [0; 0]);
 }
 
-/// A disk that was full for a moment ended the frontier until the process was started again: redb refuses all work on a
-/// file once an operation on it failed. Now the file is closed, and the next call opens it and counts from it.
+/// Regression: a disk that was full for a moment disabled the frontier until a restart, since redb refuses all work on
+/// a file once an operation on it failed. Now the file is closed, and the next call opens it and counts from it.
 #[test]
 fn a_failure_is_over_when_its_cause_is() {
     let folder = Folder::new();
-    // Without a cache, every read comes to the file.
+    // Without a cache, every read reaches the file.
     let limits = FrontierLimits {
         cache_bytes: 0,
         ..FrontierLimits::default()
@@ -597,8 +598,8 @@ fn a_failure_is_over_when_its_cause_is() {
     assert_eq!(get(&mut state, &all(), 110 * SECOND), ["a1", "a2"]);
 }
 
-/// One flipped bit made redb panic, when the file was opened or in a call. Now all pages are checked when the file is
-/// opened, and what redb does on pages that rot later stays behind a fence.
+/// Regression: one flipped bit made redb panic, when the file was opened or in a call. Now all pages are checked when
+/// the file is opened, and panics on pages that rot later are caught by a fence.
 #[test]
 fn damage_is_told_and_never_a_panic() {
     let folder = Folder::new();
@@ -628,7 +629,7 @@ fn damage_is_told_and_never_a_panic() {
             Err(_) => refused += 1,
             Ok(mut state) => drop(state.get(&all(), at(SECOND))),
         }
-        // The same while it is open, of a file that a panic leaves open.
+        // The same while it is open; a panic leaves the file open.
         let path = folder.0.path().join(format!("open-{round}"));
         std::fs::write(&path, &whole).unwrap();
         let limits = FrontierLimits {
@@ -645,8 +646,9 @@ fn damage_is_told_and_never_a_panic() {
     assert!(refused > 30, "{refused} of 60");
 }
 
-/// `--frontier ranks/store.redb` was accepted: its tables were written into the store's database, and the store was lost. Now
-/// a database without the frontier's own mark is refused, and no byte of it is changed, also where redb would repair it.
+/// Regression: `--frontier ranks/store.redb` was accepted: its tables were written into the store's database, and the
+/// store was lost. Now a database without the frontier's own mark is refused, and no byte of it changes, even if redb
+/// would repair it.
 #[test]
 fn a_database_of_others_is_left_as_it_is() {
     use redb::TableDefinition;
@@ -667,20 +669,20 @@ fn a_database_of_others_is_left_as_it_is() {
         assert!(matches!(why, Some(Problem::Asked(_))), "{why:?}");
         assert!(std::fs::read(&path).unwrap() == before);
     };
-    // As a process leaves it that is killed, and as one that ends.
+    // As left by a process that is killed, and by one that ends.
     let killed = folder.0.path().join("killed");
     std::fs::copy(folder.file(), &killed).unwrap();
     is_refused(killed);
     drop(db);
     is_refused(folder.file());
-    // What was killed while it made a frontier is one.
+    // A file whose creation was interrupted is a frontier.
     let unfinished = folder.0.path().join("unfinished");
     drop(redb::Database::create(&unfinished).unwrap());
     open(&unfinished);
 }
 
-/// The clock was set back by an hour, and no queue that had been served was served again for an hour: delays and leases
-/// were counted by it. Now they are times that pass; dates that clients give are the clock's.
+/// Regression: after the clock was set back by an hour, no queue that had been served was served again for an hour,
+/// since delays and leases were counted by it. Now they are durations; dates that clients give refer to the clock.
 #[test]
 fn a_clock_that_is_set_changes_no_delay_and_no_lease() {
     for set in [-3_600, 3_600] {
@@ -702,10 +704,10 @@ fn a_clock_that_is_set_changes_no_delay_and_no_lease() {
             state.get(&two, now).unwrap().len()
         };
         assert_eq!(urls(0, 0), 2);
-        // Leases of 30 s hold for 30 s.
+        // Leases of 30 s last for 30 s.
         assert_eq!([urls(10, set), urls(29, set), urls(30, set)], [0, 0, 2]);
         assert_eq!([urls(31, 0), urls(59, 0), urls(60, 0)], [0, 0, 2]);
-        // They outlive a process that ends, on the clock as it is then.
+        // They outlive the process, on the clock as it is then.
         drop(state);
         let mut state = open(&folder.file());
         let now = |unix_s| Now {

@@ -26,9 +26,9 @@ use dsi_bitstream::traits::{BE, BitRead};
 use crate::codes::{Reader, bits_of};
 use crate::files::{Properties, damaged};
 
-/// Bytes that the bits of a graph may end before the file does: writers fill up a word.
+/// Maximum number of bytes between the end of a graph's bits and the end of the file: writers fill up a word.
 const FILLED: u64 = 8;
-/// Bytes of a target in memory, and how much room a list may have for each that it holds.
+/// Memory of a target, in bytes; a list may have capacity for twice its length.
 const TARGET: u64 = 8;
 const SPARE: u64 = 2;
 
@@ -78,7 +78,7 @@ pub fn check(path: &Path, properties: &Properties, budget: Option<u64>) -> Resul
     )
 }
 
-/// Lists one after the other, by their lengths.
+/// Reader of the lengths of lists, one after another.
 struct Lists<'p, R> {
     codes: Reader<R>,
     properties: &'p Properties,
@@ -123,7 +123,7 @@ impl<'p, R: BitRead<BE, Error = io::Error>> Lists<'p, R> {
         Ok(())
     }
 
-    /// How many targets are copied from a list before.
+    /// Returns the number of targets that are copied from an earlier list.
     fn copied(&mut self) -> io::Result<u64> {
         let flags = &self.properties.flags;
         if flags.compression_window == 0 {
@@ -154,7 +154,7 @@ impl<'p, R: BitRead<BE, Error = io::Error>> Lists<'p, R> {
         Ok(copied)
     }
 
-    /// Targets in intervals; returns how many are left.
+    /// Reads targets in intervals; returns how many are left.
     fn intervals(&mut self, node: u64, mut left: u64) -> io::Result<u64> {
         let flags = &self.properties.flags;
         let least = flags.min_interval_length as u64;
@@ -175,7 +175,7 @@ impl<'p, R: BitRead<BE, Error = io::Error>> Lists<'p, R> {
             })?;
             let next = start.saturating_add(len);
             self.must_be_node(next - 1)?;
-            // At least one target lies between two intervals that is in neither.
+            // At least one target that is in neither lies between two intervals.
             end = Some(next.saturating_add(1));
         }
         Ok(left)
@@ -190,7 +190,7 @@ impl<'p, R: BitRead<BE, Error = io::Error>> Lists<'p, R> {
         Ok(())
     }
 
-    /// What a code says in relation to the end of what came before, or else to the node: then it has a sign.
+    /// Decodes a target relative to the end of the previous ones; the first one is relative to the node, with a sign.
     fn target(&self, node: u64, end: Option<u64>, code: u64) -> io::Result<u64> {
         let target = match end {
             Some(end) => Some(end.saturating_add(code)),

@@ -10,22 +10,22 @@ use dsi_bitstream::dispatch::Codes;
 use dsi_bitstream::impls::{BufBitReader, WordAdapter};
 use dsi_bitstream::traits::{BE, BitRead};
 
-/// Bits of the greatest number that is read.
+/// Maximum number of bits of a number.
 const MOST_BITS: u64 = 62;
-/// Bytes of zeros behind a file's end, so that its last word is whole.
+/// Number of zero bytes after a file's end, so that its last word is complete.
 const PADDING: u64 = 4;
 
 type Padded<R> = io::Chain<BufReader<R>, Take<io::Repeat>>;
-/// Bits of a file.
+/// Reader of the bits of a file.
 pub type Bits<R> = BufBitReader<BE, WordAdapter<u32, Padded<R>>>;
 
-/// The bits of a file, and zeros behind them up to a whole word.
+/// Returns the bits of a file, followed by zeros up to a whole word.
 pub fn bits_of<R: Read>(file: R) -> Bits<R> {
     let padded = BufReader::new(file).chain(io::repeat(0).take(PADDING - 1));
     BufBitReader::new(WordAdapter::new(padded))
 }
 
-/// Returns whether numbers in this code are read.
+/// Returns whether numbers in this code can be read.
 pub fn is_read(code: Codes) -> bool {
     matches!(
         code,
@@ -33,12 +33,12 @@ pub fn is_read(code: Codes) -> bool {
     )
 }
 
-/// See the module.
+/// Reader of codes, safe on damaged input: see the module.
 pub struct Reader<R> {
     bits: R,
-    /// The most zeros that the code may begin with that is being read.
+    /// Maximum number of zeros that the current code may begin with.
     zeros: u64,
-    /// Bits that were read.
+    /// Number of bits read.
     read: u64,
 }
 
@@ -51,15 +51,15 @@ impl<R: BitRead<BE, Error = io::Error>> Reader<R> {
         }
     }
 
-    /// Bits that were read.
+    /// Returns the number of bits read.
     pub fn read(&self) -> u64 {
         self.read
     }
 
-    /// The next number, in this code, of those that version 0 of the format has.
+    /// Reads the next number in this code, one of those of version 0 of the format.
     ///
     /// # Errors
-    /// The bits end, or are no number; the code is none of them.
+    /// The bits end, or are not a number; the code is none of them.
     pub fn number(&mut self, code: Codes) -> io::Result<u64> {
         self.zeros = MOST_BITS;
         match code {

@@ -19,7 +19,7 @@ use webgraph::graphs::bvgraph::{
 use crate::MemoryArg;
 use crate::files::beside;
 
-/// The files, in the order in which they get their names: the one without which there is no graph comes last.
+/// Extensions of the files, in the order in which they are renamed: the one without which there is no graph comes last.
 const FILES: [&str; 5] = ["graph", "offsets", "ef", "urls", "properties"];
 
 /// Write the graph that a store keeps as a BV graph, with the list of its URLs.
@@ -52,13 +52,13 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns what there is to say.
+    /// Exports the graph; returns the message for the user.
     pub fn run(self) -> Result<String> {
         self.check()?;
         let (aside, ()) = unfinished(&self.basename, |aside| fs::create_dir(aside))?;
         let stats = self.write(&aside.join("graph"), &aside);
         let stats = stats.and_then(|stats| {
-            // A graph without its properties is none: what is replaced in part is not taken for whole.
+            // A graph without its properties is incomplete, so a partial replacement is not taken for a whole graph.
             let old = beside(&self.basename, "properties");
             match fs::remove_file(&old) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -179,7 +179,7 @@ fn write_arcs(graph: &LinkGraph<'_>, room: Room<'_>, basename: &Path) -> Result<
     Ok(stats)
 }
 
-/// What fails in webgraph is writing.
+/// Returns the error for a failed write, the only kind of failure in webgraph here.
 fn failed(path: &Path, error: anyhow::Error) -> Error {
     let error = error
         .downcast()

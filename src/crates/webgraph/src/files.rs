@@ -1,4 +1,4 @@
-//! The files of a BV graph, and what its `.properties` say.
+//! The files of a BV graph, and the contents of its `.properties`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,10 +12,10 @@ use webgraph::prelude::CompFlags;
 
 use crate::codes::is_read;
 
-/// The one version of the format that Java's WebGraph writes.
+/// The only version of the format that Java's WebGraph writes.
 const VERSION: &str = "0";
 
-/// The name of one of a graph's files. The base name may hold dots.
+/// Returns the path of one of a graph's files. The base name may contain dots.
 pub fn beside(basename: &Path, extension: &str) -> PathBuf {
     let mut path = basename.as_os_str().to_owned();
     path.push(".");
@@ -23,25 +23,26 @@ pub fn beside(basename: &Path, extension: &str) -> PathBuf {
     path.into()
 }
 
-/// What is said of a graph.
+/// Properties of a graph.
 pub struct Properties {
     pub nodes: u64,
     pub arcs: u64,
-    /// Its codes. The window is at most the number of nodes: no list refers to one before the first.
+    /// Codes. The window is at most the number of nodes: no list refers to one before the first.
     pub flags: CompFlags,
 }
 
 impl Properties {
-    /// Those in this file.
+    /// Reads the properties in this file.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Corrupt`]: something is missing or no number; [`Error::Unsupported`]: another kind of graph.
+    /// [`Error::Io`]; [`Error::Corrupt`] if something is missing or not a number; [`Error::Unsupported`] for another
+    /// kind of graph.
     pub fn read(path: &Path) -> Result<Properties> {
         let failed = |source| Error::io(path, "read")(source);
         let file = File::open(path).map_err(Error::io(path, "open"))?;
         let map = java_properties::read(BufReader::new(file)).map_err(|error| {
             let what = error.to_string();
-            // A folder can be opened; reading fails.
+            // A folder can be opened; reading it fails.
             let folder = path.is_dir();
             if folder {
                 return failed(ErrorKind::IsADirectory.into());
@@ -122,7 +123,7 @@ impl Named<'_> {
     }
 }
 
-/// A file of a graph that is not what it should be.
+/// Returns the error for a damaged file of a graph.
 pub fn damaged(path: &Path, what: String) -> Error {
     Error::Corrupt {
         input: path.display().to_string(),

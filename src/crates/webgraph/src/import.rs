@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns what there is to say.
+    /// Imports the graph; returns the message for the user.
     pub fn run(self) -> Result<String> {
         if self.output.exists() {
             return Err(Error::Usage(format!(
@@ -73,7 +73,7 @@ impl Args {
         ))
     }
 
-    /// There must be as many as nodes.
+    /// Checks that there are as many names as nodes.
     fn check_names(&self, nodes: u64) -> Result<()> {
         let mut names = 0;
         for name in Names::open(&self.urls)? {
@@ -91,7 +91,7 @@ impl Args {
     }
 }
 
-/// Fills a folder aside, and gives it its name when it is whole.
+/// Fills a temporary folder, and renames it when it is complete.
 fn put_folder<T>(path: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let (aside, ()) = unfinished(path, |aside| fs::create_dir(aside))?;
     let filled = fill(&aside).and_then(|value| {
@@ -104,7 +104,7 @@ fn put_folder<T>(path: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T
     filled
 }
 
-/// The lines of a list of names.
+/// Lines of a list of names.
 struct Names {
     path: PathBuf,
     lines: std::io::Lines<Box<dyn BufRead>>,
@@ -130,7 +130,7 @@ impl Iterator for Names {
         let line = self.lines.next()?;
         self.number += 1;
         let bad = |what: &str| damaged(&self.path, format!("line {}: {what}", self.number));
-        // Some programs begin a file in UTF-8 with a mark, which is part of no name.
+        // Some programs begin a file in UTF-8 with a byte order mark, which is not part of a name.
         let line = line.map(|name| match name.strip_prefix('\u{feff}') {
             Some(rest) if self.number == 1 => rest.into(),
             _ => name,
@@ -151,7 +151,7 @@ impl Iterator for Names {
     }
 }
 
-/// The lists of a graph that was checked.
+/// Lists of a graph that was checked.
 struct Lists<'p> {
     labels: NodeLabels<DynCodesDecoder<BE, Bits<File>>>,
     path: &'p Path,
@@ -178,7 +178,7 @@ impl<'p> Lists<'p> {
         })
     }
 
-    /// Calls `visit` with those that are not empty; returns how many arcs there are.
+    /// Calls `visit` with the lists that are not empty; returns the number of arcs.
     fn each(&mut self, visit: &mut PageLinks<'_>) -> Result<u64> {
         let (mut links, mut arcs) = (Vec::new(), 0);
         for node in 0..self.nodes {

@@ -49,7 +49,7 @@ struct MemoryArg {
 }
 
 impl MemoryArg {
-    /// Bytes; `None`: nothing is known of the machine.
+    /// Returns the budget in bytes; `None` if the machine's memory is unknown.
     fn budget(&self) -> Option<u64> {
         self.memory.or_else(|| available(1))
     }
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says something to people. That nobody hears it is no reason to fail.
+/// Prints a message on standard error; failure is ignored.
 fn say(what: &str) {
     let line = name_settings(what, |name| format!("--{}", name.replace('_', "-")));
     let _ = writeln!(io::stderr(), "{line}");

@@ -1,4 +1,5 @@
-//! BV graphs out and in. The bits of the small graph are written by hand, from the paper's codes; cnr-2000 is LAW's own.
+//! BV graphs, exported and imported. The bits of the small graph are written by hand, from the paper's codes; cnr-2000
+//! is LAW's own.
 
 mod support;
 
@@ -44,7 +45,7 @@ fn a_store_becomes_the_bits_of_the_paper_and_its_urls() {
     }
     writer.publish().unwrap();
     drop(writer);
-    // A base name with a dot, which is no ending.
+    // A base name with a dot, which does not start an extension.
     let out = dir.path().join("crawl.1");
     let out = out.to_str().unwrap();
     let output = run(&["export", store.to_str().unwrap(), out]);
@@ -68,7 +69,7 @@ fn a_store_becomes_the_bits_of_the_paper_and_its_urls() {
         fs::read(format!("{out}.offsets")).unwrap()[..3],
         [0b1000_1101, 0b0001_0100, 0b0010_1000]
     );
-    // Random access needs .ef, which is held against the number of nodes.
+    // Random access needs .ef, which is checked against the number of nodes.
     let graph = webgraph::graphs::bvgraph::BvGraph::with_basename(dir.path().join("copy"));
     for file in ["graph", "properties", "ef"] {
         fs::copy(
@@ -83,7 +84,7 @@ fn a_store_becomes_the_bits_of_the_paper_and_its_urls() {
     assert_eq!(lists, [vec![1, 2], vec![2], vec![0]]);
     refused(&["export", store.to_str().unwrap(), out], 2, "--force");
     run(&["export", store.to_str().unwrap(), out, "--force"]);
-    // Sites, without and with the links inside.
+    // Sites, without and with their internal links.
     let sites = dir.path().join("hosts");
     let sites = sites.to_str().unwrap();
     for (inside, arcs) in [(None, 2), (Some("--inside"), 3)] {
@@ -264,8 +265,8 @@ fn what_is_no_graph_is_refused() {
     assert!(!out.exists());
 }
 
-/// Any bit may be another one, and the file may end anywhere: then the graph is another one, or refused; the command does not
-/// fail in any other way.
+/// If any bit changes, or the file ends anywhere, the graph is a different one or is refused; the command does not fail
+/// in any other way.
 #[test]
 fn damage_is_found_or_is_another_graph() {
     let dir = tempdir().unwrap();
@@ -310,7 +311,7 @@ fn damage_is_found_or_is_another_graph() {
         assert!(code == 0 || code == 4, "{code}: {output}");
         assert_eq!(out.exists(), code == 0, "{output}");
         if code == 0 {
-            // What is taken is what webgraph alone reads in it.
+            // Accepted graphs equal what webgraph itself reads.
             let lists = arcs_of(base).into_iter().enumerate();
             let arcs = lists.flat_map(|(from, to)| to.into_iter().map(move |to| (from, to)));
             let edges: String = arcs.map(|(from, to)| format!("{from}\t{to}\n")).collect();

@@ -1,4 +1,4 @@
-//! Between the protocol's messages and the frontier's types.
+//! Conversion between the protocol's messages and the frontier's types.
 
 use prost::Message;
 use tonic::Status;
@@ -8,7 +8,7 @@ use crate::state::{Ack, Given, Put};
 use crate::wire;
 use cashrank_serve::{Backend, Problem, Result};
 
-/// The crawl of whoever names none.
+/// Default name of a crawl.
 pub(super) const DEFAULT_CRAWL: &str = "DEFAULT";
 
 pub(super) fn refused(problem: Problem) -> Status {
@@ -29,7 +29,7 @@ pub(super) fn crawl_of(name: String) -> String {
     }
 }
 
-/// The host of a URL: the queue of whoever names none. Empty: there is none.
+/// Returns the host of a URL, which is the default queue; empty if there is none.
 pub(super) fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
@@ -54,7 +54,7 @@ pub(super) fn some(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// 0 stands for `default`; what is more than `most` is cut to it.
+/// Returns the requested number, limited to `most`; 0 stands for `default`.
 pub(super) fn count(asked: u32, default: u32, most: usize) -> usize {
     let asked = if asked == 0 { default } else { asked };
     (asked as usize).min(most)
@@ -95,7 +95,7 @@ pub(super) fn info_of(given: &Given) -> Result<wire::UrlInfo> {
 
 pub(super) fn item_of(given: &Given) -> Result<wire::UrlItem> {
     let item = &given.item;
-    // A URL that was never fetched may be from when it came.
+    // A URL that was never fetched is available from its arrival on.
     let date = match (item.place, item.fetched) {
         (UrlState::Completed, _) => 0,
         (UrlState::Waiting, _) => item.date,

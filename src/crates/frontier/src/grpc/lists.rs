@@ -1,4 +1,4 @@
-//! Lists, counts and deletions: URLs by a filter, and queues with their numbers.
+//! Lists, counts and deletions: URLs selected by a filter, and queues with their counts.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::state::Given;
 use crate::{Frontier, Now, wire};
 use cashrank_serve::Result;
 
-/// URLs that are deleted at once, while nobody else may use the frontier.
+/// Number of URLs that are deleted under one lock.
 const CHUNK: usize = 1_000;
 
-/// Which URLs a list, a count or a deletion is about.
+/// Filter for URLs of a list, a count or a deletion.
 pub(super) struct Filter {
     crawl: String,
     queue: Option<String>,
     text: Option<String>,
     ignore_case: bool,
-    /// Only those that came before, in seconds since 1970.
+    /// Upper bound of the arrival time, in seconds since 1970.
     pub(super) before: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Frontier {
         Ok(count)
     }
 
-    /// Deletes what the filter takes of what there is when it begins.
+    /// Deletes the URLs that match when it begins.
     pub(super) fn delete(&self, filter: &Filter) -> Result<u64> {
         let all = self.state().all()?;
         let (mut keys, mut deleted, mut failure) = (Vec::new(), 0, None);
@@ -114,7 +114,7 @@ impl Frontier {
         Ok(deleted + self.state().remove(&keys)?)
     }
 
-    /// Forgets what is said of queues that have nothing left.
+    /// Removes the settings of queues that are empty.
     pub(super) fn forget(&self, crawl: &str, queue: Option<&str>) -> Result<()> {
         let mut state = self.state();
         let names: Vec<String> = state

@@ -1,4 +1,4 @@
-//! Handing URLs out: queues in their order, of each its best URLs, each leased to whoever asked.
+//! Handing out of URLs: queues in their order, and of each its best URLs, each leased to the client.
 
 use std::collections::HashSet;
 
@@ -11,25 +11,25 @@ use crate::queue::count_in;
 use crate::tables::{Tables, failed};
 use cashrank_serve::{Problem, Result};
 
-/// URLs whose date has come that one call moves.
+/// Maximum number of due URLs that one call moves.
 const DUE_MOST: usize = 10_000;
-/// Calls that hand URLs out between two that make durable that they did.
+/// Number of calls that hand out URLs between two durable commits of leases.
 const LEASES_BETWEEN: u32 = 1_000;
-/// By how many seconds the system's clock may be off from the time that passed before leases follow it.
+/// Difference between the system's clock and elapsed time, in seconds, beyond which leases are adjusted.
 const CLOCK_OFF: i64 = 1;
 
-/// What is known of the URLs that are handed out.
+/// Bookkeeping of URLs that are handed out.
 #[derive(Default)]
 pub(super) struct Leases {
-    /// Calls that handed URLs out.
+    /// Number of calls that handed out URLs.
     calls: u32,
-    /// No lease is longer than until this date.
+    /// Upper bound of the ends of all leases.
     pub(super) until: u64,
-    /// By how many seconds the system's clock was ahead of the time that passed when URLs were last handed out.
+    /// Seconds by which the system's clock was ahead of elapsed time when URLs were last handed out.
     ahead: Option<i64>,
 }
 
-/// What a call hands out, and its bytes.
+/// URLs that a call hands out, with their length.
 #[derive(Default)]
 struct Taken {
     given: Vec<Given>,
@@ -37,7 +37,7 @@ struct Taken {
 }
 
 impl State {
-    /// Hands URLs out: queues in their order, and of each its best URLs.
+    /// Hands out URLs: queues in their order, and of each its best URLs.
     pub(crate) fn get(&mut self, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
         self.run(|state, db| state.get_in(db, wanted, now))
     }
@@ -82,7 +82,8 @@ impl State {
         Ok(taken.given)
     }
 
-    /// Follows the system's clock, which was set by so many seconds: a lease is a time that passes, and is kept as a date.
+    /// Adjusts the leases after the system's clock was set by `set` seconds: a lease is a duration, and is stored as a
+    /// date.
     fn move_leases(&mut self, tables: &mut Tables<'_>, set: i64) -> Result<()> {
         let mut leased = Vec::new();
         let until = (self.leases.until, u64::MAX);
@@ -103,7 +104,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes ready what has waited for long enough.
+    /// Makes URLs ready whose waiting time is over.
     fn take_due(
         &mut self,
         tables: &mut Tables<'_>,
@@ -136,7 +137,7 @@ impl State {
         Ok(())
     }
 
-    /// The queues that serve this request, best first.
+    /// Returns the queues that can serve this request, best first.
     fn serving(&self, wanted: &Wanted, now: Now) -> Vec<String> {
         let of_queue = |name: &str| match name.split_once('\0') {
             None => false,

@@ -1,4 +1,4 @@
-//! What clients set: whether URLs are handed out, and delays, blocks and limits of queues.
+//! Settings by clients: whether URLs are handed out, and delays, blocks and limits of queues.
 
 use super::{State, write};
 use crate::item::queue_name;
@@ -30,7 +30,7 @@ impl State {
         Ok(())
     }
 
-    /// Changes what is said of a queue; false: there is no such queue.
+    /// Changes the settings of a queue; returns false if there is no such queue.
     pub(crate) fn set(
         &mut self,
         crawl: &str,
@@ -65,7 +65,7 @@ impl State {
         })
     }
 
-    /// The queues of a crawl, by name, or one of them.
+    /// Returns the queues of a crawl, by name, or one of them.
     pub(crate) fn queues(
         &self,
         crawl: &str,
@@ -81,7 +81,7 @@ impl State {
             .filter(move |(name, _)| queue.as_deref().is_none_or(|queue| queue == *name))
     }
 
-    /// The crawls, by name.
+    /// Returns the crawls, by name.
     pub(crate) fn crawls(&self) -> Vec<String> {
         let crawls = self
             .queues

@@ -11,12 +11,12 @@ use cashrank_crawl::source::open_plain;
 use webgraph::graphs::bvgraph::BvGraphSeq;
 use webgraph::prelude::*;
 
-/// The arguments that import a graph into a folder.
+/// Returns the arguments that import a graph into a folder.
 pub fn import<'a>(base: &'a str, urls: &'a str, folder: &'a str) -> [&'a str; 5] {
     ["import", base, urls, "-o", folder]
 }
 
-/// Runs `cashrank-webgraph`: how it ended, and what it said.
+/// Runs `cashrank-webgraph`; returns exit code and output.
 pub fn ended(args: &[&str]) -> (i32, String) {
     let ran = Command::new(env!("CARGO_BIN_EXE_cashrank-webgraph"))
         .args(args)
@@ -29,14 +29,14 @@ pub fn ended(args: &[&str]) -> (i32, String) {
     )
 }
 
-/// It must end well; returns what it said.
+/// Runs `cashrank-webgraph`, which must succeed; returns its output.
 pub fn run(args: &[&str]) -> String {
     let (code, output) = ended(args);
     assert_eq!(code, 0, "{args:?}: {output}");
     output
 }
 
-/// It must refuse, in a line that holds this.
+/// Runs `cashrank-webgraph`, which must fail with this code and a line that contains `what`.
 pub fn refused(args: &[&str], code: u8, what: &str) {
     let (found, output) = ended(args);
     assert_eq!(found, i32::from(code), "{args:?}: {output}");
@@ -46,7 +46,7 @@ pub fn refused(args: &[&str], code: u8, what: &str) {
     );
 }
 
-/// The program `cashrank`; `None`, with a line that says so: it was not built.
+/// Returns the program `cashrank`; `None`, with a printed note, if it was not built.
 pub fn cashrank() -> Option<PathBuf> {
     let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/debug/cashrank");
     let path = std::env::var_os("CASHRANK_PROGRAM").map_or_else(built, PathBuf::from);
@@ -60,7 +60,7 @@ pub fn cashrank() -> Option<PathBuf> {
     None
 }
 
-/// Runs a program, which must end well.
+/// Runs a program, which must succeed.
 pub fn must(program: &Path, args: &[impl AsRef<OsStr>]) {
     let ran = Command::new(program).args(args).output().unwrap();
     assert!(
@@ -80,7 +80,7 @@ pub fn small(folder: &Path, graph: &[u8], properties: &str, urls: &str) -> Strin
     base
 }
 
-/// The text of a file, decompressed.
+/// Reads the text of a file, decompressed.
 pub fn text_of(path: &Path) -> String {
     let mut text = String::new();
     open_plain(path, &Limits::default())
@@ -90,13 +90,13 @@ pub fn text_of(path: &Path) -> String {
     text
 }
 
-/// Vertices and edges of a folder.
+/// Reads vertices and edges of a folder.
 pub fn folder_of(folder: &Path) -> (String, String) {
     let text = |name: &str| text_of(&folder.join(name));
     (text("vertices.txt.gz"), text("edges.txt.gz"))
 }
 
-/// The lists of a BV graph, by webgraph alone.
+/// Reads the lists of a BV graph by webgraph alone.
 pub fn arcs_of(base: &str) -> Vec<Vec<usize>> {
     let graph = BvGraphSeq::with_basename(base).load().unwrap();
     let mut lists = Vec::new();
