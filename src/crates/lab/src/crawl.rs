@@ -24,24 +24,24 @@ use crate::random::{Purpose, Random};
 use crate::strategy::{Scheduler, Strategy};
 use crate::web::{PAGES_MAX, Web};
 
-/// Seconds in which as many pages are crawled as the web had at first.
+/// Time in which as many pages are crawled as the web had at first, in seconds.
 pub const MONTH: Time = 30 * 86_400;
 
-/// A crawl in progress.
+/// Crawl in progress.
 pub struct Crawl {
     web: Web,
     engines: Vec<Engine<InMemory>>,
     scheduler: Box<dyn Scheduler>,
-    /// One batch that never ends: its names are the pages known, in the engines' order.
+    /// Batch that never ends: its names are the known pages, in the engines' order.
     batch: Batch,
     fingerprints: Fingerprints,
-    /// The web's number of each page known.
+    /// The web's number of each known page.
     nodes: Vec<u32>,
-    /// The engines' number of each page of the web; [`UNKNOWN`].
+    /// The engines' number of each page of the web, or [`UNKNOWN`].
     known: Vec<u32>,
     first_pages: u64,
     crawled: u64,
-    /// Cash of the pages crawled, at the moment they were: the sum since it was last asked for.
+    /// Sum of the cash of crawled pages, at the moment they were crawled, since it was last read.
     cash: u128,
     rounds: u64,
 }
@@ -49,11 +49,11 @@ pub struct Crawl {
 const UNKNOWN: u32 = u32::MAX;
 
 impl Crawl {
-    /// Begins a crawl of `web` by one engine for each of `configs`, which differ in windows only. If it
-    /// is `growing`, a page in a thousand is known at first, else all are.
+    /// Begins a crawl of `web` by one engine for each of `configs`, which differ in windows only. If it is `growing`,
+    /// one page in a thousand is known at first, otherwise all are.
     ///
     /// # Errors
-    /// [`Error::Usage`]: no engine, or a configuration that does not fit.
+    /// [`Error::Usage`] if there is no engine or a configuration does not fit.
     pub fn begin(
         web: Web,
         strategy: Strategy,
@@ -95,7 +95,7 @@ impl Crawl {
         Ok(crawl)
     }
 
-    /// Has the engines admit the first pages. If `settled`, none counts as never visited.
+    /// Lets the engines admit the first pages. If `settled`, none counts as never visited.
     fn open(&mut self, pages: &[u32], settled: bool) -> Result<()> {
         for &page in pages {
             self.name(page);
@@ -110,7 +110,7 @@ impl Crawl {
             let load = |to: &mut [u64], ages: &mut [u8]| {
                 to.copy_from_slice(&cells);
                 ages.fill(age::OLDEST << 4 | age::OLDEST);
-                // Of an odd number, the last half byte is the next page's.
+                // If their number is odd, the last half byte belongs to the next page.
                 if let Some(last) = ages.last_mut().filter(|_| pages % 2 == 1) {
                     *last = age::OLDEST;
                 }
@@ -122,37 +122,37 @@ impl Crawl {
         Ok(())
     }
 
-    /// The web.
+    /// Returns the web.
     pub fn web(&self) -> &Web {
         &self.web
     }
 
-    /// The web, to change it.
+    /// Returns the web for changing it.
     pub fn web_mut(&mut self) -> &mut Web {
         &mut self.web
     }
 
-    /// The engines, in the order of their configurations.
+    /// Returns the engines, in the order of their configurations.
     pub fn engines(&mut self) -> &mut [Engine<InMemory>] {
         &mut self.engines
     }
 
-    /// The ledger: it is the same for all engines.
+    /// Returns the ledger, which is the same for all engines.
     pub fn ledger(&self) -> &Ledger {
         self.engines[0].ledger()
     }
 
-    /// The web's number of each page the engines know, in their order.
+    /// Returns the web's number of each page that the engines know, in their order.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// Pages crawled so far.
+    /// Returns the number of pages crawled so far.
     pub fn crawled(&self) -> u64 {
         self.crawled
     }
 
-    /// The cash, in units, that pages had when they were crawled: its sum since the last call.
+    /// Returns the cash, in units, that pages had when they were crawled: the sum since the last call.
     pub fn take_cash(&mut self) -> u128 {
         std::mem::take(&mut self.cash)
     }
@@ -160,7 +160,7 @@ impl Crawl {
     /// Crawls one page.
     ///
     /// # Errors
-    /// [`Error::Usage`] if all pages known are gone; those of the engine.
+    /// [`Error::Usage`] if all known pages are gone; errors of the engine.
     pub fn step(&mut self) -> Result<()> {
         let page = self.scheduler.next().ok_or_else(|| {
             Error::Usage("all pages that were known have vanished: nothing is left to crawl".into())
@@ -193,7 +193,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// The engines' number of a page of the web, a new one if it had none.
+    /// Returns the engines' number of a page of the web; adds the page if it is new.
     fn name(&mut self, node: u32) -> u32 {
         self.known.resize(self.web.pages(), UNKNOWN);
         let known = &mut self.known[node as usize];
@@ -213,7 +213,7 @@ impl Crawl {
         }
     }
 
-    /// Tells all engines of a record, whose links are the batch's. Pages have the numbers of their names.
+    /// Applies a record in all engines; its links are the batch's. Pages have the numbers of their names.
     fn apply(&mut self, what: What, source: u32) -> Result<()> {
         let seconds = u128::from(self.crawled) * MONTH as u128 / u128::from(self.first_pages);
         let page = |name: u32| PageId(name.into());

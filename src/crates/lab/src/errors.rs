@@ -1,8 +1,8 @@
-//! How far an estimate is from exact PageRank: the paper's measures (section 4.2), page by page.
+//! Distance of an estimate from exact PageRank: the paper's measures (section 4.2), page by page.
 //!
-//! X is the estimate and Imp the reference, each normalised over the live pages; a live page that the
-//! crawl does not know has X = 0. The error of page j is e_j = |X_j - Imp_j| / Imp_j, in percent. Weighted with
-//! importance (which sums to 1) its mean is the sum of |X_j - Imp_j|: the L1 distance.
+//! X is the estimate and Imp the reference, each normalised over the live pages; a live page that the crawl does not
+//! know has X = 0. The error of page j is e_j = |X_j - Imp_j| / Imp_j, in percent. Weighted with importance (which sums
+//! to 1) its mean is the sum of |X_j - Imp_j|: the L1 distance.
 
 use cashrank::Result;
 use cashrank_graph::graph::Graph;
@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::web::Web;
 
-/// The exact importance of a web's pages at one moment.
+/// Exact importance of a web's pages at one moment.
 pub struct Reference {
-    /// By page of the web; 0 where vanished. The live pages sum to 1.
+    /// Importance by page of the web; 0 for vanished ones. The live pages sum to 1.
     importance: Vec<f64>,
-    /// Live pages of the top tenth (rounded up; of equal ones the first).
+    /// Flags of the live pages of the top tenth (rounded up; of equal ones the first).
     top: Vec<bool>,
     live: u64,
 }
@@ -28,26 +28,26 @@ pub struct Errors {
     /// Mean of e_j over all pages (Figure 2).
     #[serde(rename = "error_percent")]
     pub all: f64,
-    /// The same over the tenth of highest importance (Figure 3).
+    /// Mean of e_j over the tenth of highest importance (Figure 3).
     #[serde(rename = "error_top_tenth_percent")]
     pub top: f64,
     /// Mean weighted with importance: 100 x the L1 distance.
     #[serde(rename = "error_weighted_percent")]
     pub weighted: f64,
-    /// Pages whose error is more than twice the mean.
+    /// Share of pages whose error is more than twice the mean.
     #[serde(rename = "above_twice_the_mean_percent")]
     pub above_twice: f64,
-    /// Pairs of pages in the wrong order: (1 - Kendall's tau-b) / 2; 50 if tau is undefined.
+    /// Share of pairs of pages in the wrong order: (1 - Kendall's tau-b) / 2; 50 if tau is undefined.
     #[serde(rename = "wrong_order_percent")]
     pub ordering: f64,
 }
 
 impl Reference {
-    /// Computes exact PageRank of the web as it is now. What is left of error is far below all that
-    /// [`Errors`] tell: the bound is 6e-6/n, and no page has less than 0.15/n at damping 0.85.
+    /// Computes exact PageRank of the web as it is now. Its remaining error is far below anything that [`Errors`]
+    /// report: the bound is 6e-6/n, and no page has less than 0.15/n at damping 0.85.
     ///
-    /// Pages that vanished are in the graph, without links. They take nothing from the others but a part of
-    /// the teleports, which normalising over the live pages gives back.
+    /// Pages that vanished are in the graph, without links. They take nothing from the others except for a part of the
+    /// teleports, which normalising over the live pages restores.
     pub fn of(web: &Web, damping: f64) -> Result<Reference> {
         let graph: Graph = web.graph();
         let options = PowerOptions {
@@ -58,7 +58,7 @@ impl Reference {
         Ok(Reference::new(web, pagerank(&graph, options)?.scores))
     }
 
-    /// Takes `importance` as the reference.
+    /// Creates a reference with these importances.
     pub(super) fn new(web: &Web, mut importance: Vec<f64>) -> Reference {
         for (page, value) in (0..).zip(&mut importance) {
             if !web.is_live(page) {
@@ -87,12 +87,12 @@ impl Reference {
         }
     }
 
-    /// The exact importance by page of the web; 0 where vanished.
+    /// Returns the exact importance by page of the web; 0 for vanished ones.
     pub fn importance(&self) -> &[f64] {
         &self.importance
     }
 
-    /// Errors of an estimate, by page of the web. What it says of vanished pages does not count.
+    /// Computes the errors of an estimate, given by page of the web. Its values for vanished pages are ignored.
     pub fn errors(&self, estimate: &[f64]) -> Errors {
         let pairs = estimate.iter().zip(&self.importance).zip(&self.top);
         let live = pairs.filter(|((_, exact), _)| **exact > 0.0);
@@ -101,7 +101,7 @@ impl Reference {
             .map(|((x, _), _)| *x)
             .collect::<CompensatedSum>()
             .value();
-        // Nothing known of any live page: all estimates are 0.
+        // Nothing is known of any live page: all estimates are 0.
         let scale = if sum > 0.0 { 1.0 / sum } else { 0.0 };
         let (mut all, mut top, mut l1) = (
             CompensatedSum::default(),

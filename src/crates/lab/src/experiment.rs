@@ -1,4 +1,4 @@
-//! One simulated crawl, measured: a setting makes rows of errors over time.
+//! One simulated crawl with measurements: a setting gives rows of errors over time.
 
 use cashrank::{Error, Result};
 use cashrank_graph::engine::{
@@ -12,24 +12,24 @@ use crate::errors::{Errors, Reference};
 use crate::strategy::Strategy;
 use crate::web::Web;
 
-/// How much of the web changes while as many pages are crawled as it had at first (a pass), as shares of
-/// that number. Changes are spread evenly over the crawls.
+/// Changes of the web in a pass (the time in which as many pages are crawled as it had at first), as shares of that
+/// number. Changes are spread evenly over the crawls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Changes {
-    /// Pages whose in-degree is doubled or halved: the paper's change rate.
+    /// Share of pages whose in-degree is doubled or halved: the paper's change rate.
     pub in_degree: f64,
-    /// Pages that appear.
+    /// Share of pages that appear.
     pub appear: f64,
-    /// Pages that vanish.
+    /// Share of pages that vanish.
     pub vanish: f64,
-    /// Passes before the first change.
+    /// Number of passes before the first change.
     pub after: u32,
-    /// Passes at the end of which changes stop; `None`: they don't.
+    /// Number of passes after which changes stop; `None`: they do not stop.
     pub until: Option<u32>,
 }
 
 impl Changes {
-    /// Nothing changes.
+    /// No changes.
     pub const NONE: Changes = Changes {
         in_degree: 0.0,
         appear: 0.0,
@@ -39,34 +39,34 @@ impl Changes {
     };
 }
 
-/// A window and how importance is read from it; `None`: as the window suggests.
+/// Window, and the estimator; `None`: the window's default.
 pub type Reading = (WindowPolicy, Option<Estimator>);
 
-/// A crawl to simulate, without the web.
+/// Settings of a simulated crawl, without the web.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Which page is crawled next.
+    /// Strategy that chooses the next page.
     pub strategy: Strategy,
-    /// Whether pages become known by links; else all are known at first.
+    /// True if pages become known by links; false if all are known at first.
     pub growing: bool,
-    /// How the web changes.
+    /// Changes of the web.
     pub changes: Changes,
-    /// The windows that are read, side by side.
+    /// Windows that are read, side by side.
     pub windows: Vec<Reading>,
-    /// Passes to make. A pass is as many crawls as the web had pages at first.
+    /// Number of passes. A pass is as many crawls as the web had pages at first.
     pub passes: u32,
-    /// Rows a pass and window; 0: one after the last pass.
+    /// Number of rows per pass and window; 0: one after the last pass.
     pub samples: u32,
     /// Damping, of the engine and of the reference.
     pub damping: f64,
-    /// See [`Config::recycle_after`]; 0 as in the paper.
+    /// As [`Config::recycle_after`]; 0 as in the paper.
     pub recycle_after: u8,
     /// Seed of the crawl (the web has its own).
     pub seed: u64,
 }
 
 impl Default for Setting {
-    /// The paper's: Greedy over a web that does not change, ten passes, all of the history.
+    /// Returns the paper's setting: Greedy over a web that does not change, ten passes, all of the history.
     fn default() -> Setting {
         Setting {
             strategy: Strategy::Greedy,
@@ -82,48 +82,48 @@ impl Default for Setting {
     }
 }
 
-/// What was measured of one window at one moment.
+/// Measurements of one window at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Pages crawled so far.
+    /// Number of pages crawled so far.
     #[serde(rename = "crawled_pages")]
     pub crawled: u64,
-    /// The same, in passes.
+    /// Number of passes so far.
     pub passes: f64,
-    /// Pages there are.
+    /// Number of live pages.
     #[serde(rename = "live_pages")]
     pub live: u64,
-    /// Pages the engine knows, vanished ones included.
+    /// Number of pages that the engine knows, including vanished ones.
     #[serde(rename = "known_pages")]
     pub known: u64,
     /// G in turnovers of the supply: the paper's error factor is 1/G.
     pub turnovers: f64,
-    /// Mean cash of the pages crawled since the sample before, at the moment they were; 1 is the mean
-    /// of all pages.
+    /// Mean cash of the pages crawled since the sample before, at the moment they were crawled; 1 is the mean of all
+    /// pages.
     #[serde(rename = "cash_at_crawl_per_mean")]
     pub cash: f64,
-    /// The window.
+    /// Window that was read.
     pub window: WindowPolicy,
-    /// How it was read.
+    /// Estimator that was used.
     pub estimator: Estimator,
-    /// Against exact PageRank of the web as it is at this moment.
+    /// Errors against exact PageRank of the web as it is at this moment.
     #[serde(flatten)]
     pub errors: Errors,
-    /// The certified bound on the L1 distance, if there is one; of the window's own graph.
+    /// Certified bound on the L1 distance from PageRank of the window's own graph, if there is one.
     #[serde(rename = "l1_bound")]
     pub bound: Option<f64>,
-    /// Measures kept, the mean of all pages.
+    /// Mean number of measures kept per page.
     #[serde(rename = "measures_per_page")]
     pub measures: f64,
 }
 
 impl Sample {
-    /// The header of a table of samples.
+    /// Header of a table of samples.
     pub const COLUMNS: &str = "crawled_pages,passes,live_pages,known_pages,turnovers,cash_at_crawl_per_mean,\
         window,estimator,error_percent,error_top_tenth_percent,error_weighted_percent,\
         above_twice_the_mean_percent,wrong_order_percent,l1_bound,measures_per_page";
 
-    /// A line of the table, without its end.
+    /// Formats a line of the table, without its end.
     pub fn line(&self) -> String {
         let Errors {
             all,
@@ -135,7 +135,7 @@ impl Sample {
         let bound = self
             .bound
             .map_or(String::new(), |bound| format!("{bound:.4e}"));
-        // Windows may have a comma of their own.
+        // Windows may contain a comma.
         let window = match self.window.to_string() {
             window if window.contains(',') => format!("\"{window}\""),
             window => window,
@@ -200,10 +200,10 @@ impl Setting {
         self.windows.iter().map(config).collect()
     }
 
-    /// Crawls `web`, and hands each row to `each` as soon as it is known.
+    /// Crawls `web`, and passes each row to `each` as soon as it is known.
     ///
     /// # Errors
-    /// [`Error::Usage`]: a parameter out of range, or a web that died out; what `each` says.
+    /// [`Error::Usage`] for a parameter out of range, or a web that died out; errors of `each`.
     pub fn run(&self, web: Web, mut each: impl FnMut(Sample) -> Result<()>) -> Result<()> {
         self.check()?;
         let pass = web.live().len() as u64;
@@ -238,11 +238,11 @@ impl Setting {
         Ok(())
     }
 
-    /// The off-line algorithm beside it: errors of power iteration from equal importance on the web as it
-    /// is, after 1, 2, ... iterations. Each reads as many pages as a pass crawls.
+    /// Runs the off-line algorithm for comparison: errors of power iteration from equal importance on the web as it is,
+    /// after 1, 2, ... iterations. Each reads as many pages as a pass crawls.
     ///
     /// # Errors
-    /// [`Error::Usage`]: damping out of range.
+    /// [`Error::Usage`] if damping is out of range.
     pub fn offline(&self, web: &Web) -> Result<Vec<Errors>> {
         let reference = Reference::of(web, self.damping)?;
         let mut errors = Vec::new();
@@ -254,7 +254,7 @@ impl Setting {
     }
 }
 
-/// Most changes a page and pass.
+/// Maximum number of changes per page and pass.
 const RATE_MAX: f64 = 10.0;
 
 struct Run<'s> {
@@ -263,7 +263,7 @@ struct Run<'s> {
     pass: u64,
     /// Changes that are due, of each kind.
     due: [f64; 3],
-    /// The exact values, and after how many changes.
+    /// Exact values, with the number of changes after which they were computed.
     reference: Option<(u64, Reference)>,
 }
 
@@ -332,7 +332,7 @@ impl Run<'_> {
     }
 }
 
-/// Fills in the estimate of every page known. The window it is from, and how many measures it keeps.
+/// Fills in the estimate of every known page. Returns its window, and the number of measures kept.
 fn read(
     engine: &mut Engine<InMemory>,
     nodes: &[u32],

@@ -1,15 +1,15 @@
-//! The folder that tables and plots are written into.
+//! Folder for tables and plots.
 
 use std::path::Path;
 
 use cashrank::{Error, Result};
 
-/// A folder for figures.
+/// Folder for figures.
 #[derive(Debug, Clone, Copy)]
 pub struct Folder<'f>(&'f Path);
 
 impl Folder<'_> {
-    /// Makes the folder, unless it is there.
+    /// Creates the folder unless it exists.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -18,7 +18,7 @@ impl Folder<'_> {
         Ok(Folder(path))
     }
 
-    /// Writes a file of this name into it.
+    /// Writes a file of this name into the folder.
     ///
     /// # Errors
     /// [`Error::Io`].

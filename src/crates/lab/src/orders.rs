@@ -1,4 +1,4 @@
-//! Crawl orders of papers that nobody would crawl by, as `next` has them no more: to compare others with.
+//! Crawl orders from papers that `next` no longer offers; other orders are compared with them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,30 +14,32 @@ use cashrank_steer::schedule::{
     Ask, Batching, CrawlState, NameOrder, ScoredPage, Strategy, best_of,
 };
 
-/// An order by name.
+/// Crawl order by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PaperOrder {
     /// Back-link count (Cho, Garcia-Molina, Page 1998): most links seen first.
     Backlink,
-    /// Partial PageRank (Cho, Garcia-Molina, Page 1998; FICA's Algorithm 2): after every K pages read, PageRank of the known
-    /// graph puts pages in order; those found since stand behind, in the order of finding. Without K it is a 72nd of the pages
-    /// known, as the FICA paper has 250,000 for 18 M.
+    /// Partial PageRank (Cho, Garcia-Molina, Page 1998; FICA's Algorithm 2): after every K pages read, PageRank of the
+    /// known graph orders the pages; those found since follow, in the order of finding. The default K is a 72nd of the
+    /// known pages, as the FICA paper has 250,000 for 18 M.
     PartialPageRank {
-        /// Pages read between two computations.
+        /// Number of pages read between two computations.
         k: Option<u32>,
     },
-    /// RankMass, windowed (Cho, Schonfeld, VLDB 2007): first the pages at which most of what readers from the seeds do waits.
+    /// RankMass, windowed (Cho, Schonfeld, VLDB 2007): pages with the largest waiting share of the readers from the
+    /// seeds come first.
     RankMass,
-    /// Larger sites first (Castillo, Marin, Rodriguez, Baeza-Yates 2004): a page of the host with most pages waiting.
+    /// Larger sites first (Castillo, Marin, Rodriguez, Baeza-Yates 2004): a page of the host with the most pages
+    /// waiting.
     LargerSites,
 }
 
 const DAMPING: f64 = 0.85;
-/// The L1 bound on partial PageRank.
+/// L1 bound on partial PageRank.
 const LEFT: f64 = 0.007_65;
 
 impl PaperOrder {
-    /// The order of this name, if it is one.
+    /// Returns the order of this name, if there is one.
     pub fn named(text: &str) -> Option<PaperOrder> {
         let k = text.strip_prefix("pagerank:k=").map(str::parse);
         Some(match (text, k) {
@@ -50,7 +52,7 @@ impl PaperOrder {
         })
     }
 
-    /// How many pages are worth asking for at a time.
+    /// Returns how many pages should be requested at a time.
     pub fn batching(self) -> Batching {
         match self {
             PaperOrder::Backlink | PaperOrder::PartialPageRank { .. } => Batching::One,
@@ -58,12 +60,12 @@ impl PaperOrder {
         }
     }
 
-    /// It needs the hosts of pages.
+    /// Returns whether the order needs the hosts of pages.
     pub fn by_names(self) -> bool {
         self == PaperOrder::LargerSites
     }
 
-    /// A new one, that knows of no page.
+    /// Creates the order's strategy, without any pages.
     pub fn strategy(self) -> Box<dyn Strategy> {
         match self {
             PaperOrder::Backlink => Box::<Backlink>::default(),
@@ -90,8 +92,8 @@ impl fmt::Display for PaperOrder {
     }
 }
 
-/// Links seen of each page. The FICA paper counts again only after every K pages (its Algorithm 2); here the count is always
-/// that of now.
+/// Count of links seen to each page. The FICA paper recounts only after every K pages (its Algorithm 2); here the count
+/// is always current.
 #[derive(Default)]
 struct Backlink {
     links: Vec<u32>,
@@ -113,7 +115,7 @@ impl Strategy for Backlink {
 
 struct PartialPageRank {
     k: Option<u32>,
-    /// Pages read when importance was computed last.
+    /// Number of pages read when importance was computed last.
     ranked: u32,
     scores: Vec<f64>,
 }
@@ -128,14 +130,14 @@ impl Strategy for PartialPageRank {
             let settled = settle(ask.rows, &options, &mut ())?;
             self.scores = settled.map_or_else(Vec::new, |settled| settled.importance());
         }
-        // Less than any PageRank, which is never 0, for those found since.
+        // Pages found since score less than any PageRank, which is never 0.
         let score = |page: u32| self.scores.get(page as usize).copied().unwrap_or(0.0);
         Ok(best_of(crawl, ask.count, score))
     }
 }
 
-/// The paper's crawler has what waits handed on at once; the windowed one, after a number of pages. Here it is when it is
-/// asked.
+/// RankMass. The paper's crawler passes on waiting shares at once; the windowed one after a number of pages; here it
+/// happens at each request.
 #[derive(Default)]
 struct RankMass {
     flow: SeedFlow,
@@ -176,8 +178,8 @@ impl Strategy for LargerSites {
     }
 }
 
-/// The largest site gives one page, the one known first, and is smaller then. Sites of one size take turns, the one known
-/// first before.
+/// The largest site gives one page, the first known, and is smaller then. Sites of equal size take turns, the first
+/// known one first.
 fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Vec<ScoredPage> {
     let sizes = (0..names.hosts()).map(|host| (waiting[host as usize].len(), Reverse(host)));
     let mut sites: BinaryHeap<(usize, Reverse<u32>)> = sizes.filter(|site| site.0 > 0).collect();
@@ -241,15 +243,15 @@ mod tests {
     #[test]
     fn orders_by_hand() {
         assert_eq!(after("backlink"), [(2, 2.0), (3, 1.0), (4, 1.0)]);
-        // Of the first host 2 and 4 wait; then both have one, and the one known first comes first.
+        // On the first host 2 and 4 wait; then both hosts have one, and the first known one comes first.
         assert_eq!(after("larger-sites-first"), [(2, 2.0), (4, 1.0), (3, 1.0)]);
-        // x1 = t + d x0 / 3, x2 = x1 + d x1 / 2, x3 = x1, x4 = t + d x1 / 2, with t for what the virtual page pays.
+        // x1 = t + d x0 / 3, x2 = x1 + d x1 / 2, x3 = x1, x4 = t + d x1 / 2, where t is what the virtual page pays.
         let ranked = after("pagerank:k=1");
         let of = |page: u32| ranked.iter().find(|of| of.0 == page).unwrap().1;
         let x1 = of(3);
         assert!((of(2) - x1 * (1.0 + DAMPING / 2.0)).abs() < 0.01);
         assert_eq!(ranked[0].0, 2);
-        // Of readers at page 0 a share d goes on, a third of it to page 3; page 1 hands on half of its third.
+        // Of readers at page 0 a share d continues, a third of it to page 3; page 1 passes on half of its third.
         let mass = after("rankmass");
         let of = |page: u32| mass.iter().find(|of| of.0 == page).unwrap().1;
         assert!((of(4) / of(3) - DAMPING / 2.0).abs() < 1e-6);

@@ -4,49 +4,49 @@
 
 use crate::svg::{At, Svg};
 
-/// A drawing.
+/// Plot of lines.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// What is shown.
+    /// Title.
     pub title: String,
-    /// Of what, under the title.
+    /// Subtitle.
     pub subtitle: String,
-    /// Across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// The lines, in the order of the legend.
+    /// Lines, in the order of the legend.
     pub lines: Vec<Line>,
 }
 
-/// An axis.
+/// Axis of a plot.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What it is of, with the unit.
+    /// Label with the unit.
     pub label: String,
-    /// How values lie on it.
+    /// Scale of the values.
     pub scale: Scale,
 }
 
-/// How values lie on an axis.
+/// Scale of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scale {
-    /// Evenly, from 0.
+    /// Linear from 0.
     Linear,
-    /// Evenly, from a round value below the least.
+    /// Linear from a round value below the smallest.
     Range,
-    /// By their logarithm. What is not above 0 has no place, and is left out.
+    /// Logarithmic. Values that are not above 0 are left out.
     Log,
     /// Values 0, 1, 2 ... are steps with these names.
     Steps(Vec<String>),
 }
 
-/// A line.
+/// Line of a plot.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// In order of x.
+    /// Points, in order of x.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -56,23 +56,23 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 650.0;
 const TOP: f64 = 62.0;
 const BOTTOM: f64 = 400.0;
-/// Lines of the legend are so far apart.
+/// Distance between lines of the legend.
 const ENTRY: f64 = 22.0;
 
-/// Okabe and Ito's colours, which the colour-blind can tell apart too; the light yellow left out.
+/// Okabe and Ito's colours, which colour-blind people can distinguish as well; without the light yellow.
 const COLOURS: [&str; 7] = [
     "#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
 ];
 const DASHES: [&str; 5] = ["none", "7 3", "2 3", "10 3 2 3", "1 4"];
 
-/// An axis with its range known.
+/// Axis with its range.
 struct Placed {
     log: bool,
     from: f64,
     to: f64,
     start: f64,
     end: f64,
-    /// Values with a line, and what is written there.
+    /// Values of grid lines with their labels.
     ticks: Vec<(f64, String)>,
 }
 
@@ -116,10 +116,11 @@ impl Placed {
     }
 }
 
-/// From a round value up to `low`, which is 0 or more, to one from `high` on, in at most ten round steps.
+/// Returns a linear range with ticks, from a round value up to `low`, which is at least 0, to one from `high` on, in at
+/// most ten round steps.
 fn even(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
     let high = if high > low { high } else { low + 1.0 };
-    // One step is kept for a `low` and a `high` that are not round.
+    // One step is reserved for a `low` and a `high` that are not round.
     let most = if low > 0.0 { 9.0 } else { 10.0 };
     let step = step(high - low, most);
     let first = (low / step * (1.0 + 1e-9)).floor();
@@ -130,14 +131,14 @@ fn even(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
     (first * step, last * step, ticks)
 }
 
-/// The least of 1, 2 and 5 times a power of ten of which `most` or fewer are as long as `span`.
+/// Returns the smallest step of 1, 2 or 5 times a power of ten of which at most `most` cover `span`.
 pub fn step(span: f64, most: f64) -> f64 {
     let power = power_of_ten(span / most);
     let fits = |factor: &&f64| span <= most * **factor * power * (1.0 + 1e-9);
     [1.0, 2.0, 5.0].iter().find(fits).unwrap_or(&10.0) * power
 }
 
-/// A tick's value, of which so many digits after the point count.
+/// Formats a tick's value with this number of digits after the point.
 fn rounded(value: f64, digits: f64) -> String {
     if !(0.0..=4.0).contains(&digits) {
         return number(value);
@@ -150,7 +151,8 @@ fn rounded(value: f64, digits: f64) -> String {
     }
 }
 
-/// From and to 1, 2 or 5 times a power of ten; over more than three decades, powers of ten only.
+/// Returns a logarithmic range with ticks, from and to 1, 2 or 5 times a power of ten; over more than three decades,
+/// powers of ten only.
 fn logarithmic(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
     let factors: &[f64] = if high / low > 1000.0 {
         &[1.0]
@@ -175,12 +177,12 @@ fn logarithmic(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
     (round[first], round[last], ticks.collect())
 }
 
-/// The greatest power of ten that is not above `value`, to rounding.
+/// Returns the largest power of ten that is not above `value`, up to rounding.
 fn power_of_ten(value: f64) -> f64 {
     libm::pow(10.0, libm::floor(libm::log10(value) + 1e-9))
 }
 
-/// A tick's value; those are 1, 2 or 5 times something round.
+/// Formats a tick's value, which is 1, 2 or 5 times something round.
 fn number(value: f64) -> String {
     let digits = match value {
         v if v == 0.0 || v >= 9.99 => 0,
@@ -201,12 +203,12 @@ fn number(value: f64) -> String {
 }
 
 impl Plot {
-    /// The whole drawing.
+    /// Returns the whole drawing.
     pub fn svg(&self) -> String {
         self.drawn(true)
     }
 
-    /// The same with points that are not joined.
+    /// Returns the drawing with points that are not joined.
     pub fn scatter(&self) -> String {
         self.drawn(false)
     }
@@ -276,7 +278,7 @@ fn path(svg: &mut Svg, nth: usize, points: &[At]) {
     svg.path(points, &dashed);
 }
 
-/// A mark of the line's own shape: shapes repeat after eight lines, colours after seven.
+/// Draws a mark in the line's own shape: shapes repeat after eight lines, colours after seven.
 fn mark(svg: &mut Svg, nth: usize, (x, y): At) {
     let colour = COLOURS[nth % COLOURS.len()];
     let fill = if nth % 8 < 4 { colour } else { "white" };
@@ -309,7 +311,7 @@ mod tests {
             "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1"
         );
         assert_eq!(labels(even(0.0, 135.0)), "0 20 40 60 80 100 120 140");
-        // Digits are those of the step: 0.12 is not 0.1.
+        // Labels have the digits of the step: 0.12 is not 0.1.
         assert_eq!(labels(even(0.0, 0.113)), "0 0.02 0.04 0.06 0.08 0.1 0.12");
         assert_eq!(
             labels(even(0.3464, 0.3980)),
@@ -329,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Marks lie where their values are: x from 0 to 10 over 574, y from 1 to 100 over 338 upwards.
+    /// Marks are at the positions of their values: x from 0 to 10 over 574, y from 1 to 100 over 338 upwards.
     #[test]
     fn points_lie_where_their_values_are() {
         let axis = |label: &str, scale| Axis {

@@ -6,7 +6,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng as _;
 
-/// What a stream of numbers is for. Streams of one seed don't depend on one another.
+/// Purpose of a stream of numbers. Streams of one seed are independent of one another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Web = 1,
@@ -15,7 +15,7 @@ pub(crate) enum Purpose {
     Seeds = 4,
 }
 
-/// A stream of random numbers.
+/// Stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(Pcg64);
 
@@ -24,12 +24,12 @@ impl Random {
         Random(Pcg64::new(u128::from(seed), purpose as u128))
     }
 
-    /// Any of `0..n`, alike to within n / 2^64. `n` is not 0.
+    /// Returns a number in `0..n`, uniform to within n / 2^64. `n` is not 0.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// In `[0, 1)`, a multiple of 2^-53.
+    /// Returns a number in `[0, 1)`, a multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / 2f64.powi(53)
     }
@@ -38,13 +38,13 @@ impl Random {
         self.0.next_u64() >> 63 == 1
     }
 
-    /// Any element of a slice that is not empty.
+    /// Returns a random element of a slice that is not empty.
     pub fn one_of(&mut self, of: &[u32]) -> u32 {
         of[self.below(of.len())]
     }
 }
 
-/// A distribution over whole numbers from `first` on, drawn from by inversion.
+/// Distribution over whole numbers from `first` on, sampled by inversion.
 #[derive(Debug, Clone)]
 pub(super) struct Distribution {
     first: u32,
@@ -53,13 +53,13 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// P(k) proportional to k^-exponent, for k from 1 to `most`.
+    /// Returns the distribution with P(k) proportional to k^-exponent, for k from 1 to `most`.
     pub fn power(exponent: f64, most: u32) -> Distribution {
         let weights = (1..=most).map(|k| libm::pow(f64::from(k), -exponent));
         Distribution::new(1, weights)
     }
 
-    /// Poisson's, cut off after `most`. Up to a mean of 500 no weight is lost to rounding.
+    /// Returns Poisson's distribution, cut off after `most`. Up to a mean of 500 no weight is lost to rounding.
     pub fn poisson(mean: f64, most: u32) -> Distribution {
         let mut weight = libm::exp(-mean);
         let weights = (0..=most).map(|k| {
@@ -68,7 +68,7 @@ impl Distribution {
             }
             weight
         });
-        // Past the mean, what no longer changes the sum is never drawn.
+        // Beyond the mean, values that no longer change the sum are never drawn.
         let far = (20.0 * (mean + 10.0)) as usize;
         Distribution::new(0, weights.take(far))
     }

@@ -30,15 +30,15 @@ use cashrank_steer::schedule::{Batching, Choice, CrawlHistory, NameOrder};
 use crate::orders::PaperOrder;
 use crate::random::{Purpose, Random};
 
-/// Who chooses.
+/// Order in which pages are chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// A strategy, as `next` takes it.
+    /// Strategy in the syntax of `next`.
     Strategy(Choice),
-    /// One of a paper.
+    /// Order from a paper.
     Paper(PaperOrder),
-    /// One that knows the final importance of every page, and takes the greatest of those found so far: a
-    /// limit to hold others to.
+    /// Order that knows the final importance of every page, and takes the most important found so far: an upper limit
+    /// for the others.
     Oracle,
 }
 
@@ -66,52 +66,52 @@ impl std::str::FromStr for Order {
     }
 }
 
-/// How crawls go.
+/// Settings of simulated crawls.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Seeds of a crawl; 0: a thousandth of the pages.
+    /// Number of seeds of a crawl; 0: a thousandth of the pages.
     pub seeds: u64,
-    /// Shares of the web, ascending, at which is measured; the last one ends the crawl.
+    /// Shares of the web at which results are measured, ascending; the last one ends the crawl.
     pub shares: Vec<f64>,
-    /// The share of a page's importance that its links pass on, for coverage.
+    /// Share of a page's importance that its links pass on, for coverage.
     pub damping: f64,
-    /// Most pages of a host at a time.
+    /// Maximum number of pages per host in a request.
     pub per_host: Option<u64>,
-    /// Pages asked for at a time, in place of what the module says.
+    /// Number of pages per request, instead of the number described in the module's head.
     pub batch: Option<u64>,
 }
 
-/// What was found by then.
+/// Measurements at one share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Share of the web's pages that was read.
     pub share: f64,
-    /// Share of those that are hot.
+    /// Share of these that are hot.
     pub hot: f64,
-    /// Share of all importance that those hold.
+    /// Share of all importance that these hold.
     pub importance: f64,
-    /// Kendall's tau; `None`: undefined.
+    /// Kendall's tau; `None` if undefined.
     pub tau: Option<f64>,
-    /// Bounds on what readers from the seeds see of it; `None`: not all seeds were read yet.
+    /// Bounds on what readers from the seeds see of the web; `None` if not all seeds were read yet.
     pub coverage: Option<CoverageBounds>,
-    /// Links that the order went over, for each page read ([`cashrank_steer::schedule::Strategy::links`]).
+    /// Number of links that the order touched per page read ([`cashrank_steer::schedule::Strategy::links`]).
     pub links: f64,
 }
 
-/// A web to be crawled.
+/// Web to crawl.
 pub struct Web<'a> {
-    /// Its links.
+    /// Links of the web.
     pub graph: &'a Graph,
-    /// The final importance of each node.
+    /// Final importance of each node.
     pub importance: &'a [f64],
-    /// The order of the nodes' names; `None`: they have none.
+    /// Order of the nodes' names; `None` if they have none.
     pub names: Option<&'a NameOrder>,
-    /// Place of each node by importance, from 0.
+    /// Position of each node by importance, from 0.
     places: Vec<u32>,
 }
 
 impl<'a> Web<'a> {
-    /// A web whose nodes have these importances.
+    /// Creates a web whose nodes have these importances.
     pub fn new(graph: &'a Graph, importance: &'a [f64], names: Option<&'a NameOrder>) -> Web<'a> {
         let mut order: Vec<u32> = (0..graph.nodes() as u32).collect();
         let of = |node: u32| importance[node as usize];
@@ -128,10 +128,10 @@ impl<'a> Web<'a> {
         }
     }
 
-    /// Crawls it once; `set` and `seed` decide what is drawn, the same for all orders.
+    /// Crawls the web once. `set` and `seed` determine the random draws, the same for all orders.
     ///
     /// # Errors
-    /// The web has no pages; those of the order.
+    /// The web has no pages; errors of the order.
     pub fn crawl(
         &self,
         order: &Order,
@@ -156,7 +156,7 @@ impl<'a> Web<'a> {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// The rows of pages read, in the order of reading.
+/// Rows of the pages read, in the order of reading.
 #[derive(Default)]
 struct RowsRead {
     pages: Vec<u32>,
@@ -184,19 +184,19 @@ impl Rows for RowsRead {
     }
 }
 
-/// The numbers of nodes and pages.
+/// Numbers of nodes and pages.
 struct Numbers {
-    /// The page of each node.
+    /// Page of each node.
     page: Vec<u32>,
-    /// The node of each page.
+    /// Node of each page.
     node: Vec<u32>,
 }
 
 /// Readers who start at the seeds.
 struct Readers {
-    /// The nodes where they, and the crawl, start.
+    /// Nodes at which they, and the crawl, start.
     seeds: Vec<u32>,
-    /// Their flow over the rows of pages read.
+    /// Flow of readers over the rows of pages read.
     flow: SeedFlow,
 }
 
@@ -205,7 +205,7 @@ struct Crawl<'a> {
     setting: &'a Setting,
     history: CrawlHistory,
     rows_read: RowsRead,
-    /// Where each node's row begins in the graph.
+    /// Start of each node's row in the graph.
     starts: Vec<usize>,
     numbers: Numbers,
     /// Pages that the oracle may take, by importance.
@@ -245,7 +245,7 @@ impl<'a> Crawl<'a> {
                 (strategy, spec.batching, spec.by_names)
             }
             Order::Paper(order) => (order.strategy(), order.batching(), order.by_names()),
-            // Nobody asks it.
+            // This strategy is never asked.
             Order::Oracle => (PaperOrder::Backlink.strategy(), Batching::One, false),
         };
         Crawl {
@@ -270,7 +270,7 @@ impl<'a> Crawl<'a> {
         }
     }
 
-    /// Reads pages until so many were read.
+    /// Reads until `pages` pages were read.
     fn until(&mut self, pages: u32) -> Result<()> {
         while self.history.crawl().read() < pages {
             if self.waiting.is_empty() {
@@ -289,7 +289,7 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    /// A node that is not known yet: there is one, for all known ones were read, and not all nodes were.
+    /// Draws an unknown node. There is one, since all known ones were read, but not all nodes.
     fn draw(&mut self) -> u32 {
         let unknown = |node: &u32| self.numbers.page[*node as usize] == UNKNOWN;
         let left = (0..self.numbers.page.len() as u32).filter(unknown).count();
@@ -304,7 +304,7 @@ impl<'a> Crawl<'a> {
             *page = self.numbers.node.len() as u32;
             self.numbers.node.push(node);
             if let Some(oracle) = &mut self.oracle {
-                // Importances are not negative: their bits are in their order.
+                // Importances are not negative, so their bits have the same order.
                 let importance = self.web.importance[node as usize].to_bits();
                 oracle.push((importance, std::cmp::Reverse(*page)));
             }
@@ -329,7 +329,7 @@ impl<'a> Crawl<'a> {
         )
     }
 
-    /// The nodes to read next.
+    /// Returns the nodes to read next.
     fn ask(&mut self) -> Result<Vec<u32>> {
         let part = |of: u32| u64::from(self.history.crawl().read() / of);
         let count = match (self.setting.batch, self.setting.per_host, self.batching) {
@@ -345,7 +345,7 @@ impl<'a> Crawl<'a> {
         let names = self.web.names.ok_or_else(|| {
             Error::Usage("a limit of pages a host needs the names of pages".into())
         })?;
-        // All pages at once: an order that settles would settle again for each longer list.
+        // Requests all pages at once: an order that settles would settle again for each longer list.
         let mut hosts: HashMap<u32, u64> = HashMap::new();
         let mut taken = self.best(self.numbers.node.len())?;
         taken.retain(|&node| {
@@ -437,7 +437,7 @@ impl<'a> Crawl<'a> {
     }
 }
 
-/// The mean of several crawls, share by share; tau and coverage where all have one.
+/// Returns the mean of several crawls, share by share; tau and coverage only if all have one.
 pub fn mean(crawls: &[Vec<Point>]) -> Vec<Point> {
     let count = crawls.len() as f64;
     let shares = crawls.first().map_or(0, Vec::len);

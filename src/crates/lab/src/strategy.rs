@@ -1,4 +1,4 @@
-//! Which page to crawl next (section 3.1 of the paper).
+//! Choice of the next page to crawl (section 3.1 of the paper).
 //!
 //! Each strategy chooses among the pages that are known and were not found gone.
 
@@ -9,20 +9,20 @@ use cashrank_graph::engine::Ledger;
 
 use crate::random::Random;
 
-/// How a simulated crawler chooses.
+/// Strategy of a simulated crawler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
     /// Any page, with equal probability.
     Random,
-    /// The page with most cash, what was recycled since it was crawled included: that is its claim to be
-    /// crawled, still. Of several, the one known first.
+    /// The page with the largest claim: its cash plus what was recycled since it was crawled. Among equals, the first
+    /// known.
     Greedy,
-    /// One after the other, in the order in which they became known; then again.
+    /// All pages in the order in which they became known; then from the start.
     Cycle,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Strategy; 3] = [Strategy::Random, Strategy::Greedy, Strategy::Cycle];
 
     pub(super) fn scheduler(self, random: Random) -> Box<dyn Scheduler> {
@@ -58,24 +58,24 @@ impl FromStr for Strategy {
     }
 }
 
-/// Chooses pages. It is called for all that happens to them.
+/// Scheduler of pages; it is informed of all events.
 pub(super) trait Scheduler {
-    /// The next page is known, with its endowment. They come in order, from 0.
+    /// Adds the next page, with its endowment. Pages come in order, from 0.
     fn known(&mut self, page: u32, ledger: &Ledger);
-    /// The next page to crawl, unless all are gone.
+    /// Returns the next page to crawl; `None` if all are gone.
     fn next(&mut self) -> Option<u32>;
-    /// The page chosen last was found gone: it is not to be chosen again.
+    /// Reports that the page chosen last was found gone: it must not be chosen again.
     fn gone(&mut self);
-    /// The page chosen last was crawled, and paid `targets`, all of them known.
+    /// Reports that the page chosen last was crawled, and paid `targets`, all of them known.
     fn crawled(&mut self, _ledger: &Ledger, _targets: &[u32]) {}
-    /// A round ended, and may have recycled the cash of any pages.
+    /// Reports that a round ended, which may have recycled the cash of any pages.
     fn recycled(&mut self, _ledger: &Ledger) {}
 }
 
 struct Any {
     random: Random,
     candidates: Vec<u32>,
-    /// Where the page chosen last stands.
+    /// Index of the page chosen last.
     drawn: usize,
 }
 
@@ -100,7 +100,7 @@ impl Scheduler for Any {
 #[derive(Default)]
 struct Cycle {
     candidates: Vec<u32>,
-    /// Where the next page stands.
+    /// Index of the next page.
     next: usize,
 }
 
@@ -132,17 +132,17 @@ impl Scheduler for Cycle {
 /// don't change.
 #[derive(Default)]
 struct Greedy {
-    /// Of all pages, cell and what was recycled; [`OUT`] for pages gone, and up to a power of two.
+    /// Claim of each page, as a cell plus what was recycled; [`OUT`] for pages gone, and up to a power of two.
     claims: Vec<i64>,
-    /// What was recycled of each page since it was crawled.
+    /// Amount recycled from each page since it was crawled.
     recycled: Vec<i64>,
-    /// The best page under node `i`, whose children are `2i` and `2i + 1`; 1 is the root. Leaves are
-    /// not stored: node `claims.len() + page` stands for a page.
+    /// Best page under node `i`, whose children are `2i` and `2i + 1`; 1 is the root. Leaves are not stored: node
+    /// `claims.len() + page` stands for a page.
     best: Vec<u32>,
     chosen: u32,
 }
 
-/// Less than any cash.
+/// Less than any claim.
 const OUT: i64 = i64::MIN;
 
 impl Greedy {
@@ -182,7 +182,7 @@ impl Greedy {
         }
     }
 
-    /// Takes over a page's cell, unless it is out.
+    /// Updates a page's claim from its cell, unless it is out.
     fn refresh(&mut self, page: u32, ledger: &Ledger) {
         if self.claims[page as usize] != OUT {
             let cell = ledger.cells()[page as usize] as i64;
@@ -220,7 +220,7 @@ impl Scheduler for Greedy {
     }
 
     fn recycled(&mut self, ledger: &Ledger) {
-        // A cell that lost its cash has a claim to as much: claims don't change.
+        // A cell that was recycled keeps its claim: claims do not change.
         let pages = self
             .claims
             .iter()
@@ -240,8 +240,7 @@ mod tests {
     use crate::random::Purpose;
     use cashrank_graph::engine::{PageId, damping_units};
 
-    /// Greedy's choice is the page of most cash and recycled cash, the first of several, whatever happened
-    /// before.
+    /// Greedy chooses the page of largest cash plus recycled cash, the first of several, whatever happened before.
     #[test]
     fn greedy_takes_the_most() {
         for pages in [1u32, 2, 3, 7, 64, 100] {
@@ -288,7 +287,7 @@ mod tests {
         }
     }
 
-    /// A cycle meets every page once a turn, those that are gone no more.
+    /// A cycle reaches every page once per turn, and gone ones never again.
     #[test]
     fn cycle_goes_round() {
         let ledger = Ledger::new(0, 0, 10).unwrap();

@@ -1,17 +1,17 @@
-//! A drawing as SVG text, on its own white ground, so that it reads the same on light and dark pages. Coordinates are
-//! rounded to a tenth: the same drawing gives the same bytes everywhere.
+//! Drawing as SVG text on a white ground, so that it is readable on light and dark pages. Coordinates are rounded to a
+//! tenth: the same drawing gives the same bytes everywhere.
 
 use std::fmt::Write;
 
-/// A point: across, and down.
+/// Point: distance to the right, and downwards.
 pub type At = (f64, f64);
 
-/// A drawing under way.
+/// Drawing in progress.
 #[derive(Debug)]
 pub struct Svg(String);
 
 impl Svg {
-    /// An empty drawing of this size; `font_size` is that of texts that have none of their own.
+    /// Creates an empty drawing of this size; `font_size` is the default for texts.
     pub fn new(width: f64, height: f64, font_size: u32) -> Svg {
         Svg(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -20,7 +20,7 @@ impl Svg {
         ))
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn rule(&mut self, (x1, y1): At, (x2, y2): At, colour: &str) {
         let _ = writeln!(
             self.0,
@@ -28,7 +28,7 @@ impl Svg {
         );
     }
 
-    /// A line through all of `points`, with further attributes.
+    /// Draws a line through all `points`, with further attributes.
     pub fn path(&mut self, points: &[At], attributes: &str) {
         let points = joined(points);
         let _ = writeln!(
@@ -37,13 +37,13 @@ impl Svg {
         );
     }
 
-    /// A filled shape with these corners.
+    /// Draws a filled polygon with these corners.
     pub fn polygon(&mut self, corners: &[At], attributes: &str) {
         let corners = joined(corners);
         let _ = writeln!(self.0, "<polygon points=\"{corners}\" {attributes}/>");
     }
 
-    /// A filled circle.
+    /// Draws a filled circle.
     pub fn circle(&mut self, (x, y): At, radius: f64, attributes: &str) {
         let _ = writeln!(
             self.0,
@@ -51,12 +51,12 @@ impl Svg {
         );
     }
 
-    /// Words, of which `anchor` (start, middle or end) is at that point.
+    /// Writes text whose `anchor` (start, middle or end) is at that point.
     pub fn text(&mut self, at: At, anchor: &str, words: &str) {
         self.text_with(at, anchor, "", words);
     }
 
-    /// The same with further attributes.
+    /// Writes text with further attributes.
     pub fn text_with(&mut self, (x, y): At, anchor: &str, attributes: &str, words: &str) {
         let space = if attributes.is_empty() { "" } else { " " };
         let words = words
@@ -69,7 +69,7 @@ impl Svg {
         );
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn finish(self) -> String {
         self.0 + "</svg>\n"
     }

@@ -15,23 +15,23 @@ use cashrank_graph::graph::{Graph, GraphBuilder};
 
 use crate::random::{Distribution, Purpose, Random};
 
-/// How many links lead to a page of a synthetic web.
+/// Distribution of the in-degrees of a synthetic web.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum InDegree {
-    /// P(I = n) proportional to n^-exponent, n from 1; the paper's exponent is 2.1. From 2 to 10.
+    /// P(I = n) proportional to n^-exponent, n from 1; the exponent is 2 to 10, in the paper 2.1.
     Power(f64),
-    /// Poisson's, of this mean: above 0, at most 500.
+    /// Poisson's distribution with this mean: above 0, at most 500.
     Poisson(f64),
 }
 
-/// How many links a page of a synthetic web has.
+/// Distribution of the out-degrees of a synthetic web.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutDegree {
-    /// All pages are alike as sources of a link: Poisson's.
+    /// All pages are equally likely sources of a link, which gives Poisson's distribution.
     #[default]
     Poisson,
-    /// Sources are drawn by weights that follow a power law with exponent 2.72 (Broder and others: Graph
-    /// structure in the web, 2000), whatever their in-degree.
+    /// Sources are drawn by weights that follow a power law with exponent 2.72 (Broder and others: Graph structure in
+    /// the web, 2000), independently of their in-degree.
     Power,
     /// Sources are drawn by their in-degree: pages with many links to them have many themselves.
     LikeIn,
@@ -41,10 +41,10 @@ pub enum OutDegree {
 const OUT_EXPONENT: f64 = 2.72;
 
 impl InDegree {
-    /// Checks what the type doesn't.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// [`Error::Usage`]: a parameter is out of range.
+    /// [`Error::Usage`] if one is out of range.
     pub fn check(self) -> Result<()> {
         match self {
             InDegree::Power(exponent) if !(2.0..=10.0).contains(&exponent) => {
@@ -109,32 +109,32 @@ impl FromStr for OutDegree {
     }
 }
 
-/// A web that can change. Pages are numbered from 0 in order of appearance.
+/// Web that can change. Pages are numbered from 0 in order of appearance.
 #[derive(Debug, Clone)]
 pub struct Web {
     /// Targets of each page's links, in no order.
     out: Vec<Vec<u32>>,
     /// Sources of the links to each page, in no order.
     sources: Vec<Vec<u32>>,
-    /// Pages as often as they are drawn as sources; empty: all alike.
+    /// Pages, each as often as its weight as a source; empty if all are equal.
     weighted: Vec<u32>,
     live: Vec<u32>,
-    /// Where each page stands in `live`; [`VANISHED`]: nowhere.
+    /// Index of each page in `live`, or [`VANISHED`].
     place: Vec<u32>,
     random: Random,
     changes: u64,
 }
 
-/// Most pages of a web: the text of their numbers as names is within what a batch holds.
+/// Maximum number of pages of a web: the text of their numbers as names fits in a batch.
 pub const PAGES_MAX: u64 = 1 << 28;
 
 const VANISHED: u32 = u32::MAX;
 
 impl Web {
-    /// A synthetic web.
+    /// Creates a synthetic web.
     ///
     /// # Errors
-    /// [`Error::Usage`]: fewer than two pages or too many, or a parameter out of range.
+    /// [`Error::Usage`] for fewer than two pages or too many, or a parameter out of range.
     pub fn synthetic(
         pages: u64,
         in_degree: InDegree,
@@ -187,10 +187,10 @@ impl Web {
         Ok(web)
     }
 
-    /// The web of a graph; its links from a page to itself are dropped. `seed` is for changes.
+    /// Creates the web of a graph, without self-links. `seed` is for changes.
     ///
     /// # Errors
-    /// [`Error::Usage`]: fewer than two pages, or too many.
+    /// [`Error::Usage`] for fewer than two pages, or too many.
     pub fn of_graph(graph: &Graph, seed: u64) -> Result<Web> {
         if graph.nodes() < 2 {
             return Err(Error::Usage(format!(
@@ -221,37 +221,37 @@ impl Web {
         }
     }
 
-    /// Pages that ever were.
+    /// Returns the number of pages that ever existed.
     pub fn pages(&self) -> usize {
         self.out.len()
     }
 
-    /// Pages there are now, in no order.
+    /// Returns the live pages, in no order.
     pub fn live(&self) -> &[u32] {
         &self.live
     }
 
-    /// Returns whether a page is there now.
+    /// Returns whether a page is live.
     pub fn is_live(&self, page: u32) -> bool {
         self.place[page as usize] != VANISHED
     }
 
-    /// A page's distinct targets, in no order.
+    /// Returns a page's distinct targets, in no order.
     pub fn links(&self, page: u32) -> &[u32] {
         &self.out[page as usize]
     }
 
-    /// Links to a page.
+    /// Returns the number of links to a page.
     pub fn in_degree(&self, page: u32) -> usize {
         self.sources[page as usize].len()
     }
 
-    /// Changes made so far.
+    /// Returns the number of changes so far.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The graph as it is now; vanished pages have no links.
+    /// Returns the current graph; vanished pages have no links.
     pub fn graph(&self) -> Graph {
         let mut builder = GraphBuilder::new(SelfLinks::Drop);
         builder.grow(self.pages());
@@ -261,9 +261,9 @@ impl Web {
         builder.build()
     }
 
-    /// Doubles or halves the in-degree of a page drawn at random (section 4.2: "divided by two or
-    /// multiplied by two"), with the same chance. Halves are rounded down; 0 becomes 1; a page that
-    /// more than half of the others link to is halved.
+    /// Doubles or halves, with equal probability, the in-degree of a page drawn at random (section 4.2: "divided by two
+    /// or multiplied by two"). Halves are rounded down; 0 becomes 1; a page that more than half of the others link to
+    /// is halved.
     pub fn change_in_degree(&mut self) {
         let page = self.random.one_of(&self.live);
         let degree = self.in_degree(page);
@@ -280,11 +280,11 @@ impl Web {
         }
     }
 
-    /// A page appears: as many links lead to it as to a page drawn at random, and it has the links of
-    /// another one (so that degrees stay distributed as they are).
+    /// Adds a page with as many incoming links as a page drawn at random, and the outgoing links of another one, so
+    /// that the distribution of degrees stays.
     ///
     /// # Errors
-    /// [`Error::Usage`]: too many pages.
+    /// [`Error::Usage`] for too many pages.
     pub fn appear(&mut self) -> Result<()> {
         let page = self.pages() as u32;
         check_pages(u64::from(page) + 1)?;
@@ -307,7 +307,7 @@ impl Web {
         Ok(())
     }
 
-    /// A page drawn at random vanishes, and all links from it and to it.
+    /// Removes a page drawn at random, with all links from it and to it.
     ///
     /// # Errors
     /// [`Error::Usage`] if two pages are left.
@@ -338,7 +338,7 @@ impl Web {
         self.sources[target as usize].push(source);
     }
 
-    /// Adds `more` links to `page`, from other pages that have none. There are as many.
+    /// Adds `more` links to `page`, from other pages that do not link to it. There must be enough.
     fn link_from_others(&mut self, page: u32, more: usize) {
         let mut added = 0;
         while added < more {
@@ -366,7 +366,7 @@ fn check_pages(pages: u64) -> Result<()> {
     }
 }
 
-/// 0, 1, 2 ..., each as often as its weight says.
+/// Returns 0, 1, 2 ..., each as often as its weight.
 fn repeated(weights: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut all = Vec::new();
     for (page, weight) in (0..).zip(weights) {
@@ -375,7 +375,7 @@ fn repeated(weights: impl Iterator<Item = u32>) -> Vec<u32> {
     all
 }
 
-/// Takes a value out that is in the list at most once.
+/// Removes a value that is in the list at most once.
 fn remove(list: &mut Vec<u32>, value: u32) {
     if let Some(at) = list.iter().position(|&other| other == value) {
         list.swap_remove(at);

@@ -1,4 +1,4 @@
-//! The commands: rows and files, the same from the same seed, and what is refused.
+//! Tests of the commands: rows and files, determinism, and refusals.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// How a run of the program ended.
+/// Result of a run of the program.
 #[derive(Debug)]
 struct Done {
     code: Option<i32>,
@@ -23,7 +23,7 @@ impl Done {
         self
     }
 
-    /// Checks that standard error has all of this.
+    /// Checks that standard error contains all of these words.
     #[track_caller]
     fn says(self, words: &[&str]) -> Done {
         for word in words {
@@ -33,7 +33,7 @@ impl Done {
     }
 }
 
-/// A folder of its own for a test's files.
+/// Folder for a test's files.
 struct Lab(TempDir);
 
 impl Lab {
@@ -65,7 +65,7 @@ impl Lab {
     }
 }
 
-/// The fields of a line of a table, of which only windows are quoted.
+/// Returns the number of fields of a line of a table, in which only windows are quoted.
 fn fields(line: &str) -> usize {
     let outside = line.split('"').step_by(2);
     outside.map(|part| part.matches(',').count()).sum::<usize>() + 1
@@ -132,7 +132,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     named.collect()
 }
 
-/// All figures, whatever the number of threads; plots are whole XML of finite numbers, and no line is empty.
+/// All figures, whatever the number of threads; plots are complete XML of finite numbers, and no line is empty.
 #[test]
 fn figures_are_the_same_on_any_number_of_threads() {
     let lab = Lab::new();
@@ -166,8 +166,8 @@ fn figures_are_the_same_on_any_number_of_threads() {
     }
 }
 
-/// Figures that could not be written, then rows that were cut off: the same command goes on from what there is, and
-/// gives what an undisturbed run gives.
+/// Figures that could not be written, then rows that were cut off: the same command continues from what exists, and
+/// gives the result of an undisturbed run.
 #[test]
 fn interrupted_figures_go_on() {
     let lab = Lab::new();
@@ -189,7 +189,7 @@ fn interrupted_figures_go_on() {
     assert_eq!(files(&lab.path("made")), files(&lab.path("whole")));
 }
 
-/// A graph from a file, crawled so long that the error factor 1/G leaves less than a percent.
+/// A graph from a file, crawled until the error factor 1/G is less than a percent.
 #[test]
 fn a_real_graph_is_crawled() {
     let lab = Lab::new();
@@ -275,7 +275,7 @@ fn orders_are_simulated() {
             "{row}"
         );
     }
-    // Nothing leaves a web that was read to its end.
+    // No page is left of a web that was read to its end.
     let whole = lab.run("crawl --pages 400 --strategy fica --until 1 --sets 1 --json");
     let whole = whole.exits(0).out;
     let last: serde_json::Value = serde_json::from_str(whole.lines().last().unwrap()).unwrap();
@@ -293,7 +293,7 @@ fn orders_are_simulated() {
         .says(&["names"]);
 }
 
-/// A table with a row a method, the same from the same seed but for times; wrong requests in words.
+/// A table with one row per method, the same from the same seed except for times; invalid requests get a message.
 #[test]
 fn local_domains_of_a_synthetic_web() {
     let lab = Lab::new();
@@ -358,7 +358,7 @@ fn a_graph_is_put_in_breadth_first_order() {
     lab.run_from(line, graph()).exits(2).says(&["line 2"]);
 }
 
-/// As many records and links as were asked for, and a curve for each figure of a benchmark.
+/// The requested numbers of records and links, and a curve for each measurement of a benchmark.
 #[test]
 fn crawls_are_generated_and_curves_are_drawn() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! The experiments, and the commands that run them, in one program.
+//! Tests of the experiments, and of the commands that run them, in one program.
 
 mod commands;
 #[path = "experiments/crawls.rs"]
@@ -14,12 +14,12 @@ use cashrank::Result;
 use cashrank_lab::experiment::{Sample, Setting};
 use cashrank_lab::web::{InDegree, OutDegree, Web};
 
-/// The paper's web, of any size.
+/// Returns the paper's web, of any size.
 fn power_web(pages: u64, seed: u64) -> Web {
     Web::synthetic(pages, InDegree::Power(2.1), OutDegree::Poisson, seed).unwrap()
 }
 
-/// All rows of a crawl.
+/// Returns all rows of a crawl.
 fn rows(setting: &Setting, web: Web) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     setting.run(web, |sample| {

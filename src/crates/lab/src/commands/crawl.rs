@@ -14,7 +14,7 @@ use cashrank_steer::schedule::{NameOrder, NameOrderBuilder};
 use super::web::WebArgs;
 use super::{print, progress};
 
-/// Shares of the web at which is measured, unless the crawl ends before.
+/// Shares of the web at which results are measured, unless the crawl ends before.
 const SHARES: [f64; 16] = [
     0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0,
 ];
@@ -62,7 +62,7 @@ pub struct Args {
     figures: Option<PathBuf>,
 }
 
-/// The orders of a list with commas; parameters of one are recognised by `=`.
+/// Orders of a list with commas; a parameter of an order is recognised by its `=`.
 #[derive(Debug, Clone)]
 struct Orders(Vec<Order>);
 
@@ -111,12 +111,12 @@ impl Args {
 struct Crawls {
     args: Args,
     graph: Graph,
-    /// What to call the web.
+    /// Name of the web.
     name: String,
 }
 
 impl Crawls {
-    /// Prints a line for each order and share, and draws them if there is a folder for it.
+    /// Prints a line for each order and share, and draws them if a folder is given.
     fn run(&self, names: &[String]) -> anyhow::Result<()> {
         let options = PowerOptions {
             damping: self.args.damping,
@@ -198,7 +198,7 @@ impl Crawls {
         for (order, points) in self.args.strategy.0.iter().zip(found) {
             for point in points {
                 let columns = columns(point, |value| value.to_string()).join(",");
-                // Parameters have commas.
+                // Parameters contain commas.
                 table.push_str(&format!("\"{order}\",{columns},{}\n", point.links));
             }
         }
@@ -257,7 +257,7 @@ impl Crawls {
 
 const COLUMNS: &str = "strategy\tshare\thot\timportance\tkendall_tau_b\tat_least\tat_most\tlinks";
 
-/// The columns between the order and its links.
+/// Returns the columns between the order and its links.
 fn columns(point: &Point, show: fn(f64) -> String) -> [String; 6] {
     let or_none = |value: Option<f64>| value.map_or(String::new(), show);
     [

@@ -83,7 +83,7 @@ struct BudgetArgs {
     rounds: u64,
 }
 
-/// A method by its name.
+/// Method, parsed from its name.
 #[derive(Debug, Clone, Copy)]
 struct Chosen(Method);
 
@@ -177,7 +177,7 @@ impl Args {
         Ok((name.into_owned(), loaded.graph, names))
     }
 
-    /// Ranges are of pages in order of their names.
+    /// Chooses the domains; ranges are of pages in the order of their names.
     fn choose(
         &self,
         graph: &Graph,
@@ -211,7 +211,7 @@ impl Args {
     }
 }
 
-/// All pages in order of their names, numbers by their values.
+/// Returns all pages in the order of their names; names that are numbers are ordered by value.
 fn order(nodes: usize, names: &[String]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..nodes as u32).collect();
     if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand.
+//! The command line: one file per subcommand.
 
 mod bfs_order;
 mod crawl;
@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     match error.downcast_ref::<Error>() {
-        // The reader has had enough.
+        // The reader went away.
         Some(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -78,12 +78,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says something to people, on standard error, whether or not anybody reads it.
+/// Prints a message on standard error; failure is ignored.
 fn progress(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Writes to standard output, buffered.
+/// Writes to standard output through a buffer.
 fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
@@ -93,7 +93,7 @@ fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Re
     })
 }
 
-/// The number of threads asked for, or of processors.
+/// Returns the requested number of threads, or that of processors.
 fn threads(asked: Option<NonZero<usize>>) -> usize {
     asked.map_or_else(
         || available_parallelism().map_or(1, NonZero::get),

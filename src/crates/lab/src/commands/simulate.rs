@@ -86,14 +86,14 @@ impl Args {
                 format!("{}\n", Sample::COLUMNS)
             };
             setting.run(web, |sample| {
-                // A setting that is refused has no columns.
+                // A refused setting has no columns.
                 let head = std::mem::take(&mut columns);
                 let line = if self.json {
                     serde_json::to_string(&sample).map_err(std::io::Error::from)
                 } else {
                     Ok(sample.line())
                 };
-                // A row is worth seeing before the next one is known.
+                // Each row is printed at once: the next one may take long.
                 let written =
                     line.and_then(|line| writeln!(out, "{head}{line}").and_then(|()| out.flush()));
                 written.map_err(Error::io("standard output", "write"))

@@ -75,7 +75,7 @@ impl Args {
             writeln!(out, "shards\tsent_every{passes}").map_err(written)?;
             for &shards in &self.shards {
                 let every = self.every.iter().map(|&passes| Some(passes));
-                // One shard has nothing to send.
+                // A single shard has nothing to send.
                 let every = every.filter(|_| shards > 1).chain([None]);
                 for every in every {
                     let distances = self.crawl(&links, &exact, shards, every);
@@ -91,7 +91,7 @@ impl Args {
         })
     }
 
-    /// The L1 distance to PageRank of what was distributed in each pass.
+    /// Returns the L1 distance to PageRank of what was distributed in each pass.
     fn crawl(
         &self,
         links: &[Vec<u32>],
@@ -100,7 +100,7 @@ impl Args {
         every: Option<f64>,
     ) -> Vec<f64> {
         let pages = links.len();
-        // Fibonacci hashing deals hosts evenly.
+        // Fibonacci hashing distributes hosts evenly.
         let of = |page: u32| (page / self.host).wrapping_mul(2_654_435_769) >> 7;
         let owner: Vec<u32> = (0..pages as u32).map(|page| of(page) % shards).collect();
         let mut ledgers: Vec<Ledger> = (0..shards)
@@ -133,22 +133,22 @@ impl Args {
     }
 }
 
-/// The cash of a shard: of its own pages, and of those of others that it links to.
+/// Cash of a shard: of its own pages, and of the remote pages that it links to.
 struct Ledger {
     cash: Vec<f64>,
     /// Pages of other shards.
     remote: Vec<usize>,
     /// Pages that the virtual page pays.
     paid: Vec<usize>,
-    /// Whether the virtual page pays at once, or what it received waits for a transfer.
+    /// True if the virtual page pays at once; false if what it received waits for a transfer.
     pays: bool,
     virtual_cash: f64,
-    /// What each of the paid pages has been paid, and is not in `cash` yet.
+    /// Payment to each of the paid pages that is not in `cash` yet.
     each: f64,
 }
 
 impl Ledger {
-    /// A page brings 1 with it; where nothing is sent, a remote page does, too.
+    /// Creates a ledger. A page brings 1 with it; if nothing is sent, a remote page does, too.
     fn new(links: &[Vec<u32>], owner: &[u32], shard: u32, pays: bool) -> Ledger {
         let is_own = |page: &usize| owner[*page] == shard;
         let own: Vec<usize> = (0..links.len()).filter(is_own).collect();
@@ -177,7 +177,7 @@ impl Ledger {
         }
     }
 
-    /// Distributes a page's cash. Returns how much that was.
+    /// Distributes a page's cash; returns the amount.
     fn visit(&mut self, page: usize, targets: &[u32], damping: f64) -> f64 {
         let cash = self.cash[page] + self.each;
         self.cash[page] = -self.each;
@@ -210,7 +210,7 @@ impl Ledger {
     }
 }
 
-/// Sends what waits at remote pages to their owners, and pays all pages what all virtual pages received.
+/// Sends the cash that waits at remote pages to their owners, and pays all pages what all virtual pages received.
 fn transfer(ledgers: &mut [Ledger], owner: &[u32]) {
     for shard in 0..ledgers.len() {
         let remote = std::mem::take(&mut ledgers[shard].remote);
@@ -233,7 +233,7 @@ fn transfer(ledgers: &mut [Ledger], owner: &[u32]) {
 mod tests {
     use super::*;
 
-    /// All cash there is.
+    /// Returns the sum of all cash.
     fn cash_of(ledgers: &[Ledger]) -> f64 {
         let held = |ledger: &Ledger| {
             let cash: f64 = ledger.cash.iter().sum();
@@ -242,7 +242,7 @@ mod tests {
         ledgers.iter().map(held).sum()
     }
 
-    /// The law of cash over all shards: whatever is sent, it is as much as pages brought.
+    /// Conservation of cash over all shards: whatever is sent, the sum is what pages brought.
     #[test]
     fn transfers_keep_the_sum_of_all_cash() {
         let links: Vec<Vec<u32>> = (0..60u32)

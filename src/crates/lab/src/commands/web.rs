@@ -25,7 +25,7 @@ pub struct GraphArgs {
 }
 
 impl GraphArgs {
-    /// The file and the graph in it, if one was named.
+    /// Loads the named file; returns its name and the graph.
     pub fn load(&self) -> cashrank::Result<Option<(&OsString, LoadedGraph)>> {
         let Some(file) = &self.graph else {
             return Ok(None);
@@ -68,7 +68,7 @@ pub struct WebArgs {
 }
 
 impl WebArgs {
-    /// The web, and the names of its pages, if they have any.
+    /// Returns the web, and the names of its pages, if they have any.
     pub fn base(&self) -> cashrank::Result<(Base, Vec<String>)> {
         let Some((file, loaded)) = self.graph.load()? else {
             let synthetic = Base::Synthetic {

@@ -22,22 +22,22 @@ use results::{Results, degrees_csv, offline_csv, storage_csv};
 use table::{Job, jobs};
 use unfinished::Unfinished;
 
-/// The web of all experiments but those that compare webs.
+/// Web of all experiments except for those that compare webs.
 pub enum Base {
-    /// A synthetic one.
+    /// Synthetic web.
     Synthetic {
-        /// Pages.
+        /// Number of pages.
         pages: u64,
         /// Distribution of in-degrees.
         in_degree: InDegree,
         /// Distribution of out-degrees.
         out_degree: OutDegree,
     },
-    /// A real one.
+    /// Real web.
     Graph {
-        /// What to call it.
+        /// Name of the web.
         name: String,
-        /// The graph.
+        /// Its graph.
         graph: Graph,
     },
 }
@@ -53,7 +53,7 @@ impl Base {
     /// Makes the web.
     ///
     /// # Errors
-    /// Those of [`Web::synthetic`] and [`Web::of_graph`].
+    /// Errors of [`Web::synthetic`] and [`Web::of_graph`].
     pub fn web(&self, seed: u64) -> Result<Web> {
         match self {
             Base::Synthetic {
@@ -65,7 +65,7 @@ impl Base {
         }
     }
 
-    /// What plots say of it.
+    /// Describes the web for plots.
     fn describe(&self) -> String {
         let kind = match self {
             Base::Synthetic { in_degree, .. } => match in_degree {
@@ -78,12 +78,12 @@ impl Base {
     }
 }
 
-/// Makes all tables and plots in `folder`, made if there is none, on `threads` threads: the result does
-/// not depend on how many. `tell` hears of each crawl that is done. Until all are, `folder` has their
-/// rows in `unfinished.jsonl`, and what was interrupted goes on from there.
+/// Makes all tables and plots in `folder`, which is created if necessary, on `threads` threads; the result does not
+/// depend on their number. Calls `tell` for each finished crawl. Until all are finished, `folder` has their rows in
+/// `unfinished.jsonl`, from which an interrupted run continues.
 ///
 /// # Errors
-/// Those of the crawls; [`cashrank::Error::Io`].
+/// Errors of the crawls; [`cashrank::Error::Io`].
 pub fn figures(
     base: &Base,
     seed: u64,
@@ -120,9 +120,9 @@ pub fn figures(
     unfinished.remove()
 }
 
-/// Where the crawls are.
+/// Progress of the crawls.
 struct Progress<'u> {
-    /// Those still to begin.
+    /// Crawls that have not begun.
     left: Vec<usize>,
     done: Vec<Option<Vec<Sample>>>,
     unfinished: &'u mut Unfinished,
@@ -141,7 +141,7 @@ fn run(
         .map(|job| unfinished.take(&job.identity(base, seed)))
         .collect();
     let mut left: Vec<usize> = (0..jobs.len()).filter(|&at| done[at].is_none()).collect();
-    // The last is begun first.
+    // The list is taken from its end.
     left.reverse();
     left.sort_by_key(|&at| jobs[at].is_long());
     if left.len() < jobs.len() {
@@ -214,7 +214,8 @@ impl Job {
         Ok(samples)
     }
 
-    /// What tells its rows from those of other crawls, of other sets and other versions too.
+    /// Returns a string that distinguishes its rows from those of other crawls, including those of other sets and
+    /// versions.
     fn identity(&self, base: &Base, seed: u64) -> String {
         let Job { web, setting, .. } = self;
         let base = match base {

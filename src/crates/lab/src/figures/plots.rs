@@ -1,4 +1,4 @@
-//! The plots.
+//! Plots of the experiments.
 
 use super::Base;
 use super::results::Results;
@@ -104,7 +104,7 @@ const ORDER: &str = "pairs of pages in the wrong order (%)";
 const CRAWLED: &str = "pages crawled, in passes (multiples of the number of pages)";
 const RATE: &str = "in-degrees doubled or halved per pass (% of pages; steps not to scale)";
 
-/// What all plots are made of.
+/// Data that all plots share.
 struct Drawing<'r> {
     what: String,
     results: &'r Results,
@@ -143,7 +143,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Figures 2 and 3, and the same for other errors.
+    /// Makes Figures 2 and 3, and corresponding plots of other errors.
     fn convergence(&self, title: &str, label: &str, y: fn(&Errors) -> f64) -> Plot {
         let line = |strategy: Strategy| {
             let label = strategy.to_string();
@@ -163,7 +163,7 @@ impl Drawing<'_> {
         )
     }
 
-    /// The default window and estimator beside the paper's.
+    /// Compares the default window and estimator with the paper's.
     fn auto(&self) -> Plot {
         let mut lines = Vec::new();
         for strategy in Strategy::ALL {

@@ -1,4 +1,4 @@
-//! What the crawls gave, and tables of it.
+//! Results of the crawls, as tables.
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ use crate::experiment::{Reading, Sample};
 use crate::plot::Line;
 use crate::web::Web;
 
-/// What the crawls gave: by table, label and window.
+/// Results of the crawls: by table, label and window.
 pub(super) struct Results(pub Vec<(&'static str, String, Vec<Sample>)>);
 
 impl Results {
-    /// Rows of one window of one crawl.
+    /// Returns the rows of one window of one crawl.
     pub fn rows<'r>(
         &'r self,
         table: &'r str,
@@ -31,7 +31,7 @@ impl Results {
             .filter(move |sample| sample.window == window && sample.estimator == estimator)
     }
 
-    /// A line over passes.
+    /// Returns a line over passes.
     pub fn line(
         &self,
         name: String,
@@ -46,7 +46,7 @@ impl Results {
         }
     }
 
-    /// A line over change rates: the last rows.
+    /// Returns a line over change rates, from the last rows.
     pub fn over_rates(
         &self,
         table: &str,
@@ -65,12 +65,12 @@ impl Results {
         }
     }
 
-    /// A table as CSV.
+    /// Formats a table as CSV.
     pub fn csv(&self, table: &str, first: &str) -> String {
         let mut out = format!("{first},{}\n", Sample::COLUMNS);
         for (_, label, samples) in self.0.iter().filter(|(t, _, _)| *t == table) {
             for sample in samples {
-                // Rates are in percent, by the header.
+                // The header says that rates are in percent.
                 let label = label.trim_end_matches(" %");
                 let _ = writeln!(out, "{label},{}", sample.line());
             }
@@ -100,7 +100,7 @@ pub(super) fn offline_csv(offline: &[Errors]) -> String {
     out
 }
 
-/// The paper's Figure 5, with its figures beside ours.
+/// Formats the paper's Figure 5, with its numbers next to ours.
 pub(super) fn storage_csv(results: &Results) -> String {
     let mut out = String::from("window,measures_per_page,measures_per_page_in_the_paper\n");
     let unchanged = percent(0.0);
@@ -118,7 +118,7 @@ pub(super) fn storage_csv(results: &Results) -> String {
     out
 }
 
-/// What the compared webs are like.
+/// Formats the degrees of the compared webs.
 pub(super) fn degrees_csv(pages: u64, seed: u64) -> Result<String> {
     let mut out = String::from(
         "in_degrees,out_degrees,links_per_page,greatest_in_degree,greatest_out_degree,dangling_percent,\

@@ -1,4 +1,4 @@
-//! The table of crawls.
+//! Table of all crawls.
 
 use cashrank_graph::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
 
@@ -9,11 +9,11 @@ use crate::web::{InDegree, OutDegree};
 
 /// The paper's change rates, as shares of all pages in a pass.
 pub(super) const RATES: [f64; 7] = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3];
-/// Pages that appear in a pass, and as many that vanish.
+/// Shares of pages that appear in a pass; as many vanish.
 pub(super) const CHURN: [f64; 4] = [0.001, 0.01, 0.03, 0.1];
-/// Passes of most experiments: "For each change rate the graph is crawled ten times".
+/// Number of passes of most experiments: "For each change rate the graph is crawled ten times".
 const PASSES: u32 = 10;
-/// Passes after which the longest windows, of 8 months, have been full for long.
+/// Number of passes after which the longest windows, of 8 months, have been full for a long time.
 const LONG: u32 = 24;
 
 const VARIABLE_4: Reading = (WindowPolicy::Variable(4), None);
@@ -52,7 +52,7 @@ pub(super) fn interpolation(length: i64) -> Reading {
     (WindowPolicy::Interpolation(months(length)), None)
 }
 
-/// What plots call a window.
+/// Names a window in plots.
 pub(super) fn name((window, estimator): Reading) -> String {
     let text = match window {
         WindowPolicy::Fixed(FixedWindow { span, least, .. }) => match least {
@@ -80,13 +80,13 @@ fn in_months(span: Span) -> String {
     }
 }
 
-/// A crawl of the table.
+/// Crawl of the table.
 pub(super) struct Job {
-    /// The table it belongs to.
+    /// Table that it belongs to.
     pub table: &'static str,
-    /// What differs from others of that table.
+    /// Label that distinguishes it from others of that table.
     pub label: String,
-    /// Another web than the base.
+    /// Web, if it is not the base.
     pub web: Option<(InDegree, OutDegree)>,
     pub setting: Setting,
 }
@@ -101,14 +101,14 @@ impl Job {
         }
     }
 
-    /// Returns whether it takes far longer than the others: hubs of many links each are crawled often.
+    /// Returns whether it takes far longer than the others: hubs with many links each are crawled often.
     pub fn is_long(&self) -> bool {
         let like_in = matches!(self.web, Some((_, OutDegree::LikeIn)));
         like_in && self.setting.strategy == Strategy::Greedy
     }
 }
 
-/// All crawls.
+/// Returns all crawls.
 pub(super) fn jobs(seed: u64) -> Vec<Job> {
     let setting = Setting {
         seed,
@@ -153,7 +153,7 @@ pub(super) fn jobs(seed: u64) -> Vec<Job> {
     jobs
 }
 
-/// The webs that are compared (section 4.2, the graph model).
+/// Webs that are compared (section 4.2, the graph model).
 pub(super) const WEBS: [(InDegree, OutDegree); 4] = [
     (InDegree::Power(2.1), OutDegree::Poisson),
     (InDegree::Power(2.1), OutDegree::Power),
@@ -161,7 +161,7 @@ pub(super) const WEBS: [(InDegree, OutDegree); 4] = [
     (InDegree::Poisson(5.0), OutDegree::Poisson),
 ];
 
-/// The crawls of webs that change.
+/// Returns the crawls of webs that change.
 fn changing(setting: &Setting) -> Vec<Job> {
     let rate = |in_degree| Changes {
         in_degree,
@@ -217,7 +217,7 @@ fn changing(setting: &Setting) -> Vec<Job> {
     jobs
 }
 
-/// Windows of the paper's Figure 4, and what else there is.
+/// Returns windows of the paper's Figure 4, and others.
 pub(super) fn sizes() -> Vec<Reading> {
     vec![
         VARIABLE_4,
@@ -230,7 +230,7 @@ pub(super) fn sizes() -> Vec<Reading> {
     ]
 }
 
-/// Windows of the paper's Figures 5 and 6.
+/// Returns windows of the paper's Figures 5 and 6.
 pub(super) fn types() -> Vec<Reading> {
     vec![
         VARIABLE_8,
@@ -241,12 +241,12 @@ pub(super) fn types() -> Vec<Reading> {
     ]
 }
 
-/// Windows for pages that appear and vanish.
+/// Returns windows for pages that appear and vanish.
 pub(super) fn churned() -> Vec<Reading> {
     vec![VARIABLE_4, VARIABLE_8, interpolation(4), WHOLE, AUTO]
 }
 
-/// Windows that a change is watched in.
+/// Returns windows in which a change is observed.
 pub(super) fn recovering() -> Vec<Reading> {
     vec![
         WHOLE,
@@ -259,7 +259,7 @@ pub(super) fn recovering() -> Vec<Reading> {
     ]
 }
 
-/// Of the rates here: to a tenth of a percent.
+/// Formats a rate, to a tenth of a percent.
 pub(super) fn percent(rate: f64) -> String {
     format!("{} %", (1000.0 * rate).round() / 10.0)
 }

@@ -1,6 +1,6 @@
-//! Crawls that are done, kept until all are: a set of figures that was interrupted goes on where it was.
+//! Finished crawls, kept until all are finished, so that an interrupted set of figures can be continued.
 //!
-//! The file has a line of JSON for each crawl: what tells it from all others, and its rows.
+//! The file has a line of JSON for each crawl: a string that identifies it, and its rows.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,7 +25,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Opens the file, made if there is none. A line that was cut off is left: its crawl is made again.
+    /// Opens the file, which is created if necessary. A line that was cut off is ignored: its crawl is repeated.
     pub fn open(path: &Path) -> Result<Unfinished> {
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -49,12 +49,12 @@ impl Unfinished {
         })
     }
 
-    /// The rows of a crawl that was done before.
+    /// Takes the rows of a crawl that was finished before.
     pub fn take(&mut self, crawl: &str) -> Option<Vec<Sample>> {
         self.done.remove(crawl)
     }
 
-    /// Keeps the rows of a crawl that is done.
+    /// Keeps the rows of a finished crawl.
     pub fn keep(&mut self, crawl: String, samples: &[Sample]) -> Result<()> {
         let samples = samples.to_vec();
         let line = serde_json::to_string(&Line { crawl, samples });
@@ -63,7 +63,7 @@ impl Unfinished {
         written.map_err(Error::io(&self.path, "write"))
     }
 
-    /// All is done.
+    /// Removes the file after all crawls.
     pub fn remove(self) -> Result<()> {
         std::fs::remove_file(&self.path).map_err(Error::io(&self.path, "remove"))
     }

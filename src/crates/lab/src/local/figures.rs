@@ -17,52 +17,52 @@ use crate::plot::{Axis, Line, Plot, Scale};
 /// Experiments on several domains of one graph.
 #[derive(Debug)]
 pub struct Study<'a> {
-    /// What plots say of the graph.
+    /// Name of the graph in plots.
     pub name: String,
-    /// The graph.
+    /// Graph with its exact PageRank.
     pub world: World<'a>,
-    /// The domains.
+    /// Pages of each domain.
     pub domains: Vec<Vec<u32>>,
-    /// Rounds: T.
+    /// Number of rounds: T.
     pub rounds: usize,
-    /// Pages fetched outside, a share of the domain's.
+    /// Number of pages fetched outside, as a share of the domain's.
     pub outside: f64,
-    /// What decides between equal scores.
+    /// Rule that decides between equal scores.
     pub ties: Ties,
-    /// The power method's settings.
+    /// Settings of the power method.
     pub power: PowerMethod,
-    /// Seed of what is drawn.
+    /// Seed of random draws.
     pub seed: u64,
-    /// Domains at a time; distances don't depend on it.
+    /// Number of domains at a time; distances do not depend on it.
     pub threads: usize,
 }
 
-/// A row of Table 1: means over the domains.
+/// Row of Table 1: means over the domains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// Domains.
+    /// Number of domains.
     pub domains: usize,
-    /// L1 before anything was fetched.
+    /// L1 distance before anything was fetched.
     pub none_l1: f64,
-    /// After the last round.
+    /// Distance after the last round.
     #[serde(flatten)]
     pub last: Distance,
-    /// Pages fetched outside.
+    /// Number of pages fetched outside.
     pub fetched: f64,
-    /// The part of them that was preferred to a page of the same score.
+    /// Share of them that was preferred to a page of the same score.
     pub tied: f64,
-    /// Of the rank that flows into the domain from pages outside, the part that comes from those fetched.
+    /// Share of the rank flowing into the domain from outside that comes from the fetched pages.
     pub impact: f64,
-    /// Seconds that choosing took, a domain.
+    /// Seconds per domain for choosing pages.
     pub choosing_s: f64,
-    /// Seconds that ranks and the estimate took, a domain.
+    /// Seconds per domain for ranks and the estimate.
     pub ranking_s: f64,
-    /// L1 before the first round and after each.
+    /// L1 distance before the first round and after each.
     #[serde(skip)]
     pub curve: Vec<f64>,
-    /// By domain.
+    /// Distances by domain.
     #[serde(skip)]
     pub each: Vec<Distance>,
 }
@@ -72,7 +72,7 @@ impl Row {
     pub const COLUMNS: &str =
         "method,domains,none_l1,l1,l2,linf,tau,fetched,tied,impact,choosing_s,ranking_s";
 
-    /// As a line of CSV.
+    /// Formats a line of CSV.
     pub fn line(&self) -> String {
         format!(
             "{},{},{:.4},{:.4},{:.5},{:.5},{:.4},{:.0},{:.3},{:.4},{:.3},{:.3}",
@@ -93,10 +93,10 @@ impl Row {
 }
 
 impl Study<'_> {
-    /// One row of Table 1; with `curve`, also how the estimate came there.
+    /// Computes one row of Table 1; with `curve`, also the distance after each round.
     ///
     /// # Errors
-    /// Those of [`World::run`].
+    /// Errors of [`World::run`].
     pub fn row(&self, method: Method, curve: bool) -> Result<Row> {
         let course = Course {
             rounds: self.rounds,
@@ -137,7 +137,7 @@ impl Study<'_> {
         })
     }
 
-    /// Runs `work` for each domain, several at a time; results in the domains' order.
+    /// Runs `work` for each domain, several at a time; returns the results in the domains' order.
     fn each<T: Send>(&self, work: impl Fn(&[u32]) -> Result<T> + Sync) -> Result<Vec<T>> {
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
@@ -163,14 +163,14 @@ impl Study<'_> {
     }
 }
 
-/// Candidates drawn in Figure 1.
+/// Number of candidates drawn in Figure 1.
 const CANDIDATES: usize = 400;
 
-/// Makes all tables and plots in `folder`, made if there is none. `tell` hears of each method that is done. With
-/// `sizes`, also the run time of domains of so many pages.
+/// Makes all tables and plots in `folder`, which is created if necessary. Calls `tell` for each finished method. With
+/// `sizes`, also measures the run time on domains of these sizes.
 ///
 /// # Errors
-/// Those of [`Study::row`]; [`cashrank::Error::Io`].
+/// Errors of [`Study::row`]; [`cashrank::Error::Io`].
 pub fn figures(
     study: &Study<'_>,
     sizes: &[usize],
@@ -320,28 +320,28 @@ fn figure1(study: &Study<'_>, label: &str, points: Vec<(f64, f64)>) -> Plot {
     }
 }
 
-/// How long one round takes on a domain: links, and seconds for choosing with exact norms, with a table of them, by Share, and for
-/// ranks.
+/// Time of one round on a domain: links, and seconds for choosing with exact norms, with a table of them, by Share, and
+/// for ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Times {
-    /// Pages of the domain.
+    /// Number of pages of the domain.
     pub pages: usize,
-    /// Links of its pages.
+    /// Number of links of its pages.
     pub links: usize,
-    /// SC-Select with exact norms.
+    /// Seconds of SC-Select with exact norms.
     pub sc_s: f64,
-    /// SC-Select with 1,000 values of the norms.
+    /// Seconds of SC-Select with 1,000 values of the norms.
     pub sc_table_s: f64,
-    /// Share.
+    /// Seconds of Share.
     pub share_s: f64,
-    /// The power method, from a uniform start.
+    /// Seconds of the power method, from a uniform start.
     pub rank_s: f64,
 }
 
 /// Times one round on domains of synthetic webs of hosts three times as large.
 ///
 /// # Errors
-/// Those of [`LocalSearch`].
+/// Errors of [`LocalSearch`].
 pub fn times(
     sizes: &[usize],
     power: PowerMethod,
@@ -392,8 +392,8 @@ pub fn times(
     Ok(all)
 }
 
-/// The least time of three that `work` takes, or of fewer once they took two seconds together: what else the machine does
-/// only adds.
+/// Returns the smallest time of three runs of `work`, or of fewer once they took two seconds together: other load of
+/// the machine only adds.
 fn least(work: &mut dyn FnMut() -> usize) -> f64 {
     let (mut least, mut all) = (f64::INFINITY, 0.0);
     for _ in 0..3 {
@@ -442,7 +442,7 @@ fn time_plot(times: &[Times]) -> Plot {
             line("sc, 1,000 values", &|t| t.sc_table_s),
             line("share", &|t| t.share_s),
             line("PageRank", &|t| t.rank_s),
-            // Through the last point of PageRank.
+            // Scaled to the last point of PageRank.
             line("linear", &|t| {
                 let last = times.last().unwrap_or(t);
                 last.rank_s / last.links as f64 * t.links as f64

@@ -5,16 +5,16 @@ use cashrank_graph::graph::{Graph, GraphBuilder};
 
 use crate::random::{Distribution, Purpose, Random};
 
-/// Hosts' sizes follow a power law with this exponent, as those of real crawls do, about.
+/// Exponent of the power law of hosts' sizes, similar to real crawls.
 const HOST_EXPONENT: f64 = 1.6;
-/// Largest host.
+/// Maximum number of pages of a host.
 const HOST_PAGES: u32 = 20_000;
-/// Links of a page that lead to its own host, of 16.
+/// Number of a page's links, of 16, that lead to its own host.
 const WITHIN: usize = 12;
 
-/// A synthetic web of hosts, whose pages have consecutive numbers: sizes by a power law; a page links to its
-/// host's first page and to others of the host, low numbers more often (as menus are), and with a quarter of its
-/// links to other hosts, half of these to first pages, to hosts that are linked already by preference. A page in
+/// Returns a synthetic web of hosts, whose pages have consecutive numbers. Sizes follow a power law. A page links to
+/// its host's first page and to others of the host, low numbers more often (like menus), and with a quarter of its
+/// links to other hosts, half of these to first pages, with a preference for hosts that are linked already. One page in
 /// six has no links.
 pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
     let mut random = Random::new(seed, Purpose::Web);
@@ -27,7 +27,7 @@ pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
         host_of.extend(std::iter::repeat_n(starts.len() as u32 - 1, size));
     }
     starts.push(pages);
-    // Hosts, as often as they are linked.
+    // Each host appears as often as it is linked.
     let mut popular: Vec<u32> = (0..starts.len() as u32 - 1).collect();
     let mut builder = GraphBuilder::new(SelfLinks::Drop);
     builder.grow(pages);
@@ -47,7 +47,7 @@ pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
             };
             let (from, size) = (starts[host], starts[host + 1] - starts[host]);
             let at = if within {
-                // The square of a uniform number: a page at place x is drawn as 1/sqrt(x).
+                // The square of a uniform number: a page at position x is drawn with weight 1/sqrt(x).
                 (random.unit() * random.unit() * size as f64) as usize
             } else if random.coin() {
                 0

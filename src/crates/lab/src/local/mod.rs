@@ -24,21 +24,21 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub use figures::{Row, Study, figures, times};
 pub use hosts::hosts;
 
-/// How far an estimate is from the truth.
+/// Distance of an estimate from the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Distance {
     /// Sum of the absolute differences.
     pub l1: f64,
     /// Root of the sum of their squares.
     pub l2: f64,
-    /// The largest one.
+    /// Largest difference.
     pub linf: f64,
-    /// Kendall's tau-b; 1 where it is undefined.
+    /// Kendall's tau-b; 1 if it is undefined.
     pub tau: f64,
 }
 
 impl Distance {
-    /// Between an estimate and the truth, each of sum 1.
+    /// Computes the distance between an estimate and the truth, each of sum 1.
     pub fn new(estimate: &[f64], truth: &[f64]) -> Distance {
         let mut distance = Distance::default();
         let mut squares = 0.0;
@@ -57,13 +57,13 @@ impl Distance {
     }
 }
 
-/// A way to go about it: which pages are fetched, and how ranks are read.
+/// Method: policy that chooses the fetched pages, and estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Method {
-    /// Which pages are fetched.
+    /// Policy that chooses the pages to fetch.
     #[serde(serialize_with = "as_text")]
     pub policy: Policy,
-    /// Whether the estimate is extrapolated.
+    /// True if the estimate is extrapolated.
     pub extrapolated: bool,
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for Method {
 }
 
 impl Method {
-    /// The paper's four, and ours with either estimate.
+    /// Returns the paper's four methods, and ours with either estimate.
     pub fn all() -> Vec<Method> {
         let method = |&policy: &Policy| Method {
             policy,
@@ -94,23 +94,23 @@ impl Method {
     }
 }
 
-/// Which of pages with equal scores is fetched first.
+/// Rule for which of several pages with equal scores is fetched first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ties {
-    /// The one that became known first: breadth-first.
+    /// The page that became known first: breadth-first.
     #[default]
     Known,
-    /// The first by name.
+    /// The first page by name.
     Name,
-    /// Any.
+    /// A random page.
     Random,
 }
 
 impl Ties {
-    /// All of them.
+    /// All rules.
     pub const ALL: [Ties; 3] = [Ties::Known, Ties::Name, Ties::Random];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Ties::Known => "known",
@@ -129,29 +129,29 @@ impl std::str::FromStr for Ties {
     }
 }
 
-/// An experiment on one domain.
+/// Settings of an experiment on one domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Course {
-    /// Rounds: T.
+    /// Number of rounds: T.
     pub rounds: usize,
-    /// Pages to fetch in all, a share of the domain's: 2 for 2n.
+    /// Number of pages to fetch in all, as a share of the domain's: 2 for 2n.
     pub outside: f64,
-    /// What decides between equal scores.
+    /// Rule that decides between equal scores.
     pub ties: Ties,
-    /// The rest.
+    /// Other options of the search.
     pub options: LocalSearchOptions,
 }
 
-/// What came of it.
+/// Result of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The distance before the first round, and after each.
+    /// Distance before the first round, and after each.
     pub curve: Vec<Distance>,
-    /// Pages fetched outside.
+    /// Number of pages fetched outside.
     pub fetched: usize,
-    /// Those of them that were preferred to a page of the same score.
+    /// Number of these that were preferred to a page of the same score.
     pub tied: usize,
-    /// Of the rank that flows into the domain from pages outside, the part that comes from those fetched.
+    /// Share of the rank flowing into the domain from outside that comes from the fetched pages.
     pub impact: f64,
     /// Seconds that choosing pages took.
     pub choosing_s: f64,
@@ -160,13 +160,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// After the last round.
+    /// Returns the distance after the last round.
     pub fn last(&self) -> Distance {
         self.curve.last().copied().unwrap_or_default()
     }
 }
 
-/// The graph as a web, with what is true of it.
+/// Graph as a web, with its exact PageRank.
 #[derive(Debug)]
 pub struct World<'a> {
     graph: &'a Graph,
@@ -175,7 +175,7 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// `exact` is the PageRank of the graph, at the damping of the experiments.
+    /// Creates a world; `exact` is the PageRank of the graph at the damping of the experiments.
     pub fn new(graph: &'a Graph, exact: &'a [f64]) -> World<'a> {
         World {
             graph,
@@ -184,12 +184,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// With the place of each page in the order of names. Without, names are numbers.
+    /// Sets the position of each page in the order of names. By default, names are numbers.
     pub fn with_places(self, places: &'a [u32]) -> World<'a> {
         World { places, ..self }
     }
 
-    /// Of pages with equal scores, that with the least key comes first.
+    /// Returns a sort key for pages with equal scores: the smallest comes first.
     fn tie(&self, ties: Ties, seed: u64, page: u32) -> u64 {
         match ties {
             Ties::Known => 0,
@@ -198,17 +198,17 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The truth on a domain.
+    /// Returns the truth on a domain.
     pub fn truth(&self, domain: &[u32]) -> Vec<f64> {
         let ranks: Vec<f64> = domain.iter().map(|&p| self.exact[p as usize]).collect();
         let sum: f64 = ranks.iter().sum();
         ranks.iter().map(|rank| rank / sum).collect()
     }
 
-    /// A domain, ready for a search.
+    /// Creates a domain for a search.
     ///
     /// # Errors
-    /// [`Error::Usage`]: no pages.
+    /// [`Error::Usage`] if it has no pages.
     pub fn domain(&self, domain: &[u32]) -> Result<LocalGraph> {
         let mut known = LocalGraph::default();
         for &page in domain {
@@ -218,8 +218,8 @@ impl<'a> World<'a> {
         Ok(known)
     }
 
-    /// The paper's impact of each page outside, as a part of their sum: its PageRank times the part of its links that lead
-    /// into the domain (section 6.2).
+    /// Returns the paper's impact of each page outside, as a share of their sum: its PageRank times the part of its
+    /// links that lead into the domain (section 6.2).
     fn impacts(&self, domain: &[u32]) -> Vec<f64> {
         let mut local = vec![false; self.graph.nodes()];
         domain.iter().for_each(|&page| local[page as usize] = true);
@@ -244,11 +244,11 @@ impl<'a> World<'a> {
         self.graph.row(page as usize).iter().copied()
     }
 
-    /// Searches from a domain. Distances along the way are those of the estimate that is not extrapolated,
-    /// unless `curve`; times don't count them.
+    /// Searches from a domain. Unless `curve`, intermediate distances are those of the estimate that is not
+    /// extrapolated; times exclude them.
     ///
     /// # Errors
-    /// Those of [`LocalSearch`].
+    /// Errors of [`LocalSearch`].
     pub fn run(&self, domain: &[u32], course: &Course, curve: bool) -> Result<Outcome> {
         let truth = self.truth(domain);
         let impacts = self.impacts(domain);
@@ -272,7 +272,7 @@ impl<'a> World<'a> {
             let count = share(round + 1) - share(round);
             let tie = |page| self.tie(course.ties, course.options.seed, page);
             let began = Instant::now();
-            // One more, to see whether the last ones had equals.
+            // One more page, to see whether the last ones had equals.
             let mut asked = search.next_by(count + 1, tie);
             outcome.choosing_s += began.elapsed().as_secs_f64();
             if asked.len() > count
@@ -301,12 +301,12 @@ impl<'a> World<'a> {
         Ok(outcome)
     }
 
-    /// Figure 1: for `count` candidates, evenly spaced in order of influence, their influence as SC-Select
-    /// estimates it, the links to them from the domain, and the L1 distance of the domain's ranks when that page alone
-    /// was fetched, with the links that it really has.
+    /// Computes Figure 1: for `count` candidates, evenly spaced in order of influence, their influence as SC-Select
+    /// estimates it, the links to them from the domain, and the L1 distance of the domain's ranks after fetching that
+    /// page alone, with its real links.
     ///
     /// # Errors
-    /// Those of [`LocalSearch`].
+    /// Errors of [`LocalSearch`].
     pub fn influences(
         &self,
         domain: &[u32],
@@ -340,21 +340,21 @@ impl<'a> World<'a> {
     }
 }
 
-/// A candidate of Figure 1.
+/// Candidate of Figure 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Influence {
-    /// ||E_L (f_j - f)||, as estimated.
+    /// Estimate of ||E_L (f_j - f)||.
     pub influence: f64,
-    /// Links to it from the domain.
+    /// Number of links to it from the domain.
     pub outlinks: usize,
-    /// The objective (equation 3) with the page fetched.
+    /// Objective (equation 3) with the page fetched.
     pub objective: f64,
 }
 
-/// `count` domains of `pages` consecutive nodes, evenly spread: number k begins at N (2k + 1)/(2 `count`).
+/// Returns `count` domains of `pages` consecutive nodes, evenly spread: number k begins at N (2k + 1)/(2 `count`).
 ///
 /// # Errors
-/// [`Error::Usage`]: they don't fit.
+/// [`Error::Usage`] if they do not fit.
 pub fn ranges(nodes: usize, count: usize, pages: usize) -> Result<Vec<Vec<u32>>> {
     if count == 0 || pages == 0 || pages > nodes / (2 * count) {
         return Err(Error::Usage(format!(

@@ -1,4 +1,4 @@
-//! Crawls: the books balance, closed forms, the same from the same seed, and errors of parameters.
+//! Crawls: conservation of cash, closed forms, determinism, and errors of parameters.
 
 use cashrank_graph::engine::{Config, Estimator, SelfLinks, WindowPolicy};
 use cashrank_graph::graph::GraphBuilder;
@@ -9,7 +9,7 @@ use cashrank_lab::web::Web;
 
 use super::{power_web, rows};
 
-/// Whatever the web does and the crawler chooses: all cash is what was endowed, to the last unit (Lemma 2.2).
+/// Whatever the web and the crawler do, the sum of all cash is what was endowed, to the last unit (Lemma 2.2).
 #[test]
 fn the_books_balance_on_webs_that_change() {
     for strategy in Strategy::ALL {
@@ -32,15 +32,15 @@ fn the_books_balance_on_webs_that_change() {
             crawl.ledger().check_law().unwrap();
             let counters = crawl.engines()[0].counters().clone();
             assert!(counters.gone > 0 && counters.failed == 1, "{counters:?}");
-            // The first record, which makes pages known, is no crawl.
+            // The first record, which makes pages known, is not a crawl.
             assert_eq!(counters.records, 15_001);
             assert_eq!(counters.skipped_total(), 0);
         }
     }
 }
 
-/// A crawl that grows finds the pages that links lead to, and no strategy starves any: fifty passes are
-/// enough for the giant part, which nearly all pages of this web are in.
+/// A crawl that grows finds the pages that links lead to, and no strategy starves any: fifty passes suffice for the
+/// giant component, which nearly all pages of this web are in.
 #[test]
 fn a_growing_crawl_finds_the_web() {
     for strategy in Strategy::ALL {
@@ -53,7 +53,7 @@ fn a_growing_crawl_finds_the_web() {
         };
         let web = power_web(2_000, 1);
         let mut reached = vec![false; 2_000];
-        // The seeds are of its own choosing; from one page of the giant part it is the same.
+        // The crawl draws its own seeds; from one page of the giant component the result is the same.
         let hub = (0..2_000).max_by_key(|&page| web.in_degree(page)).unwrap();
         let mut queue = vec![hub];
         while let Some(page) = queue.pop() {
@@ -70,7 +70,7 @@ fn a_growing_crawl_finds_the_web() {
     }
 }
 
-/// Two pages that link to each other have half each by symmetry; the estimate is as near as its bound says.
+/// Two pages that link to each other have half each by symmetry; the estimate is within its bound.
 #[test]
 fn two_pages_have_half_each() {
     let mut builder = GraphBuilder::new(SelfLinks::Drop);
@@ -108,7 +108,7 @@ fn readings() -> Vec<Reading> {
     WINDOWS.iter().map(reading).collect()
 }
 
-/// Engines driven side by side don't disturb one another: each window has the rows it has alone.
+/// Engines driven side by side do not affect one another: each window has the rows it has alone.
 #[test]
 fn windows_side_by_side_are_as_alone() {
     let setting = Setting {
@@ -135,7 +135,7 @@ fn windows_side_by_side_are_as_alone() {
     }
 }
 
-/// The share of pages that change is the rate, to a page.
+/// The share of pages that change equals the rate, to a page.
 #[test]
 fn changes_come_at_their_rate() {
     let web = power_web(1_000, 2);

@@ -1,4 +1,4 @@
-//! The paper's measures of error against `metrics`, which computes them another way, and closed forms.
+//! The paper's measures of error, compared with `metrics`, which computes them in another way, and with closed forms.
 
 use cashrank_graph::engine::SelfLinks;
 use cashrank_graph::graph::GraphBuilder;
@@ -36,8 +36,8 @@ fn errors_are_those_of_metrics() {
     }
 }
 
-/// k leaves link to a hub without links: leaves have 1 each, the hub 1 + d k (see `pagerank`). An estimate
-/// that has all alike, 1/n, is off by known shares.
+/// k leaves link to a hub without links: leaves have 1 each, the hub 1 + d k (see `pagerank`). An estimate of 1/n for
+/// all has known errors.
 #[test]
 fn a_star_by_hand() {
     let d = 3_650_722_201.0 / 4_294_967_296.0; // 0.85 as used.
@@ -65,7 +65,7 @@ fn a_star_by_hand() {
     );
 }
 
-/// Pages that vanished don't count, whatever is said of them; live ones that are unknown count 100 %.
+/// Pages that vanished are ignored, whatever the estimate; unknown live ones count 100 %.
 #[test]
 fn only_live_pages_count() {
     let mut web = power_web(200, 4);

@@ -1,4 +1,4 @@
-//! What the paper says, held to.
+//! Claims of the paper, checked.
 
 use cashrank_graph::engine::{Estimator, WindowPolicy};
 use cashrank_lab::experiment::{Changes, Reading, Sample, Setting};
@@ -77,8 +77,8 @@ fn window(text: &str, estimator: Estimator) -> Reading {
     (text.parse().unwrap(), Some(estimator))
 }
 
-/// The share of the error that a change of 10 % of in-degrees in a pass made, over that of the same crawl
-/// without a change, that is left two passes later; by window.
+/// Returns, by window, the remaining share two passes later of the error caused by a change of 10 % of in-degrees in a
+/// pass, compared with the same crawl without a change.
 fn left(strategy: Strategy, windows: &[Reading], error: fn(&Sample) -> f64) -> Vec<f64> {
     let before = 12;
     let run = |in_degree| {
@@ -115,9 +115,9 @@ fn left(strategy: Strategy, windows: &[Reading], error: fn(&Sample) -> f64) -> V
     .collect()
 }
 
-/// After a change, windows of up to two passes lose at least three quarters of the error it made within two
-/// passes; the whole history keeps at least half of it. Cycle visits every page in a pass, so that all pages
-/// recover; Greedy visits unimportant ones less, so that the error weighted with importance does.
+/// After a change, windows of up to two passes lose at least three quarters of the error it caused within two passes;
+/// the whole history keeps at least half of it. Cycle visits every page in a pass, so all pages recover; Greedy visits
+/// unimportant ones less, so the error weighted with importance does.
 #[test]
 fn windows_recover_within_two_passes_and_the_whole_history_does_not() {
     use Estimator::{Distributed, Received};

@@ -1,4 +1,4 @@
-//! Degrees of synthetic webs against the distributions they are drawn from, and what changes do.
+//! Degrees of synthetic webs compared with their distributions, and effects of changes.
 
 use std::collections::HashSet;
 
@@ -85,8 +85,8 @@ fn poisson_has_its_mean_and_variance() {
     }
 }
 
-/// Links as the sources have them, and as the targets do, are the same; none is twice, or to its own page,
-/// or to or from a page that vanished. Holds after any changes.
+/// The sources' links and the targets' links are the same; none is duplicated, leads to its own page, or to or from a
+/// page that vanished. Holds after any changes.
 #[test]
 fn links_agree_from_both_ends() {
     for out in [OutDegree::Poisson, OutDegree::Power, OutDegree::LikeIn] {

@@ -61,7 +61,7 @@ impl Args {
     }
 }
 
-/// The links of all pages, by page.
+/// Reads the links of all pages, by page.
 pub(super) fn read(lines: impl BufRead) -> anyhow::Result<Vec<Vec<u32>>> {
     let mut links: Vec<Vec<u32>> = Vec::new();
     for (at, line) in lines.lines().enumerate() {
@@ -119,7 +119,7 @@ mod tests {
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
                 assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
-                // 1 and 2 are found together by 0 if that is the first of all.
+                // 1 and 2 are found together by 0 if that is the first page.
                 if seeds == 1 && order[0] == 0 {
                     assert!(place(1) < place(2) && place(2) < place(3) && place(3) < place(4));
                 }

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-/// Numbers that a seed gives (xorshift64*).
+/// Random numbers from a seed (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
-    /// Those of a seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Random {
-        // No seed may give 0, and near seeds should not give near numbers.
+        // No seed may give 0, and similar seeds should not give similar numbers.
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
             random.next();
@@ -23,14 +23,14 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Any of `0..n`.
+    /// Returns a number in `0..n`.
     fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 }
 
-/// All pages in the order in which a crawl would fetch them that begins with `seeds` random pages and goes on,
-/// when it has followed all links it found, with another random page.
+/// Returns all pages in the order in which a breadth-first crawl would fetch them. It begins with `seeds` random pages,
+/// and continues with another random page when all links are followed.
 pub fn breadth_first<R: AsRef<[u32]>>(links: &[R], seeds: usize, random: &mut Random) -> Vec<u32> {
     let mut starts: Vec<u32> = (0..links.len() as u32).collect();
     for at in (1..starts.len()).rev() {
@@ -55,7 +55,7 @@ pub fn breadth_first<R: AsRef<[u32]>>(links: &[R], seeds: usize, random: &mut Ra
             }
         }
     }
-    // Fewer pages than seeds.
+    // There are fewer pages than seeds.
     order.extend(found);
     order
 }

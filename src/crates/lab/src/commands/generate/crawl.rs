@@ -44,29 +44,29 @@ use std::ops::Range;
 
 use super::mix::{Permutation, mix, root, scale};
 
-/// What to generate.
+/// Configuration of a crawl.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Pages, 1 to 2^34 - 1.
+    /// Number of pages, 1 to 2^34 - 1.
     pub pages: u64,
-    /// Pages that are fetched: an eighth of all or more.
+    /// Number of pages that are fetched: at least an eighth of all.
     pub crawled: u64,
-    /// Links of all pages together: one at least for each page that is not fetched, and beyond
-    /// these at most 900 a crawled page.
+    /// Number of links of all pages together: at least one for each page that is not fetched, and beyond these at most
+    /// 900 per crawled page.
     pub links: u64,
-    /// Everything random comes from it.
+    /// Seed of everything random.
     pub seed: u64,
-    /// The chance that a page changes from one pass to the next, 0 to 1.
+    /// Probability that a page changes from one pass to the next.
     pub change: f64,
-    /// The share of links beyond navigation that stay on their host, 0 to 1.
+    /// Share of links beyond navigation that stay on their host, 0 to 1.
     pub inside: f64,
 }
 
 impl Config {
-    /// Most links a crawled page, discoveries aside.
+    /// Maximum number of links per crawled page, without discoveries.
     const LINKS_MAX: u64 = 900;
 
-    /// What is wrong with it, if anything.
+    /// Checks the configuration; the error says what is wrong.
     pub fn check(&self) -> Result<(), &'static str> {
         let (pages, crawled) = (self.pages, self.crawled);
         if crawled > pages || crawled < pages.div_ceil(8) {
@@ -82,10 +82,10 @@ impl Config {
     }
 }
 
-/// A crawl, ready to be asked.
+/// Crawl with everything precomputed.
 pub struct Crawl {
     config: Config,
-    /// Links that the law of out-degrees deals out.
+    /// Number of links that the law of out-degrees distributes.
     law_links: u64,
     hosts: Hosts,
     ranked: Permutation,
@@ -94,13 +94,13 @@ pub struct Crawl {
     popularity_start: u64,
     link_key: u64,
     change_key: u64,
-    /// A page changes if the top 53 bits of a draw are below.
+    /// Threshold for the top 53 bits of a draw, below which a page changes.
     change_below: u64,
-    /// A link stays on its host if the low 16 bits of a draw, in reverse, are below.
+    /// Threshold for the low 16 bits of a draw, reversed, below which a link stays on its host.
     inside_below: u32,
 }
 
-/// A host: its number, its first page and its number of pages.
+/// Host: its number, its first page and its number of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Host {
     pub number: u64,
@@ -109,19 +109,19 @@ pub struct Host {
 }
 
 impl Host {
-    /// A hash that its name and its navigation come from.
+    /// Returns the hash from which its name and its navigation are derived.
     pub fn hash(&self) -> u64 {
         mix(0x686f_7374, self.number)
     }
 
-    /// How many of its first pages are in its navigation.
+    /// Returns the number of its first pages that are in its navigation.
     pub fn navigation(&self, hash: u64) -> u64 {
         self.pages.min(3 + (hash >> 61))
     }
 }
 
-/// A crawled page and what it links to, in this order: the host's first `navigation` pages, the
-/// pages `discovered`, `content` links, and the first `footer` of these once more.
+/// Crawled page with its links, in this order: the host's first `navigation` pages, the pages `discovered`, `content`
+/// links, and the first `footer` of these once more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub host: Host,
@@ -133,7 +133,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// All links, the footer's included.
+    /// Returns the number of links, including the footer's.
     #[cfg(test)]
     pub fn links(&self) -> u64 {
         let discovered = self.discovered.end - self.discovered.start;
@@ -141,7 +141,7 @@ impl Row {
     }
 }
 
-/// What a hash is for: draws for different purposes must not agree.
+/// Purpose of a hash: draws for different purposes must be independent.
 #[derive(Clone, Copy)]
 enum Draw {
     Order = 1,
@@ -152,17 +152,17 @@ enum Draw {
     Redrawn,
 }
 
-/// Least pages of a host, but for one.
+/// Minimum number of pages of a host, with one exception.
 const HOST_MIN: u64 = 8;
 /// The largest host has about one in this many pages.
 const HOST_SHARE: u64 = 16;
-/// Flattens the top of the popularity law.
+/// Shift that flattens the top of the popularity law.
 const POPULARITY_SHIFT: u64 = 4;
-/// The share of the out-degree law's tail that is cut off; its largest value is one over the root.
+/// Share of the out-degree law's tail that is cut off; its largest value is one over the root.
 const TAIL: f64 = 1e-6;
 
 impl Crawl {
-    /// The configuration is sound (see [`Config::check`]).
+    /// Creates the crawl; the configuration must be valid (see [`Config::check`]).
     pub fn new(config: Config) -> Self {
         let pages = config.pages;
         let shift = POPULARITY_SHIFT as f64;
@@ -182,21 +182,21 @@ impl Crawl {
         }
     }
 
-    /// The order in which a pass (0, 1, ...) fetches the pages: visit to number of a crawled page.
+    /// Returns the order in which a pass (0, 1, ...) fetches the pages: from visit to number of a crawled page.
     pub fn order(&self, pass: u64) -> Permutation {
         let key = mix(self.config.seed, Draw::Order as u64);
         Permutation::new(mix(key, pass), self.config.crawled)
     }
 
-    /// The host of a page.
+    /// Returns the host of a page.
     pub fn host(&self, page: u64) -> Host {
         self.hosts.of(page)
     }
 
-    /// Crawled page `number`, below `crawled`.
+    /// Returns crawled page `number`, below `crawled`.
     pub fn row(&self, number: u64) -> Row {
         let Config { pages, crawled, .. } = self.config;
-        // The first page with C(page + 1) > number: it is on the host, if not the page itself.
+        // The first page with C(page + 1) > number: it is on the same host, if it is not the page itself.
         let host = self.host(product_over(number + 1, pages, crawled, true) - 1);
         let first = self.crawled_before(host.first_page);
         let here = self.crawled_before(host.first_page + host.pages) - first;
@@ -218,8 +218,8 @@ impl Crawl {
         }
     }
 
-    /// Calls `to` with host and page of every link of `row` as it is in `pass`, in order. The
-    /// footer is left to the caller, who has the first links already.
+    /// Calls `to` with host and page of every link of `row` as it is in `pass`, in order. The footer is left to the
+    /// caller, which has the first links already.
     pub fn links(&self, row: &Row, pass: u64, mut to: impl FnMut(Host, u64)) {
         let host = row.host;
         for page in host.first_page..host.first_page + row.navigation {
@@ -236,7 +236,7 @@ impl Crawl {
                 0 => slot,
                 change => mix(slot, change),
             };
-            // The low bits choose the kind of link, the high ones the place.
+            // The low bits determine the kind of link, the high ones the target.
             if u32::from((draw as u16).reverse_bits()) < self.inside_below {
                 to(host, host.first_page + scale(draw, host.pages));
             } else {
@@ -246,19 +246,19 @@ impl Crawl {
         }
     }
 
-    /// `C(page)`.
+    /// Returns `C(page)`.
     fn crawled_before(&self, page: u64) -> u64 {
         product_over(self.config.crawled, page, self.config.pages, false)
     }
 
-    /// How often the page has changed until `pass`.
+    /// Returns the number of changes of the page until `pass`.
     fn changes(&self, page: u64, pass: u64) -> u64 {
         let key = mix(self.change_key, page);
         let changed = |&pass: &u64| mix(key, pass) >> 11 < self.change_below;
         (1..=pass).filter(changed).count() as u64
     }
 
-    /// A popularity rank, drawn by the law in the module's head.
+    /// Draws a popularity rank by the law in the module's head.
     fn popular_rank(&self, draw: u64) -> u64 {
         let x = self.popularity_start + scale(draw, self.popularity_start.wrapping_neg());
         let x2 = scale(x, x);
@@ -268,7 +268,7 @@ impl Crawl {
         rank.saturating_sub(POPULARITY_SHIFT)
     }
 
-    /// `S(slice)`. Exactly rounded operations are monotone, so it never falls.
+    /// Returns `S(slice)`. Exactly rounded operations are monotone, so it never decreases.
     fn links_below(&self, slice: u64) -> u64 {
         if slice == self.config.crawled {
             return self.law_links;
@@ -279,14 +279,14 @@ impl Crawl {
     }
 }
 
-/// The last of a page's changes that drew this link again; 0: none did.
+/// Returns the last of a page's changes that drew this link again; 0 if none did.
 fn last_redrawn(slot: u64, changes: u64) -> u64 {
     let key = mix(slot, Draw::Redrawn as u64);
     let redrawn = |&change: &u64| mix(key, change) & 3 == 0;
     (1..=changes).rev().find(redrawn).unwrap_or(0)
 }
 
-/// `a b / c`, rounded down, or `up`.
+/// Returns `a b / c`, rounded down, or `up`.
 fn product_over(a: u64, b: u64, c: u64, up: bool) -> u64 {
     let more = if up { c - 1 } else { 0 };
     // Wide divisions are slow, and seldom needed.
@@ -299,7 +299,7 @@ fn product_over(a: u64, b: u64, c: u64, up: bool) -> u64 {
     }
 }
 
-/// Which host a page is on.
+/// Map from pages to hosts.
 struct Hosts {
     runs: Vec<Run>,
     /// For each `2^shift` pages, the run of the first of them.
@@ -307,7 +307,7 @@ struct Hosts {
     shift: u32,
 }
 
-/// The hosts of one size.
+/// Run of hosts of one size.
 struct Run {
     first_page: u64,
     end_page: u64,
@@ -362,9 +362,9 @@ impl Run {
         }
     }
 
-    /// `page / host_pages`. The reciprocal `r` times `h` pages is `2^64` to `2^64 + h - 1`, so
-    /// `page r / 2^64` is too large by less than `page / 2^64`. That is below `1 / h`, and the whole
-    /// part right: pages are below 2^34, and hosts have at most 2^30.
+    /// Returns `page / host_pages`. The reciprocal `r` times `h` pages is `2^64` to `2^64 + h - 1`, so `page r / 2^64`
+    /// is too large by less than `page / 2^64`. That is below `1 / h`, and the whole part is right: pages are below
+    /// 2^34, and hosts have at most 2^30.
     fn nth(&self, page: u64) -> u64 {
         if self.reciprocal == 0 {
             return page;
@@ -373,7 +373,7 @@ impl Run {
     }
 }
 
-/// The runs of hosts of equal size, in page order, without empty ones.
+/// Returns the runs of hosts of equal size, in page order, without empty ones.
 fn runs(pages: u64) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let (mut first_page, mut first_host) = (0, 0);
@@ -392,7 +392,7 @@ fn runs(pages: u64) -> Vec<Run> {
     runs
 }
 
-/// Every host size, with the page before which the shares of it and all smaller sizes end.
+/// Returns every host size, with the page before which the shares of it and all smaller sizes end.
 fn size_shares(pages: u64) -> Vec<(u64, u64)> {
     let largest = (pages / HOST_SHARE).max(HOST_MIN);
     let mut sum = 0.0;

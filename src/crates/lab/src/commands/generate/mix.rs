@@ -1,9 +1,9 @@
-//! Keyed hashes, keyed permutations and roots: all that the generator draws on.
+//! Keyed hashes, keyed permutations and roots: the primitives of the generator.
 //!
-//! Only integers and the floating-point operations that IEEE 754 rounds exactly (`+ - * /` and the
-//! square root) are used, so the same arguments give the same bytes on every machine.
+//! Only integers and the floating-point operations that IEEE 754 rounds exactly (`+ - * /` and the square root) are
+//! used, so the same arguments give the same bytes on every machine.
 
-/// A 64-bit hash of `value` under `key`: two multiplications folded to their middle.
+/// Returns a 64-bit hash of `value` under `key`: two multiplications folded to their middle.
 pub fn mix(key: u64, value: u64) -> u64 {
     let fold = |a: u64, b: u64| {
         let product = u128::from(a) * u128::from(b);
@@ -13,12 +13,12 @@ pub fn mix(key: u64, value: u64) -> u64 {
     fold(first ^ key, 0xaef1_7502_108e_f2d9)
 }
 
-/// `floor(fraction * n / 2^64)`: a 64-bit fraction scaled to `0..n`.
+/// Returns `floor(fraction * n / 2^64)`: a 64-bit fraction scaled to `0..n`.
 pub fn scale(fraction: u64, n: u64) -> u64 {
     ((u128::from(fraction) * u128::from(n)) >> 64) as u64
 }
 
-/// The positive `n`-th root of `x` in `(0, 1]`, by halving; exact to the last few bits.
+/// Returns the positive `n`-th root of `x` in `(0, 1]`, by halving; exact to the last few bits.
 pub fn root(x: f64, n: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -33,8 +33,8 @@ pub fn root(x: f64, n: u32) -> f64 {
     high
 }
 
-/// A keyed permutation of `0..n`: steps that can each be undone, on the numbers below the next power
-/// of two, walked until the value falls inside (fewer than two walks on average).
+/// Keyed permutation of `0..n`: invertible steps on the numbers below the next power of two, repeated until the value
+/// is in range (fewer than two times on average).
 pub struct Permutation {
     n: u64,
     mask: u64,
@@ -44,7 +44,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// `n` is at least 1 and at most 2^62.
+    /// Creates a permutation; `n` is at least 1 and at most 2^62.
     pub fn new(key: u64, n: u64) -> Self {
         let bits = n.next_power_of_two().trailing_zeros().max(2);
         Permutation {
@@ -56,7 +56,7 @@ impl Permutation {
         }
     }
 
-    /// Where `index`, below `n`, goes.
+    /// Returns the image of `index`, which is below `n`.
     pub fn apply(&self, index: u64) -> u64 {
         let mut x = self.walk(index);
         while x >= self.n {
@@ -65,7 +65,7 @@ impl Permutation {
         x
     }
 
-    /// An odd factor moves what is low upwards, the shift what is high downwards.
+    /// An odd factor spreads the low bits upwards, the shift spreads the high bits downwards.
     fn walk(&self, x: u64) -> u64 {
         let mut x = x.wrapping_add(self.offset) & self.mask;
         for factor in self.factors {

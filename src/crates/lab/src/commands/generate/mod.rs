@@ -59,7 +59,7 @@ pub struct Args {
     inside: f64,
 }
 
-/// Another one, other bytes for the same arguments.
+/// Version of the generator; it changes whenever the bytes for the same arguments do.
 const VERSION: &str = "2";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -126,7 +126,7 @@ fn write(args: &Args, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The text of the time of a record, formatted again only when the second changes.
+/// Text of a record's time, formatted again only when the second changes.
 #[derive(Default)]
 struct Clock {
     second: Option<u64>,
@@ -136,7 +136,7 @@ struct Clock {
 impl Clock {
     /// 2024-01-01T00:00:00Z.
     const START: i64 = 1_704_067_200;
-    /// 9999-12-31T00:00:00Z: beyond, texts would be longer.
+    /// 9999-12-31T00:00:00Z: later times have longer texts.
     const END: i64 = 253_402_214_400;
     const RECORDS_PER_SECOND: u64 = 100;
 
@@ -176,7 +176,7 @@ fn push_record(out: &mut Text, crawl: &Crawl, pass: u64, row: &Row, time: &[u8; 
     if out.len() == list {
         out.push(b"[");
     } else {
-        // The first link's comma.
+        // Replaces the first link's comma.
         out.set(list, b'[');
     }
     out.push(b"]}\n");
@@ -202,7 +202,7 @@ fn push_edges(out: &mut Text, crawl: &Crawl, pass: u64, row: &Row) {
     });
 }
 
-/// Appends all links of a row, each as `push` puts it. The footer is the text of the first ones.
+/// Appends all links of a row, each by `push`. The footer copies the text of the first ones.
 #[inline]
 fn push_links(
     out: &mut Text,

@@ -1,15 +1,15 @@
-//! The pages' URLs.
+//! URLs of the pages.
 //!
-//! `https://` host `/` path. The host's number is part of the host and the page's place on its
-//! host part of the path, so no two pages share a URL; the words between come from a hash and only
-//! give the length, and the repetitiveness, of real ones. Hosts end in `.example`, which is
-//! reserved: no URL leads anywhere. All are in canonical form.
+//! `https://` host `/` path. The host's number is part of the host, and the page's number on its host is part of the
+//! path, so no two pages share a URL. The words in between come from a hash; they only provide the length and the
+//! repetitiveness of real URLs. Hosts end in `.example`, which is reserved: no URL leads anywhere. All are in canonical
+//! form.
 
 use super::crawl::Host;
 use super::mix::mix;
 use super::text::Text;
 
-/// 64 words: six bits of a hash choose one.
+/// 64 words; six bits of a hash choose one.
 #[rustfmt::skip]
 const WORDS: [&str; 64] = [
     "about", "archive", "article", "atlas", "bridge", "budget", "calendar", "castle", "catalogue",
@@ -21,10 +21,10 @@ const WORDS: [&str; 64] = [
     "sport", "station", "story", "team", "travel", "water", "weather", "winter",
 ];
 
-/// Room that a URL needs, with the cut-off end of its last piece.
+/// Room that a URL needs, including the cut-off end of its last piece.
 pub const ROOM: usize = 192;
 
-/// A word and what follows it, in a piece of fixed size.
+/// Word with its suffix, in a piece of fixed size.
 struct Word {
     text: [u8; 16],
     len: u8,
@@ -58,7 +58,7 @@ const fn words(end: Option<u8>) -> [Word; 64] {
     words
 }
 
-/// A host's hash and the beginning of its pages' URLs, for many of them.
+/// Hash of a host and the beginning of its pages' URLs, computed once for many of them.
 pub struct Site {
     pub host: Host,
     hash: u64,
@@ -87,7 +87,7 @@ impl Site {
         site
     }
 
-    /// Appends the URL of a page of this host. There is [`ROOM`].
+    /// Appends the URL of a page of this host; the text must have [`ROOM`].
     #[inline]
     pub fn push_url(&self, out: &mut Text, page: u64) {
         out.put(&self.prefix, self.len);
@@ -95,7 +95,7 @@ impl Site {
     }
 }
 
-/// Appends the URL of a page of `host`. There is [`ROOM`].
+/// Appends the URL of a page of `host`; the text must have [`ROOM`].
 #[inline]
 pub fn push_url(out: &mut Text, host: Host, page: u64) {
     let hash = host.hash();
@@ -115,8 +115,8 @@ fn push_path(out: &mut Text, host: Host, hash: u64, page: u64) {
         return;
     }
     let mut draw = Bits(mix(!host.number, place));
-    // One or two folders, one to four words. What is left out is written, too, and written over:
-    // branches on random bits would cost more.
+    // One or two folders, one to four words. Omitted parts are written, too, and overwritten: branches on random bits
+    // would cost more.
     let (folders, slugs) = (1 + draw.take(1), 1 + draw.take(2));
     for nth in 0..2 {
         push_word(out, &FOLDERS[draw.take(6)], nth < folders);
@@ -128,7 +128,7 @@ fn push_path(out: &mut Text, host: Host, hash: u64, page: u64) {
     out.push(b".html");
 }
 
-/// `https://`, a name ending in a dash and the host's number, and a slash.
+/// Appends `https://`, a name ending in a dash and the host's number, and a slash.
 fn push_host(out: &mut Text, host: Host, hash: u64) {
     let mut draw = Bits(hash);
     out.put(b"https://www.", 8 + 4 * draw.take(1));
@@ -143,7 +143,7 @@ fn push_word(out: &mut Text, word: &Word, kept: bool) {
     out.put(&word.text, usize::from(word.len) * usize::from(kept));
 }
 
-/// A number below 2^40, in base 32.
+/// Appends a number below 2^40, in base 32.
 #[inline]
 fn push_number(out: &mut Text, number: u64) {
     let pair = |nth: u32| u64::from(PAIRS[(number >> (30 - 10 * nth)) as usize % 1024]);
@@ -153,7 +153,7 @@ fn push_number(out: &mut Text, number: u64) {
     out.put(&digits.to_le_bytes(), len as usize);
 }
 
-/// Two digits of base 32, the higher one in the lower byte.
+/// Pairs of digits of base 32, the higher one in the lower byte.
 static PAIRS: [u16; 1024] = {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
     let mut pairs = [0; 1024];

@@ -1,4 +1,4 @@
-//! What the model promises, counted from the generated text itself.
+//! Promises of the model, checked on the generated text itself.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ fn text(options: &Args) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// (page, targets) of every line of `adjacency`.
+/// Parses (page, targets) of every line of `adjacency`.
 fn rows(text: &str) -> Vec<(u64, Vec<u64>)> {
     let row = |line: &str| {
         let mut numbers = line.split('\t').map(|number| number.parse().unwrap());
@@ -157,7 +157,7 @@ fn every_host_has_crawled_pages_first() {
         let first = crawl.row(numbers.next().unwrap());
         assert_eq!((first.page, first.host), (host.first_page, host));
         page += host.pages;
-        // The host's other ones follow: an eighth of its pages, up or down.
+        // The host's other pages follow: an eighth of its pages, rounded up or down.
         let more = |row: &Option<u64>| row.is_some_and(|n| crawl.row(n).host == host);
         let mut here = 1;
         while more(&numbers.clone().next()) {
@@ -369,7 +369,7 @@ fn links_stay_on_their_host_as_asked() {
         here as f64 / content as f64
     };
     assert_eq!(share(1.0), 1.0);
-    // Of those that go anywhere some find their own host.
+    // Some of those that lead anywhere happen to stay on their host.
     let found = share(0.0);
     assert!(found < 0.1, "{found}");
     for inside in [0.25, 0.75] {

@@ -1,17 +1,17 @@
-//! Text under way to the output, written in pieces of fixed size: a piece of which only a part is
-//! kept costs a few instructions, where copying just that part would cost a call.
+//! Text on its way to the output, written in pieces of fixed size: keeping part of a piece costs a few instructions,
+//! while copying just that part would cost a call.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Bytes appended, and room for more.
+/// Buffer of appended bytes, with spare room.
 pub struct Text {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Text {
-    /// Written out when it holds so much.
+    /// Length at which the buffer is written out, in bytes.
     const FULL: usize = 1 << 19;
 
     pub fn new() -> Text {
@@ -25,7 +25,7 @@ impl Text {
         self.len
     }
 
-    /// Makes room for `more` bytes; `put` needs it, the piece's cut-off end included.
+    /// Makes room for `more` bytes; `put` needs room for the whole piece.
     pub fn reserve(&mut self, more: usize) {
         if self.bytes.len() - self.len < more {
             self.bytes.resize(2 * self.bytes.len().max(more), 0);
@@ -39,13 +39,13 @@ impl Text {
         self.len += kept;
     }
 
-    /// Appends all of a piece.
+    /// Appends a whole piece.
     #[inline]
     pub fn push<const N: usize>(&mut self, piece: &[u8; N]) {
         self.put(piece, N);
     }
 
-    /// Appends what stands at `range` once more.
+    /// Appends the bytes at `range` once more.
     pub fn repeat(&mut self, range: Range<usize>) {
         self.reserve(range.len());
         let to = self.len;
@@ -67,7 +67,7 @@ impl Text {
         &self.bytes[..self.len]
     }
 
-    /// Writes it out if it is long enough, or at the `end`.
+    /// Writes the buffer out if it is long enough, or at the `end`.
     pub fn flush(&mut self, out: &mut impl Write, end: bool) -> io::Result<()> {
         if end || self.len >= Text::FULL - 4096 {
             out.write_all(self.as_bytes())?;

@@ -36,7 +36,7 @@ impl Args {
     }
 }
 
-/// The panels for the points of a text, in order of size.
+/// Makes the panels for the points of a text, in order of size.
 fn panels(text: &str) -> Result<[Panel; 2], String> {
     let mut rows = Vec::new();
     for line in text.lines() {

@@ -3,7 +3,7 @@
 use cashrank_lab::plot::step;
 use cashrank_lab::svg::{At, Svg};
 
-/// A curve under its title. Points are in order of `x`; all values are above 0.
+/// Curve under its title. Points are in order of `x`; all values are above 0.
 pub struct Panel {
     pub title: &'static str,
     pub points: Vec<Point>,
@@ -16,16 +16,16 @@ pub struct Point {
 }
 
 const WIDTH: f64 = 720.0;
-/// The part of a panel that is drawn in.
+/// Drawing area of a panel.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 690.0;
 const PANEL: f64 = 230.0;
 const ABOVE: f64 = 40.0;
 const BELOW: f64 = 200.0;
-/// Under the last panel: the numbers of pages.
+/// Space below the last panel for the numbers of pages.
 const FOOT: f64 = 30.0;
 
-/// The whole drawing. There is at least one point.
+/// Returns the whole drawing. There must be at least one point.
 pub fn drawing(panels: &[Panel]) -> String {
     let height = panels.len() as f64 * PANEL + FOOT;
     let mut svg = Svg::new(WIDTH, height, 12);
@@ -75,7 +75,7 @@ fn draw(svg: &mut Svg, panel: &Panel, top: f64, across: &impl Fn(f64) -> f64) {
     svg.path(&path, "stroke=\"#1f5fa8\" stroke-width=\"2\"");
     for (&(x, y), point) in path.iter().zip(&panel.points) {
         svg.circle((x, y), 4.0, "fill=\"#1f5fa8\"");
-        // Beside the edges the figure goes inwards.
+        // Near an edge the label is placed inwards.
         let anchor = match x {
             x if x < LEFT + 30.0 => "start",
             x if x > RIGHT - 30.0 => "end",
@@ -85,7 +85,7 @@ fn draw(svg: &mut Svg, panel: &Panel, top: f64, across: &impl Fn(f64) -> f64) {
     }
 }
 
-/// Three digits and a unit.
+/// Formats three digits and a unit.
 fn short(value: f64) -> String {
     let (scale, unit) = match value {
         v if v >= 999.5e6 => (1e9, " G"),
