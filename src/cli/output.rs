@@ -1,10 +1,10 @@
 //! Target of results: how every command writes to a file that its user named.
 //!
 //! - Nothing of that name, or a regular file: the result is written to a temporary file beside it, under an unused name
-//! (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. So readers find either the old
-//! or the new file.
+//!   (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. So readers find either the
+//!   old or the new file.
 //! - A symbolic link: the file that it leads to is written in this way, and created if it does not exist; the link
-//! stays.
+//!   stays.
 //! - Anything else, such as a device, a FIFO or a descriptor (`/dev/fd/3`): the result is written into it directly.
 //!
 //! `-` and `/dev/stdout` are standard output. A regular file that is not empty is replaced only with `--force`, since

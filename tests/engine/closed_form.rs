@@ -72,8 +72,8 @@ fn a_star() {
     );
 }
 
-/// p links to k = 3 pages without links, n = 4; their mass is spread over all. With q the share of one of them: p = (1
-/// - d)/n + d (3 q)/n and p + 3 q = 1, so p (1 + d/n) = 1/n, p = 1/(n + d).
+/// p links to k = 3 pages without links, n = 4; their mass is spread over all. With q the share of one of them:
+/// p = (1 - d)/n + d (3 q)/n and p + 3 q = 1, so p (1 + d/n) = 1/n, p = 1/(n + d).
 #[test]
 fn dangling_pages() {
     check(

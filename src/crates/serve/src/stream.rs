@@ -1,7 +1,7 @@
 //! Connection with deadlines below HTTP: a client that misses one is disconnected.
 //!
 //! - The first [`OPENING`] bytes must arrive within the time for a header, all of them together: enough to distinguish
-//! HTTP/1 from HTTP/2, which then have deadlines of their own.
+//!   HTTP/1 from HTTP/2, which then have deadlines of their own.
 //! - Later, the client may be silent for the idle time after each byte.
 //! - A write must make some progress within the time for writes.
 //!
