@@ -1,5 +1,5 @@
-//! Streams in several files: whatever changes from one to the next, and however often rankings are made on the way, each
-//! ranking is within its bound of PageRank computed here, and the same bytes as in a run that nothing happened to.
+//! Streams in several files: whatever changes from one to the next, and however often intermediate rankings are made,
+//! each ranking is within its bound of PageRank computed here, and has the same bytes as in an undisturbed run.
 
 use std::collections::HashMap;
 use std::fs;
@@ -32,10 +32,10 @@ fn host(url: &str) -> Option<&str> {
     url.split('/').nth(2)
 }
 
-/// What is asked for in all runs of a stream.
+/// Settings for all runs of a stream.
 struct Asked {
     damping: f64,
-    /// The weight of links within a host.
+    /// Weight of links within a host.
     internal: u32,
     settle: Goal,
     places: Option<u64>,
@@ -64,7 +64,7 @@ impl Asked {
         job
     }
 
-    /// PageRank by powers of the matrix, of pages by name.
+    /// Computes PageRank by powers of the matrix, of pages by name.
     fn pagerank(&self, names: &[String], records: &[String]) -> Vec<f64> {
         let number: HashMap<&str, usize> = names.iter().map(|name| &name[..]).zip(0..).collect();
         let mut links: Vec<Vec<(usize, f64)>> = vec![Vec::new(); names.len()];
@@ -105,7 +105,7 @@ impl Asked {
     }
 }
 
-/// A stream of this seed.
+/// Tests the stream of this seed.
 fn stream(seed: u64) {
     let lab = in_memory();
     let path = |name: &str| lab.path().join(name);
@@ -116,7 +116,7 @@ fn stream(seed: u64) {
     for step in 0..1 + dice.roll(5) {
         let records = crawl(dice.roll(1 << 40), 1 + dice.roll(120));
         let file = path(&format!("{step}.jsonl"));
-        // Nothing of a compressed one is verified before its end.
+        // A compressed file is not verified before its end.
         let text = records.concat().into_bytes();
         let bytes = if dice.coin() { zstandard(&text) } else { text };
         fs::write(&file, bytes).unwrap();
@@ -169,7 +169,7 @@ fn stream(seed: u64) {
     }
 }
 
-/// `CASHRANK_STREAMS=20000` tries so many; `CASHRANK_SEED` is the first one's.
+/// `CASHRANK_STREAMS` sets the number of streams; `CASHRANK_SEED` is the seed of the first.
 #[test]
 fn rankings_of_streams_are_within_their_bounds_however_they_are_made() {
     let number =

@@ -1,5 +1,4 @@
-//! An input cut at every byte, and then the whole: the store ends with the bytes of a run that was
-//! never cut.
+//! An input cut at every byte, and then the whole: the store ends with the bytes of a run that was never cut.
 
 use crate::crawl;
 use crate::folder::in_memory;
@@ -64,8 +63,8 @@ fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
         let store = lab.path().join("cut");
         std::fs::write(&input, &whole[..cut]).unwrap();
         match run(&input, store.clone()) {
-            // Between two members nothing is missing. (An empty input is no damage either; of a
-            // single byte no compression can be told.)
+            // Between two members nothing is missing. (An empty input is not damage either; a single byte does not show
+            // its compression.)
             Ok(_) if cut == parts[0].len() || cut < 4 => {}
             Err(Error::Corrupt { .. }) => {}
             other => panic!("{name} cut at {cut}: {other:?}"),
@@ -76,7 +75,7 @@ fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
         std::fs::write(&input, &whole).unwrap();
         let done = match run(&input, store.clone()) {
             Ok(done) => done,
-            // What was read to its end is not read on under its old name: it has grown.
+            // A file that was read to its end is not continued under its old name: it has grown.
             Err(Error::InputChanged(what)) if cut == parts[0].len() || cut < 4 => {
                 assert!(
                     what.contains("has grown") || what.contains("ends at byte"),
@@ -91,7 +90,7 @@ fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
         assert!(snapshot(&store) == expected, "{name} cut at {cut}");
         std::fs::remove_dir_all(&store).unwrap();
     }
-    // It went on from many places.
+    // It continued from many positions.
     assert!(counts.len() >= 2, "{counts:?}");
 }
 

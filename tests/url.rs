@@ -9,7 +9,7 @@ use cashrank_base::url::{CanonicalForm, LinkBase, RULES, Reject, canonical, host
 
 const LIMIT: usize = 8192;
 
-/// One row of the table of cases.
+/// Row of the table of cases.
 struct Case {
     read: Vec<u8>,
     base: Option<Vec<u8>>,
@@ -46,7 +46,7 @@ fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// The cells of a row; `\|` is no border.
+/// Splits a row into cells; `\|` is not a separator.
 fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\u{1}");
     let row = row.trim().trim_matches('|');
@@ -56,7 +56,7 @@ fn cells(row: &str) -> Vec<String> {
         .collect()
 }
 
-/// The bytes that a cell stands for; `_none_` for none.
+/// Returns the bytes that a cell stands for; `_none_` stands for none.
 fn text(cell: &str) -> Option<Vec<u8>> {
     if cell == "_none_" {
         return None;
@@ -114,7 +114,7 @@ fn the_specified_cases() {
     }
 }
 
-/// The specification names the code's version and the limit's default.
+/// The specification has the code's version and the limit's default.
 #[test]
 fn the_specified_numbers() {
     let spec = spec();
@@ -134,13 +134,13 @@ fn the_limit_counts_as_read_and_in_canonical_form() {
         Ok(CanonicalForm::Prefix(10))
     );
     assert_eq!(at("http://h/a", 9, &mut out), Err(Reject::TooLong));
-    // The fragment counts as read.
+    // The fragment counts as part of the length read.
     assert_eq!(at("http://h/a#", 10, &mut out), Err(Reject::TooLong));
     assert_eq!(
         at("http://h/a#", 11, &mut out),
         Ok(CanonicalForm::Prefix(10))
     );
-    // 11 bytes in canonical form, `/%20b`... more than as read.
+    // 11 bytes in canonical form, `/%20b`: more than as read.
     assert_eq!(at("http://h/ b", 12, &mut out), Err(Reject::TooLong));
     assert!(out.is_empty());
     assert_eq!(
@@ -148,7 +148,7 @@ fn the_limit_counts_as_read_and_in_canonical_form() {
         Ok(CanonicalForm::Rewritten)
     );
     assert_eq!(out, b"http://h/%20b");
-    // Too long to be a page, but no page link in the first place.
+    // Too long for a page, but not a link to a page in the first place.
     let data = format!("data:,{}", "a".repeat(LIMIT));
     assert_eq!(at(&data, LIMIT, &mut out), Err(Reject::Scheme));
 }
@@ -168,7 +168,7 @@ fn hosts() {
     }
 }
 
-/// Every URL and link of a crawl, as its JSON lines hold them.
+/// Reads every URL and link of a crawl from its JSON lines.
 fn urls_of_crawl(name: &str) -> Option<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../shared/data")
@@ -192,7 +192,7 @@ fn urls_of_crawl(name: &str) -> Option<Vec<String>> {
     Some(urls)
 }
 
-/// On real URLs the scan says what the `url` crate says, and it decides nearly all of them.
+/// Checks on real URLs that the scan agrees with the `url` crate, and decides nearly all of them.
 fn check_crawl(name: &str, total: usize) {
     let Some(urls) = urls_of_crawl(name) else {
         return;
@@ -258,7 +258,7 @@ fn relative_links_of_a_manual() {
     assert_eq!(total, 24_971);
 }
 
-/// Joins the links of a WAT record; how many they are.
+/// Joins the links of a WAT record; returns their number.
 fn check_wat(line: &str) -> usize {
     let record: serde_json::Value = serde_json::from_str(line).expect("JSON");
     let envelope = &record["Envelope"];

@@ -1,8 +1,8 @@
-//! WARC and ARC on archives of other programs: every record of them, by kind and status.
+//! WARC and ARC in archives of other programs: every record of them, by kind and status.
 //!
-//! Counts are those of a reader in Python that steps by `Content-Length` (ARC: by the last field of the line)
-//! and knows nothing else; where warcio 1.7 reads a file to its end, it finds the same. Numbers of
-//! outlinks are by a regular expression over `metadata` blocks.
+//! Counts are those of a reader in Python that steps by `Content-Length` (ARC: by the last field of the line) and does
+//! nothing else; where warcio 1.7 reads a file to its end, it finds the same. Numbers of outlinks are by a regular
+//! expression over `metadata` blocks.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,8 +14,8 @@ use cashrank_base::rules::{InputRules, Outlinks};
 use cashrank_crawl::decode::{Decoder, Parsed, Record};
 use cashrank_crawl::formats::Format;
 
-/// A file of the data, decompressed up to its end or to what is no gzip; `None`, loudly, where it
-/// is absent.
+/// Reads a file of the data, decompressed up to its end or to bytes that are not gzip; `None`, with a printed note, if
+/// it is absent.
 fn data(name: &str) -> Option<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../shared/data")
@@ -32,7 +32,7 @@ fn data(name: &str) -> Option<Vec<u8>> {
         return Some(raw);
     }
     let mut data = Vec::new();
-    // Some are damaged behind their last record.
+    // Some are damaged after their last record.
     let _ = flate2::read::MultiGzDecoder::new(&raw[..]).read_to_end(&mut data);
     Some(data)
 }
@@ -45,8 +45,7 @@ fn by(outlinks: Outlinks) -> std::sync::Arc<dyn Decoder> {
     Format::Warc.decoder_by(&rules, &Limits::default())
 }
 
-/// What was handed out: `status`, `revisit status`, `bad: reason` or the kind of what is no record, each
-/// with how often.
+/// Counts the output of a decoder by `status`, `revisit status`, `bad: reason` or the kind of a non-record.
 fn told(decoder: &dyn Decoder, data: &[u8]) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     decoder.decode(data, &mut |_, parsed| {
@@ -69,7 +68,7 @@ fn told(decoder: &dyn Decoder, data: &[u8]) -> BTreeMap<String, usize> {
     told
 }
 
-/// Checks a file against `name count, name count`, and that it is told for what it is.
+/// Checks a file against `name count, name count`, and that its format is recognised.
 fn check(format: Format, file: &str, expected: &str) {
     let Some(data) = data(file) else {
         return;
@@ -85,7 +84,7 @@ fn check(format: Format, file: &str, expected: &str) {
     check_pieces(format.decoder(), &data, file);
 }
 
-/// Cut by `whole` it is the same.
+/// Checks that cutting by `whole` gives the same.
 fn check_pieces(decoder: &dyn Decoder, data: &[u8], file: &str) {
     let mut parts = BTreeMap::new();
     let (mut start, mut read) = (0, 0);
@@ -114,7 +113,7 @@ fn crawls() {
         "blackbook/blackbook.warc.gz",
         &format!("{heritrix}, {warc}"),
     );
-    // Of the revisits all have outlinks listed: 54 are visits with these links, and one is a redirect.
+    // All revisits have outlinks listed: 54 are visits with these links, and one is a redirect.
     for (crawl, statuses) in [
         ("25068", "200 57, 302 1, 403 1, 404 3"),
         ("41434", "200 57, 302 1, 403 1, 404 3"),
@@ -206,7 +205,7 @@ fn odd_warcs() {
             "pywb/sample_archive__warcs__dupes.warc.gz",
             "warcinfo 1, request 12, 200 2, 302 1, revisit 200 9",
         ),
-        // The revisits have no block: the status is that of none.
+        // The revisits have no block, so they have no status.
         (
             "pywb/sample_archive__warcs__example-extra.warc",
             "request 2, 200 1, answer to another method 1, revisit none 2",
@@ -227,7 +226,7 @@ fn odd_warcs() {
             "pywb/sample_archive__warcs__example-wpull.warc.gz",
             "warcinfo 1, request 1, resource 1, 200 1",
         ),
-        // Three bytes behind a block.
+        // Three bytes after a block.
         (
             "pywb/sample_archive__warcs__example.warc",
             "warcinfo 1, request 2, 200 1, 302 1, revisit 200 1, bad: malformed 1",
@@ -271,7 +270,7 @@ fn odd_warcs() {
             "warcio/test__data__example-space-in-target-uri.warc.gz",
             "warcinfo 1, resource 1",
         ),
-        // A length four bytes short.
+        // A length that is four bytes too small.
         (
             "warcio/test__data__example-trunc.warc",
             "warcinfo 2, request 1, 200 1, bad: malformed 1",
@@ -344,7 +343,7 @@ fn targets_as_written() {
     let Some(data) = data("odd/warcio/test__data__example-space-in-url.arc") else {
         return;
     };
-    // Made whole: its block is 50 bytes short of the length (a byte for each line end).
+    // Completed: its block is 50 bytes shorter than its length (a byte for each line end).
     let whole = [&data[..], &[b' '; 100]].concat();
     let mut urls = Vec::new();
     Format::Arc.decoder().decode(&whole, &mut |_, parsed| {
@@ -357,7 +356,7 @@ fn targets_as_written() {
     assert_eq!(urls, [expected]);
 }
 
-/// Heritrix's outlinks: of every capture by choice, of a revisit in any case.
+/// Heritrix's outlinks: for every capture on request, for a revisit always.
 #[test]
 fn outlinks_of_heritrix() {
     for (file, captures, links) in [
@@ -398,7 +397,7 @@ fn outlinks_of_heritrix() {
         let (mut links, mut done, mut in_tail) = (0, 0, false);
         Format::Warc.decoder().decode(&data, &mut |end, parsed| {
             match parsed {
-                // What is handed out without a step belongs to the capture that comes next.
+                // Output at the same offset belongs to the capture that follows.
                 Parsed::Other { kind } => in_tail = end == done && kind == "metadata with outlinks",
                 Parsed::Record(record) if std::mem::take(&mut in_tail) => {
                     links += record.links.len();
@@ -413,7 +412,7 @@ fn outlinks_of_heritrix() {
     }
 }
 
-/// The digest that each answer has, by page and time; of two with both, the last.
+/// Returns the digest of each response, by page and time; if there are several, the last.
 fn digests(decoder: &dyn Decoder, data: &[u8]) -> BTreeMap<(Vec<u8>, Option<i64>), String> {
     let mut digests = BTreeMap::new();
     decoder.decode(data, &mut |_, parsed| {
@@ -428,7 +427,7 @@ fn digests(decoder: &dyn Decoder, data: &[u8]) -> BTreeMap<(Vec<u8>, Option<i64>
     digests
 }
 
-/// An extractor copies the digests of an archive, or makes them of the same bodies.
+/// An extractor copies the digests of an archive, or computes them from the same bodies.
 #[test]
 fn a_wat_has_the_digests_of_its_warc() {
     let pairs = [

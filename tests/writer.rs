@@ -1,5 +1,5 @@
-//! Records pushed one by one make the store and the rankings that an ingest of the same records makes, wherever
-//! checkpoints fall and the process dies.
+//! Records pushed one by one give the same store and rankings as an ingest of these records, wherever checkpoints fall
+//! and the process dies.
 
 use crate::folder::in_memory;
 
@@ -26,7 +26,7 @@ impl Observer for Quiet {
     fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
-/// One fetch.
+/// Fetch of a page.
 struct Fetch {
     url: String,
     links: Vec<String>,
@@ -34,7 +34,7 @@ struct Fetch {
     status: i32,
 }
 
-/// A crawl of some hundred pages, with repeats, pages gone, failures, odd links and records without use.
+/// Returns a crawl of some hundred pages, with repeats, gone pages, failures, odd links and useless records.
 fn crawl(records: u64) -> Vec<Fetch> {
     let mut state = 7u64;
     let mut below = |n: u64| {
@@ -76,7 +76,7 @@ fn push(writer: &mut Writer, fetch: &Fetch) -> cashrank::Result<What> {
     })
 }
 
-/// Ingests the crawl as JSON lines.
+/// Ingests the crawl as JSON lines; returns the store.
 fn ingested(crawl: &[Fetch], home: &Path) -> std::path::PathBuf {
     let lines: Vec<String> = crawl
         .iter()
@@ -101,7 +101,7 @@ fn ingested(crawl: &[Fetch], home: &Path) -> std::path::PathBuf {
     store
 }
 
-/// The current snapshot's bytes, and the names of all pages.
+/// Reads the current snapshot's bytes, and the names of all pages.
 fn bytes(store: &Path) -> (Vec<u8>, Vec<String>) {
     let snapshot = Snapshot::latest(&RealDisk, store).unwrap();
     snapshot.verify().unwrap();
@@ -175,7 +175,7 @@ fn a_killed_writer_goes_on_at_its_last_checkpoint() {
             String::from_utf8_lossy(&child.stderr)
         );
     }
-    // Each but the last run got 400 records further; a run ends that has fewer than 650 to go.
+    // Each run but the last got 400 records further; a run with fewer than 650 to go ends.
     assert_eq!(runs, (RECORDS - 650) / 400 + 2);
     assert!(bytes(&store) == bytes(&ingested(&crawl, home.path())));
 }
@@ -228,7 +228,7 @@ fn one_writer_with_one_kind_of_settings() {
     assert!(Writer::open(&store, &Options::default()).is_err());
 }
 
-/// After an ingest that ended more can be pushed; and more files can be ingested after what was pushed.
+/// After a finished ingest records can be pushed, and after pushed records files can be ingested.
 #[test]
 fn pushes_and_ingests_follow_each_other() {
     let home = in_memory();

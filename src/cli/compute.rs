@@ -300,7 +300,7 @@ impl ComputeArgs {
 pub(super) enum ReportStyle {
     Text,
     Json,
-    /// Only problems.
+    /// Problems only.
     Problems,
 }
 

@@ -1,4 +1,4 @@
-//! Options of commands that read rankings of pages or sites, and how sure a ranking is, in words.
+//! Options of commands that read rankings of pages or sites, and descriptions of a ranking's accuracy.
 
 use std::path::PathBuf;
 
@@ -29,12 +29,12 @@ pub struct LevelArgs {
 }
 
 impl LevelArgs {
-    /// The measure; `None`: importance.
+    /// Returns the measure; `None` stands for importance.
     pub fn measure(&self) -> Option<&str> {
         self.measures()[0]
     }
 
-    /// All measures of a command that takes several; one at least.
+    /// Returns all measures of a command that takes several; at least one.
     pub fn measures(&self) -> Vec<Option<&str>> {
         let given = self.measure.iter().map(|name| match &**name {
             IMPORTANCE => None,
@@ -52,7 +52,7 @@ impl LevelArgs {
         self.open_named(snapshot, &self.name(), memory)
     }
 
-    /// Opens one of each of several snapshots.
+    /// Opens the ranking for each of several snapshots.
     pub fn open_all(
         &self,
         snapshots: Vec<Snapshot>,
@@ -62,7 +62,7 @@ impl LevelArgs {
         snapshots.into_iter().map(open).collect()
     }
 
-    /// What is given of a ranking that only one store has.
+    /// Returns the options that apply to the ranking of a single store, each with whether it is given.
     pub fn given(&self) -> [(bool, &'static str); 2] {
         [
             (!self.measure.is_empty(), "--measure"),
@@ -70,7 +70,7 @@ impl LevelArgs {
         ]
     }
 
-    /// Opens another of this level.
+    /// Opens the ranking with this name.
     pub fn open_named(
         &self,
         snapshot: Snapshot,
@@ -80,7 +80,7 @@ impl LevelArgs {
         LevelRanking::open(&RealDisk, snapshot, name, self.budget(memory)?)
     }
 
-    /// Bytes of memory that sites may take; of pages nothing is held.
+    /// Returns the memory that sites may take, in bytes; `None` for pages, of which nothing is held.
     pub fn budget(&self, memory: &MemoryArg) -> cashrank::Result<Option<u64>> {
         match self.level {
             Level::Page => Ok(None),
@@ -88,12 +88,12 @@ impl LevelArgs {
         }
     }
 
-    /// Which it is.
+    /// Returns the name of the ranking.
     pub fn name(&self) -> RankingName {
         self.named(self.measure())
     }
 
-    /// Opens the ranking by another measure.
+    /// Returns the name of the ranking by another measure.
     pub fn named(&self, measure: Option<&str>) -> RankingName {
         RankingName {
             level: self.level,
@@ -102,12 +102,12 @@ impl LevelArgs {
         }
     }
 
-    /// Whether it is the snapshot itself, or that of its sites.
+    /// Returns whether the ranking is the snapshot, or its roll-up to sites.
     pub fn is_roll_up(&self) -> bool {
         self.measures() == [None] && self.roll_up == RollUpBy::default()
     }
 
-    /// Whether it is the snapshot itself.
+    /// Returns whether the ranking is the snapshot itself.
     pub fn is_usual(&self) -> bool {
         self.measures() == [None] && self.level.is_page()
     }
@@ -133,7 +133,7 @@ pub struct GoneArg {
 }
 
 impl ScopeArg {
-    /// All rules together.
+    /// Returns all rules combined.
     pub fn rules(&self) -> Scope {
         let mut rules = Scope::default();
         self.scope
@@ -144,7 +144,7 @@ impl ScopeArg {
     }
 }
 
-/// Levels by their forms, for clap.
+/// Parses levels in their forms, for clap.
 pub fn levels() -> Forms<Level> {
     Forms::new(Level::FORMS, parsed::<Level>)
 }
@@ -154,15 +154,15 @@ fn roll_ups() -> impl clap::builder::TypedValueParser<Value = RollUpBy> {
     one_of(words, parsed::<RollUpBy>)
 }
 
-/// Importance among measures.
+/// Name of importance among the measures.
 const IMPORTANCE: &str = "importance";
 
-/// Measures by name, for clap.
+/// Parses measures by name, for clap.
 pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
     one_of(measure_words(), |name| Ok(name.to_owned()))
 }
 
-/// Names of all rankings, among them importance, which every snapshot has.
+/// Parses the names of all rankings, including importance, which every snapshot has.
 fn rankings() -> impl clap::builder::TypedValueParser<Value = String> {
     let importance = word(IMPORTANCE, "the ranking that each snapshot has");
     let words = [importance].into_iter().chain(measure_words());
@@ -174,12 +174,12 @@ fn measure_words() -> impl Iterator<Item = PossibleValue> {
     measures.map(|measure| word(measure.name, measure.about))
 }
 
-/// So many pages or sites.
+/// Formats a number of pages or sites.
 pub fn counted_of(level: Level, count: u64) -> String {
     counted(count, level.singular(), level.plural())
 }
 
-/// How many of the first positions are certain, as people read it; nothing where none is.
+/// Describes how many of the first positions are certain; `None` if none is.
 pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String> {
     let level = ranking.level();
     let by = match (ranking.computed(), ranking.roll_up()) {
@@ -190,7 +190,7 @@ pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String
     certain_text(certain, level, &by)
 }
 
-/// Says that scores differ though no link does, where that is so.
+/// Prints a note if scores may differ although no link does.
 pub fn note_parameters(left: &LevelRanking, right: &LevelRanking) {
     let parameters = |side: &LevelRanking| side.computed().map(|info| info.parameters.clone());
     if parameters(left) != parameters(right) {
@@ -212,12 +212,13 @@ pub struct SiteGraphArgs {
 }
 
 impl SiteGraphArgs {
-    /// Whether nothing was asked for.
+    /// Returns whether all options have their defaults.
     pub fn is_usual(&self) -> bool {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Settings for links between sites: the memory for pairs, and the name with which files of those that do not fit begin.
+    /// Returns the settings for links between sites: the memory for pairs, and the prefix of the files for those that
+    /// do not fit.
     pub fn pairing(&self, memory: Option<u64>, aside: PathBuf) -> Pairing<'static> {
         Pairing {
             links: self.site_links,
@@ -233,7 +234,7 @@ fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
     one_of(words, parsed::<SiteLinks>)
 }
 
-/// How sure a ranking is.
+/// Describes the accuracy of a ranking.
 pub fn sureness_of(ranking: &LevelRanking) -> String {
     match (ranking.computed(), ranking.roll_up()) {
         (Some(info), _) => sureness(info),
@@ -242,7 +243,7 @@ pub fn sureness_of(ranking: &LevelRanking) -> String {
     }
 }
 
-/// How sure a computed ranking is.
+/// Describes the accuracy of a computed ranking.
 pub fn sureness(info: &ComputedInfo) -> String {
     format!(
         "{}: {}",
@@ -251,7 +252,7 @@ pub fn sureness(info: &ComputedInfo) -> String {
     )
 }
 
-/// How sure scores are, as people read it.
+/// Describes the accuracy of scores.
 pub fn accuracy_said(accuracy: Accuracy) -> String {
     match accuracy {
         Accuracy::Exact => "exact".into(),

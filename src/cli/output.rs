@@ -38,13 +38,13 @@ pub enum OutputTarget {
 /// Treatment of an existing file that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It is replaced.
+    /// Replaces the file.
     Replaced,
-    /// It stays.
+    /// Keeps the file.
     Stays,
 }
 
-/// Whether a completely written file is kept.
+/// Decision whether a completely written file is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Renames the file to its final name.

@@ -21,7 +21,7 @@ fn read(path: &Path) -> Outcome {
     drain(Source::open(&name, &Limits::default(), &SourceOptions::default()).expect("opens"))
 }
 
-/// What a program writes, and whether it was content; `None`: there is no such program.
+/// Returns the output of a program, and whether it succeeded; `None` if the program is missing.
 fn program(command: &[&str], path: &Path) -> Option<(Vec<u8>, bool)> {
     match Command::new(command[0])
         .args(&command[1..])
@@ -52,7 +52,7 @@ fn zstd_files_are_read_as_zstd_reads_them() {
     }
 }
 
-/// All gzip files, odd ones too: the same bytes where `gzip` is content, an error where it is not.
+/// All gzip files, including odd ones: the same bytes if `gzip` succeeds, an error if it fails.
 #[test]
 fn gzip_files_are_read_as_gzip_reads_them() {
     let Some(data) = data() else { return };

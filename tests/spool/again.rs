@@ -1,4 +1,4 @@
-//! Streams that are sent again when they had been read to their ends: never counted twice, and never lost.
+//! Streams that are sent again after they had been read to their ends: never counted twice, and never lost.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use cashrank_store::store::{DiskFile, RealDisk};
 use super::disk::{Meddled, Over};
 use super::support::{Lab, Pack, Sender, Watch, crawl, gzip, pack, run};
 
-/// A disk on which no snapshot can be made, as a process sees it that is killed meanwhile.
+/// Disk on which no snapshot can be made, as for a process that is killed meanwhile.
 struct NoSnapshots;
 
 impl Over for NoSnapshots {
@@ -30,7 +30,7 @@ impl Over for NoSnapshots {
     }
 }
 
-/// `ingest -` of these bytes, without a spool.
+/// Returns the job `ingest -` of these bytes, without a spool.
 fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> IngestJob {
     let bytes = bytes.to_vec();
     IngestJob {
@@ -41,7 +41,7 @@ fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> IngestJob {
     }
 }
 
-/// The snapshot of one stream after the other.
+/// Returns the snapshot after several streams.
 fn after(lab: &Lab, store: &str, streams: &[&[u8]]) -> Vec<u8> {
     for bytes in streams {
         let job = IngestJob {
@@ -64,8 +64,8 @@ fn told(
     (done, watch.notes.join("\n"))
 }
 
-/// Regression: the end of a stream was committed before its last snapshot was made, so after a kill meanwhile the same
-/// command read the same stream as a new one: all of it was counted twice, and nothing said so.
+/// Regression: the end of a stream was committed before its last snapshot was made. After a kill in between, the same
+/// command read the same stream as a new one: all of it was counted twice, silently.
 #[test]
 fn killed_while_the_last_snapshot_is_made() {
     let lab = Lab::new();
@@ -86,8 +86,8 @@ fn killed_while_the_last_snapshot_is_made() {
     }
 }
 
-/// The same with a spool: whoever sends all of it again from byte 0, as he is told, is told that it was read; what he
-/// had acknowledged by then is in no spool that anybody waits for.
+/// The same kill with a spool: a sender that sends everything again from byte 0, as requested, is informed that it was
+/// read; its acknowledged bytes are in no spool that anybody waits for.
 #[test]
 fn a_spooled_stream_sent_again() {
     let lab = Lab::new();
@@ -104,11 +104,11 @@ fn a_spooled_stream_sent_again() {
         assert!(notes.contains("ReadBefore"), "{notes}");
         assert!(lab.snapshot("s") == expected);
     }
-    // Another one is read.
+    // A different stream is read.
     let other = crawl(93, 50).concat().into_bytes();
     run(&lab.job("s", &Sender::new(other.clone()))).unwrap();
     assert!(lab.snapshot("s") == after(&lab, "both", &[&bytes, &other]));
-    // More of it counts from where it ended.
+    // Additional records count from where it ended.
     let rest = crawl(94, 60).concat().into_bytes();
     let more = [&other[..], &rest].concat();
     let (done, notes) = told(&lab.job("s", &Sender::new(more)));
@@ -117,7 +117,7 @@ fn a_spooled_stream_sent_again() {
     assert!(lab.snapshot("s") == after(&lab, "longer", &[&bytes, &other, &rest]));
 }
 
-/// Of a spooled stream that two runs read the second has not seen the start: what is known is its start.
+/// If two runs read a spooled stream, the second has not seen its start. Sent again, it is recognised, or refused.
 #[test]
 fn a_spooled_stream_read_by_two_runs() {
     let lab = Lab::new();
@@ -137,7 +137,7 @@ fn a_spooled_stream_read_by_two_runs() {
     assert!(lab.snapshot("s") == lab.undisturbed(&bytes, 1));
 }
 
-/// The daily pipe: whatever comes that is not the same is read, also where it begins alike.
+/// The daily pipe: any stream that differs is read, even if it begins in the same way.
 #[test]
 fn other_streams_are_read() {
     let lab = Lab::new();
@@ -172,14 +172,14 @@ fn other_streams_are_read() {
 #[test]
 fn what_follows_the_same_bytes_is_counted_once() {
     let lab = Lab::new();
-    // Importance is settled from where the front's was, and so not to the bytes of what is settled at once.
+    // Settling starts from the ranking of the front, so the bytes differ from those of settling at once.
     let piped = |lab: &Lab, store: &str, bytes: &[u8]| IngestJob {
         settle: None,
         ..piped(lab, store, bytes)
     };
     let records = crawl(99, 200);
     let whole = records.concat().into_bytes();
-    // The third ends inside a record.
+    // The third one ends inside a record.
     let cuts = [
         records[..1].concat().len(),
         records[..150].concat().len(),
@@ -196,7 +196,7 @@ fn what_follows_the_same_bytes_is_counted_once() {
                     [gzip(&whole[..cut]), gzip(&whole[cut..])].concat(),
                 )
             };
-            // A record cut short is read when it is whole, and is not counted before.
+            // A record cut short is read once it is complete, and is not counted before.
             run(&piped(&lab, &name, &front)).unwrap();
             let (done, notes) = told(&piped(&lab, &name, &all));
             done.unwrap();
@@ -212,7 +212,7 @@ fn what_follows_the_same_bytes_is_counted_once() {
             let straight = format!("{name} straight");
             run(&piped(&lab, &straight, &all)).unwrap();
             assert!(lab.snapshot(&name) == lab.snapshot(&straight), "{name}");
-            // And then it is that stream.
+            // Then it is that stream.
             let (done, _) = told(&piped(&lab, &name, &all));
             assert!(done.unwrap().nothing_to_do);
         }
@@ -242,7 +242,7 @@ fn a_shorter_one_is_refused_and_a_new_one_is_counted() {
     assert_eq!(done.counters.records, 2 * done.before.records);
 }
 
-/// Where no stream can follow, only the same one is no error.
+/// If no stream can follow, only the same one is not an error.
 #[test]
 fn a_store_that_was_completed_or_replays_knows_its_stream() {
     let lab = Lab::new();
@@ -264,7 +264,7 @@ fn a_store_that_was_completed_or_replays_knows_its_stream() {
             &mut Watch::default(),
         );
         assert!(killed.is_err());
-        // It may say that nothing can follow, or that this is not what was read.
+        // Either message is right: that nothing can follow, or that this is not what was read.
         assert!(matches!(
             run(&job(&other)),
             Err(Error::Conflict(_) | Error::InputChanged(_))
@@ -275,8 +275,8 @@ fn a_store_that_was_completed_or_replays_knows_its_stream() {
     assert!(lab.snapshot("replayed") == lab.undisturbed(&bytes, 3));
 }
 
-/// A stop that comes before the first byte of a new stream leaves nothing of it: it used to make the stream before
-/// unfinished, and the new one was taken for it.
+/// Regression: a stop before the first byte of a new stream made the stream before it unfinished, and the new one was
+/// taken for it. Now it has no effect.
 #[test]
 fn stopped_before_a_new_stream_began() {
     struct Silent(Arc<AtomicBool>);

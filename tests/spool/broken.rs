@@ -17,8 +17,7 @@ const PACKS: [Pack; 7] = [
     Pack::Zstd(90),
 ];
 
-/// Without a word to the store, as if it had been killed: the error of a reader is followed by no
-/// checkpoint.
+/// Runs into the error of a reader, after which no checkpoint follows, as if the process had been killed.
 fn break_off(job: &IngestJob, sender: &Sender, at: u64) {
     sender.break_at(at);
     match run(job) {
@@ -90,8 +89,8 @@ fn a_stream_that_breaks_off_at_every_byte() {
     }
 }
 
-/// What a checkpoint covers goes, down to the member that holds its place or, of small members, one
-/// at most 64 KiB before it.
+/// Data that a checkpoint covers is removed, down to the member that holds its position or, with small members, one at
+/// most 64 KiB before it.
 #[test]
 fn what_is_covered_goes() {
     for (how, kept) in [
@@ -135,7 +134,7 @@ fn passes_without_a_checkpoint_on_the_way() {
     assert!(lab.snapshot("s") == lab.undisturbed(&whole, 3));
 }
 
-/// Several passes asked for, then one, and several again.
+/// Several passes requested, then one, and several again.
 #[test]
 fn passes_given_up_and_taken_up_again() {
     let lab = Lab::new();
@@ -179,7 +178,7 @@ fn passes_need_no_spool() {
                 ..job.clone()
             };
             let mut watch = Watch {
-                // The first look at a later pass stops it.
+                // The first check during a later pass stops it.
                 stop: Some((
                     pass,
                     if pass == 1 { 1 + dice.roll(30) } else { 0 },
@@ -214,7 +213,7 @@ fn passes_need_no_spool() {
     }
 }
 
-/// The sender died within a record or a member, and goes on where it was.
+/// The sender died within a record or a member, and continues there.
 #[test]
 fn an_ended_stream_is_taken_up_again() {
     let records = crawl(65, 60).concat();
@@ -259,8 +258,7 @@ fn an_ended_stream_is_taken_up_again() {
             run(&job).unwrap();
             let file = lab.undisturbed(&whole, 1);
             if torn {
-                // The torn record was counted as skipped: the snapshot says so, and the next one
-                // follows it.
+                // The torn record was counted as skipped: the snapshot includes that, and the next one follows it.
                 assert!(verify(&lab.path(&store)).is_ok());
                 let records = |store: &str| {
                     let view =
@@ -277,8 +275,8 @@ fn an_ended_stream_is_taken_up_again() {
     }
 }
 
-/// A stream that had ended was taken up again and more was acknowledged, but no checkpoint was made
-/// since: the next run must not take it for done.
+/// A finished stream was continued and more was acknowledged, but no checkpoint was made since: the next run must not
+/// take it for finished.
 #[test]
 fn what_was_acknowledged_after_an_end_is_not_dropped() {
     let lab = Lab::new();
@@ -317,14 +315,14 @@ fn what_was_acknowledged_after_an_end_is_not_dropped() {
     assert!(lab.snapshot("s") == lab.undisturbed(&whole, 1));
 }
 
-/// Likewise a stream that no checkpoint knows at all: the first, and one after another.
+/// A stream that no checkpoint knows at all is not dropped either: the first, and one after another.
 #[test]
 fn a_stream_without_a_checkpoint_is_not_dropped() {
     let lab = Lab::new();
     let records = crawl(67, 90);
     let parts = [records[..40].concat(), records[40..].concat()];
     for part in &parts {
-        // Begun anew after an unfinished one, or after an ended one: the same.
+        // Started over after an unfinished one, or after a finished one: the same.
         let sender = Sender::new(part.clone().into_bytes());
         let mut job = IngestJob {
             checkpoint_every: Every::Never,
@@ -343,8 +341,7 @@ fn a_stream_without_a_checkpoint_is_not_dropped() {
     assert!(lab.snapshot("s") == lab.undisturbed(&whole, 1));
 }
 
-/// `--new-stream` gives an unfinished stream up; killed before the next checkpoint, the new one still
-/// goes on.
+/// `--new-stream` gives up an unfinished stream; killed before the next checkpoint, the new one still continues.
 #[test]
 fn a_new_stream_that_no_checkpoint_knows_goes_on() {
     let lab = Lab::new();
@@ -403,7 +400,7 @@ fn a_stream_among_files() {
         break_off(&job, &sender, middle.len() as u64 / 2);
         sender.break_at(u64::MAX);
         for pass in 1..=repeat {
-            // In each of the three inputs, and in the last pass behind the stream.
+            // In each of the three inputs, and in the last pass after the stream.
             for records in [120, 10, 30] {
                 let job = IngestJob {
                     stop: Arc::default(),

@@ -1,6 +1,6 @@
-//! Golden samples that a stream's end cuts, and that are then sent again whole, or resumed from the acknowledged byte: the
-//! snapshot is that of a stream that was never cut. (Where the library cuts at each byte, decoders and reader alone are
-//! tried: `src/crates/crawl/src/pipeline/cuts.rs`.)
+//! Golden samples that are cut by a stream's end, and then sent again as a whole, or resumed from the acknowledged
+//! byte: the snapshot is that of a stream that was never cut. (`src/crates/crawl/src/pipeline/cuts.rs` cuts at each
+//! byte, with decoders and reader alone.)
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn spooled(lab: &Lab, store: &str, sender: &Sender) -> IngestJob {
     }
 }
 
-/// Cuts that fall inside records and their headers, and before the format shows.
+/// Cuts inside records and their headers, and before the format can be recognised.
 #[test]
 fn samples_cut_and_sent_again() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good");
@@ -61,7 +61,7 @@ fn samples_cut_and_sent_again() {
                 let case = format!("{name} {how:?} cut at {cut}");
                 let cut = cut * whole.len() / bytes.len();
                 let store = format!("resent {cut}");
-                // A stream of which too little came is refused.
+                // A stream of which too little arrived is refused.
                 let _ = run(&resent(&lab, &store, &whole[..cut]));
                 run(&resent(&lab, &store, &whole)).unwrap();
                 assert!(lab.snapshot(&store) == expected, "{case}, sent again");

@@ -1,4 +1,4 @@
-//! Damaged spools, and disks and listeners that fail.
+//! Damaged spools, and failing disks and listeners.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use cashrank_store::store::{DiskFile, OnDurable, RealDisk, spool_state};
 use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};
 
-/// A stream that broke off, with much of it in several segments.
+/// Returns a stream that broke off, with much of it in several segments.
 fn broken(lab: &Lab) -> (Sender, IngestJob) {
     let whole = crawl(71, 300).concat().into_bytes();
     let sender = Sender::new(whole.clone());
@@ -71,7 +71,7 @@ fn damage_below_the_acknowledged_position_is_found() {
     assert!(verify(&lab.path("s")).unwrap() > 10_000);
 }
 
-/// Where a checkpoint relies on the spool, its absence is damage; `--new-stream` gives it up.
+/// If a checkpoint relies on the spool, its absence is damage; `--new-stream` gives it up.
 #[test]
 fn a_spool_that_a_checkpoint_needs_is_missed() {
     let lab = Lab::new();
@@ -91,7 +91,7 @@ fn a_spool_that_a_checkpoint_needs_is_missed() {
     verify(&lab.path("s")).unwrap();
 }
 
-/// A disk whose syncs in the spool fail from one on.
+/// Disk whose syncs in the spool fail from a certain one on.
 struct Failing(Arc<AtomicU64>);
 
 impl Over for Failing {
@@ -138,7 +138,7 @@ fn a_failed_sync_ends_the_run_and_nothing_is_lost() {
     }
 }
 
-/// A stream that sends a little and is silent then.
+/// Stream that sends a little and is silent then.
 struct Silent(Option<Vec<u8>>, Arc<AtomicBool>);
 
 impl io::Read for Silent {
@@ -154,7 +154,7 @@ impl io::Read for Silent {
     }
 }
 
-/// The clock makes a silent stream durable, and a failure of it ends the run though nothing comes.
+/// The clock makes a silent stream durable, and its failure ends the run although nothing arrives.
 #[test]
 fn the_clock_serves_a_silent_stream() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! A sender, its stream, and a store to send it to.
+//! A sender with its stream, and a store to send it to.
 
 use std::fs;
 use std::io::{self, Read};
@@ -21,13 +21,13 @@ pub use super::crawl::{Dice, crawl};
 pub use super::pack::gzip;
 use super::pack::zstandard;
 
-/// How a stream is packed.
+/// Compression of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pack {
     Plain,
-    /// Members of so many decompressed bytes; 0: a single one.
+    /// Members of this decompressed length; 0: a single one.
     Gzip(usize),
-    /// Frames, likewise.
+    /// Frames of this decompressed length; 0: a single one.
     Zstd(usize),
 }
 
@@ -40,12 +40,12 @@ pub fn pack(bytes: &[u8], how: Pack) -> Vec<u8> {
     }
 }
 
-/// A sender: the bytes of a stream, and what was acknowledged of them.
+/// Sender: the bytes of a stream, and the number of those acknowledged.
 #[derive(Clone, Default)]
 pub struct Sender {
     pub bytes: Arc<Vec<u8>>,
     pub acked: Arc<AtomicU64>,
-    /// The stream breaks off with an error here.
+    /// Offset at which the stream breaks off with an error.
     pub breaks_at: Arc<AtomicU64>,
 }
 
@@ -78,7 +78,7 @@ impl Sender {
         })
     }
 
-    /// Sends what was not acknowledged, and nothing else, some bytes at a time.
+    /// Returns a stream that sends exactly what was not acknowledged, some bytes at a time.
     fn stdin(&self) -> StandardInput {
         let sender = self.clone();
         StandardInput::new(move || {
@@ -111,7 +111,7 @@ impl Read for Sending {
     }
 }
 
-/// A folder with stores.
+/// Folder with stores.
 pub struct Lab(pub TempDir);
 
 impl Lab {
@@ -123,7 +123,7 @@ impl Lab {
         self.0.path().join(name)
     }
 
-    /// `ingest - --spool`, with small segments and no clock.
+    /// Returns the job `ingest - --spool`, with small segments and no clock.
     pub fn job(&self, store: &str, sender: &Sender) -> IngestJob {
         IngestJob {
             format: Some(Format::Records),
@@ -143,7 +143,7 @@ impl Lab {
         }
     }
 
-    /// The snapshot of a run over a file that nothing happened to.
+    /// Returns the snapshot of an undisturbed run over a file.
     pub fn undisturbed(&self, bytes: &[u8], repeat: u32) -> Vec<u8> {
         let file = self.path("whole.file");
         fs::write(&file, bytes).unwrap();
@@ -165,7 +165,7 @@ impl Lab {
         fs::read(folder.join(latest["snapshot"].as_str().unwrap())).unwrap()
     }
 
-    /// The segments in a store's spool, by their first bytes.
+    /// Lists the segments in a store's spool, by their first bytes.
     pub fn segments(&self, store: &str) -> Vec<u64> {
         let names = fs::read_dir(self.path(store).join("spool")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -175,11 +175,11 @@ impl Lab {
     }
 }
 
-/// Watches a run, and may stop it.
+/// Observer that watches a run, and may stop it.
 #[derive(Default)]
 pub struct Watch {
     pub notes: Vec<String>,
-    /// Stops the job after so many records in this pass.
+    /// Pass, and number of records after which the job is stopped.
     pub stop: Option<(u32, u64, Arc<AtomicBool>)>,
     pub started: Option<u64>,
 }
@@ -209,7 +209,7 @@ pub fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> Result<IngestOutcome> {
     ingest(job, disk, &mut Watch::default())
 }
 
-/// What `verify` checks of a store's spool.
+/// Checks a store's spool like `verify`; returns the number of bytes checked.
 pub fn verify(store: &Path) -> Result<u64> {
     let view = cashrank_store::store::open_view(&RealDisk, store)?;
     view.verify()?;

@@ -165,8 +165,7 @@ impl OpenSnapshot {
         self.snapshot.page(page).map_err(problem)
     }
 
-    /// Returns a string that identifies this snapshot, even among those of the same name in a store that was created
-    /// anew.
+    /// Returns a string that identifies this snapshot, even among those of the same name in a recreated store.
     pub fn version(&self) -> String {
         let since = self
             .written

@@ -59,7 +59,7 @@ pub struct Setting {
     pub samples: u32,
     /// Damping, of the engine and of the reference.
     pub damping: f64,
-    /// As [`Config::recycle_after`]; 0 as in the paper.
+    /// Value of [`Config::recycle_after`]; 0 as in the paper.
     pub recycle_after: u8,
     /// Seed of the crawl (the web has its own).
     pub seed: u64,

@@ -207,7 +207,7 @@ fn wanted(shared: &ServiceContext, path: &str, query: Option<&str>) -> Result<Se
     Ok(wanted)
 }
 
-/// Whether the service is ending, and its state then.
+/// Answer of `/end`: whether the service is ending, and its final state.
 #[derive(Serialize)]
 struct End {
     ended: bool,

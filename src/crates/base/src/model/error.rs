@@ -8,7 +8,7 @@ use cashrank_fence::Unusable;
 
 use super::{Damage, human, remedy};
 
-/// All errors. The binary maps each kind to an exit code (see `formats/guide/reliability.md`).
+/// Errors of the library. The binary maps each kind to an exit code (see `formats/guide/reliability.md`).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

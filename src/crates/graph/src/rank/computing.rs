@@ -18,7 +18,7 @@ use crate::sites::{
 };
 use crate::{Error, Result};
 
-/// What to compute: a measure, its level and its parameters.
+/// Request for a computation: a measure, its level and its parameters.
 #[derive(Debug, Clone)]
 pub struct Computing {
     pub measure: &'static MeasureSpec,

@@ -35,7 +35,7 @@ pub struct RankingOf {
     pub level: Level,
     /// Number of ranked pages or sites.
     pub count: u64,
-    /// How the importance of pages was combined for sites.
+    /// Method by which the importance of pages was combined for sites.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roll_up: Option<RollUpBy>,
     /// Header of the ranking, if it was computed by a measure.

@@ -47,7 +47,7 @@ pub(super) struct Pushes<const K: usize> {
     open: Cells<f64>,
     /// Returned part: r in the equations.
     returned: f64,
-    /// What pages received before they were read and still counts as returning: r times this.
+    /// Flow that pages received before they were read and that still counts as returning: r times this.
     stale: [f64; K],
     /// Number of links followed.
     links: u64,

@@ -48,9 +48,9 @@ pub struct Handover {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WarmWarning {
-    /// It could not be used: settling started from nothing.
+    /// The warm start was unusable: settling started from nothing.
     Unusable(Error),
-    /// It could not be written: the next settling starts from an earlier one, or from nothing.
+    /// The warm start could not be written: the next settling starts from an earlier one, or from nothing.
     NotWritten(Error),
 }
 

@@ -51,8 +51,8 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Returns the limit for rows in bytes, given `held` bytes present; `None` if none are to be kept. Without a new
-    /// request the limit stays, and present rows are kept.
+    /// Returns the limit for rows in bytes, given `held` bytes present; `None` to keep none. Without a new request the
+    /// limit stays, and present rows are kept.
     fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
         match keep {
             KeepRows::None => None,

@@ -28,9 +28,9 @@ pub(super) struct GraphPage {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
 pub(super) enum LastFetch {
-    /// Its links are known, or nothing is known about fetches.
+    /// Page whose links are known, or about whose fetches nothing is known.
     Read(Option<i64>),
-    /// It was found unchanged, and its links are unknown.
+    /// Page that was found unchanged, with unknown links.
     Unchanged(i64),
     Never,
 }

@@ -1,8 +1,8 @@
-//! Settling from an estimate of importance, such as a published ranking; quick if that is near.
+//! Settling from an estimate of importance, such as a published ranking; fast if the estimate is accurate.
 //!
-//! X is the estimate in whole units, and one sweep computes D as the function of X and the rows. So the estimate is an
-//! earlier state ([`super::resume`]) of pages without rows, to which all rows were added since. It may be wrong, or of
-//! other rows or another damping: the result is certified independently of it.
+//! X is the estimate in whole units, and one sweep computes D as the function of X and the rows. So the estimate counts
+//! as an earlier state ([`super::resume`]) of pages without rows, to which all rows were added since. It may be wrong,
+//! or belong to other rows or another damping: the result is certified independently of it.
 
 use super::{Changed, SettlingResult, StartState, Watch, settle_from};
 use crate::Result;
@@ -16,7 +16,7 @@ const SUPPLY: f64 = (1u64 << 58) as f64;
 
 /// Source of importances to settle from.
 pub trait Importances: Sync {
-    /// Returns their number; they are of the first pages.
+    /// Returns the number of importances; they belong to the first pages.
     fn pages(&self) -> u64;
 
     /// Calls `visit` with each importance, in page order; they sum to about 1.
@@ -46,7 +46,7 @@ fn units(share: f64) -> i64 {
     (share.clamp(0.0, 1.0) * SUPPLY) as i64
 }
 
-/// Settles from an estimate, as [`settle_from`] does.
+/// Settles from an estimate, like [`settle_from`].
 pub fn settle_near(
     rows: &dyn Rows,
     near: &dyn Importances,
@@ -66,7 +66,7 @@ pub fn settle_near(
             pages,
             damping: options.damping,
             sum,
-            // A page without a row passes all it has to the virtual page.
+            // A page without a row passes everything to the virtual page.
             virtual_page: sum,
             strayed: 0,
             effort: Effort {
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Whatever the start, the bound holds; and a rough ranking takes less than starting from nothing.
+    /// Whatever the start, the bound holds; a rough ranking takes less work than starting from nothing.
     #[test]
     fn any_estimate_leads_to_pagerank() {
         let rows = rows(7);

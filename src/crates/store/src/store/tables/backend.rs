@@ -8,7 +8,7 @@ use redb::StorageBackend;
 use crate::Error;
 use crate::disk::DiskFile;
 
-/// Storage of redb on the store's disk.
+/// Storage backend of redb on the store's disk.
 #[derive(Debug)]
 pub(super) struct Backend(pub(super) Box<dyn DiskFile>);
 
@@ -34,7 +34,7 @@ impl StorageBackend for Backend {
     }
 }
 
-/// Changes the kind of an error of writing if that kind stands for damage, which only a read can find.
+/// Changes the kind of a write error if that kind would stand for damage, which only a read can find.
 fn of_writing(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => {
@@ -44,7 +44,7 @@ fn of_writing(error: io::Error) -> io::Error {
     }
 }
 
-/// Converts redb's errors.
+/// Returns a function that converts errors of redb to damage of `path`, or to a failed `action` on it.
 pub(super) fn failed<E: Into<redb::Error>>(
     path: &Path,
     action: &'static str,
@@ -54,7 +54,7 @@ pub(super) fn failed<E: Into<redb::Error>>(
         redb::Error::Io(source) if source.kind() == ErrorKind::UnexpectedEof => {
             Error::damaged(path, "it refers to data past its end")
         }
-        // Errors of redb about a file that is not its own, and of the system about an absurd offset.
+        // Errors of redb about a foreign file, and of the system about an absurd offset.
         redb::Error::Io(source)
             if matches!(
                 source.kind(),
