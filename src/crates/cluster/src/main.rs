@@ -108,7 +108,7 @@ fn say(what: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Writes to standard output. A reader that has read enough, and closed it, is no failure.
+/// Writes to standard output. A reader that closes it early counts as success.
 fn print(bytes: &[u8]) -> Result<Exit> {
     match io::stdout().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Io {

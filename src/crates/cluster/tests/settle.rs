@@ -370,7 +370,7 @@ fn kills_change_nothing() {
     }
 }
 
-/// A reader of standard output that closes it, as `head` does, is no failure; the rankings are published.
+/// A reader that closes standard output early, as `head` does, causes no failure; the rankings are published.
 #[test]
 fn closed_output_is_no_failure() {
     let lab = Lab::new();

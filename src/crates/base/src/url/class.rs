@@ -1,10 +1,10 @@
 //! Parts of a canonical URL in which a byte stands for itself, and scans for the end of such bytes.
 
-/// In a host label: lower-case letters, digits, `-` and `_`.
+/// Bit of bytes that are allowed in a host label: lower-case letters, digits, `-` and `_`.
 pub(super) const HOST: u8 = 1;
-/// In a path, including `/`.
+/// Bit of bytes that are allowed in a path, including `/`.
 pub(super) const PATH: u8 = 2;
-/// In a query, including `?`.
+/// Bit of bytes that are allowed in a query, including `?`.
 pub(super) const QUERY: u8 = 4;
 
 /// For each byte, the parts of a canonical URL in which it stands for itself.

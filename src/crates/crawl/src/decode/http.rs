@@ -40,8 +40,8 @@ const METHODS: [(&str, Option<&str>); 9] = [
     ("CONNECT", Some("answer to CONNECT")),
 ];
 
-/// Returns the report name of a response to a method other than GET, which is no visit of the page. Extension methods
-/// (`PROPFIND`, `M-SEARCH`) are recognised by their capital letters; anything else is ignored.
+/// Returns the report name of a response to a method other than GET, which does not count as a visit of the page.
+/// Extension methods (`PROPFIND`, `M-SEARCH`) are recognised by their capital letters; anything else is ignored.
 pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
     let method = method.trim_ascii();
     let is = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(method);

@@ -38,8 +38,8 @@ impl LinkRows<u64> {
         LinkRows { ends, links }
     }
 
-    /// Returns the graph of links with weights, finite numbers of at least 0: those of repeated links add up, and a link of
-    /// weight 0 is none. The weights of each row are rounded by [`whole_numbers`].
+    /// Returns the graph of links with weights, finite numbers of at least 0: those of repeated links add up, and links
+    /// of weight 0 are dropped. The weights of each row are rounded by [`whole_numbers`].
     pub fn of_weighted_pairs(
         nodes: usize,
         sources: &[u32],
@@ -155,7 +155,7 @@ mod tests {
             }
         }
 
-        /// In any unit, even at both ends of what floats are, the weights of a row have the ratios of the sums.
+        /// In any unit, even at both ends of the range of floats, the weights of a row have the ratios of the sums.
         #[test]
         fn weights_of_repeated_links_add_up(
             pairs in prop::collection::vec((0u32..9, 0u32..9, 0u64..50), 0..60),

@@ -149,7 +149,7 @@ impl Sites {
         self.ends.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no sites.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -352,7 +352,7 @@ proptest! {
         }
     }
 
-    /// Whatever the policy: at first the ranks are those of the domain by itself; no page is asked for twice; in the
+    /// Whatever the policy: at first the ranks are those of the domain by itself; no page is requested twice; in the
     /// end everything reachable is known; and if that is the web, the ranks are its exact PageRank.
     #[test]
     fn a_search_ends_with_all_that_can_be_reached(web in webs(), ring in any::<bool>(), count in 1usize..4) {
@@ -642,7 +642,7 @@ fn what_cannot_be_is_refused() {
         LocalGraph::of_rows(&gone, &[1], true),
         "no page that was fetched",
     );
-    // A link of weight 0 is no link.
+    // A link of weight 0 does not count.
     let alike = LocalGraph::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
     assert_eq!(alike.matrix().frontier, [2, 4]);
 

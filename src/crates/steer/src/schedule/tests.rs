@@ -381,8 +381,8 @@ fn follow(told: &[(u32, Vec<u32>)], asked_every: usize) -> Vec<ScoredPage> {
     history.best(&rows, None, usize::MAX).unwrap()
 }
 
-/// The maintained state depends on the rows alone, not on when it was asked for, and nearly equals what is settled at
-/// once.
+/// The maintained state depends on the rows alone, not on when it was requested, and nearly equals a state that is
+/// settled at once.
 #[test]
 fn what_is_kept_up_is_what_is_settled() {
     let told = crawl_of(150);

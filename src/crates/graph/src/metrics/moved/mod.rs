@@ -146,12 +146,12 @@ impl<P> Move<P> {
 /// Measure of a change's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
-    /// By the change of importance.
+    /// Change of importance.
     Change,
-    /// By the change divided by the importance before.
+    /// Change divided by the earlier importance.
     #[default]
     Relative,
-    /// By the number of ranks.
+    /// Change of rank.
     Rank,
 }
 

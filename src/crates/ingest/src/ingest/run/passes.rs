@@ -202,8 +202,8 @@ impl IngestRun<'_> {
         Ok(InputEnd::Whole)
     }
 
-    /// Before another pass: whether the bound of what is durable is low enough to leave it out. The same
-    /// command on a store that stopped so finds it low enough again.
+    /// Returns, before another pass, whether the bound of the durable state is low enough to leave that pass out. The
+    /// same command, repeated on a store that stopped for this reason, comes to the same result.
     pub(super) fn is_near_enough(&mut self) -> Result<bool> {
         let Some(until) = self.job.until else {
             return Ok(false);

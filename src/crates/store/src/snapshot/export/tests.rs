@@ -112,7 +112,7 @@ fn further_numbers_are_columns_of_their_own() {
     assert!(rows[0].get_double(9).is_err());
 }
 
-/// All formats of tables have the same columns, in the same order, of whatever they are asked for.
+/// All table formats have the same columns, in the same order, for any kind of export.
 #[test]
 fn all_tables_have_the_same_columns() {
     let names = |format: Format, setup: &Setup| -> Vec<String> {

@@ -248,8 +248,8 @@ fn filled(len: usize) -> (Arc<Memory>, Vec<u8>) {
     (disk, bytes)
 }
 
-/// When a position is reported a power cut may follow, or may have come as soon as the position was written: all before
-/// it must be there, whatever survived of the rest.
+/// A power cut may follow the report of a position, or the writing of it: everything before the position must be there,
+/// whatever survived of the rest.
 #[test]
 fn what_was_told_survives_a_cut() {
     for seed in 0..60 {
@@ -294,7 +294,7 @@ fn what_was_told_survives_a_cut() {
         }
         spool.sync().unwrap();
         assert_eq!(last.load(Ordering::Relaxed), bytes.len() as u64);
-        // Of the segments that begin at or before what is covered only the last is left.
+        // Of the segments that begin at or before the covered position only the last is left.
         let from = from.load(Ordering::Relaxed);
         spool.release(from).unwrap();
         let left = list(&*disk, Path::new("s/spool")).unwrap();

@@ -49,11 +49,11 @@ type Fenced<T> = fence::Fenced<T, Error>;
 /// Mode in which `store.redb` is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// For a new store.
+    /// Creates the database of a new store.
     Create,
-    /// For a writer of an existing store.
+    /// Opens it for a writer of an existing store.
     Write,
-    /// For checking: nothing that redb writes reaches the file.
+    /// Opens it for checking: nothing that redb writes reaches the file.
     Look,
 }
 
