@@ -48,7 +48,7 @@ fn with_it_not_all_fingerprints_are_read() {
     // Pages far beyond this byte are found, and another ingest works.
     flip(&fingerprints, 1000);
     let found = rank(&lab, 15_000).exits(0).json();
-    // An unknown page needs no other block either.
+    // Nor does it take this byte to find that there is no such page.
     rank(&lab, 77_777_777).exits(1);
     fs::rename(&index, lab.path("away")).unwrap();
     rank(&lab, 15_000).exits(5).says(&["fingerprints"]);

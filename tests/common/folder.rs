@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// Free space that all tests together need at most, in bytes.
+/// Free space that suffices for all tests together, in bytes.
 const ROOM: u64 = 2 << 30;
 
 /// Creates a folder in memory, if there is such a file system with enough room: thousands of syncs take no time there,
