@@ -34,8 +34,9 @@ impl Queue {
     }
 
     /// Returns the position among queues: by the score of its best URL, times the number of known URLs divided by one
-    /// more than that of fetched ones. A strategy gives importance to pages that were read, so of two similar sites the one with more
-    /// pages read has the higher scores; without the correction, one would be read to its end before the other.
+    /// more than that of fetched ones. A strategy gives importance to pages that were read, so of two similar sites the
+    /// one with more pages read has the higher scores; without the correction, one would be read to its end before the
+    /// other.
     pub(super) fn place_of(&self, head: Order) -> Order {
         let known = (self.active + self.completed) as f64;
         head.times(known / (1 + self.begun) as f64)

@@ -32,8 +32,8 @@ pub struct ServiceLimits {
 pub struct Timeouts {
     /// Time from the opening of a connection until its first request begins, and for each request's header to arrive.
     pub header: Duration,
-    /// Time for which a client may send nothing. An idle HTTP/2 client is pinged after half of this time, and must answer
-    /// within another quarter.
+    /// Time for which a client may send nothing. An idle HTTP/2 client is pinged after half of this time, and must
+    /// answer within another quarter.
     pub idle: Duration,
     /// Time for which a client may take nothing of an answer; then its connection ends.
     pub write: Duration,
