@@ -21,9 +21,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::remove_dir_all(&made)?;
     let head = "//! URLFrontier's messages and calls, made from `urlfrontier.proto` by `tools/protocol`: not to be changed by \
                 hand.\n#![allow(missing_docs, clippy::all, clippy::pedantic)]\n\n";
-    std::fs::write(
-        format!("{FOLDER}/src/wire.rs"),
-        format!("{head}{code}"),
-    )?;
+    std::fs::write(format!("{FOLDER}/src/wire.rs"), format!("{head}{code}"))?;
     Ok(())
 }

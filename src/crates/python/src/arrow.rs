@@ -10,8 +10,8 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use cashrank_store::snapshot::LevelRanking;
 use cashrank::{Page, PageState};
+use cashrank_store::snapshot::LevelRanking;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 

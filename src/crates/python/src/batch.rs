@@ -17,8 +17,8 @@ use arrow_array::{
 };
 use arrow_pyarrow::FromPyArrow;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
-use cashrank_crawl::decode::{time_of, time_of_seconds};
 use cashrank::{Digest, Error, Link, Record, Rel, Result, Time};
+use cashrank_crawl::decode::{time_of, time_of_seconds};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;

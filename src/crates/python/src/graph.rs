@@ -1,12 +1,12 @@
 //! Links as arrays of NumPy, and PageRank of them.
 
+use cashrank::{Config, Error};
 use cashrank_graph::engine::SelfLinks;
 use cashrank_graph::graph::{Graph, GraphBuilder};
 use cashrank_graph::rank::{RankOptions, Teleport, method};
 use cashrank_graph::rows::{Rows, Stop as Ended};
 use cashrank_graph::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use cashrank_store::snapshot::Snapshot;
-use cashrank::{Config, Error};
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::prelude::*;

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank_crawl::formats::Format;
-use cashrank_ingest::ingest::{IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest};
-use cashrank_graph::rank::Goal;
-use cashrank_crawl::source::InputName;
-use cashrank_store::store::RealDisk;
 use cashrank::{Options, Reason};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
+use cashrank_graph::rank::Goal;
+use cashrank_ingest::ingest::{
+    IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
+};
+use cashrank_store::store::RealDisk;
 use pyo3::prelude::*;
 
 use crate::next::warning;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use cashrank::KeepSnapshots;
-use cashrank_store::store::rows::KeepRows;
 use cashrank::{Names, Options};
+use cashrank_store::store::rows::KeepRows;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

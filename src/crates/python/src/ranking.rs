@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use cashrank::PageId;
-use cashrank_steer::answers::pages_of;
+use cashrank_base::rules::Scope;
 use cashrank_graph::rank::chosen::ChosenList;
 use cashrank_graph::rank::measures::measure;
-use cashrank_base::rules::Scope;
+use cashrank_steer::answers::pages_of;
 use cashrank_store::snapshot::{LevelRanking, RankingName, Selection};
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;

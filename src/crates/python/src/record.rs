@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use cashrank_crawl::decode::{time_of, time_of_seconds};
 use cashrank::{Digest, Link, Record, Rel, Time};
+use cashrank_crawl::decode::{time_of, time_of_seconds};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;

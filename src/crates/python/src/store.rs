@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cashrank_steer::answers::{Ends, HistoryOptions, history, pages_of};
+use cashrank::{Digest, Error, Options, PageId, What};
 use cashrank_graph::engine::ShardCounts;
 use cashrank_graph::metrics::moved::{MoveOptions, margin};
 use cashrank_graph::rank::Goal;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_graph::rank::measures::{Uses, measure};
 use cashrank_graph::sites::Level;
+use cashrank_steer::answers::{Ends, HistoryOptions, history, pages_of};
 use cashrank_store::snapshot::{
     LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, moved,
     publish_computed,
 };
 use cashrank_store::store::{RealDisk, open_view_to_publish};
-use cashrank::{Digest, Error, Options, PageId, What};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;

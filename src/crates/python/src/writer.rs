@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use cashrank_store::store::{RealDisk, open_view};
 use cashrank::{Error, Options, Result, Writer};
+use cashrank_store::store::{RealDisk, open_view};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, closed};

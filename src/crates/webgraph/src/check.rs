@@ -18,8 +18,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use cashrank_store::memory::check_room;
 use cashrank::{Error, Result};
+use cashrank_store::memory::check_room;
 use dsi_bitstream::codes::ToInt;
 use dsi_bitstream::traits::{BE, BitRead};
 

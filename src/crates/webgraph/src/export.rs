@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use cashrank::{Error, Result, Store};
 use cashrank_graph::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
 use cashrank_store::snapshot::links::{LinkGraph, Room};
 use cashrank_store::snapshot::{LevelRanking, RankingName};
 use cashrank_store::store::{RealDisk, unfinished};
-use cashrank::{Error, Result, Store};
 use dsi_bitstream::impls::buf_bit_writer;
 use dsi_bitstream::traits::BE;
 use dsi_progress_logger::no_logging;

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use cashrank_crawl::source::{Damage, DamageKind};
 use cashrank::{Error, Result};
+use cashrank_crawl::source::{Damage, DamageKind};
 use dsi_bitstream::traits::BE;
 use webgraph::prelude::CompFlags;
 

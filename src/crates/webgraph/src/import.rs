@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use cashrank_store::snapshot::links::{PageLinks, write_folder};
-use cashrank_crawl::source::open_plain;
-use cashrank_store::store::unfinished;
 use cashrank::{Error, Limits, Result};
+use cashrank_crawl::source::open_plain;
+use cashrank_store::snapshot::links::{PageLinks, write_folder};
+use cashrank_store::store::unfinished;
 use dsi_bitstream::traits::BE;
 use webgraph::graphs::bvgraph::DynCodesDecoder;
 use webgraph::graphs::bvgraph::sequential::NodeLabels;

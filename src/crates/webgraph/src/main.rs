@@ -21,8 +21,8 @@ mod import;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use cashrank_store::memory::{available, bytes};
 use cashrank_base::model::{Exit, name_settings};
+use cashrank_store::memory::{available, bytes};
 use clap::{Parser, Subcommand};
 
 /// Write the graph that a cashrank store keeps as a BV graph (WebGraph), and make BV graphs inputs of cashrank.
