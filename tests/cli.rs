@@ -1,5 +1,7 @@
 //! The real binary, driven from outside as a user would: exit codes, messages, files.
 
+use cashrank_base::folder;
+
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/built.rs"]
@@ -34,8 +36,6 @@ mod few_threads;
 mod fields;
 #[path = "cli/first_hour.rs"]
 mod first_hour;
-#[path = "common/folder.rs"]
-mod folder;
 #[path = "cli/gone.rs"]
 mod gone;
 #[path = "cli/graph.rs"]

@@ -2,6 +2,8 @@
 //!
 //! `cargo test --test library engine` runs a part.
 
+use cashrank_base::folder;
+
 #[path = "common/cnr.rs"]
 mod cnr;
 mod common;
@@ -9,8 +11,6 @@ mod common;
 mod crawl;
 #[path = "common/disk.rs"]
 mod disk;
-#[path = "common/folder.rs"]
-mod folder;
 #[path = "common/pack.rs"]
 mod pack;
 #[cfg(feature = "serve")]

@@ -18,6 +18,8 @@
 
 pub mod codec;
 pub mod disk;
+#[cfg(any(test, feature = "testing"))]
+pub mod folder;
 pub mod model;
 pub mod rules;
 pub mod threads;

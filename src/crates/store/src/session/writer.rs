@@ -391,7 +391,7 @@ mod tests {
     /// continues.
     #[test]
     fn a_store_that_keeps_links_ends_at_their_page_numbers() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dir = home.path().join("store");
         let record = |from: &str, to: &str| Record {
             url: format!("http://{from}.example/").into_bytes().into(),
@@ -432,7 +432,7 @@ mod tests {
     /// Admitted names get the next numbers, or their own, and no row; if not all fit, none is admitted.
     #[test]
     fn names_are_admitted_all_or_none() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dir = home.path().join("store");
         let mut writer = Writer::open(&dir, &Options::default()).unwrap();
         writer

@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn only_the_shards_of_one_crawl_are_taken() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let home = home.path();
         let store = |name: &str, shard| made(home, name, Some(shard), 0.85);
         let [a, b, c] = [("a", "0/3"), ("b", "1/3"), ("c", "2/3")].map(|(n, s)| store(n, s));

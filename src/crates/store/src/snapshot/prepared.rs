@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_ranking_is_published_in_two_phases() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dir = home.path().join("store");
         store(&dir);
         let before = ["000000000001.snapshot", "latest.json"];
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_ranking_of_other_pages_is_refused() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dir = home.path().join("store");
         store(&dir);
         let view = open_view_to_publish(&RealDisk, &dir).unwrap();
@@ -367,7 +367,7 @@ mod tests {
     /// The leftover of a killed process is removed when the store is opened for writing.
     #[test]
     fn a_file_that_was_left_is_removed() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dir = home.path().join("store");
         store(&dir);
         let view = open_view_to_publish(&RealDisk, &dir).unwrap();

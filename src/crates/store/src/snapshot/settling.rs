@@ -314,7 +314,7 @@ mod tests {
     /// the two has a = 1 + d a/2, the third 1 + d a.
     #[test]
     fn any_ranking_is_published() {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dir = home.path().join("store");
         let mut writer = Writer::open(&dir, &Options::default()).unwrap();
         for (url, other) in [("http://a/", "http://b/"), ("http://b/", "http://a/")] {

@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_page_is_found_again() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = cashrank_base::folder::in_memory();
         let names = logs(&RealDisk, dir.path(), 300_000, None);
         let (index, count) = reindex(300_000, &names, None).unwrap();
         assert_eq!(count, Some(300_000));
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_page_that_is_there_twice_is_told() {
         for (at, like) in [(1, 0), (99_999, 3), (99_999, 99_998), (50_000, 49_000)] {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = cashrank_base::folder::in_memory();
             let names = logs(&RealDisk, dir.path(), 100_000, Some((at, like)));
             assert_eq!(reindex(100_000, &names, None).unwrap().1, None);
         }
@@ -184,7 +184,7 @@ mod tests {
     fn speed() {
         let millions = std::env::var("MILLIONS").map_or(1, |m| m.parse::<u64>().unwrap());
         let pages = millions * 1_000_000;
-        let dir = tempfile::tempdir().unwrap();
+        let dir = cashrank_base::folder::in_memory();
         let mut logs = NameLogs::create(&RealDisk, dir.path()).unwrap();
         for page in 0..pages {
             let print = HashKey([1, 2]).fingerprints().of(&page.to_le_bytes());

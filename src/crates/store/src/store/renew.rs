@@ -99,7 +99,7 @@ mod tests {
     /// Readers then called the store damaged until the next ingest.
     #[test]
     fn settings_that_were_stopped_on_their_way_are_no_damage() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = cashrank_base::folder::in_memory();
         let dir = &dir.path().join("s");
         let limits = Limits::default();
         let old = Settings::new(Config::default(), &limits);

@@ -170,7 +170,7 @@ fn killed_at_any_rename_it_can_be_done_again() {
     let mut crawl = Crawl::random(5);
     // Most pages are known from links only, so that shards get pages of each other.
     crawl.records.truncate(crawl.records.len() / 3);
-    let home = tempfile::tempdir().unwrap();
+    let home = cashrank_base::folder::in_memory();
     let dirs = crawl.write(home.path(), 3);
     for dir in &dirs {
         let options = Writing::of(dir).unwrap();
@@ -222,7 +222,7 @@ fn killed_at_any_rename_it_can_be_done_again() {
 fn a_ranking_by_a_measure_goes_with_its_snapshot() {
     let mut crawl = Crawl::random(5);
     crawl.records.truncate(crawl.records.len() / 3);
-    let home = tempfile::tempdir().unwrap();
+    let home = cashrank_base::folder::in_memory();
     let dirs = crawl.write(home.path(), 3);
     let rankings = || {
         let files = dirs
@@ -255,7 +255,7 @@ fn random_crawls(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut pick = numbers(!seed);
         let crawl = Crawl::random(seed);
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let dirs = crawl.write(home.path(), 1 + pick(8) as usize);
         let until = [0.3, 1e-3, 1e-7][pick(3) as usize];
         let together = settle_all(&dirs, until);

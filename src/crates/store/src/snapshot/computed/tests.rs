@@ -34,7 +34,7 @@ struct Crawl {
 impl Crawl {
     fn new() -> Crawl {
         let crawl = Crawl {
-            home: tempfile::tempdir().unwrap(),
+            home: cashrank_base::folder::in_memory(),
         };
         crawl.read(0);
         crawl

@@ -80,7 +80,7 @@ fn write(tables: Tables, manifest: &Manifest) -> Result<()> {
 /// 1 GB.
 #[test]
 fn few_rows_of_a_run_are_unpacked_at_a_time() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = cashrank_base::folder::in_memory();
     let run = make(temp.path()).runs[2];
     let tables = Tables::open(&RealDisk, temp.path(), Access::Look).unwrap();
     let reading = tables.read().unwrap();
@@ -108,7 +108,7 @@ fn few_rows_of_a_run_are_unpacked_at_a_time() {
 /// branch, and with slices out of range, when opening, reading, writing and closing. Now all calls go through a fence.
 #[test]
 fn damaged_pages_are_reported_or_do_not_matter() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = cashrank_base::folder::in_memory();
     make(temp.path());
     let path = temp.path().join("store.redb");
     let good = std::fs::read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The folders that tests work in.
+//! Folders that tests work in.
 
 use std::path::Path;
 
