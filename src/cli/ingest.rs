@@ -306,6 +306,12 @@ impl IngestArgs {
         let expired = published.and_then(|info| info.expired);
         if let Some(warning) = expired.and_then(not_believed) {
             reporter.log.warn(&warning);
+        if let Some((info, goal)) = published.zip(job.settle)
+            && let Some(why) = (info.window.settled).and_then(|_| info.unreached(goal.until))
+        {
+            let warning = format!("warning: --settle {:e} was not reached: {why}", goal.until);
+            reporter.log.warn(&warning);
+        }
         }
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;

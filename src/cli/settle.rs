@@ -30,7 +30,7 @@ use crate::cli::common::say;
 #[command(after_help = "\
 Examples:
   cashrank settle --store ranks --until 1e-6
-  cashrank settle --store ranks --until 1e-9 --settle-time 10m
+  cashrank settle --store ranks --until 1e-8 --settle-time 10m
 
 Each sweep over the links brings importance closer to exact PageRank. They are the latest links of every page, which the store \
 keeps (`ingest --keep-links`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of buffers. The store is \
@@ -103,18 +103,19 @@ impl SettleArgs {
                 say!("stopped: nothing was published; run the command again to start over");
                 Ok(Exit::Stopped)
             }
-            None if again.published.is_none() => {
-                say!(
-                    "after {seconds:.1} s not all links were followed once: nothing was published; give it more time \
-                     (--settle-time)"
-                );
-                Ok(Exit::Done)
-            }
             None => {
+                let Some((_, info)) = &again.published else {
+                    say!(
+                        "after {seconds:.1} s not all links were followed once: nothing was published; give it more time \
+                         (--settle-time)"
+                    );
+                    return Ok(Exit::Done);
+                };
                 say!(
                     "after {seconds:.1} s the result was no closer than the published ranking ({}), which stays",
                     accuracy(again.bound_l1(), Basis::Latest)
                 );
+                report_unreached(info, self.until);
                 self.compute(&view, &watcher)
             }
         }
@@ -147,13 +148,13 @@ impl SettleArgs {
                 "bound_l1": info.bound_l1(),
                 "settled": info.window.settled,
                 "expired": info.expired,
-                "reached": self.is_reached(info),
+                "reached": info.unreached(self.until).is_none(),
                 "seconds": seconds.unwrap_or(0.0),
                 "snapshot": path.display().to_string(),
             }));
         }
         match seconds {
-            Some(seconds) => report_settled(info, path, seconds, self.is_reached(info)),
+            Some(seconds) => report_settled(info, path, seconds, self.until),
             None => say!(
                 "snapshot {} is already that close; {}: nothing to do",
                 path.display(),
@@ -161,12 +162,6 @@ impl SettleArgs {
             ),
         }
         Ok(Exit::Done)
-    }
-
-    /// Returns whether the certified bound is the requested one. A settling's own bound is not enough: it leaves out
-    /// the difference between the requested damping and the one used, a multiple of 2^-32.
-    fn is_reached(&self, info: &Info) -> bool {
-        info.bound_l1().is_some_and(|bound| bound <= self.until)
     }
 
     /// Returns the settings for settling.
@@ -205,22 +200,20 @@ impl SettleArgs {
     }
 }
 
-fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {
+fn report_unreached(info: &Info, until: f64) {
+    if let Some(why) = info.unreached(until) {
+        say!("--until {until:e} was not reached: {why}");
+    }
+}
+
+fn report_settled(info: &Info, path: &Path, seconds: f64, until: f64) {
     if let Some(effort) = info.window.settled {
         say!(
             "settled in {seconds:.1} s: {}, each followed {:.1} times",
             links(effort.links),
             effort.links_touched as f64 / effort.links.max(1) as f64
         );
-        if !reached {
-            let as_stored = info.window.bound_l1();
-            let why = if as_stored.is_some_and(|bound| bound <= effort.until) {
-                "damping is stored as a multiple of 2^-32, and the bound includes the difference"
-            } else {
-                "time was up, or 64-bit numbers are not precise enough"
-            };
-            say!("--until {:e} was not reached: {why}", effort.until);
-        }
+        report_unreached(info, until);
     }
     say!(
         "snapshot {}: {}; {}",

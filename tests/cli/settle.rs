@@ -53,6 +53,49 @@ fn pages_without_links_may_come_first() {
     );
 }
 
+/// Regression: sweeps ended at the goal, and the rounding of damping was added to the bound only then. For 1e-8 it was
+/// 1.13e-8, and the goal was called impossible. It is so below that rounding: 2 x 0.6 x 2^-32 / 0.15 = 1.87e-9 for 0.85.
+#[test]
+fn a_goal_above_the_rounding_of_damping_is_reached() {
+    let lab = Lab::new();
+    let page = |page: i32, next: i32| {
+        let next = (page + next) % 50;
+        format!("{{\"url\":\"http://a.example/{page}\",\"links\":[\"/{next}\"]}}\n")
+    };
+    let once = (0..50).map(|number| page(number, 1));
+    let again = (0..10).map(|number| page(number, 3));
+    lab.file("a", once.chain(again).collect::<String>());
+    lab.run("ingest a --store s").exits(0);
+    for until in ["2e-8", "1.1e-8", "1e-8", "5e-9", "2e-9"] {
+        let goal: f64 = until.parse().unwrap();
+        for line in [
+            format!("ingest a --store s{until} --settle {until}"),
+            format!("settle --store s --until {until}"),
+        ] {
+            let done = lab.run(&line).exits(0);
+            assert!(!done.err.contains("was not reached"), "{done:?}");
+        }
+        for store in ["s".into(), format!("s{until}")] {
+            let stat = lab.stat(&store);
+            assert!(
+                stat["bound_l1"].as_f64().unwrap() <= goal,
+                "{store} {until}"
+            );
+            assert_eq!(stat["settled"]["reached"], true, "{store} {until}");
+        }
+    }
+    let rounding = 2.0 * 0.6 / 2f64.powi(32) / 0.15;
+    assert!(1.8e-9 < rounding);
+    for line in [
+        "settle --store s --until 1.8e-9",
+        "ingest a --store t --settle 1.8e-9 --quiet",
+    ] {
+        let done = lab.run(line);
+        done.exits(0)
+            .says(&["1.8e-9 was not reached: damping is stored as a multiple of 2^-32"]);
+    }
+}
+
 /// Regression: `settle` looked for an ingest only at its start. If one began later, its ranking was replaced by an
 /// older one, or its sound store was called damaged; two processes that settled wrote into the same file, even a
 /// published one. Now a publisher holds the store's lock from before the state is read until its ranking is published.

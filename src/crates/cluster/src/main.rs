@@ -280,13 +280,8 @@ impl JointSettleArgs {
                 shard.info.local_pages()
             ));
         }
-        let is_reached = info.bound_l1().is_some_and(|bound| bound <= self.until);
-        if !is_reached {
-            say(&format!(
-                "--until {:e} was not reached: damping is stored as a multiple of 2^-32, and the bound includes the difference, or \
-                 64-bit numbers are not precise enough",
-                self.until
-            ));
+        if let Some(why) = info.unreached(self.until) {
+            say(&format!("--until {:e} was not reached: {why}", self.until));
         }
         let pages = info.cluster.map_or(0, |of| of.pages);
         say(&format!("{pages} pages in all shards; {}", accuracy(info)));

@@ -96,6 +96,12 @@ impl Config {
         2.0 * apart / (1.0 - self.damping()) * (1.0 + 1e-12)
     }
 
+    /// Returns the bound at the damping used for which `until` holds at that requested; `None` if
+    /// [`Config::damping_bound`] alone is as large.
+    pub fn bound_for(&self, until: f64) -> Option<f64> {
+        Some(until - self.damping_bound()).filter(|left| *left > 0.0)
+    }
+
     /// Sets the estimator for the window that was set before.
     pub fn set_estimator(&mut self, estimator: Estimator) {
         self.estimator = (estimator != self.window.estimator()).then_some(estimator);

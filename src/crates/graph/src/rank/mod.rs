@@ -66,6 +66,9 @@ pub struct RankOptions {
     pub damping: u64,
     /// Target bound on the L1 distance to PageRank.
     pub until: f64,
+    /// Bound at which a computation ends, having aimed at `until` first. It is lower if the published bound includes
+    /// more ([`Config::bound_for`](crate::engine::Config::bound_for)), else the same.
+    pub on_to: f64,
     /// Number of links up to which a method continues below `until`. See [`Goal::spare`].
     pub spare: u64,
     /// Ends instead once a step changes the scores by at most this much in L1.
@@ -80,6 +83,7 @@ impl RankOptions {
         RankOptions {
             damping,
             until,
+            on_to: until,
             spare: 0,
             residual: None,
             lazy: false,
@@ -96,6 +100,7 @@ impl RankOptions {
         let damping = checked_damping(damping)?;
         let mut options = RankOptions::until(damping, 0.0);
         options.until = residual * options.damping() / (1.0 - options.damping());
+        options.on_to = options.until;
         options.residual = Some(residual);
         Ok(options)
     }

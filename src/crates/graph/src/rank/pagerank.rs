@@ -112,7 +112,7 @@ pub(super) const METHOD: RankMethod = RankMethod {
         };
         let damping = options.damping();
         // The bound is d/(1 - d) times the residual, plus rounding.
-        let residual = 0.99 * options.until * (1.0 - damping) / damping.max(0.5);
+        let residual = 0.99 * options.on_to * (1.0 - damping) / damping.max(0.5);
         let steps = PowerOptions {
             damping,
             residual: options.residual.unwrap_or(residual),

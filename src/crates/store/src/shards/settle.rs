@@ -243,9 +243,8 @@ fn settle_rows(
     let together: Vec<_> = together.collect();
     let config = local_config(shards)?;
     let mut watching = Watching::new(&options.watcher, None);
-    // The published bound is against PageRank at the requested damping; requests below that difference are missed by
-    // little.
-    let until = (options.until - config.damping_bound()).max(options.until / 2.0);
+    // The published bound is against PageRank at the requested damping.
+    let until = config.bound_for(options.until).unwrap_or(options.until);
     let until = RankOptions::until(config.damping_units(), until);
     let settled = settle_shards(&together, peers, &until, &mut watching)?;
     // If stopped in the last sweep, some processes may have a result.

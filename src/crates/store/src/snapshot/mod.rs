@@ -235,6 +235,17 @@ impl Info {
         self.window.bound_l1().map(|bound| bound + rounding)
     }
 
+    /// Returns why the bound is not as low as requested; `None` if it is.
+    pub fn unreached(&self, until: f64) -> Option<&'static str> {
+        if self.bound_l1().is_some_and(|bound| bound <= until) {
+            None
+        } else if self.settings.config.bound_for(until).is_none() {
+            Some("damping is stored as a multiple of 2^-32, and the bound includes the difference")
+        } else {
+            Some("time was up, or 64-bit numbers are not precise enough")
+        }
+    }
+
     /// Returns the age in seconds beyond which links were left out, if they were.
     pub fn expire(&self) -> Option<Time> {
         self.expired.map(|expired| expired.after)

@@ -258,6 +258,8 @@ impl SettleSettings {
             let window = estimation.window().bound_l1();
             options.until = options.until.min(window.unwrap_or(options.until));
         }
+        let on_to = settings.config.bound_for(options.until);
+        options.on_to = on_to.unwrap_or(options.until);
         Ok(options)
     }
 }

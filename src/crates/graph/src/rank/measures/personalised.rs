@@ -41,19 +41,15 @@ pub(super) fn settled(
 ) -> Result<Option<Measured>> {
     let config = options.config()?;
     // The bound includes the rounding of the damping.
-    let left = options.until - config.damping_bound();
-    let can_be = left > 0.0;
-    let settling = RankOptions::until(
-        config.damping_units(),
-        if can_be { left } else { options.until },
-    );
+    let left = config.bound_for(options.until);
+    let settling = RankOptions::until(config.damping_units(), left.unwrap_or(options.until));
     let settled = settle_for(rows, &settling, teleport, watch)?;
     Ok(settled.map(|settled| {
         let bound = settled.certificate.received_l1.unwrap_or(2.0);
         Measured {
             scores: settled.importance(),
             accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
-            reached: settled.reached && can_be,
+            reached: settled.reached && left.is_some(),
             sweeps: settled.progress.sweeps,
         }
     }))

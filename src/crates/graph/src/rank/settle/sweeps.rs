@@ -21,8 +21,8 @@ const PATIENCE: u32 = 64;
 /// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
 
-fn is_reached(options: &RankOptions, certificate: &Certificate) -> bool {
-    certificate.received_l1.unwrap_or(2.0) <= options.until
+fn is_within(bound: f64, certificate: &Certificate) -> bool {
+    certificate.received_l1.unwrap_or(2.0) <= bound
 }
 
 /// Next step of a settling.
@@ -247,7 +247,7 @@ impl<'r> Settling<'r> {
             scale: UnitScale::of(&mut self.ledger, self.peers)?,
             ledger: self.ledger,
             progress: self.progress,
-            reached: is_reached(options, &certificate),
+            reached: is_within(options.until, &certificate),
             certificate,
             until: options.until,
             resumed: self.is_resumed,
@@ -328,7 +328,7 @@ impl<'r> Settling<'r> {
     fn is_enough(&self, options: &RankOptions, certificate: &Certificate) -> bool {
         let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
         let next = self.progress.links_touched + self.links;
-        is_reached(options, certificate) && (next >= options.spare || is_fine())
+        is_within(options.on_to, certificate) && (next >= options.spare || is_fine())
     }
 
     /// Returns true if further sweeps would be useless.
@@ -367,8 +367,10 @@ impl<'r> Settling<'r> {
         let advance = |norm: &u128| if helps { norm / 2 } else { 0 };
         self.advance = waiting.norms.iter().map(advance).collect();
         let damping = options.damping();
-        let until = if is_reached(options, certificate) {
+        let until = if is_within(options.on_to, certificate) {
             FINEST
+        } else if is_within(options.until, certificate) {
+            options.on_to
         } else {
             options.until
         };
