@@ -5,7 +5,7 @@ mod accuracy;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -315,24 +315,6 @@ fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
     let mut list = BufReader::new(open_plain(file, &Limits::default())?);
     check_is_list(file, list.fill_buf().map_err(Error::io(file, "read"))?)?;
     Ok(list)
-}
-
-/// Reads all lines of a list, without surrounding spaces and byte order marks.
-pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
-    let mut bytes = Vec::new();
-    let read = open_list(file)?.read_to_end(&mut bytes);
-    read.map_err(Error::io(file, "read"))?;
-    let unsupported = |what| Error::Unsupported(format!("{}: {what}", file.display()));
-    let text = String::from_utf8(bytes).map_err(|error| {
-        unsupported(format!(
-            "no list: not UTF-8 at byte {}",
-            error.utf8_error().valid_up_to()
-        ))
-    })?;
-    let lines = text
-        .lines()
-        .map(|line| line.trim_start_matches('\u{feff}').trim());
-    Ok(lines.map(str::to_owned).collect())
 }
 
 /// Iterates over the lines of several lists in turn; only one line is in memory at a time.

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Context;
-use cashrank::Error;
 use cashrank_graph::engine::{Page, PageId, ranks};
 use cashrank_graph::rank::chosen::ChosenList;
 use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResult};
@@ -23,7 +22,8 @@ use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{
-    Exit, MemoryArg, lines_of, links, positive, print_json, stop_on_signal, store_unless, threads,
+    Exit, MemoryArg, lines, links, positive, print_json, report_lines, stop_on_signal,
+    store_unless, threads,
 };
 use super::export::{scratch, tables};
 use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
@@ -90,8 +90,9 @@ pub struct ComputeArgs {
 struct ParameterArgs {
     /// For personalised: the pages at which readers begin; for spam-mass: the pages that are trusted.
     ///
-    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow behind a tab. The first
-    /// line that names a page counts; a site has the largest weight of its pages.
+    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow behind a tab,
+    /// and a comment behind ` #`. The first line that names a page counts; a site has the largest weight of its pages.
+    /// Lines that are neither are skipped and counted.
     #[arg(long, visible_alias = "trusted", value_name = "FILE")]
     teleport: Option<PathBuf>,
     /// The share of importance that links pass on, 0 or more and less than 1 [default: that of the store, or 0.85].
@@ -163,10 +164,10 @@ impl ComputeArgs {
         options.threads = threads(self.threads);
         options.memory = self.memory.budget(options.threads)?;
         if let Some(file) = &self.parameters.teleport {
-            let lines = lines_of(file)?;
-            let chosen = ChosenList::of(lines.iter().map(String::as_str));
-            let chosen = chosen.map_err(|why| Error::Usage(format!("{}: {why}", file.display())));
-            computing.chosen = Some(chosen?);
+            let list = std::slice::from_ref(file);
+            let chosen = ChosenList::read(lines(list), options.memory)?;
+            options.memory = beside(options.memory, &chosen);
+            computing.chosen = Some(Arc::new(chosen));
         }
         computing.check()?;
         Ok(computing)
@@ -206,7 +207,12 @@ impl ComputeArgs {
         output.must_spare(&self.parameters.teleport)?;
         output.must_show(self.to().name(), self.to().is_text())?;
         let computing = self.computing(0.85)?;
-        let loaded = self.load.load(&self.inputs, "compute", &self.memory)?;
+        let budget = self.memory.budget(threads(None) + 3)?;
+        let room = match &computing.chosen {
+            Some(chosen) => beside(budget, chosen),
+            None => budget,
+        };
+        let loaded = self.load.load(&self.inputs, "compute", room)?;
         let mut naming = computing.begin()?;
         for page in &loaded.pages {
             naming.add(page.name.as_bytes())?;
@@ -215,6 +221,7 @@ impl ComputeArgs {
         let computed = named.compute(&loaded.graph, None, &mut ())?;
         let computed = computed.context("nothing was ranked")?;
         self.write(&output, &loaded, &computed, named.sites.as_ref())?;
+        report_lines("--teleport", computed.skipped);
         if self.output.json {
             print_json(&serde_json::json!({
                 "measure": self.measure,
@@ -295,6 +302,11 @@ impl ComputeArgs {
     }
 }
 
+/// Returns the memory that a list leaves.
+fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
+    memory.map(|memory| memory.saturating_sub(list.bytes()))
+}
+
 /// Amount of output about a published ranking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportStyle {
@@ -323,6 +335,7 @@ pub(super) fn publish_watched(
         say!("stopped: nothing was published; run the command again to start over");
         return Ok(Exit::Stopped);
     };
+    report_lines("--teleport", info.skipped);
     if how == ReportStyle::Json {
         let mut summary = serde_json::to_value(&info)?;
         summary["ranking"] = path.display().to_string().into();

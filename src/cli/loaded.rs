@@ -9,10 +9,7 @@ use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::{Config, SelfLinks};
 use cashrank_ingest::load::{LoadedGraph, load};
 
-use super::common::{
-    Exit, MemoryArg, as_options, counted, note_keyboard, parsed, report_skipped, self_links,
-    threads,
-};
+use super::common::{Exit, as_options, counted, note_keyboard, parsed, report_skipped, self_links};
 use super::missing;
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -46,12 +43,12 @@ impl LoadArgs {
         given.map(|given| given.1).or(self.rules.given())
     }
 
-    /// Reads the inputs into a graph; `command` is named in messages.
+    /// Reads the inputs into a graph in at most `memory` bytes; `command` is named in messages.
     pub fn load(
         &self,
         inputs: &[OsString],
         command: &str,
-        memory: &MemoryArg,
+        memory: Option<u64>,
     ) -> anyhow::Result<LoadedGraph> {
         let inputs: Vec<InputName> = inputs.iter().map(|i| InputName::parse(i)).collect();
         note_keyboard(&inputs, &format!("{command} -"));
@@ -59,7 +56,7 @@ impl LoadArgs {
         config.self_links = self.self_links.unwrap_or(config.self_links);
         config.follow = self.follow.clone().unwrap_or_default();
         let limits = Limits {
-            memory: memory.budget(threads(None) + 3)?,
+            memory,
             ..Limits::default()
         };
         let rules = self.rules.resolve(None)?;

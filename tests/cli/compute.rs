@@ -134,6 +134,50 @@ fn surfers_begin_where_a_list_says() {
     assert_eq!(top["top"][0]["importance"].as_f64(), Some(1.0));
 }
 
+/// Regression: lines that are not URLs were ignored without a message, and a list took 200 bytes per line whatever
+/// `--memory` was. They are counted as in other lists, a misspelt rule is refused, and a name takes 85 bytes: 8.5 MB.
+#[test]
+fn chosen_pages_are_read_as_other_lists() {
+    let lab = lab();
+    let list = "http://a.example/\nb.example\nftp://b.example/\nhttp://[b.example/\nhttp://b.example/ # trusted\n";
+    lab.file("t", list);
+    lab.file(
+        "in",
+        "http://a.example/\thttp://b.example/\nhttp://b.example/\thttp://c.example/\n",
+    );
+    for line in [
+        "compute --measure personalised --teleport t --store s --json",
+        "compute --measure personalised --teleport t in --format url-edges --json -o out.tsv",
+        "compute --measure spam-mass --trusted t --quiet --store s",
+    ] {
+        let done = lab.run(line).exits(0).says(&[
+            "--teleport: 3 lines skipped: no http:// or https:// (1), another scheme (1), no URL (1)",
+        ]);
+        if line.contains("--json") {
+            assert_eq!(done.json()["parameters"]["chosen_pages"], 2);
+        }
+    }
+    lab.file("t", format!("{list}hsot:b.example\n"));
+    for line in ["--store s", "in --format url-edges"] {
+        lab.run(&format!(
+            "compute --measure personalised --teleport t {line}"
+        ))
+        .exits(2)
+        .says(&["--teleport: line 6: \"hsot:b.example\" is neither the name of a page nor a rule"]);
+    }
+    let many = (0..100_000).map(|page| format!("http://b.example/{page}\n"));
+    lab.file("t", many.collect::<String>() + "http://a.example/\n");
+    for line in ["--store s", "in --format url-edges"] {
+        let line = format!("compute --measure personalised --teleport t {line} --memory");
+        lab.run(&format!("{line} 8M")).exits(8).says(&[
+            "a list of",
+            "raise --memory",
+            "use a shorter list",
+        ]);
+        lab.run(&format!("{line} 10M")).exits(0);
+    }
+}
+
 /// In a ring of three all pages are equal, by every measure, from a file.
 #[test]
 fn inputs_are_ranked_without_a_store() {

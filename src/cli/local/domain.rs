@@ -23,10 +23,11 @@ pub struct Domain {
 }
 
 impl Domain {
-    pub fn new(rules: &[String]) -> anyhow::Result<Domain> {
+    /// The domain by rules, whose lists take so much memory at most.
+    pub fn new(rules: &[String], memory: Option<u64>) -> anyhow::Result<Domain> {
         let mut domain = Domain {
             scope: Scope::default(),
-            listed: NameSet::default(),
+            listed: NameSet::new(memory),
         };
         for rule in rules {
             match rule.strip_prefix("file:") {

@@ -154,7 +154,7 @@ fn estimator(text: &str) -> Result<LocalEstimator, String> {
 impl LocalArgs {
     pub fn run(mut self) -> anyhow::Result<Exit> {
         self.crawl.store = store_unless(&self.crawl.inputs, self.crawl.store.as_deref())?;
-        let domain = Domain::new(&self.domain)?;
+        let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
         self.search().check()?;
         self.check()?;
         let outputs = self.outputs()?;

@@ -68,7 +68,8 @@ pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<ChosenList> {
             .collect(),
         Err(_) => texts(Some(given))?,
     };
-    ChosenList::of(lines.iter().map(String::as_str)).raise()
+    let lines = lines.into_iter().map(|line| Ok(line.into_bytes()));
+    ChosenList::read(lines, None).raise()
 }
 
 /// A text, or several.

@@ -208,7 +208,7 @@ fn computing(
         }
     }
     let mut computing = Computing::new(measure, level);
-    computing.chosen = teleport.map(chosen_of).transpose()?;
+    computing.chosen = teleport.map(chosen_of).transpose()?.map(Arc::new);
     computing.options.until = until.unwrap_or(computing.options.until);
     computing.options.threads = processors();
     computing.check().raise()?;
@@ -385,7 +385,8 @@ impl Store {
             publish_computed(&RealDisk, &view, &computing, &watcher)
         })?;
         // It was stopped by a signal, which was raised before.
-        computed.ok_or_else(|| invalid("the ranking was stopped"))?;
+        let (_, info) = computed.ok_or_else(|| invalid("the ranking was stopped"))?;
+        next::warn(py, "teleport", info.skipped)?;
         let ranking = self.level(py, None, name)?;
         Ok(Ranking { ranking })
     }

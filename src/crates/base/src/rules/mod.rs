@@ -2,6 +2,7 @@
 
 mod fields;
 mod follow;
+pub mod list;
 mod outlinks;
 mod params;
 mod scope;
@@ -16,7 +17,8 @@ pub use fields::{FieldChoice, FieldName, FieldNames};
 pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
-pub use scope::Scope;
+pub use scope::{Scope, is_rule};
+pub use scope_form::looks_like_rule;
 pub use shard::Shard;
 
 /// All rules for inputs; the defaults suit most inputs.

@@ -37,6 +37,12 @@ pub(super) enum PagePattern {
     Url(String, Option<String>),
 }
 
+/// Returns whether a text begins as a rule that names pages.
+pub fn is_rule(text: &[u8]) -> bool {
+    let kinds = ["host:", "barehost:", "domain:", "prefix:", "url:"];
+    kinds.iter().any(|kind| text.starts_with(kind.as_bytes()))
+}
+
 impl Scope {
     /// Returns whether all pages count.
     pub fn is_all(&self) -> bool {

@@ -53,6 +53,18 @@ pub(super) fn rule(text: &str) -> Result<Rule> {
     })
 }
 
+/// Returns whether a text that is not a rule looks like one of an unknown kind: a word, a colon, and a host, folders of
+/// one, or a pattern.
+pub fn looks_like_rule(text: &str) -> bool {
+    let (kind, name) = text.split_once(':').unwrap_or_default();
+    let word = kind.strip_prefix('!').unwrap_or(kind);
+    let is_word = word
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic() || b"-_ ".contains(&byte));
+    let is_host = || name.contains('.') && prefix("", name.trim()).is_ok();
+    is_word && !word.is_empty() && !name.starts_with("//") && (name.contains('*') || is_host())
+}
+
 /// Parsed value, or advice about what to write instead, if known.
 type Read<T> = std::result::Result<T, Option<String>>;
 

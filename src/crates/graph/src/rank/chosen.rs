@@ -3,105 +3,166 @@
 //! Each line names pages: a URL in any form or an opaque name, or `host:NAME`, `barehost:NAME`, `domain:NAME`,
 //! `prefix:HOST/FOLDERS` or `url:PATTERN`, as in a scope. A tab and a whole number may follow, the weight of each of
 //! these pages; the default is 1. If several lines match a page, the first counts. If sites are ranked, a site gets the
-//! largest weight of its pages.
+//! largest weight of its pages. Lines are read as in other lists ([`crate::rules::list`]): names are kept as hashes.
+//! Lines that are not URLs and name no page are skipped and counted; those that look like a misspelt rule are errors.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::rank::Teleport;
 use crate::rules::Scope;
+use crate::rules::list::{self, LineParts, ListLine, NameMap, SkippedLines};
+use crate::rules::{is_rule, looks_like_rule};
 use crate::sites::Sites;
-use crate::url::{CanonicalForm, canonical};
+use crate::url::Reject;
 use crate::{Error, Result};
 
+const RULES: &str = "host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN";
+/// Memory of a rule in bytes, without its text, which it may hold twice.
+const RULE_BYTES: u64 = 192;
+/// Memory of a line that is not a URL in bytes, without its text.
+const OPAQUE_BYTES: u64 = 96;
+
 /// Parsed list of chosen pages.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct ChosenList {
-    /// Line number and weight by canonical URL or name.
-    named: HashMap<Vec<u8>, (usize, u32)>,
-    patterns: Vec<(Scope, usize, u32)>,
-    lines: usize,
+    /// Weights by canonical URL or name.
+    named: NameMap<ChosenLine>,
+    patterns: Vec<(Scope, ChosenLine)>,
+    /// Names that are not URLs, by the first line of each.
+    opaque: BTreeMap<u32, OpaqueName>,
+    comments: u64,
+}
+
+/// Number of a line, and the weight of its pages.
+#[derive(Debug, Clone, Copy)]
+struct ChosenLine {
+    number: u32,
+    weight: u32,
+}
+
+/// Name that is not a URL.
+#[derive(Debug, Clone)]
+struct OpaqueName {
+    why: Reject,
+    /// Number of lines that have it.
+    lines: u64,
+    /// Its text, if it looks like a rule.
+    rule: Option<String>,
 }
 
 impl ChosenList {
-    /// Parses lines; empty ones and comments (`#`) are ignored. An error states the number of the invalid line.
-    pub fn of<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<ChosenList> {
-        let mut chosen = ChosenList::default();
-        for (at, line) in lines.into_iter().enumerate() {
-            let line = line.trim();
-            if !line.is_empty() && !line.starts_with('#') {
-                chosen
-                    .add(line)
-                    .map_err(|why| Error::Usage(format!("line {}: {why}", at + 1)))?;
+    /// Reads lines into a list of at most `memory` bytes; `None`: no limit.
+    ///
+    /// # Errors
+    /// Errors of `lines`; [`Error::Usage`] with the number of a line whose rule or weight is wrong; [`Error::TooLarge`].
+    pub fn read(
+        lines: impl IntoIterator<Item = Result<Vec<u8>>>,
+        memory: Option<u64>,
+    ) -> Result<ChosenList> {
+        let mut chosen = ChosenList {
+            named: NameMap::new(memory),
+            ..ChosenList::default()
+        };
+        for (number, line) in (0u64..).zip(lines) {
+            let line = line?;
+            let number = u32::try_from(number)
+                .map_err(|_| Error::Usage("`teleport`: a list of more than 2^32 lines".into()))?;
+            match list::parts(&line) {
+                None => (),
+                Some(parts) if parts.text.starts_with(b"#") => chosen.comments += 1,
+                Some(parts) => chosen.add(parts, number)?,
             }
         }
         Ok(chosen)
     }
 
-    fn add(&mut self, line: &str) -> Result<(), String> {
-        let (pages, weight) = line.split_once('\t').unwrap_or((line, "1"));
-        let weight: u32 = weight.trim().parse().map_err(|_| {
-            format!(
-                "{weight:?} behind a tab is no weight: a whole number from 0 to {}",
+    fn add(&mut self, line: LineParts<'_>, number: u32) -> Result<()> {
+        let wrong = |why: String| {
+            Error::Usage(format!("`teleport`: line {}: {why}", u64::from(number) + 1))
+        };
+        let behind = String::from_utf8_lossy(line.behind.unwrap_or(b"1"));
+        let weight = behind.parse().map_err(|_| {
+            wrong(format!(
+                "{behind:?} behind a tab is no weight: a whole number from 0 to {}",
                 u32::MAX
-            )
+            ))
         })?;
-        let pages = pages.trim();
-        let number = self.lines;
-        self.lines += 1;
-        let is_pattern = ["host:", "barehost:", "domain:", "prefix:", "url:"];
-        if is_pattern.iter().any(|kind| pages.starts_with(kind)) {
-            let scope = pages.parse().map_err(|error: Error| error.to_string())?;
-            self.patterns.push((scope, number, weight));
+        let chosen = ChosenLine { number, weight };
+        if is_rule(line.text) {
+            let rule = String::from_utf8_lossy(line.text);
+            let scope = rule
+                .parse()
+                .map_err(|error: Error| wrong(error.to_string()))?;
+            self.named.take(RULE_BYTES + 2 * rule.len() as u64)?;
+            self.patterns.push((scope, chosen));
             return Ok(());
         }
-        let mut put = |name: &[u8]| {
-            let known = self.named.entry(name.to_vec());
-            known.or_insert((number, weight));
-        };
-        put(pages.as_bytes());
-        let mut rewritten = Vec::new();
-        let form = canonical(pages.as_bytes(), None, usize::MAX, &mut rewritten);
-        if let Ok(form) = form
-            && form != CanonicalForm::AsIs
-        {
-            put(form.text(pages.as_bytes(), &rewritten));
+        let line = ListLine::of(line.text, u64::from(number));
+        let first = *self.named.get_or_add(&line.name, chosen)?;
+        if let Some(typed) = &line.typed {
+            self.named.get_or_add(typed, chosen)?;
+        }
+        if let Some(why) = line.why {
+            let text = std::str::from_utf8(&line.name).unwrap_or_default();
+            let rule = looks_like_rule(text).then(|| text.to_owned());
+            if first.number == number {
+                self.named
+                    .take(OPAQUE_BYTES + rule.as_ref().map_or(0, String::len) as u64)?;
+            }
+            let name = self.opaque.entry(first.number);
+            name.or_insert(OpaqueName {
+                why,
+                lines: 0,
+                rule,
+            })
+            .lines += 1;
         }
         Ok(())
     }
 
-    /// Returns the weight of the page with this name; `None` if no line matches it.
-    pub fn weight(&self, name: &[u8]) -> Option<u32> {
-        let named = self.named.get(name).copied();
-        let fits = self.patterns.iter().find(|(scope, ..)| scope.has(name));
-        let fits = fits.map(|&(_, number, weight)| (number, weight));
-        let first = named.into_iter().chain(fits).min_by_key(|found| found.0);
-        first.map(|(_, weight)| weight)
+    /// Returns the memory that it takes, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.named.bytes()
     }
 }
 
 /// Weights of the pages of a crawl, by a list.
 #[derive(Debug)]
 pub struct ChosenPages {
-    chosen: ChosenList,
+    chosen: Arc<ChosenList>,
     weights: Vec<u32>,
     /// Number of pages that some line matches.
     found: u64,
+    /// Lines that are not URLs, and name a page.
+    opaque: BTreeSet<u32>,
 }
 
 impl ChosenPages {
     /// Creates an empty set of weights.
-    pub fn new(chosen: ChosenList) -> ChosenPages {
+    pub fn new(chosen: Arc<ChosenList>) -> ChosenPages {
         ChosenPages {
             chosen,
             weights: Vec::new(),
             found: 0,
+            opaque: BTreeSet::new(),
         }
     }
 
     pub fn add(&mut self, name: &[u8]) {
-        let weight = self.chosen.weight(name);
-        self.found += u64::from(weight.is_some());
-        self.weights.push(weight.unwrap_or(0));
+        let named = self.chosen.named.get(name);
+        if let Some(line) = named.filter(|line| self.chosen.opaque.contains_key(&line.number)) {
+            self.opaque.insert(line.number);
+        }
+        let fits = self
+            .chosen
+            .patterns
+            .iter()
+            .find(|(scope, _)| scope.has(name));
+        let lines = named.into_iter().chain(fits.map(|(_, line)| line));
+        let first = lines.min_by_key(|line| line.number);
+        self.found += u64::from(first.is_some());
+        self.weights.push(first.map_or(0, |line| line.weight));
     }
 
     /// Returns the number of pages that some line matches.
@@ -109,20 +170,40 @@ impl ChosenPages {
         self.found
     }
 
-    /// Returns the teleport vector of the pages, or of their sites.
+    fn skipped(&self) -> Result<SkippedLines> {
+        let mut skipped = SkippedLines {
+            comments: self.chosen.comments,
+            ..SkippedLines::default()
+        };
+        let unknown = self.chosen.opaque.iter();
+        for (line, name) in unknown.filter(|(line, _)| !self.opaque.contains(line)) {
+            if let Some(rule) = &name.rule {
+                return Err(Error::Usage(format!(
+                    "`teleport`: line {}: {rule:?} is neither the name of a page nor a rule: {RULES}",
+                    u64::from(*line) + 1
+                )));
+            }
+            skipped.count(name.why, name.lines);
+        }
+        Ok(skipped)
+    }
+
+    /// Returns the teleport vector of the pages, or of their sites, and the lines that were skipped.
     ///
     /// # Errors
-    /// [`Error::Missing`] if no line matches a page; [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
-    pub fn teleport(self, sites: Option<&Sites>) -> Result<Teleport> {
+    /// [`Error::Missing`] if no line matches a page; [`Error::Usage`] if the weights sum to 0 or to more than 2^32, or
+    /// if a line looks like a misspelt rule.
+    pub fn teleport(self, sites: Option<&Sites>) -> Result<(Teleport, SkippedLines)> {
+        let skipped = self.skipped()?;
         if self.found == 0 {
             return Err(Error::Missing(format!(
-                "no line of the list (`teleport`) names one of the {} pages that are known: lines are URLs, host:NAME, barehost:NAME, \
-                 domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, and a weight may follow behind a tab",
+                "no line of the list (`teleport`) names one of the {} pages that are known: lines are URLs, {RULES}, and a weight may \
+                 follow behind a tab; {skipped}",
                 self.weights.len()
             )));
         }
         let Some(sites) = sites else {
-            return Teleport::of(self.weights);
+            return Ok((Teleport::of(self.weights)?, skipped));
         };
         let mut weights = vec![0; sites.len()];
         for (page, weight) in self.weights.into_iter().enumerate() {
@@ -130,7 +211,7 @@ impl ChosenPages {
                 weights[site] = weight.max(weights[site]);
             }
         }
-        Teleport::of(weights)
+        Ok((Teleport::of(weights)?, skipped))
     }
 }
 
@@ -147,8 +228,13 @@ mod tests {
         "17",
     ];
 
+    fn read(lines: &str) -> Result<ChosenList> {
+        let lines = lines.lines().map(|line| Ok(line.as_bytes().to_vec()));
+        ChosenList::read(lines, None)
+    }
+
     fn pages(lines: &str) -> ChosenPages {
-        let mut pages = ChosenPages::new(ChosenList::of(lines.lines()).unwrap());
+        let mut pages = ChosenPages::new(Arc::new(read(lines).unwrap()));
         NAMES.iter().for_each(|name| pages.add(name.as_bytes()));
         pages
     }
@@ -174,7 +260,7 @@ mod tests {
     #[test]
     fn a_site_has_the_largest_weight_of_its_pages() {
         let sites = Sites::of_names(Level::Host, None, NAMES.map(str::as_bytes)).unwrap();
-        let teleport = pages("http://a.example/x\t7\nhost:a.example\t3\nurl:*news*")
+        let (teleport, _) = pages("http://a.example/x\t7\nhost:a.example\t3\nurl:*news*")
             .teleport(Some(&sites))
             .unwrap();
         assert_eq!(teleport, Teleport::of(vec![7, 0, 1]).unwrap());
@@ -183,10 +269,23 @@ mod tests {
     #[test]
     fn what_names_no_page_is_refused() {
         for wrong in ["host:a.org\tmany", "http://a/\t-1", "host:a b", "url:"] {
-            let why = ChosenList::of(["http://ok/", wrong])
+            let why = read(&format!("http://ok/\n{wrong}"))
                 .unwrap_err()
                 .to_string();
-            assert!(why.starts_with("line 2: "), "{why}");
+            assert!(why.starts_with("`teleport`: line 2: "), "{why}");
+        }
+        for wrong in [
+            "hsot:b.example",
+            "Domain:b.example",
+            "!host:b.example",
+            "urls:*news*",
+        ] {
+            let why = pages(&format!("17\n{wrong}")).teleport(None).unwrap_err();
+            let says = why.to_string();
+            assert!(
+                says.starts_with("`teleport`: line 2: ") && says.contains("nor a rule"),
+                "{says}"
+            );
         }
         for (lines, says) in [
             (
@@ -198,6 +297,38 @@ mod tests {
         ] {
             let why = pages(lines).teleport(None).unwrap_err().to_string();
             assert!(why.contains(says), "{why}");
+        }
+    }
+
+    /// As in other lists, what is not a URL is a name if there is such a page, and otherwise counted by reason.
+    #[test]
+    fn what_is_no_url_is_counted() {
+        let list = "# topic\n\u{feff}http://a.example/ # home\t9\nb.example\nb.example\nftp://b.example/\nmailto:me@b.example\n\
+                    http://[b.example/\n17\t2 # a node\n17\nhost:c.example # all of it\n";
+        let (teleport, skipped) = pages(list).teleport(None).unwrap();
+        assert_eq!(teleport, Teleport::of(vec![1, 0, 0, 1, 2]).unwrap());
+        assert_eq!(
+            skipped.to_string(),
+            "6 lines skipped: comments (1), no http:// or https:// (2), another scheme (2), no URL (1)"
+        );
+    }
+
+    #[test]
+    fn a_list_beyond_the_memory_is_refused() {
+        let lines =
+            |count: u32| (0..count).map(|page| Ok(format!("http://a.example/{page}").into_bytes()));
+        let chosen = ChosenList::read(lines(1000), None).unwrap();
+        let bytes = chosen.bytes();
+        assert!(bytes < 1000 * 100);
+        assert!(ChosenList::read(lines(1000), Some(bytes)).is_ok());
+        for list in [
+            ChosenList::read(lines(1001), Some(bytes)),
+            ChosenList::read(
+                (0..1000).map(|host| Ok(format!("host:{host}.example").into_bytes())),
+                Some(bytes),
+            ),
+        ] {
+            assert!(matches!(list, Err(Error::TooLarge { .. })), "{list:?}");
         }
     }
 }

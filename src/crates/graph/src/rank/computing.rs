@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registe
 use super::settle::Watch;
 use crate::disk::Disk;
 use crate::rows::Rows;
+use crate::rules::list::SkippedLines;
 use crate::sites::{
     Level, PAIR_BYTES, Pairing, SiteGraph, SiteLinks, Sites, SitesBuilder, pair_bytes_within,
 };
@@ -33,7 +35,7 @@ pub struct Computing {
     /// Memory in bytes for sorting pairs of linked sites.
     pub pair_bytes: u64,
     /// Pages that the virtual page pays, or that are trusted.
-    pub chosen: Option<ChosenList>,
+    pub chosen: Option<Arc<ChosenList>>,
 }
 
 /// Parses `LEVEL:MEASURE`, with defaults for everything else. Measures that need a list of pages are refused.
@@ -85,6 +87,8 @@ pub struct MeasureResult {
     /// Number of links between the ranked nodes.
     pub links: u64,
     pub parameters: MeasureParameters,
+    /// Lines of the list of chosen pages that were skipped.
+    pub skipped: SkippedLines,
 }
 
 impl Computing {
@@ -180,14 +184,16 @@ impl<'c> Naming<'c> {
         let sites = self.sites.map(SitesBuilder::build).transpose()?;
         let found = self.chosen.as_ref().map(ChosenPages::found);
         let mut options = self.of.options.clone();
+        let mut skipped = SkippedLines::default();
         if let Some(chosen) = self.chosen {
-            options.teleport = chosen.teleport(sites.as_ref())?;
+            (options.teleport, skipped) = chosen.teleport(sites.as_ref())?;
         }
         Ok(NamedNodes {
             parameters: self.of.parameters(found),
             of: self.of,
             options,
             sites,
+            skipped,
         })
     }
 }
@@ -199,6 +205,7 @@ pub struct NamedNodes<'c> {
     /// Sites of the pages, if sites are ranked.
     pub sites: Option<Sites>,
     parameters: MeasureParameters,
+    skipped: SkippedLines,
 }
 
 impl NamedNodes<'_> {
@@ -239,6 +246,7 @@ impl NamedNodes<'_> {
             measured,
             links: rows.links(),
             parameters: self.parameters.clone(),
+            skipped: self.skipped,
         }))
     }
 }

@@ -1,22 +1,12 @@
-//! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, pages of a domain.
-//!
-//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored. A tab ends the URL,
-//! as in seed lists of Nutch's injector, where metadata follows. Byte order marks, CR and surrounding spaces are
-//! stripped. Any other line counts as a name only if the store has a page of that name (a graph of opaque names);
-//! otherwise it is skipped, and counted by reason ([`SkippedLines`]).
+//! Pages of lists ([`crate::rules::list`]), looked up in stores: seeds, pages in progress, pages of a domain.
 //!
 //! Lists are read in chunks of [`PIECE`] lines, so memory does not grow with their length.
 
-use std::collections::HashSet;
-use std::fmt;
-
-use xxhash_rust::xxh3::xxh3_128;
-
 use super::Rankings;
 use super::coverage::Seeds;
-use crate::model::{Page, PageId, check_room};
-use crate::snapshot::{ListLine, ListedPage, Snapshot, find_lines};
-use crate::url::Reject;
+use crate::model::{Page, PageId};
+use crate::rules::list::{ListLine, NameSet, SkippedLines, parts};
+use crate::snapshot::{ListedPage, Snapshot, find_lines};
 use crate::{Error, Result};
 
 /// Maximum number of lines of a list that are read together.
@@ -27,95 +17,6 @@ const LOOKED_UP: usize = 1 << 18;
 const LOOKED_UP_BYTES: u64 = 1 << 10;
 /// Mean length of a line, in bytes, up to which [`PIECE`] lines are read together; of longer lines fewer are.
 const LINE_BYTES: usize = 1 << 7;
-/// Memory of a name that is kept as a hash, in bytes, in a set that grows.
-const HASH_BYTES: u64 = 36;
-
-/// Counts of the lines of a list that name no page, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SkippedLines {
-    /// Number of comments.
-    pub comments: u64,
-    /// Number of lines without a scheme: bare hosts, paths, words.
-    pub no_scheme: u64,
-    /// Number of URLs with another scheme: `ftp:`, `mailto:`.
-    pub other_scheme: u64,
-    /// Number of lines that no URL parser accepts.
-    pub invalid: u64,
-    /// Number of pages of other shards.
-    pub other_shards: u64,
-}
-
-impl SkippedLines {
-    /// Returns whether no line was skipped.
-    pub fn is_none(&self) -> bool {
-        *self == SkippedLines::default()
-    }
-
-    /// Adds the counts of another list.
-    pub fn add(&mut self, other: SkippedLines) {
-        self.comments += other.comments;
-        self.no_scheme += other.no_scheme;
-        self.other_scheme += other.other_scheme;
-        self.invalid += other.invalid;
-        self.other_shards += other.other_shards;
-    }
-
-    /// Returns the counts of lines that another store skips as well, for the same list: a line skipped as a page of
-    /// another shard may be a page there.
-    pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
-        SkippedLines {
-            comments: self.comments.min(other.comments),
-            no_scheme: self.no_scheme.min(other.no_scheme),
-            other_scheme: self.other_scheme.min(other.other_scheme),
-            invalid: self.invalid.min(other.invalid),
-            other_shards: 0,
-        }
-    }
-
-    fn count(&mut self, why: Reject) {
-        *match why {
-            Reject::Relative => &mut self.no_scheme,
-            Reject::Scheme => &mut self.other_scheme,
-            Reject::Empty | Reject::TooLong | Reject::Invalid => &mut self.invalid,
-        } += 1;
-    }
-}
-
-impl fmt::Display for SkippedLines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all =
-            self.comments + self.no_scheme + self.other_scheme + self.invalid + self.other_shards;
-        let lines = if all == 1 { "line" } else { "lines" };
-        write!(f, "{all} {lines} skipped")?;
-        let reasons = [
-            (self.comments, "comments"),
-            (self.no_scheme, "no http:// or https://"),
-            (self.other_scheme, "another scheme"),
-            (self.invalid, "no URL"),
-            (self.other_shards, "of other shards"),
-        ];
-        let mut between = ": ";
-        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
-            write!(f, "{between}{reason} ({count})")?;
-            between = ", ";
-        }
-        Ok(())
-    }
-}
-
-/// Returns the text of a line; `None` if it is blank.
-fn text(line: &[u8]) -> Option<&[u8]> {
-    let line = line
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(line)
-        .trim_ascii();
-    let end = memchr::memchr(b'\t', line).unwrap_or(line.len());
-    let text = &line[..end];
-    // A URL contains no spaces, but an opaque name may.
-    let comment = memchr::memmem::find(text, b" #")
-        .filter(|&at| memchr::memmem::find(&text[..at], b"://").is_some());
-    Some(text[..comment.unwrap_or(end)].trim_ascii()).filter(|text| !text.is_empty())
-}
 
 /// Calls `each` with the pages that lines name, in order, chunk by chunk. Returns the counts of skipped lines.
 ///
@@ -134,7 +35,7 @@ pub fn each_listed(
     let comments = each_line(lines, PIECE, find, |mut pages| {
         pages.retain(|of| match of.why {
             Some(why) if of.page.is_none() => {
-                unread.count(why);
+                unread.count(why, 1);
                 false
             }
             _ => true,
@@ -218,7 +119,7 @@ fn each_line<P: Copy>(
         let (mut piece, mut bytes) = (Vec::new(), 0);
         for (number, line) in lines.by_ref() {
             let line = line?;
-            match text(&line) {
+            match parts(&line).map(|parts| parts.text) {
                 None => continue,
                 Some([b'#', ..]) => comments += 1,
                 Some(text) => {
@@ -237,54 +138,6 @@ fn each_line<P: Copy>(
     }
 }
 
-/// Set of names, distinguished by 128 bits of their hashes.
-#[derive(Debug, Default)]
-pub struct NameSet {
-    hashes: HashSet<u128>,
-    /// Maximum memory of the set, in bytes.
-    memory: Option<u64>,
-}
-
-impl NameSet {
-    /// Creates an empty set of at most `memory` bytes; `None`: no limit.
-    pub fn new(memory: Option<u64>) -> NameSet {
-        NameSet {
-            hashes: HashSet::new(),
-            memory,
-        }
-    }
-
-    /// Adds a name. Returns whether it is new.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] if the set exceeds its memory.
-    pub fn add(&mut self, name: &[u8]) -> Result<bool> {
-        let names = self.hashes.len() as u64 + 1;
-        check_room(
-            self.memory,
-            names * HASH_BYTES,
-            || format!("a list of {names} names or more"),
-            "use a shorter list",
-        )?;
-        Ok(self.hashes.insert(xxh3_128(name)))
-    }
-
-    /// Returns whether the set contains a name.
-    pub fn has(&self, name: &[u8]) -> bool {
-        self.hashes.contains(&xxh3_128(name))
-    }
-
-    /// Returns the number of names.
-    pub fn len(&self) -> usize {
-        self.hashes.len()
-    }
-
-    /// Returns whether the set is empty.
-    pub fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
-    }
-}
-
 /// Reads the lines of a list as names, without a store: URLs in canonical form, and other lines unchanged. Returns the
 /// counts of skipped lines (comments), and the number of lines that are not URLs.
 ///
@@ -297,7 +150,7 @@ pub fn names_of(
     let (mut skipped, mut opaque) = (SkippedLines::default(), 0);
     for line in lines {
         let line = line?;
-        match text(&line) {
+        match parts(&line).map(|parts| parts.text) {
             None => (),
             Some([b'#', ..]) => skipped.comments += 1,
             Some(text) => {
@@ -396,14 +249,5 @@ mod tests {
             "8 lines skipped: comments (2), no http:// or https:// (2), another scheme (3), no URL (1)"
         );
         assert!(read("\n \r\n").1.is_none());
-    }
-
-    #[test]
-    fn names_beyond_the_memory_are_refused() {
-        let mut names = NameSet::new(Some(2 * HASH_BYTES));
-        assert!(names.add(b"a").unwrap() && !names.add(b"a").unwrap());
-        assert!(names.add(b"b").unwrap());
-        assert!(matches!(names.add(b"c"), Err(Error::TooLarge { .. })));
-        assert!(names.has(b"b") && !names.has(b"c"));
     }
 }

@@ -26,10 +26,11 @@ mod settle;
 mod shards;
 mod store;
 
+pub use crate::rules::list::{NameSet, SkippedLines};
 pub use coverage::{Covered, CoveredHost, SeedCoverage, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
 pub use links::{Ends, FetchState, LinkList, LinkSweep, LinkTarget, RankedEnd};
-pub use list::{LookedUp, NameSet, SkippedLines, look_up, names_of, seeds_of};
+pub use list::{LookedUp, look_up, names_of, seeds_of};
 pub use movers::{Mover, SnapshotMovers, movers};
 pub use next::{NEXT, SkippedOf};
 pub use page::{RankingOf, Top, ranks_of};

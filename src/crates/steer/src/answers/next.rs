@@ -6,12 +6,13 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
-use super::list::{NameSet, SkippedLines, each_listed};
+use super::list::each_listed;
 use super::parameter::{Parameter, Takes, parsed, read};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::split_time;
 use crate::rows::Bits;
+use crate::rules::list::{NameSet, SkippedLines};
 use crate::schedule::{NextOptions, PageSelection, Seed, SeedChoice};
 use crate::snapshot::Snapshot;
 use crate::store::settings_of;

@@ -72,7 +72,7 @@ pub use search::{Failing, FailingHost, FoundPage, SearchOptions, SearchResult, W
 pub use settling::Watching;
 pub use settling::{SettleSettings, SnapshotOptions, Watcher, settling_needs};
 pub use since::ChangeRule;
-pub use urls::{ListLine, ListedPage, Rank, canonical, find_lines, page_ranks, pages_of};
+pub use urls::{ListedPage, Rank, canonical, find_lines, page_ranks, pages_of};
 pub use warm::{Handover, StartFrom, WarmWarning};
 pub use write::{Published, PublishedSnapshot, publish, publish_at_rest};
 pub use write::{publish_apart, publish_keeping};

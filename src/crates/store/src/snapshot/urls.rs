@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Info, Snapshot, SnapshotPage};
 use crate::Result;
 use crate::model::{Page, PageId, PageState, utc};
+use crate::rules::list::ListLine;
 use crate::url::{Reject, canonical as canonical_form};
 
 /// Rank and other facts of one page or site.
@@ -132,42 +133,6 @@ pub fn pages_of<P: Copy, E>(
     let lines = lines.map(|(number, url)| ListLine::of(url.as_bytes(), number));
     let found = find_lines(lines.collect(), find)?;
     Ok(found.into_iter().map(|of| of.page).collect())
-}
-
-/// Line of a list.
-pub struct ListLine {
-    /// Canonical URL; if the line is not a URL, its text.
-    pub name: Vec<u8>,
-    /// Text of the line, if it differs from the canonical URL.
-    pub typed: Option<Vec<u8>>,
-    /// Why the line is not a URL.
-    pub why: Option<Reject>,
-    /// Number of the line, from 0.
-    pub number: u64,
-}
-
-impl ListLine {
-    pub fn of(text: &[u8], number: u64) -> ListLine {
-        let mut out = Vec::new();
-        match canonical_form(text, None, usize::MAX, &mut out) {
-            Ok(form) => {
-                let name = form.text(text, &out).to_vec();
-                let typed = (name != text).then(|| text.to_vec());
-                ListLine {
-                    name,
-                    typed,
-                    why: None,
-                    number,
-                }
-            }
-            Err(why) => ListLine {
-                name: text.to_vec(),
-                typed: None,
-                why: Some(why),
-                number,
-            },
-        }
-    }
 }
 
 /// Page that a list names.

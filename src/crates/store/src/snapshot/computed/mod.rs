@@ -23,6 +23,7 @@ use super::blocks::{FileKind, Magic};
 use crate::disk::Disk;
 use crate::rank::computing::{Computing, MeasureParameters};
 use crate::rank::measures::Accuracy;
+use crate::rules::list::SkippedLines;
 use crate::sites::Level;
 use crate::store::Settings;
 use crate::{Error, Result};
@@ -83,6 +84,9 @@ pub struct ComputedInfo {
     #[serde(flatten)]
     pub attained: Attained,
     pub settings: Settings,
+    /// Lines of the list of chosen pages that were skipped, if it was just computed.
+    #[serde(skip)]
+    pub skipped: SkippedLines,
 }
 
 /// Accuracy and effort of a computation.

@@ -106,6 +106,7 @@ fn info(
             sweeps: measured.sweeps,
         },
         settings: of.settings.clone(),
+        skipped: computed.skipped,
     }
 }
 

@@ -1,0 +1,309 @@
+//! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, pages of a domain, chosen
+//! pages.
+//!
+//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored, as are comments after
+//! a URL or rule and a space. A tab ends the URL, as in seed lists of Nutch's injector, where metadata follows. Byte
+//! order marks, CR and surrounding spaces are stripped. Any other line counts as a name only if there is a page of that
+//! name (a graph of opaque names); otherwise it is skipped, and counted by reason ([`SkippedLines`]).
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::scope::is_rule;
+use crate::Result;
+use crate::model::check_room;
+use crate::url::{Reject, canonical};
+
+/// Counts of the lines of a list that name no page, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedLines {
+    /// Number of comments.
+    pub comments: u64,
+    /// Number of lines without a scheme: bare hosts, paths, words.
+    pub no_scheme: u64,
+    /// Number of URLs with another scheme: `ftp:`, `mailto:`.
+    pub other_scheme: u64,
+    /// Number of lines that no URL parser accepts.
+    pub invalid: u64,
+    /// Number of pages of other shards.
+    pub other_shards: u64,
+}
+
+impl SkippedLines {
+    /// Returns whether no line was skipped.
+    pub fn is_none(&self) -> bool {
+        *self == SkippedLines::default()
+    }
+
+    /// Adds the counts of another list.
+    pub fn add(&mut self, other: SkippedLines) {
+        self.comments += other.comments;
+        self.no_scheme += other.no_scheme;
+        self.other_scheme += other.other_scheme;
+        self.invalid += other.invalid;
+        self.other_shards += other.other_shards;
+    }
+
+    /// Returns the counts of lines that another store skips as well, for the same list: a line skipped as a page of
+    /// another shard may be a page there.
+    pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
+        SkippedLines {
+            comments: self.comments.min(other.comments),
+            no_scheme: self.no_scheme.min(other.no_scheme),
+            other_scheme: self.other_scheme.min(other.other_scheme),
+            invalid: self.invalid.min(other.invalid),
+            other_shards: 0,
+        }
+    }
+
+    /// Counts lines that are not URLs for this reason.
+    pub fn count(&mut self, why: Reject, lines: u64) {
+        *match why {
+            Reject::Relative => &mut self.no_scheme,
+            Reject::Scheme => &mut self.other_scheme,
+            Reject::Empty | Reject::TooLong | Reject::Invalid => &mut self.invalid,
+        } += lines;
+    }
+}
+
+impl fmt::Display for SkippedLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all =
+            self.comments + self.no_scheme + self.other_scheme + self.invalid + self.other_shards;
+        let lines = if all == 1 { "line" } else { "lines" };
+        write!(f, "{all} {lines} skipped")?;
+        let reasons = [
+            (self.comments, "comments"),
+            (self.no_scheme, "no http:// or https://"),
+            (self.other_scheme, "another scheme"),
+            (self.invalid, "no URL"),
+            (self.other_shards, "of other shards"),
+        ];
+        let mut between = ": ";
+        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{between}{reason} ({count})")?;
+            between = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// Parts of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineParts<'l> {
+    /// The URL, rule or name.
+    pub text: &'l [u8],
+    /// What stands behind a tab.
+    pub behind: Option<&'l [u8]>,
+}
+
+/// Returns the parts of a line that counts; `None` if it is blank. The text of a comment begins with `#`.
+pub fn parts(line: &[u8]) -> Option<LineParts<'_>> {
+    let line = line
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(line)
+        .trim_ascii();
+    // A URL, a rule and a weight contain no spaces, but an opaque name may.
+    let has_no_blank = |text: &[u8]| {
+        let is_url = memchr::memmem::find(text, b"://").is_some();
+        is_url || is_rule(text) || text.contains(&b'\t')
+    };
+    let is_comment = |&at: &usize| {
+        let before = &line[..at];
+        (before.ends_with(b" ") || before.ends_with(b"\t")) && has_no_blank(before)
+    };
+    let comment = memchr::memchr_iter(b'#', line).find(is_comment);
+    let line = &line[..comment.unwrap_or(line.len())];
+    let (text, behind) = match memchr::memchr(b'\t', line) {
+        Some(tab) => (&line[..tab], Some(line[tab + 1..].trim_ascii())),
+        None => (line, None),
+    };
+    let text = text.trim_ascii();
+    (!text.is_empty()).then_some(LineParts {
+        text,
+        behind: behind.filter(|behind| !behind.is_empty()),
+    })
+}
+
+/// Line of a list.
+pub struct ListLine {
+    /// Canonical URL; if the line is not a URL, its text.
+    pub name: Vec<u8>,
+    /// Text of the line, if it differs from the canonical URL.
+    pub typed: Option<Vec<u8>>,
+    /// Why the line is not a URL.
+    pub why: Option<Reject>,
+    /// Number of the line, from 0.
+    pub number: u64,
+}
+
+impl ListLine {
+    pub fn of(text: &[u8], number: u64) -> ListLine {
+        let mut out = Vec::new();
+        match canonical(text, None, usize::MAX, &mut out) {
+            Ok(form) => {
+                let name = form.text(text, &out).to_vec();
+                let typed = (name != text).then(|| text.to_vec());
+                ListLine {
+                    name,
+                    typed,
+                    why: None,
+                    number,
+                }
+            }
+            Err(why) => ListLine {
+                name: text.to_vec(),
+                typed: None,
+                why: Some(why),
+                number,
+            },
+        }
+    }
+}
+
+/// Map from names to values; names are distinguished by 128 bits of their hashes.
+#[derive(Debug, Clone)]
+pub struct NameMap<V> {
+    values: HashMap<[u64; 2], V>,
+    /// Maximum memory of the map, in bytes.
+    memory: Option<u64>,
+    /// Memory that the list takes beside the names, in bytes.
+    beside: u64,
+}
+
+/// Set of names, as hashes.
+pub type NameSet = NameMap<()>;
+
+fn hash(name: &[u8]) -> [u64; 2] {
+    let hash = xxh3_128(name);
+    [hash as u64, (hash >> 64) as u64]
+}
+
+impl<V> NameMap<V> {
+    /// Memory of a name while the map grows, in bytes: 8 slots per 7 names in the old table, and 16 in the new one.
+    const NAME_BYTES: u64 = (size_of::<([u64; 2], V)>() as u64 + 1) * 24 / 7;
+
+    /// Creates an empty map of at most `memory` bytes; `None`: no limit.
+    pub fn new(memory: Option<u64>) -> NameMap<V> {
+        NameMap {
+            values: HashMap::new(),
+            memory,
+            beside: 0,
+        }
+    }
+
+    /// Returns the value of a name, which is `value` if it is new.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if the map exceeds its memory.
+    pub fn get_or_add(&mut self, name: &[u8], value: V) -> Result<&mut V> {
+        self.check(1)?;
+        Ok(self.values.entry(hash(name)).or_insert(value))
+    }
+
+    /// Reserves memory that the list takes beside the names.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if the list exceeds its memory.
+    pub fn take(&mut self, bytes: u64) -> Result<()> {
+        self.beside += bytes;
+        self.check(0)
+    }
+
+    fn check(&self, more: u64) -> Result<()> {
+        let names = self.values.len() as u64 + more;
+        check_room(
+            self.memory,
+            names * Self::NAME_BYTES + self.beside,
+            || format!("a list of {names} names or more"),
+            "use a shorter list",
+        )
+    }
+
+    /// Returns the memory of the list, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.values.len() as u64 * Self::NAME_BYTES + self.beside
+    }
+
+    /// Returns the value of a name.
+    pub fn get(&self, name: &[u8]) -> Option<&V> {
+        // Most lists of rules have no name.
+        if self.values.is_empty() {
+            return None;
+        }
+        self.values.get(&hash(name))
+    }
+
+    /// Returns the number of names.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns whether the map is empty.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+impl<V> Default for NameMap<V> {
+    fn default() -> NameMap<V> {
+        NameMap::new(None)
+    }
+}
+
+impl NameSet {
+    /// Adds a name. Returns whether it is new.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if the map exceeds its memory.
+    pub fn add(&mut self, name: &[u8]) -> Result<bool> {
+        self.check(1)?;
+        let place = self.values.entry(hash(name));
+        let is_new = matches!(place, Entry::Vacant(_));
+        place.or_insert(());
+        Ok(is_new)
+    }
+
+    /// Returns whether the set contains a name.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.get(name).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn names_beyond_the_memory_are_refused() {
+        let mut names = NameSet::new(Some(2 * NameSet::NAME_BYTES));
+        assert!(names.add(b"a").unwrap() && !names.add(b"a").unwrap());
+        assert!(names.add(b"b").unwrap());
+        assert!(matches!(names.add(b"c"), Err(Error::TooLarge { .. })));
+        assert!(names.has(b"b") && !names.has(b"c"));
+        assert!(matches!(names.take(1), Err(Error::TooLarge { .. })));
+    }
+
+    #[test]
+    fn comments_end_urls_and_rules_but_not_names() {
+        let parts = |line: &str| {
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            parts(line.as_bytes()).map(|of| (text(of.text), of.behind.map(text)))
+        };
+        let is = |text: &str, behind: Option<&str>| Some((text.into(), behind.map(Into::into)));
+        assert_eq!(parts("http://a/ # of\tuse"), is("http://a/", None));
+        assert_eq!(
+            parts("http://a/#x\t3 # of use"),
+            is("http://a/#x", Some("3"))
+        );
+        assert_eq!(parts("host:a.example\t# good"), is("host:a.example", None));
+        assert_eq!(parts("url:*news* # good"), is("url:*news*", None));
+        assert_eq!(parts("C # and\t7 # of use\r"), is("C # and", Some("7")));
+        assert_eq!(parts("\u{feff}\t \r"), None);
+        assert_eq!(parts("# a\tb"), is("# a", Some("b")));
+    }
+}
