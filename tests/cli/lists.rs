@@ -255,6 +255,48 @@ fn packed_lists_are_read() {
     lab.run("next --exclude x --store s").exits(4);
 }
 
+/// Regression: a Parquet file, zeros that a crash left, or crawl records excluded nothing, and were counted as a line
+/// without http://. The first bytes are those of the formats' specifications.
+#[test]
+fn what_is_no_list_is_named() {
+    let lab = Lab::new();
+    store(&lab, 10);
+    let record = "{\"url\":\"http://a.example/\",\"links\":[]}\n";
+    let foreign: [(&str, Vec<u8>); 7] = [
+        ("Parquet", b"PAR1\x15\x04\x15".to_vec()),
+        ("zeros", vec![0; 4096]),
+        ("NUL at byte 3", b"a.b\0c".to_vec()),
+        ("JSON object", record.into()),
+        ("JSON array", format!("[{}]", record.trim_end()).into()),
+        ("WARC", b"WARC/1.0\r\nWARC-Type: response\r\n".to_vec()),
+        (
+            "Git LFS",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\n".to_vec(),
+        ),
+    ];
+    for (what, bytes) in foreign {
+        lab.file("x", bytes);
+        for line in [
+            "next --exclude x",
+            "next --seeds x",
+            "coverage --seeds x",
+            "rank --from x",
+            "local --domain file:x",
+            "compute --measure personalised --teleport x",
+        ] {
+            let done = lab.run(&format!("{line} --store s")).exits(2);
+            assert_eq!(done.out, "", "{line}");
+            done.says(&["x: no list: ", what]);
+        }
+    }
+    lab.run("local --domain file:missing --store s")
+        .exits(7)
+        .says(&["missing", "No such file"]);
+    // Names of a graph may look like that.
+    lab.file("x", "[1]\n{a}\nhttp://h1.example/3\n");
+    lab.run("rank --from x --store s").exits(1);
+}
+
 /// The buffers for reading each page while its name is written count: 240 bytes per page, at most 36 MiB.
 #[test]
 fn the_buffers_of_reading_a_store_count() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use cashrank::Error;
 use cashrank_base::rules::Scope;
 use cashrank_graph::engine::PageId;
@@ -34,8 +34,7 @@ impl Domain {
                 None => domain.scope.add(rule.parse()?),
                 Some(path) => {
                     let files = [PathBuf::from(path)];
-                    let (skipped, opaque) = names_of(lines(&files), &mut domain.listed)
-                        .with_context(|| format!("--domain {rule}: cannot be read"))?;
+                    let (skipped, opaque) = names_of(lines(&files), &mut domain.listed)?;
                     report_lines("--domain", skipped);
                     if opaque > 0 {
                         say!(

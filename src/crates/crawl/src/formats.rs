@@ -21,16 +21,45 @@ use crate::model::{Error, Limits, Result, registry};
 use crate::rules::InputRules;
 use crate::source::PARQUET;
 
-/// Checks that a file may be a list (of URLs, say), not a packed or otherwise binary file, a pointer, or an error
-/// message. The error says what it is, and what to do.
+/// Checks that a file may be a list (of URLs, say), not a packed or otherwise binary file, a pointer, an error message
+/// or crawl records. The error says what it is.
 #[doc(hidden)]
 pub fn check_list(head: &[u8]) -> Result<()> {
-    let found = foreign::binary(head)
-        .map(str::to_owned)
-        .or_else(|| foreign::text(head));
+    let found = if head.starts_with(PARQUET) {
+        Some("it is a Parquet file".to_owned())
+    } else {
+        (foreign::binary(head).map(str::to_owned))
+            .or_else(|| foreign::text(head))
+            .or_else(|| zeros(head))
+            .or_else(|| records_of(head))
+    };
     found.map_or(Ok(()), |what| {
-        Err(Error::Unsupported(format!("no list: {what}")))
+        Err(Error::Unsupported(format!(
+            "no list: {what}; a list is text, with a URL on each line"
+        )))
     })
+}
+
+/// Returns a description of NULs, which no text has.
+fn zeros(head: &[u8]) -> Option<String> {
+    let at = memchr::memchr(0, head)?;
+    Some(if head.iter().all(|byte| *byte == 0) {
+        "it begins with zeros only, as a crash may leave a file".to_owned()
+    } else {
+        format!("it has a NUL at byte {at}, so it is no text")
+    })
+}
+
+/// Returns a description of crawl records in place of a list.
+fn records_of(head: &[u8]) -> Option<String> {
+    let start = lines::trim(head).trim_ascii_start();
+    let is_json = |rest: &[u8]| matches!(rest.trim_ascii_start(), [b'"' | b'{', ..]);
+    let begins = match start {
+        [b'{' | b'[', rest @ ..] => is_json(rest),
+        _ => [WARC, ARC].iter().any(|magic| start.starts_with(magic)) || nutch::starts(start),
+    };
+    let guessed = begins.then(|| guess(head))?;
+    guessed.ok().map(|(_, why)| why)
 }
 
 /// First bytes of WARC and ARC files.
