@@ -23,7 +23,7 @@ and the end of the URLs), the marks, and the current snapshot.
 
 With --deep it reads everything: also all URLs, each compared with its fingerprint; the index, rebuilt from the \
 fingerprints, none of which may occur twice (about 12.5 bytes of memory a page); the history; all pages of \
-store.redb; and all snapshots.
+store.redb; the warm start; and all snapshots.
 
 Nothing is changed. Each damaged file is reported, with the consequences and what to do; the exit code is then 5. A \
 file that cannot be read is not damage: the exit code is then 7. While an ingest is running, only snapshots and the \

@@ -109,7 +109,8 @@ fn where_nothing_changed_nothing_moves() {
     lab.run("verify --deep --store s").exits(0);
 }
 
-/// Any damage to the warm start is reported, ranking starts from nothing, and the next warm start is sound.
+/// Any damage to the warm start is reported, by `verify --deep` as well, ranking starts from nothing, and the next warm
+/// start is sound.
 #[test]
 fn one_that_is_damaged_is_named_and_not_used() {
     let lab = Lab::new();
@@ -137,7 +138,12 @@ fn one_that_is_damaged_is_named_and_not_used() {
         let mut bytes = fs::read(&file).unwrap();
         harm(&mut bytes);
         fs::write(&file, bytes).unwrap();
-        lab.run(&format!("verify --deep --store {name}")).exits(0);
+        lab.run(&format!("verify --deep --store {name}"))
+            .exits(5)
+            .says(&[
+                &format!("{name}/warm: "),
+                "the next ranking is computed from the start",
+            ]);
         lab.run(&format!("ingest {} --store {name}", files[3]))
             .exits(0)
             .says(&["warning: ", "warm", "settled from the start"]);
@@ -146,6 +152,7 @@ fn one_that_is_damaged_is_named_and_not_used() {
         let more = lab.run(&format!("ingest more --store {name}")).exits(0);
         assert!(!more.err.contains("warning"), "{}", more.err);
         assert!(is_resumed(&lab, name));
+        lab.run(&format!("verify --deep --store {name}")).exits(0);
         bound_is_true(&lab, name);
     }
 }

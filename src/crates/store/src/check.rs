@@ -12,7 +12,7 @@ use crate::snapshot::{
     ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, SnapshotColumns, computed,
 };
 use crate::store::rows::{ROWS, number_of};
-use crate::store::warm::WARM_ASIDE;
+use crate::store::warm::{WARM_ASIDE, WarmFile};
 use crate::store::{
     Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
 };
@@ -87,6 +87,11 @@ impl CheckReport {
                 let report = view.inspect(depth, &mut damage);
                 damage.extend(view.inspect_index(disk, depth).err());
                 damage.extend(verify_remote(disk, &view, depth).err());
+                if depth == Depth::Deep {
+                    let warm = WarmFile::open(disk, dir);
+                    let checked = warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify()));
+                    damage.extend(checked.err());
+                }
                 match verify_spool(disk, dir, view.progress()) {
                     Ok(bytes) => self.spool_bytes = bytes,
                     Err(error) => damage.push(error),

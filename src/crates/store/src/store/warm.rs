@@ -319,6 +319,19 @@ impl WarmFile {
         Ok(())
     }
 
+    /// Reads and checks all chunks.
+    pub fn verify(&self) -> Result<()> {
+        let pages = self.head.totals.pages;
+        let chunk = CHUNK_PAGES.min(pages) as usize;
+        let (mut own, mut accounts, mut costs) = (vec![0; chunk], vec![0; chunk], vec![0; chunk]);
+        for number in 0..pages.div_ceil(CHUNK_PAGES) {
+            let len = (pages - number * CHUNK_PAGES).min(CHUNK_PAGES) as usize;
+            let (own, accounts) = (&mut own[..len], &mut accounts[..len]);
+            self.load_chunk(number, own, accounts, &mut costs[..len])?;
+        }
+        Ok(())
+    }
+
     fn load_chunk(
         &self,
         chunk: u64,
