@@ -374,6 +374,7 @@ fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
         roll_up.add(&RollUpPage {
             page,
             importance: 0.0,
+            is_gone: false,
             visits: facts.visits,
             last_fetch: facts.last_fetch,
         });

@@ -214,11 +214,14 @@ fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<E
                 None => writeln!(out, "{}", shown(&row.url, left))?,
                 Some(best) => {
                     let site = shown(&row.url, left);
-                    let best = shown(
-                        best,
-                        left.map(|left| left.saturating_sub(sites + 8).max(20)),
-                    );
-                    writeln!(out, "{site:<sites$}  best: {best}")?
+                    let state = row.site.as_ref().and_then(|site| site.best_state);
+                    let mark = match state {
+                        Some(PageState::Gone) => "best (gone)",
+                        _ => "best",
+                    };
+                    let before = sites + mark.len() + 4;
+                    let best = shown(best, left.map(|left| left.saturating_sub(before).max(20)));
+                    writeln!(out, "{site:<sites$}  {mark}: {best}")?
                 }
             }
             for page in best_pages {

@@ -176,6 +176,44 @@ fn gone_pages_are_left_out_where_it_is_asked_for() {
 
 /// Search engines get no update for a page that is gone, since they have no document of it.
 #[test]
+/// The best page of a host was one that had answered 410, without a mark. It is the best that is not gone, or is marked if all are,
+/// with its state in JSON.
+#[test]
+fn the_best_page_of_a_site_is_not_gone() {
+    let lab = Lab::new();
+    let crawl = [
+        r#"{"url":"http://a.example/","links":["/g","/k","http://b.example/"]}"#,
+        r#"{"url":"http://a.example/k","links":["/g"]}"#,
+        r#"{"url":"http://a.example/g","status":410}"#,
+        r#"{"url":"http://b.example/","status":404}"#,
+    ];
+    lab.file("a", crawl.join("\n") + "\n");
+    lab.run("ingest a --store s").exits(0);
+    let hosts = lab.run("top --level host --json --store s").exits(0).json();
+    let best = |host: &str| {
+        let rows = hosts["top"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["url"] == host).unwrap();
+        (row["best"].clone(), row["best_state"].clone())
+    };
+    assert_eq!(
+        best("a.example"),
+        ("http://a.example/k".into(), "crawled".into())
+    );
+    assert_eq!(
+        best("b.example"),
+        ("http://b.example/".into(), "gone".into())
+    );
+    let shown = lab.run("top --level host --store s").exits(0).out;
+    assert!(
+        shown.contains("a.example  best: http://a.example/k\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("b.example  best (gone): http://b.example/\n"),
+        "{shown}"
+    );
+}
+
 fn search_engines_get_no_gone_pages() {
     let lab = crawled();
     for (format, rows) in [

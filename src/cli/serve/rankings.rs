@@ -104,6 +104,7 @@ impl RankingCache {
                 pages: site.pages,
                 importance: row.importance,
                 best: site.best,
+                best_state: site.best_state,
             }
         });
         Ok(hosts.collect())

@@ -92,9 +92,12 @@ pub struct SiteFacts {
     /// Greatest importance of a page, if importance of pages is added up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<f64>,
-    /// Name of the page with the greatest importance, if requested.
+    /// Name of the page with the greatest importance that is not gone, unless all are, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<String>,
+    /// State of that page; absent if the snapshot does not say which pages are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_state: Option<PageState>,
     /// Most important pages, best first, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub best_pages: Vec<SitePage>,

@@ -30,8 +30,10 @@ pub struct SiteTotal {
     pub pages: u64,
     /// Greatest importance of a page.
     pub largest: f64,
-    /// Page that has it; on ties the first.
+    /// Page of greatest importance that is not gone, unless all are; on ties the first.
     pub best: PageId,
+    /// Importance of that page, and whether it is gone.
+    best_of: (f64, bool),
     /// Number of visits to all pages.
     pub visits: u64,
     /// Last fetch of any page, in seconds since 1970.
@@ -115,6 +117,7 @@ impl SiteTotal {
 pub struct RollUpPage {
     pub page: PageId,
     pub importance: f64,
+    pub is_gone: bool,
     pub visits: u64,
     pub last_fetch: Option<Time>,
 }
@@ -134,8 +137,17 @@ impl<'s> RollUp<'s> {
             return;
         };
         let total = &mut self.totals[site];
+        let (best, is_gone) = total.best_of;
+        let is_best = if page.is_gone == is_gone {
+            page.importance > best
+        } else {
+            is_gone
+        };
+        if total.pages == 0 || is_best {
+            (total.best, total.best_of) = (page.page, (page.importance, page.is_gone));
+        }
         if total.pages == 0 || page.importance > total.largest {
-            (total.best, total.largest) = (page.page, page.importance);
+            total.largest = page.importance;
         }
         total.sum.add(page.importance);
         total.pages += 1;
@@ -176,6 +188,7 @@ mod tests {
             roll_up.add(&RollUpPage {
                 page,
                 importance,
+                is_gone: false,
                 visits: page.0,
                 last_fetch,
             });
@@ -196,5 +209,44 @@ mod tests {
             (totals[0].last_fetch, totals[1].last_fetch),
             (Some(9), None)
         );
+    }
+
+    /// In any order, the best page is the most important of those that are not gone, or of all if all are. The largest
+    /// importance is that of any page.
+    #[test]
+    fn the_best_page_is_not_gone() {
+        let names = ["http://a/1", "http://a/2", "http://a/3"];
+        let sites = Sites::of_names(Level::Host, None, names.map(str::as_bytes)).unwrap();
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            for (gone, best) in [
+                ([true, false, false], 1),
+                ([true, true, false], 2),
+                ([true; 3], 0),
+            ] {
+                let mut roll_up = RollUp::new(&sites);
+                for page in order {
+                    roll_up.add(&RollUpPage {
+                        page: PageId(page),
+                        importance: [0.5, 0.25, 0.125][page as usize],
+                        is_gone: gone[page as usize],
+                        visits: 1,
+                        last_fetch: None,
+                    });
+                }
+                let total = roll_up.finish()[0];
+                assert_eq!(
+                    (total.best.0, total.largest),
+                    (best, 0.5),
+                    "{order:?} {gone:?}"
+                );
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::parameter::{Parameter, Takes, parsed, read};
+use crate::model::PageState;
 use crate::rank::measures::measure;
 use crate::rules::Scope;
 use crate::snapshot::{RankingName, SearchOptions, Selection};
@@ -343,8 +344,11 @@ pub struct Host {
     pub pages: u64,
     /// Sum of the importance of its pages.
     pub importance: f64,
-    /// Its most important page.
+    /// Its most important page that is not gone, unless all are.
     pub best: Option<String>,
+    /// State of that page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_state: Option<PageState>,
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::metrics::Positions;
-use crate::model::SiteFacts;
+use crate::model::{PageState, SiteFacts};
 use crate::rows::Bits;
 use crate::sites::{Level, RollUp, RollUpBy, RollUpPage, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
@@ -109,6 +109,7 @@ impl Snapshot {
             roll_up.add(&RollUpPage {
                 page: page.page,
                 importance: page.importance,
+                is_gone: page.fetches.state() == Some(PageState::Gone),
                 visits: page.fetches.visits,
                 last_fetch: page.fetches.last,
             });
@@ -361,7 +362,9 @@ impl LevelRanking {
                     .iter()
                     .map(|site| rolled.totals[site.0 as usize].best)
                     .collect();
-                let sites = numbers.iter().zip(self.snapshot.names_of(&best)?);
+                let names = self.snapshot.names_of(&best)?.into_iter();
+                let best = names.zip(self.snapshot.states_of(&best)?);
+                let sites = numbers.iter().zip(best);
                 Ok(sites
                     .map(|(site, best)| rolled.site(site.0 as usize, Some(best)))
                     .collect())
@@ -459,8 +462,10 @@ impl LevelRanking {
 }
 
 impl RolledUp {
-    fn site(&self, site: usize, best: Option<String>) -> Page<'static> {
+    /// Returns a site, with the name and state of its best page.
+    fn site(&self, site: usize, best: Option<(String, Option<PageState>)>) -> Page<'static> {
         let total = &self.totals[site];
+        let (best, best_state) = best.unzip();
         Page {
             page: PageId(site as u64),
             rank: self.ranks[site],
@@ -472,6 +477,7 @@ impl RolledUp {
                 pages: total.pages,
                 largest: Some(total.largest),
                 best,
+                best_state: best_state.flatten(),
                 ..SiteFacts::default()
             }),
             ..Page::default()

@@ -104,6 +104,7 @@ where
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     let largest = row.site.as_ref().and_then(|site| site.largest);
     let best = row.site.as_ref().and_then(|site| site.best.as_deref());
+    let code = |state: Option<PageState>| state.map_or(0, |state| state as u64 + 1);
     let numbers = [
         at as u64,
         row.page.0,
@@ -112,7 +113,7 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         row.visits,
         row.last_fetch.is_some().into(),
         row.last_fetch.unwrap_or_default() as u64,
-        row.state.map_or(0, |state| state as u64 + 1),
+        code(row.state),
         row.cash.is_some().into(),
         row.cash.unwrap_or_default().to_bits(),
         row.distributed.is_some().into(),
@@ -123,6 +124,7 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         largest.is_some().into(),
         largest.unwrap_or_default().to_bits(),
         best.is_some().into(),
+        code(row.site.as_ref().and_then(|site| site.best_state)),
         row.more.len() as u64,
     ];
     let more = row.more.iter();
@@ -145,15 +147,15 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let importance = f64::from_bits(next()?);
     let (rank, visits) = (next()?, next()?);
     let last_fetch = (next()? == 1, next()? as i64);
-    let state = next()?.checked_sub(1);
-    let state = state.and_then(|at| PageState::ALL.get(at as usize).copied());
+    let state_of = |code: u64| PageState::ALL.get(code.checked_sub(1)? as usize).copied();
+    let state = state_of(next()?);
     let cash = (next()? == 1, f64::from_bits(next()?));
     let distributed = (next()? == 1, f64::from_bits(next()?));
     let (is_site, pages) = (next()? == 1, next()?);
     let change = next()?.checked_sub(1);
     let change = change.and_then(|at| Change::ALL.get(at as usize).copied());
     let largest = (next()? == 1, f64::from_bits(next()?));
-    let has_best = next()? == 1;
+    let (has_best, best_state) = (next()? == 1, state_of(next()?));
     let mut more = Vec::new();
     for _ in 0..next()? {
         let number = (next()? == 1, f64::from_bits(next()?));
@@ -177,6 +179,7 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
             pages,
             largest: largest.0.then_some(largest.1),
             best: has_best.then_some(best),
+            best_state,
             ..SiteFacts::default()
         }),
     })
@@ -204,6 +207,7 @@ mod tests {
                     pages: 9,
                     largest: Some(0.125),
                     best: Some("http://www.example.org/best".into()),
+                    best_state: Some(PageState::Gone),
                     ..SiteFacts::default()
                 }),
             })
@@ -230,6 +234,8 @@ mod tests {
             assert_eq!(site.and_then(|site| site.largest), first.then_some(0.125));
             let best = site.and_then(|site| site.best.as_deref());
             assert_eq!(best, first.then_some("http://www.example.org/best"));
+            let state = site.and_then(|site| site.best_state);
+            assert_eq!(state, first.then_some(PageState::Gone));
             assert_eq!((row.importance, row.visits), (0.5, 7));
         });
         sorted
