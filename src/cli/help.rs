@@ -7,7 +7,7 @@ use clap::Command;
 const COMMON: [&str; 5] = ["memory", "threads", "json", "quiet", "force"];
 
 /// Options that say what is read from inputs; `cashrank ingest --help` explains them.
-const READING: [&str; 16] = [
+const READING: [&str; 15] = [
     "format",
     "field",
     "scope",
@@ -23,7 +23,6 @@ const READING: [&str; 16] = [
     "limit-held",
     "limit-expansion",
     "limit-zstd-window",
-    "limit-pages",
 ];
 
 /// Commands other than `ingest` that read inputs.

@@ -26,7 +26,7 @@ use super::common::{
     ChecksumArgs, Exit, STORE, certain_pages, not_believed, note_keyboard, one_of, parsed,
     positive, self_links, some_bytes, stop_on_signal, threads,
 };
-use super::limits::LimitArgs;
+use super::limits::{LIMITS, LimitArgs};
 use super::log::{TalkArgs, Verbosity};
 use super::nothing::{self, ReadChoices};
 use super::output::OutputTarget;
@@ -225,6 +225,9 @@ pub struct IngestArgs {
     recycle_after: Option<u8>,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Most pages the store may know [default: 17179869183].
+    #[arg(long, help_heading = LIMITS, value_name = "N", value_parser = positive)]
+    limit_pages: Option<u64>,
 }
 
 /// Headings of options in the help.
@@ -303,15 +306,15 @@ impl IngestArgs {
             let warning = format!("warning: --expire had no effect, because {why}");
             reporter.log.warn(&warning);
         }
-        let expired = published.and_then(|info| info.expired);
-        if let Some(warning) = expired.and_then(not_believed) {
-            reporter.log.warn(&warning);
         if let Some((info, goal)) = published.zip(job.settle)
             && let Some(why) = (info.window.settled).and_then(|_| info.unreached(goal.until))
         {
             let warning = format!("warning: --settle {:e} was not reached: {why}", goal.until);
             reporter.log.warn(&warning);
         }
+        let expired = published.and_then(|info| info.expired);
+        if let Some(warning) = expired.and_then(not_believed) {
+            reporter.log.warn(&warning);
         }
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
@@ -428,6 +431,7 @@ impl IngestArgs {
         config.check()?;
         let limits = Limits {
             memory: self.memory.or_else(|| available(threads(self.threads))),
+            pages: self.limit_pages.unwrap_or(job.limits.pages),
             ..self.limits.over(job.limits.clone())
         };
         let mut settings = Settings::new(config, &limits);

@@ -4,9 +4,12 @@ use cashrank::Limits;
 
 use super::common::{bytes, positive};
 
+/// Heading of the help.
+pub(super) const LIMITS: &str = "Limits on input";
+
 /// Limits on input. Sizes take K, M, G and T.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Limits on input")]
+#[command(next_help_heading = LIMITS)]
 pub(super) struct LimitArgs {
     /// Longest record: a line, a WARC or WAT record, or all edges of a source [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
@@ -26,9 +29,6 @@ pub(super) struct LimitArgs {
     /// Largest zstd window, as an exponent of two, 10 to 31 [default: 27].
     #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
     limit_zstd_window: Option<u32>,
-    /// Most pages the store may know [default: 17179869183].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    limit_pages: Option<u64>,
 }
 
 impl LimitArgs {
@@ -41,8 +41,7 @@ impl LimitArgs {
             held_bytes: self.limit_held.unwrap_or(limits.held_bytes),
             expansion_bytes: self.limit_expansion.unwrap_or(limits.expansion_bytes),
             zstd_window_log: self.limit_zstd_window.unwrap_or(limits.zstd_window_log),
-            pages: self.limit_pages.unwrap_or(limits.pages),
-            memory: limits.memory,
+            ..limits
         }
     }
 }

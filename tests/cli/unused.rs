@@ -50,6 +50,18 @@ fn options_without_effect_are_refused() {
         "ingest a --store t --settle 1e-3 --keep-links none",
         "ingest a --store t --settle 1e-3 --window fixed:3",
         "ingest a --store t --settle-time 1s --max-age 30d",
+        // What starts from nothing is settled.
+        "ingest a --store t --cold --settle none",
+        "ingest a --store t --cold --keep-links none",
+        "ingest a --store t --cold --window fixed:3",
+        // Whatever is not a store has no most pages.
+        "convert a --limit-pages 1 -o o.jsonl",
+        "inspect a --limit-pages 1",
+        // Records are URLs of pages, as the snapshot has them.
+        "export --records --numbers -o o.jsonl --store s",
+        "export --records --roll-up count -o o.jsonl --store s",
+        "export --records --site-links once -o o.jsonl --store s",
+        "export --records --inside -o o.jsonl --store s",
         "ingest a --store t --resume",
         "ingest a --store t --new-stream",
         // The estimator of a window has no effect on settling.

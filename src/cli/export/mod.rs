@@ -71,7 +71,7 @@ pub struct ExportArgs {
     /// With the same ranking, states and counts: pages in the order of their last fetch, with the kept links, and all others. -o
     /// names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
     #[arg(long, conflicts_with_all = ["to", "links", "sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since",
-        "history", "level", "measure", "scope"])]
+        "history", "level", "roll_up", "measure", "scope", "numbers"])]
     records: bool,
     /// Write the links that the store keeps, sorted by source; with --level, those between sites.
     ///
@@ -250,6 +250,10 @@ impl ExportArgs {
             (self.history, "--history"),
         ])?;
         let output = self.output.open()?;
+        anyhow::ensure!(
+            self.links || self.sites.is_usual(),
+            "--site-links and --inside are for the links of sites: add --links"
+        );
         if self.records {
             return self.export_records(&output);
         }
@@ -257,10 +261,6 @@ impl ExportArgs {
         if self.links {
             return self.export_links(&output);
         }
-        anyhow::ensure!(
-            self.sites.is_usual(),
-            "--site-links and --inside are for the links of sites: add --links"
-        );
         if to == COMMON_CRAWL {
             anyhow::ensure!(
                 !self.level.level.is_page(),

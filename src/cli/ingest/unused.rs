@@ -17,7 +17,8 @@ impl IngestArgs {
             Some(Bound(Some(_))) => Some("--settle"),
             _ => None,
         };
-        if let Some(option) = self.settle_time.map(|_| "--settle-time").or(bound) {
+        let cold = self.cold.then_some("--cold");
+        if let Some(option) = self.settle_time.map(|_| "--settle-time").or(bound).or(cold) {
             anyhow::ensure!(
                 settles,
                 "{option}: importance is not settled, which --settle none, --keep-links none, --window and --max-age \
