@@ -162,8 +162,10 @@ fn gone_pages_are_left_out_where_it_is_asked_for() {
             .says(&["left out, because they are gone: 1 page"]);
         assert_eq!(found.out.lines().count(), 3, "{found:?}");
     }
+    lab.run("top --level host --without-gone --store s")
+        .exits(2)
+        .says(&["--without-gone is for pages, and hosts are ranked: leave it or --level out"]);
     for options in [
-        "top --level host --without-gone",
         "export --to tsv --level host --without-gone",
         "export --to tsv --level host --cash",
         "export --to tsv --links --without-gone",
@@ -174,10 +176,8 @@ fn gone_pages_are_left_out_where_it_is_asked_for() {
     }
 }
 
-/// Search engines get no update for a page that is gone, since they have no document of it.
-#[test]
-/// The best page of a host was one that had answered 410, without a mark. It is the best that is not gone, or is marked if all are,
-/// with its state in JSON.
+/// Regression: the best page of a host was one that had answered 410, without a mark. It is the best page that is not
+/// gone; if all are, it is marked. JSON has its state.
 #[test]
 fn the_best_page_of_a_site_is_not_gone() {
     let lab = Lab::new();
@@ -214,6 +214,8 @@ fn the_best_page_of_a_site_is_not_gone() {
     );
 }
 
+/// Search engines get no update for a page that is gone, since they have no document of it.
+#[test]
 fn search_engines_get_no_gone_pages() {
     let lab = crawled();
     for (format, rows) in [

@@ -232,7 +232,7 @@ fn a_table_of_links_is_an_edge_list() {
     write(&lab.path("u.parquet"), &both(&urls), layout);
     lab.run("ingest u.parquet --store u")
         .exits(0)
-        .says(&["`from` to `to`"]);
+        .says(&["\"from\" to \"to\""]);
     assert_eq!(
         lab.run("export --links --to tsv --store u").exits(0).out,
         "http://a.example/\thttp://b.example/\nhttp://a.example/\thttp://c.example/x%20y\n\
@@ -285,6 +285,21 @@ fn fields_name_columns() {
         .exits(0);
 }
 
+/// A column with the name of an option was shown as that option.
+#[test]
+fn columns_are_not_shown_as_options() {
+    let lab = Lab::new();
+    let link = Column::Lists(vec![Some(vec![Some("http://b.example/".into())])]);
+    let columns = [
+        (URL, texts(&["http://a.example/"])),
+        (&*LINKS.replace("links", "outlinks"), link),
+    ];
+    write(&lab.path("t.parquet"), &columns, layouts()[0]);
+    lab.run("ingest t.parquet --store s")
+        .exits(0)
+        .says(&["a Parquet table with the columns \"url\", \"outlinks\""]);
+}
+
 #[test]
 fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
     let lab = Lab::new();
@@ -296,17 +311,17 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
         (vec![(URL, one())], "without a column of links"),
         (
             vec![(URL, one()), ("OPTIONAL INT64 links;", number())],
-            "`links` holds something else",
+            "\"links\" holds something else",
         ),
         (
             vec![("OPTIONAL INT64 url;", number()), (LINKS, list())],
-            "`url` holds something else",
+            "\"url\" holds something else",
         ),
         (
             vec![(&*LINKS.replace("links", "url"), list()), (LINKS, list())],
-            "`url` holds something else than a string",
+            "\"url\" holds something else than a string",
         ),
-        (vec![("OPTIONAL INT64 a;", number())], "the columns `a`:"),
+        (vec![("OPTIONAL INT64 a;", number())], "the columns \"a\":"),
         (
             vec![("OPTIONAL INT64 from;", number()), two],
             "one holds strings and one numbers",
@@ -321,7 +336,7 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
         ),
         (
             vec![("OPTIONAL INT64 a;", number()), (LINKS, list())],
-            "`links` holds something else",
+            "\"links\" holds something else",
         ),
         // Regression: a single part was taken for the whole.
         (
@@ -332,7 +347,7 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
                 ),
                 (LINKS, list()),
             ],
-            "`url` holds something else than a string",
+            "\"url\" holds something else than a string",
         ),
         (
             vec![
@@ -343,11 +358,11 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
                     list(),
                 ),
             ],
-            "`links` holds something else than",
+            "\"links\" holds something else than",
         ),
         (
             vec![(URL, one()), (URL, one()), (LINKS, list())],
-            "2 columns are named `url`",
+            "2 columns are named \"url\"",
         ),
         (
             vec![
@@ -422,7 +437,7 @@ fn a_codec_that_is_not_read_has_a_remedy() {
     bytes[at + codec.len() - 1] = 8;
     lab.file("t.parquet", bytes);
     lab.run("ingest t.parquet --store s").exits(2).says(&[
-        "`url` is compressed by BROTLI",
+        "\"url\" is compressed by BROTLI",
         "write the table again with zstd",
     ]);
     assert_eq!(lab.names(), ["t.parquet"]);

@@ -5,7 +5,7 @@
 //! replaces it with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 51] = [
+pub const SETTINGS: [&str; 52] = [
     "also",
     "best",
     "budget",
@@ -57,6 +57,7 @@ pub const SETTINGS: [&str; 51] = [
     "threads",
     "until",
     "window",
+    "without_gone",
 ];
 
 /// Returns a message with each setting replaced by the caller's word for it.

@@ -428,14 +428,14 @@ impl<'a> RawRecord<'a> {
                 .as_ref()
                 .filter(|_| !self.lacks_links)
                 .map_or(Ok(()), |marks| marks.put(&mut record.links, &self.nulls));
-            put.map_err(|wrong| Bad::malformed(format!("`{}` has {wrong}", names.name(field))))?;
+            put.map_err(|wrong| Bad::malformed(format!("{:?} has {wrong}", names.name(field))))?;
         }
         if let Some(LinkWeights(weights)) = self.weight.as_ref().filter(|_| !self.lacks_links) {
             let put = link::put_each(&mut record.links, &self.nulls, weights, |link, weight| {
                 link.weight = *weight;
             });
             put.map_err(|wrong| {
-                Bad::malformed(format!("`{}` has {wrong}", names.name(Field::LinksWeight)))
+                Bad::malformed(format!("{:?} has {wrong}", names.name(Field::LinksWeight)))
             })?;
         }
         let same_as = self.revisit.map(|JsonText(url)| url);
@@ -477,7 +477,7 @@ impl<'a> RawRecord<'a> {
 /// Returns the error for a record without a URL, with advice in case all lack one.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
     let message = match (is_empty, names.name(Field::Url)) {
-        (true, name) => format!("`{name}` is empty"),
+        (true, name) => format!("{name:?} is empty"),
         (false, names::NODE) => "no `node`".to_owned(),
         (false, "url") => {
             "no `url`; if the file has another name for it: `field` url=NAME".to_owned()

@@ -122,7 +122,7 @@ fn details_say_what_and_where() {
             Reason::BadUrl,
             "no `url`; if the file has another name for it: `field` url=NAME",
         ),
-        ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
+        ("{\"url\":\"\"}\n", Reason::BadUrl, "\"url\" is empty"),
     ] {
         assert_eq!(one(line), Err((reason, detail.to_owned())), "{line}");
     }

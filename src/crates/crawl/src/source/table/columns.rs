@@ -180,7 +180,7 @@ impl ParquetTable {
         let count = same.count();
         if count > 1 {
             return Err(format!(
-                "{count} columns are named `{name}`: name one of them otherwise"
+                "{count} columns are named {name:?}: name one of them otherwise"
             ));
         }
         let chunks = file
@@ -194,7 +194,7 @@ impl ParquetTable {
             let name_of = codec.to_string();
             let codec = name_of.split('(').next().unwrap_or_default();
             Err(format!(
-                "column `{name}` is compressed by {codec}, which is not read: write the table again with zstd or Snappy"
+                "column {name:?} is compressed by {codec}, which is not read: write the table again with zstd or Snappy"
             ))
         })
     }
@@ -253,7 +253,7 @@ impl ParquetTable {
             self.values.store(0, Ordering::Relaxed);
             let read = column.fill(rows)?;
             if read != rows {
-                let what = format!("column `{}` has too few rows", column.name);
+                let what = format!("column {:?} has too few rows", column.name);
                 return Err(ParquetError::EOF(what));
             }
         }

@@ -123,7 +123,7 @@ pub(super) fn choose(
     for field in [from, to] {
         if !is_name(field) || !table.choose(field)? {
             return Err(Error::Unsupported(format!(
-                "column `{}` holds something else than names (strings) or numbers; the table has {}",
+                "column {:?} holds something else than names (strings) or numbers; the table has {}",
                 field.name,
                 columns_of(found)
             )));
@@ -132,7 +132,7 @@ pub(super) fn choose(
     let is_text = |field: &ColumnField| field.kind == Some(ValueType::Text);
     if is_text(from) != is_text(to) {
         return Err(Error::Unsupported(format!(
-            "of the columns `{}` and `{}` one holds strings and one numbers",
+            "of the columns {:?} and {:?} one holds strings and one numbers",
             from.name, to.name
         )));
     }

@@ -134,7 +134,7 @@ fn of_columns(
         )));
     };
     let why = format!(
-        "it is a Parquet table of links from `{}` to `{}`",
+        "it is a Parquet table of links from {:?} to {:?}",
         pair[0].name, pair[1].name
     );
     let has_weights = edges::choose(&mut table, &found, pair)?;
@@ -149,7 +149,7 @@ fn of_columns(
     })
 }
 
-/// Lists the names of columns for a message, on one line.
+/// Lists the names of columns for a message, on one line. They may be those of settings, so they stand in quotes.
 #[cfg(feature = "parquet")]
 fn columns_of(found: &[columns::ColumnField]) -> String {
     const SHOWN: usize = 20;
@@ -160,7 +160,7 @@ fn columns_of(found: &[columns::ColumnField]) -> String {
             .filter(|c| !c.is_control())
             .take(40)
             .collect();
-        format!("`{name}`")
+        format!("{name:?}")
     });
     let names = names.collect::<Vec<_>>().join(", ");
     match found.len().saturating_sub(SHOWN) {

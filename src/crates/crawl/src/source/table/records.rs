@@ -71,7 +71,7 @@ impl RecordTable {
             };
             if !fits || !table.choose(field)? {
                 return Err(Error::Unsupported(format!(
-                    "column `{}` holds something else than {expected}: write it so, or leave it out",
+                    "column {:?} holds something else than {expected}: write it so, or leave it out",
                     field.name
                 )));
             }
