@@ -165,6 +165,36 @@ fn what_is_not_known_or_damaged_is_reported() {
     assert_eq!(numbers, [1, 3, 4]);
 }
 
+/// Pages that are left out of a database have no history in it either.
+#[cfg(feature = "sqlite")]
+#[test]
+fn pages_left_out_have_no_history() {
+    let lab = Lab::new();
+    let first = "{\"url\":\"http://a.example/\",\"links\":[\"/g\",\"/k\"]}\n";
+    lab.file("a", first);
+    lab.file("b", "{\"url\":\"http://a.example/g\",\"status\":410}\n");
+    lab.run("ingest a --store s").exits(0);
+    lab.run("ingest b --store s").exits(0);
+    lab.run("export --to sqlite --history --without-gone -o r.sqlite --store s")
+        .exits(0);
+    let database = rusqlite::Connection::open(lab.path("r.sqlite")).unwrap();
+    let pages = |of: &str| -> Vec<i64> {
+        let query = format!("SELECT DISTINCT page FROM {of} ORDER BY page");
+        let mut pages = database.prepare(&query).unwrap();
+        let pages = pages.query_map([], |row| row.get(0)).unwrap();
+        pages.map(|page| page.unwrap()).collect()
+    };
+    // The page with number 1 is gone.
+    assert_eq!(
+        (pages("ranking"), pages("history")),
+        (vec![0, 2], vec![0, 2])
+    );
+    let rows = database.query_row("SELECT count(*) FROM history", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    assert_eq!(rows.unwrap(), 4);
+}
+
 /// The database's tables hold for each page what `history` reports.
 #[cfg(feature = "sqlite")]
 #[test]

@@ -9,7 +9,8 @@
 //! history    page INTEGER, snapshot INTEGER, rank INTEGER, importance REAL
 //! ```
 //!
-//! A snapshot's number is the number of records read until then; `page` refers to `ranking`. Index: `(page, snapshot)`.
+//! A snapshot's number is the number of records read until then; `page` is one of those in `ranking`. Index:
+//! `(page, snapshot)`.
 //!
 //! SQLite writes at random positions, so the database is created in a temporary file and copied when complete.
 
@@ -25,7 +26,8 @@ use super::columns::{ColumnValue, ExportColumn, ValueKind};
 use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup, signed};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
-use crate::snapshot::{Selection, Snapshot};
+use crate::rows::Bits;
+use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
@@ -74,6 +76,8 @@ struct Sqlite<'w> {
     insert: String,
     database: Connection,
     history: Vec<(u64, PathBuf)>,
+    /// Pages in `ranking`, if there is a history.
+    written: Bits,
     file: Scratch,
 }
 
@@ -123,11 +127,12 @@ impl<'w> Sqlite<'w> {
             insert,
             database,
             history: setup.history.clone(),
+            written: Bits::new(0),
             file,
         })
     }
 
-    /// Writes the ranks of all pages in older snapshots.
+    /// Writes the ranks of the pages in older snapshots.
     fn history(&self) -> Result<()> {
         if self.history.is_empty() {
             return Ok(());
@@ -155,10 +160,9 @@ impl<'w> Sqlite<'w> {
         self.database.execute(one, row).map_err(failed())?;
         let insert = "INSERT INTO history VALUES (?, ?, ?, ?)";
         let mut insert = self.database.prepare(insert).map_err(failed())?;
-        let local = snapshot.within(&Selection::default())?;
         for page in snapshot.pages() {
             let page = page?;
-            if local.as_ref().is_some_and(|local| !local.get(page.page.0)) {
+            if !self.written.get(page.page.0) {
                 continue;
             }
             let row = (
@@ -198,6 +202,10 @@ impl Exporter for Sqlite<'_> {
             insert.execute(params_from_iter(&values))
         };
         insert().map_err(failed(&self.file.0))?;
+        if !self.history.is_empty() {
+            self.written.grow(page.page.0 + 1);
+            self.written.set(page.page.0);
+        }
         Ok(())
     }
 
