@@ -85,6 +85,11 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
             "--format url-edges",
         ),
         (
+            "decimals",
+            "http://a.example/\thttp://b.example/\t3.0\nhttp://a.example/\thttp://c.example/\t1.00\nhttp://b.example/\thttp://a.example/\t7\nhttp://c.example/\thttp://a.example/\t1.0\n".to_owned(),
+            "--format url-edges",
+        ),
+        (
             "csv",
             "date,src,dest,anchor,weight\n20200101,http://a.example/,http://b.example/,\"x, y\",3\n20200101,http://a.example/,http://c.example/,,\n20200101,http://b.example/,http://a.example/\n20200101,http://c.example/,http://a.example/,z\n".to_owned(),
             "",
@@ -187,7 +192,10 @@ fn weights_that_cannot_be_are_counted() {
     lab.run("ingest much --store s --follow external=1000,url:*=1000")
         .exits(3)
         .says(&["weigh 2^63 or more"]);
-    lab.file("edges", "a\tb\t-3\na\tb\t3\t4\nb\ta\t2\n");
+    lab.file(
+        "edges",
+        "a\tb\t-3\na\tb\t0.5\na\tb\t3.\na\tb\t3\t4\nb\ta\t2\n",
+    );
     lab.run("ingest edges --format edges --store e")
         .exits(3)
         .says(&["is not a weight", "more than three fields"]);

@@ -57,13 +57,22 @@ pub struct Edge<'a> {
     pub bad_time: Option<String>,
 }
 
+/// Returns the digits of a whole number, also written as 3.0; `None` if the text is something else, or has a sign.
+pub fn whole_number(text: &[u8]) -> Option<&str> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, fraction) = text.split_at(digits);
+    let is_whole = match fraction {
+        [] => true,
+        [b'.', zeros @ ..] => !zeros.is_empty() && zeros.iter().all(|&byte| byte == b'0'),
+        _ => false,
+    };
+    let digits = std::str::from_utf8(digits).ok();
+    digits.filter(|digits| is_whole && !digits.is_empty())
+}
+
 /// Parses the weight of a link.
 pub fn weight(field: &[u8]) -> Result<u32, Bad> {
-    let number = std::str::from_utf8(field).ok().filter(|_| {
-        // `parse` would also take a sign.
-        field.iter().all(u8::is_ascii_digit)
-    });
-    number
+    whole_number(field)
         .and_then(|number| number.parse().ok())
         .ok_or_else(|| {
             let shown: String = String::from_utf8_lossy(field).chars().take(40).collect();

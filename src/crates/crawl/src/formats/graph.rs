@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use memchr::memrchr;
 
 use super::Format;
+use crate::decode::groups::whole_number;
 use crate::decode::lines;
 
 /// Guesses the format of a graph: edges have two fields in every line; without a tab anywhere, other lines could be
@@ -30,8 +31,13 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
         }
         tabs += u64::from(has_tab);
         pairs += u64::from(fields == 2);
-        weights.add(line.text);
+        weights.add(line.text, number);
         words.add(text);
+    }
+    if let Some(line) = weights.fraction {
+        return Err(format!(
+            "line {line} has a decimal number, which may be a score or a weight rather than a page (weights are whole numbers)"
+        ));
     }
     match (data, tabs) {
         (0, _) => Err("it has comments only".to_owned()),
@@ -81,26 +87,49 @@ impl<'h> Words<'h> {
 }
 
 /// Counts lines like `from TAB to TAB weight`, which may also be an adjacency list: `1 TAB 2 TAB 3`. It is not one if
-/// names are not numbers, or a page occurs twice in a row.
+/// names are not numbers, a page occurs twice in a row, or weights have a decimal point.
 #[derive(Default)]
 struct WeightLines<'h> {
     lines: u64,
     is_certain: bool,
     last: &'h [u8],
+    /// First line with a decimal number that is neither a weight nor, judging by the line's first field, a name.
+    fraction: Option<u64>,
 }
 
 impl<'h> WeightLines<'h> {
-    fn add(&mut self, line: &'h [u8]) {
-        let is_number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-        let mut fields = line.trim_ascii_end().split(|&byte| byte == b'\t');
-        let first = [fields.next(), fields.next(), fields.next(), fields.next()];
-        let [Some(from), Some(to), Some(weight), None] = first else {
-            return;
+    fn add(&mut self, line: &'h [u8], number: u64) {
+        let line = line.trim_ascii();
+        let separator = if line.contains(&b'\t') { b'\t' } else { b' ' };
+        let mut fields = line.split(|&byte| byte == separator);
+        let from = fields.next().unwrap_or_default();
+        let fields: Vec<&[u8]> = fields.collect();
+        let is_number = |field: &[u8]| whole_number(field).is_some();
+        let mut decimals = (0..fields.len()).filter(|&at| is_decimal(fields[at]));
+        let is_no_name = |at: usize| match (at, fields.len()) {
+            (1, 2) => !is_number(fields[1]),
+            _ => !is_decimal(from),
         };
-        if is_number(weight) {
+        if decimals.any(is_no_name) {
+            self.fraction.get_or_insert(number);
+        }
+        if let [to, weight] = fields[..]
+            && separator == b'\t'
+            && is_number(weight)
+        {
             self.lines += 1;
             self.is_certain |= !is_number(from) || !is_number(to) || from == self.last;
+            self.is_certain |= is_decimal(weight) && !is_decimal(from);
             self.last = from;
         }
     }
+}
+
+/// Returns whether a field is a number that is not digits only: a weight or score, as programs write them.
+fn is_decimal(field: &[u8]) -> bool {
+    let text = std::str::from_utf8(field).unwrap_or_default();
+    let has_sign = text.starts_with(['-', '+']);
+    (has_sign || text.contains('.') || text.contains("e-"))
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && text.parse::<f64>().is_ok()
 }

@@ -49,6 +49,18 @@ fn guesses() {
         ("0\t1\t3\n1\t2\t1\n", Some(Format::Adjacency)),
         ("a\tb\t3\nb\tc\td\n", Some(Format::Adjacency)),
         ("a\tb\t3\nb\n", Some(Format::Adjacency)),
+        // Weights and scores as pandas writes them: no names of pages.
+        ("a\tb\t3.0\na\tc\t1.0\n", Some(Format::Edges)),
+        ("0\t1\t3.0\n1\t2\t1.0\n", Some(Format::Edges)),
+        ("a\tb\t3.0\na\tc\t0.5\n", None),
+        ("source\ttarget\tweight\na\tb\t0.5\n", None),
+        ("http://a/\thttp://b/\t1e-05\n", None),
+        ("http://a/\t0.25\n", None),
+        ("a\tb\tc\t-1\n", None),
+        ("1.0\t2.0\t0.5\n", None),
+        // Names that are numbers of a column with gaps, or have points.
+        ("1.0\t2.0\n2.0\t3.0\n", Some(Format::Edges)),
+        ("10.0.0.1\t10.0.0.2\t3\n", Some(Format::Edges)),
         // Regression: any text with a tab in it was accepted as a graph.
         ("Dear all,\nplease find\tbelow\nwhat you asked for\n", None),
         ("a\u{1}\tb\tc\n", None),
