@@ -228,6 +228,38 @@ fn edges_of_urls_can_be_read_as_urls() {
     }
 }
 
+/// A target that is no absolute URL was joined to its source: of a table of URLs and scores, each score was a page.
+#[test]
+fn relative_targets_of_graphs_of_urls_are_invalid() {
+    let lab = Lab::new();
+    lab.file(
+        "scores",
+        "http://a.example/\t0.5\nhttp://a.example/b\t//c.example/\nhttp://c.example/\thttp://a.example/\n",
+    );
+    let links = "http://c.example/\thttp://a.example/\n";
+    for format in ["url-edges", "url-adjacency"] {
+        lab.run(&format!("ingest scores --store {format} --format {format}"))
+            .exits(0)
+            .says(&["2 invalid"]);
+        let found = |store: &str| {
+            let export = format!("export --links --to tsv --store {store}");
+            assert_eq!(lab.run(&export).exits(0).out, links, "{store}");
+            assert_eq!(lab.stat(store)["pages"], 3, "{store}");
+        };
+        found(format);
+        // Records of them mean the same.
+        lab.run(&format!(
+            "convert scores -o {format}.jsonl --format {format}"
+        ))
+        .exits(0)
+        .says(&["2 invalid"]);
+        let records = format!("records-{format}");
+        lab.run(&format!("ingest {format}.jsonl --store {records}"))
+            .exits(0);
+        found(&records);
+    }
+}
+
 /// Records whose links have another field name make a graph without links: commands that load graphs report it as
 /// `ingest` does, and following the advice corrects it.
 #[test]

@@ -49,6 +49,8 @@ pub struct Builder {
     stripped: Vec<u8>,
     /// Number of messages in the batch, by reason.
     complained: [usize; Reason::ALL.len()],
+    /// True if relative links are joined to their page ([`Decoder::joins_links`]).
+    joins: bool,
     /// Keeps redirects and bases as they are written.
     keeps_written: bool,
     /// Keeps records as lines of JSON.
@@ -97,6 +99,7 @@ impl Builder {
             scratch: Vec::new(),
             stripped: Vec::new(),
             complained: Default::default(),
+            joins: true,
             keeps_written: false,
             keeps_lines: false,
             spelled: Vec::new(),
@@ -118,6 +121,7 @@ impl Builder {
         chunk: &[u8],
         mut emit: impl FnMut(Batch, bool) -> Option<Batch>,
     ) {
+        self.joins = decoder.joins_links();
         let mut start = 0;
         loop {
             let mut end = start;
@@ -263,7 +267,15 @@ impl Builder {
             return Ok(entry);
         }
         let start = self.batch.lines.len();
-        write(record, self.naming, &mut self.batch.lines);
+        if self.joins || self.naming == Naming::Opaque {
+            write(record, self.naming, &mut self.batch.lines);
+        } else {
+            write(
+                &self.without_relative(record),
+                self.naming,
+                &mut self.batch.lines,
+            );
+        }
         let (bytes, limit) = (self.batch.lines.len() - start, self.rules.limits.line_bytes);
         if bytes as u64 <= limit {
             return Ok(entry);
@@ -273,6 +285,21 @@ impl Builder {
             Reason::TooLong,
             format!("as a line of JSON it has {bytes} bytes, more than `limit_line` {limit}"),
         ))
+    }
+
+    /// Returns the record without links that are no URLs by themselves: as crawl records they would be joined.
+    fn without_relative<'a>(&mut self, record: &Record<'a>) -> Record<'a> {
+        let limit = self.rules.limits.url_bytes as usize;
+        let mut record = record.clone();
+        record.links.retain(|link| {
+            self.scratch.clear();
+            let form = url::canonical(&link.url, None, limit, &mut self.scratch);
+            !matches!(
+                form,
+                Err(Reject::Relative | Reject::Empty | Reject::Invalid)
+            )
+        });
+        record
     }
 
     fn entry(&self, what: What, links_start: u32) -> BatchEntry {
@@ -371,7 +398,7 @@ impl Builder {
         };
         // The target of a redirect is relative to the page, whatever base its text names.
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
-        let base = LinkBase::new(&record.url, base);
+        let base = self.joins.then(|| LinkBase::new(&record.url, base));
         let stamp = self.batch.entries.len() as u32 + 1;
         // Counts only the record's own links, even if other records named them before: the rest of the batch must not
         // matter.
@@ -389,7 +416,7 @@ impl Builder {
                 self.look_ahead(&links[at..links.len().min(at + AHEAD)]);
             }
             let spelled = self.spelled[at % AHEAD];
-            let target = match self.name(&link.url, spelled, Some(&base)) {
+            let target = match self.name(&link.url, spelled, base.as_ref()) {
                 Ok(target) => target,
                 Err(dropped) => {
                     match dropped {

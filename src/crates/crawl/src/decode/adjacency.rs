@@ -55,6 +55,10 @@ impl Decoder for Adjacency {
         self.names
     }
 
+    fn joins_links(&self) -> bool {
+        false
+    }
+
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
         lines::whole(buf, at_end)
     }

@@ -34,6 +34,7 @@ pub const OF_URLS: FormatSpec = FormatSpec {
 pub struct EdgeListFormat;
 
 impl GroupFormat for EdgeListFormat {
+    const JOINS: bool = false;
     type CsvScan = ();
 
     fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {

@@ -20,6 +20,8 @@ use crate::rules::{InputRules, Shard};
 pub trait GroupFormat: Send + Sync + 'static {
     /// True if a link's line also describes a fetch ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
+    /// True if links may be relative to their page ([`Decoder::joins_links`]).
+    const JOINS: bool = true;
     /// State of a scan for a line's end.
     type CsvScan: Clone + Default + Send;
 
@@ -121,6 +123,10 @@ impl<G> Groups<G> {
 impl<G: GroupFormat> Decoder for Groups<G> {
     fn names(&self) -> Names {
         self.names
+    }
+
+    fn joins_links(&self) -> bool {
+        G::JOINS
     }
 
     /// Stops before the last group, which may continue.

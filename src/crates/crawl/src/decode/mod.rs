@@ -50,6 +50,11 @@ pub trait Decoder: Send + Sync {
     /// Returns the kind of names: URLs or opaque.
     fn names(&self) -> Names;
 
+    /// Returns whether links may be relative to their page; otherwise a relative one is not a URL.
+    fn joins_links(&self) -> bool {
+        true
+    }
+
     /// Returns the length of the longest front of `buf` that holds only whole records; 0 if even the first is
     /// incomplete. `buf` starts at a record boundary. With `at_end` nothing follows `buf`, and all of it counts as
     /// whole (`decode` reports what is wrong with it).
