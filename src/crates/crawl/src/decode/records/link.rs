@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::names::{FieldNameMap, LinkField, NameBits, NamedField};
 use super::{FieldKey, FirstNamed, JsonText, Link, keep, listed};
+use crate::decode::groups;
 use crate::model::LINKS_MAX;
 use crate::rules::Rel;
 
@@ -74,6 +75,9 @@ impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
     }
 
     fn visit_borrowed_str<E: Error>(mut self, text: &'de str) -> Result<bool, E> {
+        if listed::is_missing(text) {
+            return Ok(false);
+        }
         self.clear();
         if !self.list(text)? {
             for (at, url) in parts(text).enumerate() {
@@ -84,6 +88,9 @@ impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
     }
 
     fn visit_str<E: Error>(mut self, text: &str) -> Result<bool, E> {
+        if listed::is_missing(text) {
+            return Ok(false);
+        }
         self.clear();
         if !self.list(text)? {
             for (at, url) in parts(text).enumerate() {
@@ -111,9 +118,22 @@ impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
     }
 }
 
-/// Splits values joined by `@@`, as advertools writes them.
+/// Splits values joined by `@@`, as advertools writes them; yields nothing if the text says that there is no list.
 pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
-    text.split("@@").filter(move |_| !text.is_empty())
+    let is_none = text.is_empty() || listed::is_missing(text);
+    text.split("@@").filter(move |_| !is_none)
+}
+
+/// Returns the values of a list, or of the text of one; `None` if it is something else.
+fn values(list: Value) -> Option<Vec<Value>> {
+    match list {
+        Value::Array(values) => Some(values),
+        Value::String(text) => match listed::json(&text) {
+            Some(json) => serde_json::from_str(&json).ok(),
+            None => Some(parts(&text).map(Value::from).collect()),
+        },
+        _ => None,
+    }
 }
 
 /// Returns the URLs in a text: a list, or URLs joined by `@@`.
@@ -163,17 +183,7 @@ impl Marks {
     }
 
     fn of(value: Value, mark: impl Fn(Value) -> Option<Rel>) -> Option<Marks> {
-        let values = match value {
-            Value::Array(values) => values,
-            Value::String(text) => match listed::json(&text) {
-                Some(json) => serde_json::from_str(&json).ok()?,
-                None => parts(&text)
-                    .map(|part| Value::String(part.to_owned()))
-                    .collect(),
-            },
-            _ => return None,
-        };
-        values
+        values(value)?
             .into_iter()
             .map(mark)
             .collect::<Option<_>>()
@@ -193,10 +203,17 @@ pub(super) struct LinkWeights(pub Vec<u32>);
 
 impl<'de> Deserialize<'de> for LinkWeights {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LinkWeights, D::Error> {
-        let weights = Vec::<Weight>::deserialize(deserializer)?;
-        Ok(LinkWeights(
-            weights.into_iter().map(|Weight(weight)| weight).collect(),
-        ))
+        let list = Value::deserialize(deserializer)?;
+        let weights = values(list).ok_or_else(|| D::Error::custom("weights are no list"))?;
+        let weight = |value| match value {
+            Value::String(text) if text.trim().is_empty() => Ok(1),
+            Value::String(text) => groups::weight(text.trim().as_bytes()).map_err(|bad| bad.detail),
+            value => Weight::deserialize(value)
+                .map(|Weight(weight)| weight)
+                .map_err(|error| error.to_string()),
+        };
+        let weights: Result<Vec<u32>, String> = weights.into_iter().map(weight).collect();
+        weights.map(LinkWeights).map_err(D::Error::custom)
     }
 }
 

@@ -6,9 +6,29 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+/// Returns whether a text says that there is no value, as tables have it in the place of a list: pandas and NumPy, Python, JSON, SQL.
+pub(super) fn is_missing(text: &str) -> bool {
+    matches!(
+        text.trim(),
+        "nan" | "NaN" | "<NA>" | "None" | "null" | "NULL"
+    )
+}
+
+/// Returns the list in the text of a NumPy array as `repr` writes it: `array([...], dtype=object)`.
+fn of_array(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix("array(")?.strip_suffix(')')?;
+    let (list, kind) = inside.split_at(inside.rfind(']')? + 1);
+    let is_kind = kind.is_empty()
+        || kind
+            .trim_start_matches([',', ' ', '\n'])
+            .starts_with("dtype=");
+    is_kind.then_some(list)
+}
+
 /// Converts the text of a list to JSON; `None` if it is not the text of a list.
 pub(super) fn json(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
+    let text = of_array(text).unwrap_or(text);
     let is_between =
         |open, close| text.len() > 1 && text.starts_with(open) && text.ends_with(close);
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
@@ -27,7 +47,7 @@ pub(super) fn json(text: &str) -> Option<Cow<'_, str>> {
     (is_between('{', '}') && !text.starts_with("{{")).then(|| Cow::Owned(bare(text)))
 }
 
-/// Converts bare or quoted values between commas; an empty one and NULL become null. A comma not followed by a blank,
+/// Converts bare or quoted values between commas; an empty or missing one becomes null. A comma not followed by a blank,
 /// quote or URL belongs to the value: URLs may hold commas.
 fn bare(text: &str) -> String {
     let mut rest = text[1..text.len() - 1].trim_start();
@@ -39,7 +59,7 @@ fn bare(text: &str) -> String {
             None => {
                 let end = bare_end(rest);
                 let value = match rest[..end].trim_end() {
-                    "" | "NULL" | "null" => Value::Null,
+                    value if value.is_empty() || is_missing(value) => Value::Null,
                     value => Value::String(value.to_owned()),
                 };
                 (value, &rest[end..])
@@ -133,7 +153,7 @@ fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
         }
         ("True", _) => out.push_str("true"),
         ("False", _) => out.push_str("false"),
-        ("None" | "nan", _) => out.push_str("null"),
+        ("None" | "nan" | "NaN", _) => out.push_str("null"),
         ("", _) => {
             out.push(if rest.starts_with('{') { '{' } else { '[' });
             return Some(&rest[1..]);
@@ -221,6 +241,18 @@ mod tests {
                 Some(r#"["http://b/x,y","a\"b"]"#),
             ),
             ("{}", Some("[]")),
+            // `repr` of numpy.array([...], dtype=object), and of an array of strings.
+            (
+                "array(['/c', 'http://b/x],y'], dtype=object)",
+                Some(r#"["/c","http://b/x],y"]"#),
+            ),
+            (
+                "array(['/c',\n       '/d'],\n      dtype='<U2')",
+                Some(r#"["/c","/d"]"#),
+            ),
+            ("array([], dtype=object)", Some("[]")),
+            ("[http://b/, nan, None]", Some(r#"["http://b/",null,null]"#)),
+            ("array(x)", None),
             ("http://b/@@/c", None),
             ("", None),
             ("[", None),
