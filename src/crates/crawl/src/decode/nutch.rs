@@ -9,8 +9,8 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped, Skipper,
-    put_time, skips_links, time, utf8,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped,
+    Skipper, put_time, skips_links, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
@@ -33,11 +33,14 @@ const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
 /// More digits than a record number has, so that the length of a record's start is bounded.
 const DIGITS_MAX: usize = 20;
+/// Byte order mark, which may precede a record: files get concatenated.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Longest text that identifies a record's start, with the line feed before it.
-const START_MAX: usize = 1 + RECNO.len() + DIGITS_MAX + 2 + URL.len();
+const START_MAX: usize = 1 + MARK.len() + RECNO.len() + DIGITS_MAX + 2 + URL.len();
 
 /// Returns whether a record starts here.
 pub fn starts(buf: &[u8]) -> bool {
+    let buf = buf.strip_prefix(MARK).unwrap_or(buf);
     let Some(rest) = buf.strip_prefix(RECNO) else {
         return false;
     };
@@ -52,8 +55,15 @@ pub fn starts(buf: &[u8]) -> bool {
 
 /// Yields the offsets where records start after the first byte, in order.
 fn next_starts(buf: &[u8]) -> impl Iterator<Item = usize> {
-    let found = memmem::find_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
-    found.filter(|&start| starts(&buf[start..]))
+    memmem::find_iter(buf, RECNO).filter_map(|recno| start_at(buf, recno))
+}
+
+/// Returns the offset of the record that starts with this `Recno::`, if one does, and not with the first byte.
+fn start_at(buf: &[u8], recno: usize) -> Option<usize> {
+    let before = &buf[..recno];
+    let before = before.strip_suffix(MARK).unwrap_or(before);
+    let start = before.len();
+    (before.ends_with(b"\n") && starts(&buf[start..])).then_some(start)
 }
 
 impl Decoder for Nutch {
@@ -66,8 +76,8 @@ impl Decoder for Nutch {
         if at_end {
             return buf.len();
         }
-        let mut found = memmem::rfind_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
-        found.find(|&start| starts(&buf[start..])).unwrap_or(0)
+        let mut found = memmem::rfind_iter(buf, RECNO);
+        found.find_map(|recno| start_at(buf, recno)).unwrap_or(0)
     }
 
     fn is_cut(&self, rest: &[u8]) -> bool {
@@ -313,6 +323,14 @@ fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     Digest::NONE
 }
 
+/// Returns the target of a page's refresh (`<meta http-equiv=refresh>`), which Nutch keeps in the status of the parse:
+/// `success(1,100), args[0]=URL, args[1]=SECONDS`.
+fn refresh_target(status: &str) -> Option<&str> {
+    let url = status.strip_prefix("success(1,100), args[0]=")?;
+    let url = url.rsplit_once(", args[1]=").map_or(url, |(url, _)| url);
+    Some(url.trim()).filter(|url| !url.is_empty())
+}
+
 /// Outcome of parsing a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parse {
@@ -339,6 +357,8 @@ fn read_parse<'a>(
     let count = count.and_then(|count| count.parse::<usize>().ok());
     let count =
         count.ok_or_else(|| Bad::malformed("no `Outlinks:` with a number in `ParseData::`"))?;
+    let refresh = refresh_target(status).map(|url| Cow::Borrowed(url.as_bytes()));
+    record.links.extend(refresh.map(Link::to));
     let mut found = 0;
     while found < count {
         let Some(line) = lines
