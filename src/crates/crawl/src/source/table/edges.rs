@@ -36,8 +36,9 @@ pub(super) struct EdgeTable {
     done: usize,
     /// Page whose links are being written.
     open: Option<Vec<u8>>,
-    /// Number of rows of that page that cannot be used.
+    /// Number of rows of that page whose names cannot be used, and of those whose weight cannot.
     unusable: u64,
+    badly_weighed: u64,
     /// The file opened again, and its source column, until the order of rows is known.
     unknown_order: Option<(File, ColumnField)>,
     /// Memory for sorting, in bytes.
@@ -86,13 +87,16 @@ impl Canon {
     }
 }
 
-/// Row of the table. The target is empty if absent or if the weight cannot be used.
+/// Row of the table. The target is empty if absent, or if the weight cannot be used: then it is [`NO_WEIGHT`].
 #[derive(Default)]
 struct TableLink {
     from: Vec<u8>,
     to: Vec<u8>,
     weight: u32,
 }
+
+/// Weight of a row without a target whose weight cannot be used; that of others without a target is 0.
+const NO_WEIGHT: u32 = 1;
 
 /// Index of the weight column among the chosen columns.
 pub(super) const WEIGHT: usize = 2;
@@ -180,6 +184,7 @@ impl EdgeTable {
             done: 0,
             open: None,
             unusable: 0,
+            badly_weighed: 0,
             unknown_order: again,
             memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
             sorted: None,
@@ -220,15 +225,16 @@ impl EdgeTable {
             } else {
                 Some(1)
             };
-            if weight.is_none() {
-                to.clear();
-            }
+            let weight = match weight {
+                Some(_) if to.is_empty() => 0,
+                Some(weight) => weight,
+                None => {
+                    to.clear();
+                    NO_WEIGHT
+                }
+            };
             bytes += from.len() + to.len();
-            self.names.push(TableLink {
-                from,
-                to,
-                weight: weight.unwrap_or_default(),
-            });
+            self.names.push(TableLink { from, to, weight });
             self.left -= 1;
         }
         Ok(())
@@ -236,7 +242,12 @@ impl EdgeTable {
 
     fn link(&mut self, from: &[u8], to: &[u8], weight: u32, out: &mut Vec<u8>) {
         if !self.layout.holds(from) || !self.layout.holds(to) {
-            self.unusable += 1;
+            let is_weight = to.is_empty() && weight == NO_WEIGHT;
+            *(if is_weight {
+                &mut self.badly_weighed
+            } else {
+                &mut self.unusable
+            }) += 1;
             if self.open.is_none() {
                 self.close(out);
             }
@@ -257,6 +268,9 @@ impl EdgeTable {
         }
         for _ in 0..std::mem::take(&mut self.unusable) {
             self.layout.unusable(out);
+        }
+        for _ in 0..std::mem::take(&mut self.badly_weighed) {
+            self.layout.badly_weighed(out);
         }
     }
 

@@ -224,6 +224,18 @@ impl TextLayout {
             TextLayout::Edges => b"?\n",
         });
     }
+
+    /// Writes a record that is skipped and counted, for a link whose weight is not one.
+    #[cfg(feature = "parquet")]
+    pub fn badly_weighed(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self {
+            TextLayout::Records => {
+                br#"{"url":"?","links":[{"url":"?","weight":"another value"}]}"#.as_slice()
+            }
+            TextLayout::Adjacency | TextLayout::Edges => b"?\t?\tanother-value",
+        });
+        out.push(b'\n');
+    }
 }
 
 fn put_time(fetched_at: Option<i64>, out: &mut Vec<u8>) {
