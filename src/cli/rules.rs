@@ -25,8 +25,8 @@ pub struct RulesArgs {
     /// The name of a field in JSON lines, where it is another, like url=response_url.
     ///
     /// Fields of a record: url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method,
-    /// links_nofollow, links_rel, links_weight, revisit; of a link that is an object: link.url, link.rel, link.nofollow. Repeat
-    /// the option, or separate several by commas.
+    /// links_nofollow, links_rel, links_weight, revisit; of a link that is an object: link.url, link.rel, link.nofollow,
+    /// link.weight. Repeat the option, or separate several by commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,
     /// Take the links of archived pages from their HTML, or from the crawler's own records of them [default: html].
