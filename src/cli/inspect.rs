@@ -18,6 +18,7 @@ use super::common::{
     thousands, threads, time,
 };
 use super::limits::LimitArgs;
+use super::loaded::ungrouped;
 use super::missing;
 use super::rules::RulesArgs;
 use super::summary::dropped_links;
@@ -214,6 +215,9 @@ fn print_report(
     }
     if let Some(missing) = &report.missing {
         line(out, "unread", &missing::message(missing))?;
+    }
+    if report.ungrouped > 0 {
+        line(out, "order", &ungrouped(report.ungrouped))?;
     }
     if let Some(caveat) = report.caveat {
         line(out, "note", &as_options(caveat))?;
@@ -448,6 +452,7 @@ fn as_json(input: &InputName, report: &InspectReport) -> Value {
         "pages": count(report.pages),
         "pages_fetched": count(report.fetched),
         "records_again": report.again,
+        "ungrouped": report.ungrouped,
         "hosts": report.hosts.map(count),
         "times": {
             "earliest": times.earliest.map(|at| time(Some(at))),

@@ -83,6 +83,15 @@ pub fn report_remarks<'a>(
     }
 }
 
+/// Returns the warning that sources of a list of links came back.
+pub fn ungrouped(sources: u64) -> String {
+    format!(
+        "{} to an earlier source: each group of lines counts as a crawl of its own. If the file is not grouped by source, \
+         sort it first (edges: sort -s -k1,1; crawl-log: sort -s -k6,6; csv-links: sort -s -t, -k1,2)",
+        counted(sources, "line returns", "lines return")
+    )
+}
+
 /// Reports remarks on the inputs after the result is written. Returns the exit code.
 pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
     let missing = loaded.missing.iter();
@@ -91,12 +100,7 @@ pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
         loaded.caveat,
     );
     if loaded.ungrouped > 0 {
-        say!(
-            "{} of edges replaced an earlier group of the same source. If the file is not \
-             grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: sort -s \
-             -k6,6)",
-            counted(loaded.ungrouped, "group", "groups")
-        );
+        say!("{}", ungrouped(loaded.ungrouped));
     }
     if loaded.timeless > 0 {
         say!(

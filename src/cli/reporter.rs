@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
 use super::levels::sureness;
+use super::loaded::ungrouped;
 use super::log::Verbosity;
 use super::missing;
 use super::nothing;
@@ -256,12 +257,9 @@ impl Observer for Reporter {
                 Some(message) => message,
                 None => return,
             },
-            IngestEvent::Ungrouped { input, sources } => format!(
-                "{input}: {} lines return to an earlier source: each group of lines counts as a crawl of its \
-                own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
-                 sort -s -k6,6)",
-                thousands(sources)
-            ),
+            IngestEvent::Ungrouped { input, sources } => {
+                format!("{input}: {}", ungrouped(sources))
+            }
             IngestEvent::Repeating { repeat, kept: true } => {
                 format!("{repeat} passes: all but the first use the links kept in the store")
             }

@@ -395,3 +395,45 @@ fn what_stands_in_the_place_of_an_input_is_named() {
     lab.run("ingest graph --store urls.s --format edges")
         .exits(0);
 }
+
+/// Lists of links whose sources come back: each command that reads them says so, and how often: 4 targets of 3 sources in turn.
+#[test]
+fn every_command_says_that_a_list_is_not_grouped() {
+    let lab = Lab::new();
+    let pairs = |separator: &str| -> String {
+        let lines = ["x", "y", "z", "w"].into_iter().flat_map(|to| {
+            ["a", "b", "c"]
+                .map(|from| format!("http://{from}.example/{separator}http://{to}.example/"))
+        });
+        lines.map(|line| line + "\n").collect()
+    };
+    lab.file("edges", pairs("\t"));
+    let csv: Vec<String> = pairs(",")
+        .lines()
+        .map(|line| format!("20240501,{line},x\n"))
+        .collect();
+    lab.file("csv", csv.concat());
+    for (input, format) in [("edges", "url-edges"), ("csv", "csv-links")] {
+        for command in [
+            "ingest --store s",
+            "inspect",
+            "convert -o out.jsonl --force",
+            "local --domain host:a.example",
+            "compute",
+        ] {
+            let done = lab
+                .run(&format!("{command} {input} --format {format}"))
+                .exits(0);
+            let said = done.out.clone() + &done.err;
+            assert!(
+                said.contains("9 lines return to an earlier source"),
+                "{command} {input}: {said}"
+            );
+        }
+        std::fs::remove_dir_all(lab.path("s")).unwrap();
+        let found = lab
+            .run(&format!("inspect --json {input} --format {format}"))
+            .exits(0);
+        assert_eq!(found.json()["ungrouped"], 9);
+    }
+}

@@ -111,12 +111,19 @@ fn a_sorted_log_is_ranked_as_its_tree() {
     lab.run("ingest mixed.log --store mixed")
         .exits(0)
         .says(&["sort -s -k6,6", "return to an earlier source"]);
+    for command in ["convert -o out.jsonl", "compute -o out.tsv"] {
+        lab.run(&format!("{command} mixed.log"))
+            .exits(0)
+            .says(&["sort -s -k6,6", "to an earlier source"]);
+    }
     crawl.sort_by_key(|(_, via)| *via);
     lab.file("sorted.log", log(&crawl));
     let done = lab
         .run("ingest sorted.log --store sorted --repeat 20")
         .exits(0);
     assert!(!done.err.contains("earlier source"), "{}", done.err);
+    let done = lab.run("inspect sorted.log --json").exits(0);
+    assert_eq!(done.json()["ungrouped"], 0);
     let found = lab.run("compare sorted exact.tsv --json").exits(0).json();
     assert_eq!(found["common_pages"], crawl.len());
     assert!(found["l1"].as_f64().unwrap() < 1e-6, "{found}");

@@ -25,7 +25,7 @@ use cashrank_store::store::RealDisk;
 use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless, threads,
 };
-use super::loaded::report_remarks;
+use super::loaded::{report_remarks, ungrouped};
 use super::output::OutputTarget;
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -316,6 +316,9 @@ impl LocalArgs {
             crawled.read(&InputName::parse(input), self.format())?;
         }
         report_remarks(crawled.missing(), crawled.caveat());
+        if crawled.ungrouped() > 0 {
+            say!("{}", ungrouped(crawled.ungrouped()));
+        }
         Ok(crawled)
     }
 

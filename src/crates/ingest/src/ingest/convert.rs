@@ -14,6 +14,7 @@ use crate::batch::{HashKey, Rules};
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
+use crate::inspect::distinct::{GroupReturns, SOURCES};
 use crate::model::InputPosition;
 use crate::model::Limits;
 use crate::pipeline::{InputReader, Piece, PipelineItem, ReadStart};
@@ -203,6 +204,7 @@ impl ConversionRun<'_> {
         self.out.begin(names, &input.to_string())?;
         let mut records = self.reader.read(source, format, ReadStart::default())?;
         let mut place = InputPosition::start();
+        let mut returns = GroupReturns::new(format, SOURCES);
         while !self.job.stop.load(Ordering::Relaxed) {
             let next = records.next_piece()?;
             remark(&mut records, self.observer);
@@ -210,6 +212,8 @@ impl ConversionRun<'_> {
                 PipelineItem::Idle => {}
                 PipelineItem::Piece(piece) => {
                     self.piece(input, &mut place, &piece)?;
+                    let entries = piece.batch.entries.iter();
+                    entries.for_each(|entry| returns.add(&piece.batch, entry));
                     self.observer.progress(&ProgressReport {
                         input: Some(input),
                         done: piece.chunk.compressed,
@@ -225,6 +229,13 @@ impl ConversionRun<'_> {
                 }
                 PipelineItem::End(summary) => {
                     report_unchecked(input, &summary, self.observer);
+                    let event = match returns.count {
+                        0 => None,
+                        sources => Some(IngestEvent::Ungrouped { input, sources }),
+                    };
+                    event
+                        .into_iter()
+                        .for_each(|event| self.observer.note(event));
                     self.unverified = None;
                     return Ok(());
                 }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use super::report::DistinctCount;
+use crate::batch::{Batch, BatchEntry, What};
 use crate::engine::Fingerprint;
+use crate::formats::Format;
 
 /// Names by their fingerprints, which are distinct except with a probability of 10^-26 or less.
 pub(super) struct DistinctNames {
@@ -44,6 +46,37 @@ impl DistinctNames {
             count: self.known.len() as u64,
             at_least: self.full,
         }
+    }
+}
+
+/// Most sources of an input that are remembered to see whether they come back.
+pub(crate) const SOURCES: usize = 1_000_000;
+
+/// Counts the groups of an input, in formats with a link per line, whose source had a group before.
+pub(crate) struct GroupReturns {
+    /// Sources so far; `None`: records of the format are no groups.
+    sources: Option<DistinctNames>,
+    /// Number of groups whose source came back, as far as sources are remembered.
+    pub count: u64,
+}
+
+impl GroupReturns {
+    pub fn new(format: Format, limit: usize) -> GroupReturns {
+        let sources = format.is_grouped().then(|| DistinctNames::new(limit));
+        GroupReturns { sources, count: 0 }
+    }
+
+    /// Adds an entry of a batch.
+    pub fn add(&mut self, batch: &Batch, entry: &BatchEntry) {
+        if let Some(sources) = &mut self.sources
+            && entry.what == What::Visit
+        {
+            self.count += u64::from(sources.add(batch.fingerprints[entry.source as usize]));
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.sources.as_ref().map_or(0, DistinctNames::bytes)
     }
 }
 

@@ -4,7 +4,7 @@
 //! is bounded: distinct pages and hosts are counted exactly up to a limit, and only the first positions of each oddity
 //! are kept.
 
-mod distinct;
+pub(crate) mod distinct;
 mod reading;
 mod report;
 

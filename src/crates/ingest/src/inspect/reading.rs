@@ -3,7 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::Inspection;
-use super::distinct::DistinctNames;
+use super::distinct::{DistinctNames, GroupReturns};
 use super::report::{DamageReport, InspectReport, RecordPosition, SampleRecord};
 use crate::batch::{Batch, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
@@ -25,6 +25,7 @@ pub(super) struct InspectionRun<'a> {
     pages: DistinctNames,
     fetched: DistinctNames,
     hosts: DistinctNames,
+    returns: GroupReturns,
     /// True if names are URLs.
     urls: bool,
     /// Offset of the last record's end.
@@ -46,6 +47,7 @@ impl<'a> InspectionRun<'a> {
             pages: DistinctNames::new(how.distinct),
             fetched: DistinctNames::new(how.distinct),
             hosts: DistinctNames::new(how.distinct),
+            returns: GroupReturns::new(format, how.distinct),
             urls: format.decoder().names() == Naming::Url,
             offset: 0,
             last_time: None,
@@ -71,7 +73,8 @@ impl<'a> InspectionRun<'a> {
 
     /// Fails if the distinct names exceed the memory.
     pub fn check_room(&self) -> Result<()> {
-        let need = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
+        let distinct = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
+        let need = distinct + self.returns.bytes();
         let work = || {
             let pages = self.pages.count().count;
             format!("counting more than {pages} distinct pages")
@@ -144,6 +147,7 @@ impl<'a> InspectionRun<'a> {
         self.time(entry.fetched_at);
         let page = batch.fingerprints[entry.source as usize];
         self.report.again += u64::from(self.fetched.add(page));
+        self.returns.add(batch, entry);
         if self.report.first.len() < self.how.first {
             self.first(batch, at);
         }
@@ -244,6 +248,7 @@ impl<'a> InspectionRun<'a> {
     pub fn finish(self) -> InspectReport {
         let mut report = self.report;
         report.bytes = report.bytes.max(self.offset);
+        report.ungrouped = self.returns.count;
         report.pages = self.pages.count();
         report.fetched = self.fetched.count();
         report.hosts = self.urls.then(|| self.hosts.count());

@@ -56,6 +56,9 @@ pub struct InspectReport {
     pub fetched: DistinctCount,
     /// Number of crawl records of a page that had one before, as far as distinct pages are counted.
     pub again: u64,
+    /// Number of groups, in formats with a link per line, whose source had a group before, as far as distinct pages are
+    /// counted.
+    pub ungrouped: u64,
     /// Distinct hosts of pages; `None` if names are not URLs.
     pub hosts: Option<DistinctCount>,
     /// Times of fetches in crawl records.

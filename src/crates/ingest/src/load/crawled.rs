@@ -44,6 +44,10 @@ pub struct Crawled {
     /// Kind of names of the last input.
     kind: Option<Names>,
     skipped: u64,
+    /// True if the current input has a link per line.
+    is_grouped: bool,
+    /// Number of groups, in such inputs, whose source had a group before.
+    ungrouped: u64,
     /// Remarks about the first records of inputs.
     remarks: Vec<(InputName, Remark)>,
 }
@@ -74,6 +78,8 @@ impl Crawled {
             of_store: false,
             kind: None,
             skipped: 0,
+            is_grouped: false,
+            ungrouped: 0,
             remarks: Vec::new(),
         })
     }
@@ -140,6 +146,12 @@ impl Crawled {
         self.skipped
     }
 
+    /// Returns the number of groups, in inputs with a link per line, whose source had a group before: only the last one
+    /// counts.
+    pub fn ungrouped(&self) -> u64 {
+        self.ungrouped
+    }
+
     /// Yields the inputs whose records lack fields that ranking needs.
     pub fn missing(&self) -> impl Iterator<Item = (&InputName, &Missing)> {
         self.remarks
@@ -197,6 +209,7 @@ impl Crawled {
             return Ok(());
         };
         self.kind = Some(format.decoder().names());
+        self.is_grouped = format.is_grouped();
         self.resolver = Resolver::default();
         let rules = self.rules.clone();
         let remarks = batches(source, format, &rules, 1, &mut |batch| {
@@ -279,6 +292,7 @@ impl Crawled {
             What::Visit => FetchOutcome::Read,
         };
         let page = resolver.node(entry.source);
+        self.ungrouped += u64::from(self.is_grouped && self.rows.has(page));
         let targets = batch.targets(entry).iter();
         let targets: Vec<u32> = targets.map(|&name| resolver.node(name)).collect();
         let mut weights = Vec::new();
