@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
+use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::{Conversion, ConversionReport, TimeSort, convert};
@@ -19,6 +20,7 @@ use super::common::{
 use super::export::scratch;
 use super::limits::LimitArgs;
 use super::log::TalkArgs;
+use super::nothing::{ReadChoices, nothing_read};
 use super::output::{Keep, OutputTarget};
 use super::remarks::Remarks;
 use super::reporter::Reporter;
@@ -129,8 +131,17 @@ impl ConvertArgs {
         match done.bad_end {
             Some(error) => Err(error.into()),
             None if done.counters.skipped_total() > 0 => Ok(Exit::Skipped),
-            None if done.counters.records == 0 && reporter.empty.is_some() => {
-                reporter.log.warn("nothing was read: all inputs are empty");
+            None if done.counters.records == 0 => {
+                let first = job.inputs.first().map(ToString::to_string);
+                let asked = ReadChoices {
+                    input: reporter.empty.clone().or(first).unwrap_or_default(),
+                    format: job.format.map(Format::name),
+                    rules: job.input.given(),
+                };
+                let read = (&done.counters, &Counters::default());
+                reporter
+                    .log
+                    .warn(&nothing_read(read, reporter.first_bad.as_ref(), &asked));
                 Ok(Exit::Skipped)
             }
             None => Ok(Exit::Done),

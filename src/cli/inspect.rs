@@ -133,7 +133,7 @@ impl InspectArgs {
         Ok(match report {
             report if report.damage.is_some() => Exit::Corrupt,
             report if report.counters.skipped_total() > 0 => Exit::Skipped,
-            report if report.format.is_none() => Exit::Skipped,
+            report if report.whole && report.counters.records == 0 => Exit::Skipped,
             _ => Exit::Done,
         })
     }

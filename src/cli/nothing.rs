@@ -1,7 +1,8 @@
-//! Message for a run that read nothing: its first failure, and what would help.
+//! Message for a command that read nothing: its first failure, and what would help.
 
 use cashrank_base::rules::InputRules;
 use cashrank_crawl::decode::Reason;
+use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::IngestOutcome;
 
 use super::common::{counted, thousands};
@@ -58,9 +59,25 @@ pub fn is_nothing(outcome: &IngestOutcome, empty: bool) -> bool {
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-/// Composes the message.
+/// Composes the message about an ingest.
 pub fn message(outcome: &IngestOutcome, first: Option<&BadRecord>, asked: &ReadChoices) -> String {
-    let (now, before) = (&outcome.counters, &outcome.before);
+    let mut message = nothing_read((&outcome.counters, &outcome.before), first, asked);
+    if outcome.pages == 0 {
+        message.push_str(" The store has no pages yet: run the command again with other options, and it starts over.");
+        let given = asked.given();
+        if !given.is_empty() {
+            message.push_str(&format!(" Options left out stay as they were ({given})."));
+        }
+    }
+    message
+}
+
+/// Explains why nothing was read, by the counts after and before, and what would help.
+pub fn nothing_read(
+    (now, before): (&Counters, &Counters),
+    first: Option<&BadRecord>,
+    asked: &ReadChoices,
+) -> String {
     let skipped = now.skipped_total() - before.skipped_total();
     let out = now.out_of_scope - before.out_of_scope;
     let why = match (first, skipped, out) {
@@ -86,18 +103,7 @@ pub fn message(outcome: &IngestOutcome, first: Option<&BadRecord>, asked: &ReadC
         ),
         _ => format!("{} is empty.", asked.input),
     };
-    let mut again = String::new();
-    if outcome.pages == 0 {
-        again.push_str(" The store has no pages yet: run the command again with other options, and it starts over.");
-        let given = asked.given();
-        if !given.is_empty() {
-            again.push_str(&format!(" Options left out stay as they were ({given})."));
-        }
-    }
-    format!(
-        "nothing was read: {why} {}{again}",
-        help(out, skipped, asked)
-    )
+    format!("nothing was read: {why} {}", help(out, skipped, asked))
 }
 
 fn help(out: u64, skipped: u64, asked: &ReadChoices) -> String {

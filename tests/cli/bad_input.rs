@@ -437,3 +437,50 @@ fn every_command_says_that_a_list_is_not_grouped() {
         assert_eq!(found.json()["ungrouped"], 9);
     }
 }
+
+/// The guide's exit code 3: nothing was read, whatever the reason, and whatever the store holds already.
+#[test]
+fn nothing_read_has_its_exit_code() {
+    let lab = Lab::new();
+    lab.file(
+        "a.jsonl",
+        "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",
+    );
+    lab.file("array.json", "[]");
+    lab.file("comments", "# none\n# at all\n");
+    lab.run("ingest a.jsonl --store s").exits(0);
+    for (input, rules) in [
+        ("array.json", ""),
+        ("comments", "--format edges"),
+        ("a.jsonl", "--scope host:zz.example"),
+    ] {
+        let store = if rules.starts_with("--scope") {
+            "t"
+        } else {
+            "s"
+        };
+        for command in [
+            &format!("ingest --store {store}"),
+            "convert -o out.jsonl --force",
+        ] {
+            if command.starts_with("ingest") && rules.contains("edges") {
+                continue;
+            }
+            let done = lab.run(&format!("{command} {input} {rules}")).exits(3);
+            assert!(
+                done.err.contains("nothing was read"),
+                "{command} {input}: {}",
+                done.err
+            );
+        }
+        lab.run(&format!("inspect {input} {rules}")).exits(3);
+        assert_eq!(std::fs::read(lab.path("out.jsonl")).unwrap(), b"");
+    }
+    // Other inputs with records: all that was asked for is done.
+    lab.file("b.jsonl", "{\"url\":\"http://b.example/\"}\n");
+    lab.run("ingest array.json b.jsonl --store u")
+        .exits(0)
+        .says(&["array.json: is empty"]);
+    lab.run("convert array.json b.jsonl -o out.jsonl --force")
+        .exits(0);
+}

@@ -230,6 +230,7 @@ impl ConversionRun<'_> {
                 PipelineItem::End(summary) => {
                     report_unchecked(input, &summary, self.observer);
                     let event = match returns.count {
+                        _ if place.records == 0 => Some(IngestEvent::Empty { input }),
                         0 => None,
                         sources => Some(IngestEvent::Ungrouped { input, sources }),
                     };

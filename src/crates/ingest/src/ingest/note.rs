@@ -118,9 +118,9 @@ pub enum IngestEvent<'a> {
         /// Evidence for the format.
         why: &'a str,
     },
-    /// The input is empty.
+    /// The input has no records of any kind.
     Empty {
-        /// Input that is empty.
+        /// Input without records.
         input: &'a InputName,
     },
     /// A record was skipped.

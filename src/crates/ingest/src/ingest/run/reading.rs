@@ -319,10 +319,13 @@ impl IngestRun<'_> {
             });
         }
         self.cursor.end_input(reading.input, end)?;
-        if summary.bytes == 0 && !self.cursor.is_repeating() {
+        let is_empty = end.records == 0 && !reading.torn;
+        if is_empty && !self.cursor.is_repeating() {
             self.observer.note(IngestEvent::Empty {
                 input: reading.input,
             });
+        }
+        if summary.bytes == 0 && !self.cursor.is_repeating() {
             // An empty stream is dropped if no later run counts inputs: the one before it is still the last.
             if self.feed.job.inputs == [InputName::Stdin] {
                 self.cursor.forget_input();
