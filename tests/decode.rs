@@ -338,7 +338,8 @@ fn a_sink_that_wants_no_more_gets_no_more() {
     }
 }
 
-/// The request may come before or after its response. At a stream's end only the response to a request is waited for.
+/// The request may come before or after its response. At a stream's end the response to a request is waited for, and
+/// the request of a response if the stream has requests.
 #[test]
 fn a_request_on_either_side_names_the_method() {
     let frame = |kind: &str, block: &str| {
@@ -381,6 +382,16 @@ fn a_request_on_either_side_names_the_method() {
         }
         assert!(format.decoder().is_cut(request.as_bytes()));
         assert!(!format.decoder().is_cut(answer.as_bytes()));
+        // It may have been cut before its request, but not behind it, nor the other way round.
+        for (text, may_lack) in [
+            (answer.clone(), true),
+            (answer[..answer.len() - 2].to_owned(), true),
+            (answer.clone() + &request, false),
+            (request.clone() + &answer, false),
+        ] {
+            let found = format.decoder().may_lack_request(text.as_bytes());
+            assert_eq!(found, may_lack, "{text}");
+        }
     }
 }
 

@@ -78,3 +78,97 @@ fn samples_cut_and_sent_again() {
         }
     }
 }
+
+/// Captures of one page, each in a member of its own with its request behind it, as Heritrix, warcprox and browsers write them: a
+/// cut between the two used to make an answer to GET of the capture. Only the first of a stream is one, before any request.
+#[test]
+fn a_capture_cut_from_the_request_behind_it_waits_for_it() {
+    let part = |kind: &str, mime: &str, block: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Date: 2024-05-01T00:00:00Z\r\nWARC-Target-URI: http://a.example/p\r\n\
+             Content-Type: {mime}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let wat = |kind: &str, payload: &str| {
+        let json = format!(
+            r#"{{"Envelope":{{"WARC-Header-Metadata":{{"WARC-Type":"{kind}","WARC-Target-URI":"http://a.example/p"}},"Payload-Metadata":{{"HTTP-{payload}}}}}}}"#
+        );
+        part("metadata", "application/json", &json)
+    };
+    let in_warc = |link: &str, method: &str| {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href={link}>x</a>");
+        let request = format!("{method} /p HTTP/1.1\r\n\r\n");
+        [
+            part("response", "application/http", &answer),
+            part("request", "application/http", &request),
+        ]
+    };
+    let in_wat = |link: &str, method: &str| {
+        let answer = format!(
+            r#"Response-Metadata":{{"Response-Message":{{"Status":"200"}},"HTML-Metadata":{{"Links":[{{"path":"A@/href","url":"{link}"}}]}}}}"#
+        );
+        let request = format!(r#"Request-Metadata":{{"Request-Message":{{"Method":"{method}"}}}}"#);
+        [wat("response", &answer), wat("request", &request)]
+    };
+    type Exchange<'a> = &'a dyn Fn(&str, &str) -> [String; 2];
+    for (format, exchange) in [("warc", &in_warc as Exchange<'_>), ("wat", &in_wat)] {
+        let records: Vec<String> = [
+            ("/x", "GET"),
+            ("/thanks", "POST"),
+            ("/y", "GET"),
+            ("/z", "POST"),
+        ]
+        .into_iter()
+        .flat_map(|(link, method)| exchange(link, method))
+        .collect();
+        for how in [Pack::Plain, Pack::Gzip(0)] {
+            let lab = Lab::new();
+            let parts: Vec<Vec<u8>> = records
+                .iter()
+                .map(|record| pack(record.as_bytes(), how))
+                .collect();
+            let whole = parts.concat();
+            run(&resent(&lab, "whole", &whole)).unwrap();
+            let expected = lab.snapshot("whole");
+            // A stream without the last request: sent as a whole, resumed for that capture alone, and continued.
+            let ends: Vec<usize> = (1..=parts.len())
+                .map(|count| parts[..count].concat().len())
+                .collect();
+            let trailing = if matches!(how, Pack::Plain) { 4 } else { 0 };
+            for cuts in [
+                vec![ends[2]],
+                vec![ends[1], ends[2] - trailing],
+                vec![ends[3], ends[4], ends[6]],
+            ] {
+                let case = format!("{format} {how:?} cut at {cuts:?} of {ends:?}");
+                let store = format!("resent {cuts:?}");
+                for &cut in &cuts {
+                    run(&resent(&lab, &store, &whole[..cut])).unwrap();
+                }
+                run(&resent(&lab, &store, &whole)).unwrap();
+                assert!(lab.snapshot(&store) == expected, "{case}, sent again");
+                let store = format!("spooled {cuts:?}");
+                let mut sender = Sender::new(Vec::new());
+                for &cut in cuts.iter().chain([&whole.len()]) {
+                    sender = again(&sender, &whole[..cut]);
+                    let job = IngestJob {
+                        stream: if cut == cuts[0] {
+                            Stream::Auto
+                        } else {
+                            Stream::Again
+                        },
+                        ..spooled(&lab, &store, &sender)
+                    };
+                    run(&job).unwrap();
+                }
+                assert!(lab.snapshot(&store) == expected, "{case}, resumed");
+            }
+            // Without requests every capture counts, also the last.
+            let alone: Vec<u8> = parts.iter().step_by(2).flatten().copied().collect();
+            let done = run(&resent(&lab, "alone", &alone)).unwrap();
+            assert_eq!(done.counters.records, 4, "{format} {how:?}");
+        }
+    }
+}

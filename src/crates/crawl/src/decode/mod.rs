@@ -66,6 +66,12 @@ pub trait Decoder: Send + Sync {
         last_bad(|sink| self.decode(rest, sink)).is_some()
     }
 
+    /// Returns whether a stream that ends in `rest`, which [`Decoder::is_cut`] says is complete, may have been cut before
+    /// the request of its last record: it may, if the stream has requests.
+    fn may_lack_request(&self, _rest: &[u8]) -> bool {
+        false
+    }
+
     /// Returns a skipper that finds the end of a record over the line limit, so that it can be skipped without being
     /// held. Call it with the bytes at the record's start, then as [`Skipped`] says.
     fn skipper(&self) -> Box<dyn Skipper>;

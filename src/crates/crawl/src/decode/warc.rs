@@ -70,8 +70,7 @@ impl Decoder for Warc {
     }
 
     /// Returns whether `rest` ends in a request without its response, or in a capture that still lacks the `metadata`
-    /// that may hold its links. A response is complete: where no requests are kept, the last one of each stream would
-    /// count as cut.
+    /// that may hold its links.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let (mut at, mut waits) = (0, false);
         while let Some(frame) = frame::first(&rest[at..], true) {
@@ -87,6 +86,21 @@ impl Decoder for Warc {
             at += frame.end;
         }
         waits
+    }
+
+    /// Returns whether `rest` has a capture and no request.
+    fn may_lack_request(&self, rest: &[u8]) -> bool {
+        let (mut at, mut has_capture) = (0, false);
+        while let Some(frame) = frame::first(&rest[at..], true) {
+            if let Ok((header, _)) = &frame.parts {
+                has_capture |= Capture::of(header).is_some();
+                if header.kind.eq_ignore_ascii_case(b"request") {
+                    return false;
+                }
+            }
+            at += frame.end;
+        }
+        has_capture
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {

@@ -73,6 +73,12 @@ impl Decoder for Wat {
         cut
     }
 
+    /// Returns whether `rest` is an answer without its request.
+    fn may_lack_request(&self, rest: &[u8]) -> bool {
+        let pair = ExchangePair::first(rest, true);
+        pair.is_some_and(|pair| pair.request.is_none() && pair.frame.parts.is_ok())
+    }
+
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(PairSkipper::default())
     }

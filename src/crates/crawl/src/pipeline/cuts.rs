@@ -19,6 +19,8 @@ struct Front {
     place: InputPosition,
     /// True if all that was read is certainly complete: nothing after it can belong to the last record.
     is_whole: bool,
+    /// True if it has requests.
+    has_requests: bool,
     records: Vec<String>,
 }
 
@@ -58,7 +60,7 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
             (front.place.offset, front.place.prefix) = (end.bytes, end.prefix);
             return front;
         };
-        if chunk.cut {
+        if chunk.cut || chunk.may_lack_request && front.has_requests {
             return front;
         }
         front.is_whole = decoder.whole(&chunk.bytes, false) == chunk.bytes.len();
@@ -70,6 +72,7 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
                     return true;
                 }
             }
+            front.has_requests |= matches!(parsed, Parsed::Other { kind: "request" });
             front.records.push(format!("{parsed:?}"));
             if end > front.place.offset {
                 let mut prefix = chunk.prefix.clone();

@@ -190,12 +190,14 @@ impl Cutter {
     /// its sender may have been cut off: an incomplete last record becomes a chunk of its own ([`Chunk::cut`]).
     pub fn finish(&mut self, decoder: &dyn Decoder, live: bool, compressed: u64) {
         while live && !self.open.is_empty() && self.cut(decoder, u64::MAX, compressed) {}
-        let is_cut =
-            live && (self.skip.is_some() || !self.open.is_empty() && decoder.is_cut(&self.open));
+        let has_rest = live && !self.open.is_empty();
+        let is_cut = live && self.skip.is_some() || has_rest && decoder.is_cut(&self.open);
+        let may_lack_request = has_rest && !is_cut && decoder.may_lack_request(&self.open);
         let whole = self.queue.len();
         self.finish_rest(decoder, compressed);
         for chunk in self.queue.range_mut(whole..) {
             chunk.cut = is_cut;
+            chunk.may_lack_request = may_lack_request;
         }
     }
 
@@ -336,6 +338,7 @@ impl Cutter {
             prefix_after,
             oversize,
             cut: false,
+            may_lack_request: false,
             compressed,
             verified: false,
             member: None,

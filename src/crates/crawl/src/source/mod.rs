@@ -54,6 +54,9 @@ pub struct Chunk {
     pub oversize: u64,
     /// True if a stream ended inside the record that the chunk holds: it may be complete when the stream is sent again.
     pub cut: bool,
+    /// True if a stream ended behind the record that the chunk holds, before a request that may belong to it: in a stream
+    /// with requests it counts as cut.
+    pub may_lack_request: bool,
     /// Compressed bytes read so far: an upper bound of what `bytes` needed.
     pub compressed: u64,
     /// True if the checksum of the gzip member or zstd frame was verified before this chunk was handed out. Plain

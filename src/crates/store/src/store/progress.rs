@@ -31,6 +31,10 @@ pub struct InputProgress {
     /// Signature of the last stream, to recognise it when it is sent again. Stored separately from the manifest.
     #[serde(skip)]
     pub stream: Option<InputSignature>,
+    /// Number of the last stream in which a request was read: where it ends behind a capture without one, that one may
+    /// be cut off. Stored separately from the manifest.
+    #[serde(skip)]
+    pub requests: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +80,7 @@ impl Default for InputProgress {
             finished: false,
             unverified: None,
             stream: None,
+            requests: None,
         }
     }
 }

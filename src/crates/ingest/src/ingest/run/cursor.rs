@@ -107,9 +107,25 @@ impl Cursor {
         Some(self.input()?.spooled?.restart)
     }
 
+    /// Returns true if the current input is a stream that had requests so far.
+    pub fn has_requests(&self) -> bool {
+        self.progress.requests == Some(self.progress.input)
+    }
+
+    /// Notes that the current input, a stream, has requests.
+    pub fn note_request(&mut self) {
+        if !self.is_repeating() {
+            self.progress.requests = Some(self.progress.input);
+        }
+    }
+
     /// Moves to the end of the last stream that was read. Returns its format.
     pub fn pass_over_last(&mut self) -> Result<Format> {
         let stream = self.progress.stream.as_ref();
+        let last = stream.map(|stream| stream.input);
+        if last.is_some() && self.progress.requests == last {
+            self.progress.requests = Some(self.progress.input);
+        }
         let before = stream.and_then(|stream| self.progress.inputs.get(stream.input as usize));
         let (end, format) = before
             .and_then(|before| Some((before.end?, before.format.parse())))

@@ -105,8 +105,9 @@ impl IngestRun<'_> {
         resolver: &mut Resolver,
         piece: &Piece,
     ) -> Result<()> {
-        if piece.chunk.cut {
-            return self.report_torn(reading);
+        let lacks_request = piece.chunk.may_lack_request && self.cursor.has_requests();
+        if piece.chunk.cut || lacks_request {
+            return self.report_torn(reading, lacks_request);
         }
         reading.start = reading.start.min(piece.chunk.offset);
         self.look_at_budget();
@@ -139,6 +140,9 @@ impl IngestRun<'_> {
                 self.check_next(reading, names, piece, at)?;
             }
             self.apply_entry(reading, names, piece, at)?;
+            if piece.batch.other(at) == Some("request") && *reading.input == InputName::Stdin {
+                self.cursor.note_request();
+            }
             let end = piece.chunk.offset + entry.end;
             // Otherwise this is a line inside the next record, where reading cannot stop.
             reading.whole = end > reading.end;
@@ -237,14 +241,22 @@ impl IngestRun<'_> {
         Ok(record)
     }
 
-    /// Reports that the stream was cut inside its last record.
-    fn report_torn(&mut self, reading: &mut InputInProgress<'_>) -> Result<()> {
+    /// Reports that the stream was cut inside its last record, or behind it and before its request.
+    fn report_torn(
+        &mut self,
+        reading: &mut InputInProgress<'_>,
+        lacks_request: bool,
+    ) -> Result<()> {
         if std::mem::replace(&mut reading.torn, true) {
             return Ok(());
         }
         let place = self.cursor.progress.place;
         let reason = Reason::CutShort;
-        let detail = "the stream ends inside it: it counts when it is sent whole";
+        let detail = if lacks_request {
+            "the stream ends before a request that may belong to it: it counts once that, or another record, has arrived"
+        } else {
+            "the stream ends inside it: it counts when it is sent whole"
+        };
         if self.job.strict {
             return Err(Error::BadRecord {
                 input: reading.input.to_string(),

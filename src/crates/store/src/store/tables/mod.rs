@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | signature of the last stream, sealed; absent if none was read |
+//! | `manifest` | `"requests"` | number of the last stream with requests, sealed; absent if there was none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
@@ -35,7 +36,7 @@ use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
-use values::{MANIFEST_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
+use values::{MANIFEST_SEAL, REQUESTS_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
 pub(super) use values::{admissions_of, pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
@@ -236,6 +237,11 @@ impl WriteTransaction {
             let value = seal(STREAM_SEAL, value);
             insert(&self.fence, &mut table, STREAM_SEAL.0, &value)?;
         }
+        if let Some(input) = manifest.progress.requests {
+            let value = manifest::to_bytes(&input).map_err(Error::internal)?;
+            let value = seal(REQUESTS_SEAL, value);
+            insert(&self.fence, &mut table, REQUESTS_SEAL.0, &value)?;
+        }
         // Settled states of earlier versions.
         for name in ["base", "goal"] {
             remove(&self.fence, &mut table, name)?;
@@ -305,6 +311,8 @@ impl ReadTransaction {
         let mut manifest = Manifest::from_bytes(content).map_err(|what| self.damaged(what))?;
         let stream = self.value_of(&table, STREAM_SEAL, "a stream's signature")?;
         manifest.progress.stream = stream;
+        let what = "the number of a stream with requests";
+        manifest.progress.requests = self.value_of(&table, REQUESTS_SEAL, what)?;
         Ok(manifest)
     }
 

@@ -10,6 +10,7 @@ use crate::{Error, Result};
 /// Seals of the values.
 pub(super) const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 pub(super) const STREAM_SEAL: Seal<0> = Seal("stream", []);
+pub(super) const REQUESTS_SEAL: Seal<0> = Seal("requests", []);
 
 pub(super) fn chunk_seal(chunk: u64) -> Seal<1> {
     Seal("chunks", [chunk])
