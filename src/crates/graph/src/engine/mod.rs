@@ -178,10 +178,6 @@ impl<S: Storage> Engine<S> {
         self.counters = state.counters;
         self.time = state.time;
         self.times = state.times;
-        // Stores of version 0.2 note no times unless the window is in fetch time.
-        if let (None, Some(time)) = (self.times.latest(), self.time) {
-            self.times.note_latest(time);
-        }
         self.window_start = state.window_start;
         Ok(())
     }
@@ -290,8 +286,8 @@ impl<S: Storage> Engine<S> {
     /// Applies an entry whose pages were admitted. After an error the engine must not be used, as the record may have
     /// been applied in part.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
-        let last_failed = entry.totals.and_then(|totals| totals.last_failed);
-        self.note_time(entry.fetched_at.max(last_failed));
+        self.note_time(entry.fetched_at);
+        self.note_time(entry.totals.and_then(|totals| totals.last_failed));
         let (page, links) = (entry.page, entry.links);
         let what = match entry.what {
             What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
@@ -324,8 +320,7 @@ impl<S: Storage> Engine<S> {
                 self.look(page, seen);
             }
             What::Failed if self.tracks_fetches() => {
-                let latest = self.times.latest();
-                self.log.failed(page, entry.fetched_at.or(latest));
+                self.log.failed(page, entry.fetched_at.or(self.time));
             }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
             }
@@ -359,12 +354,8 @@ impl<S: Storage> Engine<S> {
     /// as of that time.
     fn note_time(&mut self, fetched_at: Option<Time>) {
         self.time = self.time.max(fetched_at);
-        match (self.config.span(), fetched_at) {
-            (_, None) => {}
-            (Some(Span::Seconds(seconds)), Some(time)) => {
-                self.times.note(time, self.ledger.totals().clock, seconds);
-            }
-            (_, Some(time)) => self.times.note_latest(time),
+        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), fetched_at) {
+            self.times.note(time, self.ledger.totals().clock, seconds);
         }
     }
 
@@ -395,11 +386,11 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns the visit that this record makes. The page was reached unless the record is replayed, at the record's
-    /// own time even if earlier records have later ones, or without a time at the latest accepted time so far. Totals
-    /// that a record gives are taken as they are.
+    /// own time even if earlier records have later ones, or without a time at the latest time so far. Totals that a
+    /// record gives are taken as they are.
     fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
         let totals = entry.totals.filter(|_| !self.is_replay);
-        let latest = self.times.latest().filter(|_| totals.is_none());
+        let latest = self.time.filter(|_| totals.is_none());
         Visit {
             fetched: entry.fetched_at.or(latest).filter(|_| !self.is_replay),
             reached: self.tracks_fetches(),

@@ -5,13 +5,12 @@ use std::path::Path;
 use crate::Result;
 use crate::decode::Time;
 use crate::disk::ExternalSorter;
-use crate::engine::TimeTable;
 
-/// Sorts lines by the times of their records, stably. A record without a time gets the latest accepted time of the
-/// records before it, as in an ingest; if none of them has a time, it comes first.
+/// Sorts lines by the times of their records, stably. A record without a time gets the latest time of the records
+/// before it, as in an ingest; if none of them has a time, it comes first.
 pub struct TimeOrder {
     sorter: ExternalSorter,
-    times: TimeTable,
+    latest: Option<Time>,
 }
 
 impl TimeOrder {
@@ -19,17 +18,14 @@ impl TimeOrder {
     pub fn new(memory: usize, folder: &Path) -> TimeOrder {
         TimeOrder {
             sorter: ExternalSorter::new(memory, folder),
-            times: TimeTable::default(),
+            latest: None,
         }
     }
 
     /// Adds a record's line.
     pub fn push(&mut self, time: Option<Time>, line: &[u8]) -> Result<()> {
-        if let Some(time) = time {
-            self.times.note_latest(time);
-        }
-        self.sorter
-            .push(&time_key(time.or(self.times.latest())), line)
+        self.latest = self.latest.max(time);
+        self.sorter.push(&time_key(time.or(self.latest)), line)
     }
 
     /// Calls `put` with all lines, in order.

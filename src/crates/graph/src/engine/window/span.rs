@@ -144,16 +144,6 @@ impl TimeTable {
         self.entries.drain(..older.saturating_sub(1));
     }
 
-    /// Notes a record's time where no window is in fetch time: only the latest accepted time counts.
-    pub fn note_latest(&mut self, time: Time) {
-        self.note(time, 0, 1);
-    }
-
-    /// Returns the latest accepted time, if a record had one. Records without a time count as of it.
-    pub fn latest(&self) -> Option<Time> {
-        (!self.entries.is_empty()).then_some(self.now)
-    }
-
     /// Returns G `seconds` before the latest time, rounded to the part's first record; 0 if that was before the first
     /// record.
     fn clock_before(&self, seconds: Time) -> u128 {
