@@ -1,6 +1,6 @@
-//! The library's public names: the list grows on purpose only.
+//! Public names of the library, which grow on purpose only; its messages; and the map of its code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns the names that `lib.rs` exports, except for hidden ones.
 fn exported(root: &str) -> Vec<String> {
@@ -44,4 +44,69 @@ fn names_are_found() {
     let root = "//! pub use x::Y;\nmod a;\n// b\n#[doc(hidden)]\npub mod c;\npub mod d;\n\
         pub use a::{B,\n C};\npub use a::b::D as E;\n#[doc(hidden)]\npub use a::F;\n";
     assert_eq!(exported(root), ["B", "C", "E", "d"]);
+}
+
+/// Crates of the library.
+const CRATES: [&str; 6] = ["base", "crawl", "graph", "ingest", "steer", "store"];
+
+fn files(of: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(of).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found)
+        } else {
+            found.push(path)
+        }
+    }
+}
+
+/// Returns the folder of a crate's code.
+fn code_of(name: &str) -> PathBuf {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/crates");
+    src.join(name).join("src")
+}
+
+/// A message of the library names a setting, which the command renders as an option: other programs have no options.
+#[test]
+fn no_message_of_the_library_names_an_option() {
+    let mut all = Vec::new();
+    CRATES
+        .iter()
+        .for_each(|name| files(&code_of(name), &mut all));
+    assert!(all.len() > 100);
+    let mut wrong = Vec::new();
+    for path in all {
+        let name = path.to_str().unwrap();
+        if !name.ends_with(".rs") || name.contains("fuzz") || name.ends_with("tests.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for (at, line) in code.lines().enumerate() {
+            let line = line.split("//").next().unwrap();
+            let is_option = |after: &str| after.starts_with(|c: char| c.is_ascii_lowercase());
+            if !line.contains("cargo install") && line.split("--").skip(1).any(is_option) {
+                wrong.push(format!("{name}:{}: {}", at + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_map_of_the_code_has_every_room() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    for name in CRATES {
+        for entry in std::fs::read_dir(code_of(name)).unwrap() {
+            let room = entry.unwrap().path();
+            let room = room.file_stem().unwrap().to_str().unwrap();
+            if ["fuzz", "folder", "lib"].contains(&room) {
+                continue;
+            }
+            let named = [format!("`{room}/`"), format!("`{room}.rs`")];
+            let found = named.iter().any(|name| readme.contains(name));
+            assert!(found, "{room} of {name} has no row in src/README.md");
+        }
+    }
 }
