@@ -6,7 +6,7 @@ use super::{Info, Snapshot, SnapshotPage};
 use crate::Result;
 use crate::model::{Page, PageId, PageState, utc};
 use crate::rules::list::ListLine;
-use crate::url::{Reject, canonical as canonical_form};
+use crate::url::Reject;
 
 /// Rank and other facts of one page or site.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -116,11 +116,7 @@ pub fn page_ranks(
 
 /// Returns the canonical form of a URL; an opaque name stays as it is.
 pub fn canonical(url: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    match canonical_form(url.as_bytes(), None, usize::MAX, &mut out) {
-        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
-        Err(_) => url.as_bytes().to_vec(),
-    }
+    ListLine::of(url.as_bytes(), 0).name
 }
 
 /// Looks up pages by name with `find`. A name is a URL in any form, or an opaque name that looks like one, for which
