@@ -137,7 +137,7 @@ proptest! {
         check(&left, &Look::at(&mut run, &reference))?;
     }
 
-    /// Passes over a graph, and then over another: bounds are tight, so many changes are certain.
+    /// Passes over a graph, and then over another: bounds are tight, which makes many changes certain.
     #[test]
     fn certain_changes_of_changed_links_are_true(
         config in config(WindowPolicy::Auto),

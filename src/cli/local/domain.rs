@@ -23,7 +23,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// The domain by rules, whose lists take so much memory at most.
+    /// Creates the domain that the rules describe. Lists that they name take at most this much memory, in bytes.
     pub fn new(rules: &[String], memory: Option<u64>) -> anyhow::Result<Domain> {
         let mut domain = Domain {
             scope: Scope::default(),
