@@ -17,7 +17,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;
-pub use cashrank_base::{Error, Limits, Result};
+use cashrank_base::{Error, Result};
 use cashrank_base::{disk, model, rules, threads, url};
 
 pub mod batch;

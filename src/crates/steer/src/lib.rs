@@ -24,7 +24,7 @@
 //! | [`local`] | the ranking of one domain within the web (Davis and Dhillon) |
 //! | [`answers`] | questions about a store, and their answers |
 
-pub use cashrank_base::{Error, Limits, Result};
+use cashrank_base::{Error, Result};
 use cashrank_base::{disk, model, rules, threads, url};
 use cashrank_crawl::decode;
 use cashrank_graph::{engine, graph, metrics, rank, rows, sites};

@@ -24,7 +24,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;
-pub use cashrank_base::{Error, Limits, Result};
+use cashrank_base::{Error, Limits, Result};
 use cashrank_base::{codec, disk, model, rules, threads, url};
 #[cfg(any(test, feature = "testing"))]
 use cashrank_crawl::formats;

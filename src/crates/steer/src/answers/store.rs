@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{History, HistoryOptions, Resettling, history};
 use crate::Result;
+use crate::check::{Depth, check};
 use crate::disk::RealDisk;
 use crate::schedule::{Candidate, NextOptions, next};
 use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotEntry, SnapshotOptions};
@@ -120,7 +121,7 @@ impl Store {
     /// Checks every file of the store. Returns the first damage found as [`crate::Error::Damaged`], or
     /// [`crate::Error::Io`] if a file cannot be read.
     pub fn verify(&self) -> Result<()> {
-        let found = crate::check::check(&RealDisk, self.dir(), crate::check::Depth::Deep, None)?;
+        let found = check(&RealDisk, self.dir(), Depth::Deep, None)?;
         found.damage.into_iter().next().map_or(Ok(()), Err)
     }
 }

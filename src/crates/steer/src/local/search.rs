@@ -52,7 +52,7 @@ pub struct PageRequest {
 /// ```
 /// use cashrank_steer::local::{LocalGraph, LocalSearch, LocalSearchOptions};
 ///
-/// # fn main() -> cashrank_steer::Result<()> {
+/// # fn main() -> cashrank_base::Result<()> {
 /// let web: [&[u32]; 4] = [&[1, 2], &[0], &[0, 3], &[1]];
 /// let mut known = LocalGraph::default();
 /// known.fetch(0, web[0].iter().copied())?;
