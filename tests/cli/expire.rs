@@ -289,6 +289,58 @@ fn one_date_far_ahead_leaves_no_links_out() {
     assert!((1..45).contains(&listed.lines().count()), "{listed}");
 }
 
+/// Records without a time took the date over, so that no longer few pages had it, and it was believed.
+#[test]
+fn a_date_far_ahead_is_not_handed_on() {
+    let lab = Lab::new();
+    let record = |page: usize, more: &str| {
+        let next = (page + 1) % 50;
+        format!("{{\"url\":\"http://a.example/{page}\",\"links\":[\"/{next}\"]{more}}}\n")
+    };
+    let dated = |date: &str| format!(",\"time\":\"{date}T00:00:00Z\"");
+    let mut records: Vec<String> = (1..10)
+        .map(|page| record(page, &dated("2024-05-01")))
+        .collect();
+    // Totals of a page are one record, which confirms no time of its own.
+    let totals = ",\"visits\":2,\"failed\":1,\"last_failed\":\"2124-05-02T00:00:00Z\"";
+    let far = record(0, &(dated("2124-05-01") + totals));
+    records.insert(0, far);
+    records.extend((10..50).map(|page| record(page, "")));
+    records.push(record(51, ",\"status\":503"));
+    lab.file("first", &records.concat());
+    records[..10].rotate_left(1);
+    lab.file("wrong", &records.concat());
+    for (input, options) in [
+        ("wrong", ""),
+        ("wrong", "--checkpoint-every 7 --window fixed:2"),
+        ("wrong", "--window fixed:90d"),
+        ("first", ""),
+        ("first", "--checkpoint-every 3"),
+    ] {
+        lab.run(&format!("ingest {input} --store s {options}"))
+            .exits(0);
+        let table = lab
+            .run("export --to jsonl --without-gone --store s")
+            .exits(0)
+            .out;
+        let at = |date: &str| table.matches(&format!("\"{date}T00:00:00Z\"")).count();
+        assert_eq!((at("2024-05-01"), at("2124-05-01")), (49, 1), "{table}");
+        std::fs::remove_dir_all(lab.path("s")).unwrap();
+    }
+    lab.run("ingest wrong --store s --expire 90d")
+        .exits(0)
+        .says(&["1 page is dated more than a year after all others"]);
+    assert_eq!(lab.stat("s")["expired"]["pages"], 0);
+    // Sorted by time, each page has the same one.
+    lab.run("convert --sort time wrong -o sorted.jsonl")
+        .exits(0);
+    let text = std::fs::read_to_string(lab.path("sorted.jsonl")).unwrap();
+    assert!(
+        text.lines().last().unwrap().contains("2124-05-01"),
+        "{text}"
+    );
+}
+
 /// Regression: ages, times of snapshots and their days counted from that date. A page whose fetch had just failed was
 /// listed at once, `--snapshot` found nothing before 2124, and all snapshots were of one day.
 #[test]

@@ -61,8 +61,22 @@ pub struct Reference {
     /// Running maximum of times, and G, before each record.
     pub times: Vec<(Option<i64>, u128)>,
     time: Option<i64>,
+    dates: Vec<i64>,
     round_records: u64,
     round_length: u64,
+}
+
+/// Returns the earliest date that only a tenth of all dates, or one of at least three, follow, more than a year later;
+/// else the latest.
+fn latest_but_few(dates: &[i64]) -> Option<i64> {
+    let mut dates = dates.to_vec();
+    dates.sort_unstable();
+    let few = |later: usize| later * 10 <= dates.len() || later == 1 && dates.len() >= 3;
+    let is_last = |&at: &usize| match dates.get(at + 1) {
+        Some(next) => few(dates.len() - 1 - at) && next.saturating_sub(dates[at]) > 365 * 86_400,
+        None => true,
+    };
+    (0..dates.len()).find(is_last).map(|at| dates[at])
 }
 
 impl Reference {
@@ -83,6 +97,7 @@ impl Reference {
             marks: Vec::new(),
             times: Vec::new(),
             time: None,
+            dates: Vec::new(),
             round_records: 0,
             round_length: ROUND_MIN,
         }
@@ -129,7 +144,8 @@ impl Reference {
     fn fetch(&mut self, fetch: &Fetch) {
         let page = self.admit(fetch.page);
         self.time = self.time.max(fetch.time);
-        let at = fetch.time.or(self.time);
+        self.dates.extend(fetch.time);
+        let at = fetch.time.or_else(|| latest_but_few(&self.dates));
         self.times.push((self.time, self.now.clock));
         match fetch.status {
             None | Some(200..=303 | 305..=399) => {

@@ -11,6 +11,7 @@ mod config;
 mod counters;
 mod estimate;
 mod estimator;
+mod fetch_times;
 mod fetches;
 mod history;
 mod history_view;
@@ -46,6 +47,7 @@ pub use counters::{Counters, ShardCounts};
 pub use estimate::measure;
 pub use estimate::{Estimation, HistoryFacts, PageScores, Window};
 pub use estimator::Estimator;
+pub use fetch_times::{FetchTimes, YEAR};
 pub use fetches::RowFetches;
 pub use fetches::{NO_TIME, digest_of};
 pub use history::{Admission, Admissions, Notes};
@@ -129,6 +131,7 @@ pub struct Engine<S = InMemory> {
     counters: Counters,
     time: Option<Time>,
     times: TimeTable,
+    fetch_times: FetchTimes,
     window_start: u128,
     storage: S,
     window: Box<dyn Shape>,
@@ -155,6 +158,7 @@ impl<S: Storage> Engine<S> {
             counters: Counters::default(),
             time: None,
             times: TimeTable::default(),
+            fetch_times: FetchTimes::default(),
             window_start: 0,
             storage,
             window: config.window.shape(),
@@ -178,6 +182,7 @@ impl<S: Storage> Engine<S> {
         self.counters = state.counters;
         self.time = state.time;
         self.times = state.times;
+        self.fetch_times = state.fetch_times;
         self.window_start = state.window_start;
         Ok(())
     }
@@ -206,6 +211,7 @@ impl<S: Storage> Engine<S> {
             counters: self.counters.clone(),
             time: self.time,
             times: self.times.clone(),
+            fetch_times: self.fetch_times.clone(),
             window_start: self.window_start,
         }
     }
@@ -286,8 +292,8 @@ impl<S: Storage> Engine<S> {
     /// Applies an entry whose pages were admitted. After an error the engine must not be used, as the record may have
     /// been applied in part.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
-        self.note_time(entry.fetched_at);
-        self.note_time(entry.totals.and_then(|totals| totals.last_failed));
+        let last_failed = entry.totals.and_then(|totals| totals.last_failed);
+        self.note_time(entry.fetched_at.max(last_failed));
         let (page, links) = (entry.page, entry.links);
         let what = match entry.what {
             What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
@@ -320,7 +326,8 @@ impl<S: Storage> Engine<S> {
                 self.look(page, seen);
             }
             What::Failed if self.tracks_fetches() => {
-                self.log.failed(page, entry.fetched_at.or(self.time));
+                self.log
+                    .failed(page, entry.fetched_at.or_else(|| self.latest_time()));
             }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
             }
@@ -353,10 +360,20 @@ impl<S: Storage> Engine<S> {
     /// Advances the stream's clock, which never goes back, to the time of a record. Records before the first time count
     /// as of that time.
     fn note_time(&mut self, fetched_at: Option<Time>) {
+        let Some(time) = fetched_at else { return };
         self.time = self.time.max(fetched_at);
-        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), fetched_at) {
+        if !self.is_replay {
+            self.fetch_times.add(time);
+        }
+        if let Some(Span::Seconds(seconds)) = self.config.span() {
             self.times.note(time, self.ledger.totals().clock, seconds);
         }
+    }
+
+    /// Returns the time that a record without one counts as of: the latest of the records so far, but not of a few that
+    /// are far ahead.
+    fn latest_time(&self) -> Option<Time> {
+        self.fetch_times.latest().map(|(time, _)| time)
     }
 
     /// Returns [`Error::Usage`] if the window is in fetch time and records were applied but none had a time.
@@ -386,13 +403,13 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns the visit that this record makes. The page was reached unless the record is replayed, at the record's
-    /// own time even if earlier records have later ones, or without a time at the latest time so far. Totals that a
-    /// record gives are taken as they are.
+    /// own time even if earlier records have later ones, or without a time at [the latest so
+    /// far](Engine::latest_time). Totals that a record gives are taken as they are.
     fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
         let totals = entry.totals.filter(|_| !self.is_replay);
-        let latest = self.time.filter(|_| totals.is_none());
+        let latest = || self.latest_time().filter(|_| totals.is_none());
         Visit {
-            fetched: entry.fetched_at.or(latest).filter(|_| !self.is_replay),
+            fetched: entry.fetched_at.or_else(latest).filter(|_| !self.is_replay),
             reached: self.tracks_fetches(),
             digest,
             totals,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CashMark, Counters, TimeTable, Totals};
+use super::{CashMark, Counters, FetchTimes, TimeTable, Totals};
 use crate::model::Time;
 
 /// State of the engine without its arrays, as a checkpoint's manifest stores it.
@@ -21,6 +21,9 @@ pub struct EngineState {
     pub times: TimeTable,
     /// G at the start of a window of measures, as of the last end of a round; never moves back.
     pub window_start: u128,
+    /// Times of all records, read once. Not encoded with the rest: the manifest keeps them at its end.
+    #[serde(skip)]
+    pub fetch_times: FetchTimes,
 }
 
 impl EngineState {

@@ -5,12 +5,13 @@ use std::path::Path;
 use crate::Result;
 use crate::decode::Time;
 use crate::disk::ExternalSorter;
+use crate::engine::FetchTimes;
 
 /// Sorts lines by the times of their records, stably. A record without a time gets the latest time of the records
-/// before it, as in an ingest; if none of them has a time, it comes first.
+/// before it, but not of a few that are far ahead, as in an ingest; if none of them has a time, it comes first.
 pub struct TimeOrder {
     sorter: ExternalSorter,
-    latest: Option<Time>,
+    times: FetchTimes,
 }
 
 impl TimeOrder {
@@ -18,14 +19,18 @@ impl TimeOrder {
     pub fn new(memory: usize, folder: &Path) -> TimeOrder {
         TimeOrder {
             sorter: ExternalSorter::new(memory, folder),
-            latest: None,
+            times: FetchTimes::default(),
         }
     }
 
     /// Adds a record's line.
     pub fn push(&mut self, time: Option<Time>, line: &[u8]) -> Result<()> {
-        self.latest = self.latest.max(time);
-        self.sorter.push(&time_key(time.or(self.latest)), line)
+        let latest = || self.times.latest().map(|(latest, _)| latest);
+        let key = time_key(time.or_else(latest));
+        if let Some(time) = time {
+            self.times.add(time);
+        }
+        self.sorter.push(&key, line)
     }
 
     /// Calls `put` with all lines, in order.

@@ -9,9 +9,10 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SnapshotColumn;
-use super::expiry::FetchTimes;
 use super::planes::Planes;
-use crate::engine::{Blocks, CellSweep, HistoryRow, HistoryView, NO_TIME, RowFetches, measure};
+use crate::engine::{
+    Blocks, CellSweep, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, measure,
+};
 use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
 use crate::{Error, Result};

@@ -55,7 +55,6 @@ pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
 pub use expiry::Expired;
-pub use expiry::YEAR;
 pub use file::SnapshotColumns;
 pub use keep::KeepSnapshots;
 pub use kept::{PINNED, thin};

@@ -10,7 +10,6 @@ use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{BlockWriter, PackedColumnRef};
-use super::expiry::FetchTimes;
 use super::known::{self, COLUMNS as FETCHES, FactsWithCash, HeldKnown, Keeping};
 use super::prepared::{Prepared, begin};
 use super::ranks::{RankSample, descending_key};
@@ -19,7 +18,8 @@ use super::settling::{SettleSettings, SettlingOutcome, SnapshotOptions, Watcher}
 use super::warm::{self, WarmWarning};
 use super::{COLUMNS, Info, MAGIC, SnapshotColumn, column};
 use crate::engine::{
-    CHUNK_PAGES, Estimation, Estimator, HistoryFacts, HistoryView, PageScores, Scores, Window,
+    CHUNK_PAGES, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView, PageScores, Scores,
+    Window,
 };
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{join, result_of, spawn_in};
@@ -512,7 +512,7 @@ impl SnapshotWriter {
 
     /// Completes the file, and makes it durable. Sets the info's time to the latest accepted one.
     pub fn finish(self, mut info: Info) -> Result<Info> {
-        let latest = self.times.latest_believed(info.time);
+        let latest = self.times.latest_with(info.time);
         info.time = latest.map(|(time, _)| time);
         let directory = self.directory.into_iter().flatten();
         self.file.finish(directory, self.pages, &info)?;

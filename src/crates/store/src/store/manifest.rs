@@ -44,8 +44,8 @@ pub struct Manifest {
     /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,
     pub progress: InputProgress,
-    /// State of kept rows. Encoded last, and only if it is not the default: stores of version 1 have none. The counts
-    /// of a shard follow, if there are any.
+    /// State of kept rows. Encoded behind the rest, and only if it is not the default: stores of version 1 have none.
+    /// The counts of a shard and the times of records follow, up to the last of the three that there is.
     #[serde(skip)]
     pub rows: RowsState,
 }
@@ -70,17 +70,18 @@ impl Manifest {
     /// Encodes the manifest, after 8 bytes reserved for the seal.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];
-        bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
-            .map_err(|error| error.to_string())?;
-        let shard = &self.engine.counters.shard;
-        let has_shard = *shard != ShardCounts::default();
+        encode(self, &mut bytes)?;
+        let (shard, times) = (&self.engine.counters.shard, &self.engine.fetch_times);
+        let has_times = !times.is_empty();
+        let has_shard = has_times || *shard != ShardCounts::default();
         if has_shard || self.rows != RowsState::default() {
-            bincode::serde::encode_into_std_write(&self.rows, &mut bytes, CODING)
-                .map_err(|error| error.to_string())?;
+            encode(&self.rows, &mut bytes)?;
         }
         if has_shard {
-            bincode::serde::encode_into_std_write(shard, &mut bytes, CODING)
-                .map_err(|error| error.to_string())?;
+            encode(shard, &mut bytes)?;
+        }
+        if has_times {
+            encode(times, &mut bytes)?;
         }
         match bytes.len() {
             0..=BYTES_MAX => Ok(bytes),
@@ -103,28 +104,51 @@ impl Manifest {
 
     /// Decodes the manifest of an unsealed value.
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
-        let unreadable = |error| format!("the manifest cannot be read: {error}");
-        let (mut manifest, len): (Manifest, usize) =
-            bincode::serde::decode_from_slice(content, CODING).map_err(unreadable)?;
-        let rest = &content[len..];
+        let (mut manifest, rest): (Manifest, _) = decode(content)?;
+        let engine = &mut manifest.engine;
+        if let Some(time) = engine.time {
+            // A store without this part at its end: all its records count as of the latest time.
+            engine
+                .fetch_times
+                .add_some(time, engine.counters.records.max(1));
+        }
         if rest.is_empty() {
             return Ok(manifest);
         }
-        let (rows, len) = bincode::serde::decode_from_slice(rest, CODING).map_err(unreadable)?;
+        let (rows, rest) = decode(rest)?;
         manifest.rows = rows;
-        if len < rest.len() {
-            manifest.engine.counters.shard =
-                from_bytes(&rest[len..]).map_err(|what| format!("the manifest's end {what}"))?;
+        if rest.is_empty() {
+            return Ok(manifest);
         }
+        let (shard, rest) = decode(rest)?;
+        engine.counters.shard = shard;
+        if rest.is_empty() {
+            return Ok(manifest);
+        }
+        engine.fetch_times =
+            from_bytes(rest).map_err(|what| format!("the manifest's end {what}"))?;
         Ok(manifest)
     }
+}
+
+/// Appends an encoded value.
+fn encode(value: &impl Serialize, bytes: &mut Vec<u8>) -> std::result::Result<(), String> {
+    bincode::serde::encode_into_std_write(value, bytes, CODING)
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+}
+
+/// Decodes a part of a manifest. Returns it and what follows.
+fn decode<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<(T, &[u8]), String> {
+    let (value, len) = bincode::serde::decode_from_slice(content, CODING)
+        .map_err(|error| format!("the manifest cannot be read: {error}"))?;
+    Ok((value, &content[len..]))
 }
 
 /// Encodes a value, after 8 bytes reserved for the seal.
 pub fn to_bytes(value: &impl Serialize) -> std::result::Result<Vec<u8>, String> {
     let mut bytes = vec![0; 8];
-    bincode::serde::encode_into_std_write(value, &mut bytes, CODING)
-        .map_err(|error| error.to_string())?;
+    encode(value, &mut bytes)?;
     Ok(bytes)
 }
 
@@ -141,7 +165,23 @@ pub fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::YEAR;
     use crate::store::Input;
+
+    /// Of a store that kept no times, all records count as of the latest, so that a single later date is not believed.
+    #[test]
+    fn a_store_may_have_kept_no_times() {
+        let mut manifest = Manifest::default();
+        manifest.engine.time = Some(5);
+        manifest.engine.counters.records = 7;
+        let bytes = manifest.to_bytes().unwrap().split_off(8);
+        let mut read = Manifest::from_bytes(&bytes).unwrap();
+        assert_eq!(read.engine.fetch_times.latest(), Some((5, 0)));
+        read.engine.fetch_times.add(5 + 2 * YEAR);
+        assert_eq!(read.engine.fetch_times.latest(), Some((5, 1)));
+        let bytes = read.to_bytes().unwrap().split_off(8);
+        assert_eq!(Manifest::from_bytes(&bytes), Ok(read));
+    }
 
     /// Regression: bincode allocated as many bytes as the input claimed before checking that they were there; a length
     /// of 2^60 aborted the process, whatever the checksum.
