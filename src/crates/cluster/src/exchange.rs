@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::mem;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -33,6 +34,8 @@ use crate::{ClusterError, Joining};
 
 /// Length in bytes of the pieces in which a message is sent.
 const PIECE: usize = 1 << 15;
+/// zstd's level for messages: higher ones take longer than most networks.
+const LEVEL: i32 = 1;
 
 /// Event for the thread that waits for a round.
 pub(crate) enum Event {
@@ -186,10 +189,7 @@ impl fmt::Debug for Cluster {
 impl Cluster {
     pub(crate) fn start(joining: &Joining, met: PeerLinks) -> Result<Cluster, ClusterError> {
         let failed = |what: String| {
-            ClusterError::Io(
-                "cannot start the exchange".into(),
-                std::io::Error::other(what),
-            )
+            ClusterError::Io("cannot start the exchange".into(), io::Error::other(what))
         };
         let hooks = Hooks::default();
         let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
@@ -228,8 +228,8 @@ impl Cluster {
         })
     }
 
-    /// Sends each process its message, by number, and returns the message of each for this one, once all have arrived.
-    /// The message to itself is returned.
+    /// Sends each process its message, by number, compressed, and returns the message of each for this one, once all have
+    /// arrived. The message to itself is returned.
     ///
     /// # Errors
     /// [`ClusterError::Lost`] if a process ended or is silent, now or before.
@@ -240,18 +240,35 @@ impl Cluster {
         if self.lines.len() == 1 {
             return Ok(messages);
         }
-        let sent = sender.send(messages);
+        let packed = self.of_others(messages, |bytes| zstd::bulk::compress(bytes, LEVEL));
+        let sent = sender.send(packed?);
         let heard = match sent {
             Ok(()) => self.events.1.recv().ok(),
             Err(_) => self.events.1.try_recv().ok(),
         };
         match heard {
-            Some(Event::Round(got)) => Ok(got),
+            Some(Event::Round(got)) => self.of_others(got, |bytes| zstd::decode_all(bytes)),
             Some(Event::Failed(_, error)) => Err(self.lost(error)),
             Some(Event::Ended(_)) | None => {
                 Err(self.lost(ClusterError::Lost("the exchange ended".into())))
             }
         }
+    }
+
+    /// Converts the messages to or from other processes, except for empty ones.
+    fn of_others(
+        &self,
+        mut messages: Vec<Vec<u8>>,
+        convert: impl Fn(&[u8]) -> io::Result<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, ClusterError> {
+        for (process, message) in messages.iter_mut().enumerate() {
+            if process != self.process && !message.is_empty() {
+                *message = convert(message).map_err(|error| {
+                    ClusterError::Io(format!("a message of or for process {process}"), error)
+                })?;
+            }
+        }
+        Ok(messages)
     }
 
     /// Checks between two rounds, without waiting, that all processes are there.

@@ -147,21 +147,17 @@ impl LedgerBlock {
     /// of what waits in few bytes, and the rest waits here.
     pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
         let accounts: &mut [i64] = &mut self.accounts;
-        let from = if all {
-            1
-        } else {
+        let least = (!all).then(|| {
             // Goes in the order of memory.
             let pages = accounts.iter().zip(self.costs.iter());
             let remote = pages.filter(|(_, cost)| **cost == REMOTE);
             shards::least_sent(remote.map(|(account, _)| account.unsigned_abs()))
-        };
+        });
         let message = |remote: &RemotePages| {
-            let mut message = Message::new(all);
+            let mut message = Message::new(least);
             for (&here, &there) in remote.here.iter().zip(&remote.there) {
                 let account = &mut accounts[here as usize];
-                if account.unsigned_abs() >= from {
-                    *account -= message.put(there, *account);
-                }
+                *account -= message.put(there, *account);
             }
             message.bytes()
         };

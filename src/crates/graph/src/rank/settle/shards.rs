@@ -7,13 +7,15 @@
 //! counts as not passed on. The virtual page pays the owners' pages only.
 //!
 //! ```text
-//! message of a sweep   0 | (number there, less the one before and 1: varint | units: 2 bytes, little endian)*
-//! units                sign, 1 bit | e, 6 bits | m, 9 bits:  m if e = 0, else (512 + m) 2^(e - 1)
-//! message at the end   1 | (number there, likewise | units: zigzag varint)*
+//! message of a sweep   0 | s | bytes of all numbers: varint | numbers | units of each: 1 or 9 bytes
+//! number               that of the page there, less the one before and 1: varint
+//! units                sign, 1 bit | e, 4 bits | m, 3 bits:  (1 + m / 8) 2^(s + e), or if e = 15: in the next 8 bytes, little endian
+//! message at the end   1 | bytes of all numbers: varint | numbers | units of each: zigzag varint
 //! ```
 //!
-//! While sweeps continue, only the largest accounts are sent, which hold [`SENT`] sixteenths of all that waits, rounded to
-//! ten bits; the rest stays and is sent later. At the end all is sent.
+//! While sweeps continue, only the largest accounts are sent, of 2^s units or more, which hold [`SENT`] sixteenths of all
+//! that waits, rounded to four bits; the rest stays and is sent later. At the end all is sent. Numbers and units stand
+//! apart, since a transport that compresses messages makes each of them shorter.
 //!
 //! The result depends on the shards, but not on which process or thread has which.
 
@@ -33,7 +35,9 @@ const SENT: u128 = 15;
 const ROUNDED: u8 = 0;
 const EXACT: u8 = 1;
 /// Number of bits of a rounded number that are sent, without the leading one.
-const MANTISSA: u32 = 9;
+const MANTISSA: u32 = 3;
+/// Exponent of a number that is sent whole.
+const WHOLE: u32 = 15;
 
 /// Shard that is settled together with others.
 #[derive(Clone, Copy)]
@@ -75,79 +79,103 @@ pub fn settle_shards(
     settling.run(options, NextSweep::Sweep(VisitLevel::Beginning), watch)
 }
 
-/// Returns the smallest of these numbers that is sent, if any is.
-pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u64 {
+/// Returns the logarithm of the smallest of these numbers that is sent, if any is.
+pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u32 {
     let mut octaves = [0u128; 64];
     for units in units.filter(|&units| units > 0) {
         octaves[units.ilog2() as usize] += u128::from(units);
     }
     let all: u128 = octaves.iter().sum();
     let mut sent = 0;
-    for (octave, units) in octaves.iter().enumerate().rev() {
-        sent += units;
+    for octave in (0..u64::BITS).rev() {
+        sent += octaves[octave as usize];
         if sent * 16 >= all * SENT {
-            return 1 << octave;
+            return octave;
         }
     }
-    1
+    0
 }
 
 /// Accounts to be sent to another shard.
 pub(super) struct Message {
-    kind: u8,
-    bytes: Vec<u8>,
+    /// Logarithm of the smallest account that is sent; `None` if all are, exactly.
+    least: Option<u32>,
+    numbers: Vec<u8>,
+    units: Vec<u8>,
     next: u64,
 }
 
 impl Message {
-    pub fn new(all: bool) -> Message {
+    /// Creates a message of accounts of 2^`least` units or more, rounded; with `None`, of all.
+    pub fn new(least: Option<u32>) -> Message {
         Message {
-            kind: if all { EXACT } else { ROUNDED },
-            bytes: Vec::new(),
+            least,
+            numbers: Vec::new(),
+            units: Vec::new(),
             next: 0,
         }
     }
 
-    /// Adds units for a page with a higher number than the one before. Returns how many of them the message carries.
+    /// Adds the account of a page with a higher number than the one before, if it is large enough. Returns how many of
+    /// its units the message carries.
     pub fn put(&mut self, there: u32, units: i64) -> i64 {
-        if self.bytes.is_empty() {
-            self.bytes.push(self.kind);
+        let size = units.unsigned_abs();
+        if size >> self.least.unwrap_or(0) == 0 {
+            return 0;
         }
         let there = u64::from(there);
-        varint::put(&mut self.bytes, (there - self.next).into());
+        varint::put(&mut self.numbers, (there - self.next).into());
         self.next = there + 1;
-        if self.kind == EXACT {
-            varint::put(&mut self.bytes, varint::zigzag(units).into());
+        let Some(least) = self.least else {
+            varint::put(&mut self.units, varint::zigzag(units).into());
+            return units;
+        };
+        let sign = u8::from(units < 0) << 7;
+        let octave = size.ilog2();
+        if octave - least >= WHOLE {
+            self.units.push(sign | (WHOLE << MANTISSA) as u8);
+            self.units.extend(units.to_le_bytes());
             return units;
         }
-        let code = rounded(units);
-        self.bytes.extend(code.to_le_bytes());
-        from_code(code)
+        let code = sign | ((octave - least) << MANTISSA) as u8 | mantissa(size);
+        self.units.push(code);
+        from_code(code, least)
     }
 
     pub fn bytes(self) -> Vec<u8> {
-        self.bytes
+        if self.numbers.is_empty() {
+            return Vec::new();
+        }
+        let mut bytes = match self.least {
+            Some(least) => vec![ROUNDED, least as u8],
+            None => vec![EXACT],
+        };
+        varint::put(&mut bytes, self.numbers.len() as u128);
+        bytes.extend(self.numbers);
+        bytes.extend(self.units);
+        bytes
     }
 }
 
-/// Encodes units as a number of ten bits, rounded towards 0.
-fn rounded(units: i64) -> u16 {
-    let size = units.unsigned_abs();
-    let shift = (u64::BITS - size.leading_zeros()).saturating_sub(MANTISSA + 1);
-    let first = size >> shift;
-    let exponent = if first >> MANTISSA == 0 { 0 } else { shift + 1 };
-    let sign = u16::from(units < 0);
-    sign << 15 | (exponent as u16) << MANTISSA | (first as u16 & ((1 << MANTISSA) - 1))
+/// Returns the bits of a number behind its leading one that are sent.
+fn mantissa(size: u64) -> u8 {
+    let octave = size.ilog2();
+    let first = match octave.checked_sub(MANTISSA) {
+        Some(shift) => size >> shift,
+        None => size << (MANTISSA - octave),
+    };
+    first as u8 & ((1 << MANTISSA) - 1)
 }
 
-fn from_code(code: u16) -> i64 {
-    let exponent = u32::from(code >> MANTISSA & 0x3f);
-    let mantissa = i64::from(code & ((1 << MANTISSA) - 1));
-    let size = match exponent {
-        0 => mantissa,
-        _ => (mantissa | 1 << MANTISSA).wrapping_shl(exponent - 1),
-    };
-    if code >> 15 == 1 {
+/// Returns the number of a code, rounded towards 0.
+fn from_code(code: u8, least: u32) -> i64 {
+    let first = u64::from(code & ((1 << MANTISSA) - 1) | 1 << MANTISSA);
+    let octave = least + u32::from(code >> MANTISSA & 0xf);
+    let size = match octave.checked_sub(MANTISSA) {
+        Some(shift) => first.wrapping_shl(shift),
+        None => first >> (MANTISSA - octave),
+    } as i64;
+    if code >> 7 == 1 {
         size.wrapping_neg()
     } else {
         size
@@ -156,20 +184,21 @@ fn from_code(code: u16) -> i64 {
 
 /// Calls `put` with each page and its units of a message.
 pub(super) fn each_of(message: &[u8], put: &mut dyn FnMut(u32, i64) -> Result<()>) -> Result<()> {
-    let Some((&kind, mut rest)) = message.split_first() else {
-        return Ok(());
+    let cut = || Error::internal("a message of a shard is cut");
+    let (least, mut rest) = match message {
+        [] => return Ok(()),
+        [ROUNDED, least, rest @ ..] => (Some(u32::from(*least)), rest),
+        [EXACT, rest @ ..] => (None, rest),
+        _ => return Err(cut()),
     };
+    let len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
+    let (mut numbers, mut codes) = len
+        .and_then(|len| rest.split_at_checked(len))
+        .ok_or_else(cut)?;
     let mut next = 0u128;
-    while !rest.is_empty() {
-        let pair = varint::take(&mut rest).zip(match kind {
-            EXACT => varint::take(&mut rest).map(|units| varint::unzigzag(units as u64)),
-            _ => rest.split_first_chunk().map(|(code, left)| {
-                rest = left;
-                from_code(u16::from_le_bytes(*code))
-            }),
-        });
-        let (skipped, units) =
-            pair.ok_or_else(|| Error::internal("a message of a shard is cut"))?;
+    while !numbers.is_empty() {
+        let skipped = varint::take(&mut numbers).ok_or_else(cut)?;
+        let units = take_units(&mut codes, least).ok_or_else(cut)?;
         let page = next + skipped;
         next = page + 1;
         let page = u32::try_from(page);
@@ -180,7 +209,24 @@ pub(super) fn each_of(message: &[u8], put: &mut dyn FnMut(u32, i64) -> Result<()
             units,
         )?;
     }
-    Ok(())
+    match codes {
+        [] => Ok(()),
+        _ => Err(cut()),
+    }
+}
+
+/// Takes the units of a page from a message whose smallest account is 2^`least`.
+fn take_units(codes: &mut &[u8], least: Option<u32>) -> Option<i64> {
+    let Some(least) = least else {
+        return varint::take(codes).map(|units| varint::unzigzag(units as u64));
+    };
+    let code = *codes.split_off_first()?;
+    if u32::from(code >> MANTISSA & 0xf) < WHOLE {
+        return Some(from_code(code, least));
+    }
+    let (units, rest) = codes.split_first_chunk()?;
+    *codes = rest;
+    Some(i64::from_le_bytes(*units))
 }
 
 #[cfg(test)]
@@ -404,25 +450,27 @@ mod tests {
         assert!(none.unwrap().is_none());
     }
 
+    /// A number is sent rounded towards 0, by less than an eighth; far larger ones whole, smaller ones not at all.
     #[test]
     fn rounded_units_are_near() {
         let mut pick = numbers(9);
         for _ in 0..100_000 {
             let units = (pick(u64::MAX) >> pick(64)) as i64;
-            for units in [units, units.wrapping_neg()] {
-                let near = from_code(rounded(units));
-                assert!(
-                    near.unsigned_abs() <= units.unsigned_abs(),
-                    "{units}: {near}"
-                );
-                assert!(
-                    (units - near).unsigned_abs() <= units.unsigned_abs() >> MANTISSA,
-                    "{units}: {near}"
-                );
+            let least = pick(64) as u32;
+            for units in [units, units.wrapping_neg(), i64::MIN] {
+                let near = Message::new(Some(least)).put(7, units);
+                let (size, sent) = (units.unsigned_abs(), near.unsigned_abs());
+                assert!(sent <= size, "{units}: {near}");
                 assert!(near == 0 || near.signum() == units.signum());
+                if size < 1 << least {
+                    assert_eq!(near, 0, "{units}");
+                } else if size.ilog2() - least >= 15 {
+                    assert_eq!(near, units);
+                } else {
+                    assert!(size - sent <= size / 8, "{units}: {near}");
+                }
             }
         }
-        assert_eq!(from_code(rounded(i64::MIN)), i64::MIN);
     }
 
     #[test]
@@ -430,16 +478,15 @@ mod tests {
         let pairs = [
             (0, 5),
             (1, -1_000_000),
+            (2, 0),
             (7, i64::MAX),
             (u32::MAX - 1, i64::MIN),
             (u32::MAX, 1),
         ];
-        for all in [false, true] {
-            let mut message = Message::new(all);
-            let put: Vec<(u32, i64)> = pairs
-                .iter()
-                .map(|&(page, units)| (page, message.put(page, units)))
-                .collect();
+        for least in [None, Some(0), Some(2), Some(63)] {
+            let mut message = Message::new(least);
+            let put = pairs.map(|(page, units)| (page, message.put(page, units)));
+            let put: Vec<(u32, i64)> = put.into_iter().filter(|&(_, sent)| sent != 0).collect();
             let bytes = message.bytes();
             let mut got = Vec::new();
             each_of(&bytes, &mut |page, units| {
@@ -447,23 +494,14 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-            assert_eq!(got, put);
-            for end in 0..bytes.len() {
-                // Cut anywhere, it has the first pairs, or is refused.
-                let mut first = Vec::new();
-                let _ = each_of(&bytes[..end], &mut |page, units| {
-                    first.push((page, units));
-                    Ok(())
-                });
-                assert!(got.starts_with(&first));
+            assert_eq!(got, put, "{least:?}");
+            for end in 1..bytes.len() {
+                // Cut anywhere, it is refused.
+                assert!(each_of(&bytes[..end], &mut |_, _| Ok(())).is_err(), "{end}");
             }
         }
-        assert!(
-            each_of(
-                &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1],
-                &mut |_, _| Ok(())
-            )
-            .is_err()
-        );
+        let beyond = [1, 6, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1];
+        assert!(each_of(&beyond, &mut |_, _| Ok(())).is_err());
+        assert!(each_of(&[2, 1, 0, 0], &mut |_, _| Ok(())).is_err());
     }
 }
