@@ -62,7 +62,7 @@ pub fn domain(host: &[u8]) -> &[u8] {
     if is_ipv4(host) {
         return host;
     }
-    psl::domain(host).map_or(host, |domain| domain.as_bytes())
+    cashrank_suffix::domain(host).unwrap_or(host)
 }
 
 /// Returns a host without a leading `www.`, unless only a single label would be left.
