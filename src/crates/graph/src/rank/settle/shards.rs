@@ -30,7 +30,7 @@ use crate::rows::Rows;
 use crate::{Error, Result};
 
 /// Sixteenths of what waits at remote pages that are sent after a sweep.
-const SENT: u128 = 15;
+const SENT: u128 = 14;
 
 const ROUNDED: u8 = 0;
 const EXACT: u8 = 1;
