@@ -307,9 +307,9 @@ fn a_date_far_ahead_is_not_handed_on() {
     records.insert(0, far);
     records.extend((10..50).map(|page| record(page, "")));
     records.push(record(51, ",\"status\":503"));
-    lab.file("first", &records.concat());
+    lab.file("first", records.concat());
     records[..10].rotate_left(1);
-    lab.file("wrong", &records.concat());
+    lab.file("wrong", records.concat());
     for (input, options) in [
         ("wrong", ""),
         ("wrong", "--checkpoint-every 7 --window fixed:2"),
