@@ -104,29 +104,22 @@ impl Manifest {
 
     /// Decodes the manifest of an unsealed value.
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
-        let (mut manifest, rest): (Manifest, _) = decode(content)?;
+        let (mut manifest, mut rest): (Manifest, _) = decode(content)?;
+        if !rest.is_empty() {
+            (manifest.rows, rest) = decode(rest)?;
+        }
         let engine = &mut manifest.engine;
-        if let Some(time) = engine.time {
-            // A store without this part at its end: all its records count as of the latest time.
-            engine
-                .fetch_times
-                .add_some(time, engine.counters.records.max(1));
+        if !rest.is_empty() {
+            (engine.counters.shard, rest) = decode(rest)?;
         }
-        if rest.is_empty() {
-            return Ok(manifest);
+        if !rest.is_empty() {
+            engine.fetch_times =
+                from_bytes(rest).map_err(|what| format!("the manifest's end {what}"))?;
+        } else if let Some(time) = engine.time {
+            // A store without this part: all its records count as of the latest time.
+            let records = engine.counters.records.max(1);
+            engine.fetch_times.add_some(time, records);
         }
-        let (rows, rest) = decode(rest)?;
-        manifest.rows = rows;
-        if rest.is_empty() {
-            return Ok(manifest);
-        }
-        let (shard, rest) = decode(rest)?;
-        engine.counters.shard = shard;
-        if rest.is_empty() {
-            return Ok(manifest);
-        }
-        engine.fetch_times =
-            from_bytes(rest).map_err(|what| format!("the manifest's end {what}"))?;
         Ok(manifest)
     }
 }
