@@ -143,7 +143,7 @@ fn the_store_comes_from_the_environment() {
     let lab = Lab::new();
     days(&lab);
     let run = |line: &str| {
-        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(line.split_whitespace())
             .current_dir(lab.path(""))
             .env("CASHRANK_STORE", "s")

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -95,13 +95,23 @@ impl Lab {
 
     /// Runs `cashrank` with this standard input.
     pub fn feed(&self, line: &str, stdin: &[u8]) -> Done {
-        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(line.split_whitespace())
             .current_dir(self.0.path())
-            .write_stdin(stdin)
-            .timeout(Duration::from_secs(300))
-            .output()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let output = std::thread::scope(|scope| {
+            // A command may end before it has read its input.
+            scope.spawn(move || match input.write_all(stdin) {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => panic!("{error}"),
+                _ => {}
+            });
+            child.wait_with_output().unwrap()
+        });
         Done {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),
