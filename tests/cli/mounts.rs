@@ -42,7 +42,7 @@ impl Drop for Mounted {
 }
 
 /// Regression: a mount point was refused, since a store was made as a temporary directory and renamed, which is
-/// impossible for a mount point; and that directory stayed. Now the store is made inside.
+/// impossible for a mount point; and that directory stayed.
 #[test]
 fn a_mount_point_can_be_a_store() {
     let lab = Lab::on_disk();
@@ -56,7 +56,7 @@ fn a_mount_point_can_be_a_store() {
     lab.run("ingest in.jsonl --store m").exits(0);
     assert!(lab.snapshot("m") == lab.snapshot("plain"));
     assert_eq!(lab.names(), ["in.jsonl", "m", "plain"]);
-    assert!(!lab.path("m/unfinished").exists());
+    assert!(!lab.path("m/identity.next").exists());
     lab.run("verify --deep --store m").exits(0);
     lab.run("ingest in.jsonl --store m")
         .exits(0)
@@ -99,51 +99,6 @@ fn links_that_are_there_count_as_room_for_links() {
     let free = space.f_bavail * space.f_frsize;
     lab.file("m/filler", vec![0; (free - room) as usize]);
     lab.run("ingest more.jsonl --store m/s").exits(0);
-}
-
-/// If creation is interrupted while the pieces are moved, it is repeated; once `identity.json` exists it is a store,
-/// and without it a damaged one.
-#[test]
-fn a_store_begun_inside_is_made_again() {
-    let lab = Lab::on_disk();
-    lab.file("in.jsonl", crawl(82, 100).concat());
-    lab.run("ingest in.jsonl --store plain").exits(0);
-    lab.file("empty.jsonl", "\n");
-    lab.run("ingest empty.jsonl --format records --store whole")
-        .exits(3);
-    let pieces = ["cash", "fingerprints", "store.redb", "urls"];
-    for moved in 0..=pieces.len() {
-        let dir = lab.path(&format!("s{moved}"));
-        std::fs::create_dir_all(dir.join("unfinished/rows")).unwrap();
-        std::fs::create_dir_all(dir.join("marks")).unwrap();
-        std::fs::write(dir.join("lock"), "").unwrap();
-        let whole = lab.path("whole");
-        std::fs::copy(
-            whole.join("identity.json"),
-            dir.join("unfinished/identity.json"),
-        )
-        .unwrap();
-        for (at, piece) in pieces.iter().enumerate() {
-            let to = if at < moved {
-                dir.clone()
-            } else {
-                dir.join("unfinished")
-            };
-            std::fs::copy(whole.join(piece), to.join(piece)).unwrap();
-        }
-        lab.run(&format!("ingest in.jsonl --store s{moved}"))
-            .exits(0);
-        assert!(
-            lab.snapshot(&format!("s{moved}")) == lab.snapshot("plain"),
-            "{moved}"
-        );
-        lab.run(&format!("verify --deep --store s{moved}")).exits(0);
-    }
-    // An empty folder of that name means nothing: a store that lost its identity is damaged, and stays unchanged.
-    std::fs::create_dir(lab.path("plain/unfinished")).unwrap();
-    std::fs::remove_file(lab.path("plain/identity.json")).unwrap();
-    lab.run("ingest in.jsonl --store plain").exits(5);
-    assert!(lab.path("plain/store.redb").exists());
 }
 
 /// Reading needs no right to write.

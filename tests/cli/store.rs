@@ -159,69 +159,57 @@ fn damage_is_found_and_has_its_own_exit_code() {
     }
 }
 
-/// Regression: the remains of a killed creation stayed next to the store forever, under a new name each time; later,
-/// anything of that name was taken for them, even a user's folder. Now a folder is reused only if it holds nothing but
-/// an empty store's files.
+/// A killed creation leaves a directory without `identity.json`, which the next one uses up, wherever it was killed. A
+/// store that lost this file is none of these: it is damaged, and stays unchanged.
 #[test]
 fn what_a_killed_creation_left_is_used_up() {
     let lab = Lab::new();
     lab.file("a", crawl(54, 30).concat());
     lab.run("ingest a --store t").exits(0);
-    let left = lab.path("s.unfinished");
-    std::fs::create_dir_all(left.join("marks")).unwrap();
-    for name in ["identity.json", "store.redb", "urls"] {
-        std::fs::write(left.join(name), "half").unwrap();
+    let files = ["urls", "fingerprints", "fingerprints.index", "store.redb"];
+    for made in 0..=files.len() {
+        let left = lab.path(&format!("s{made}"));
+        std::fs::create_dir_all(left.join("marks")).unwrap();
+        for name in ["lock", "cash"] {
+            std::fs::write(left.join(name), "").unwrap();
+        }
+        for name in files[..made].iter().chain(&["identity.next"]) {
+            std::fs::write(left.join(name), "half").unwrap();
+        }
+        lab.run(&format!("ingest a --store s{made}")).exits(0);
+        lab.run(&format!("verify --deep --store s{made}")).exits(0);
+        assert!(!left.join("identity.next").exists());
+        assert!(lab.snapshot(&format!("s{made}")) == lab.snapshot("t"));
     }
-    std::fs::write(left.join("cash"), "").unwrap();
-    lab.run("ingest a --store s").exits(0);
-    assert!(!left.exists());
-    assert!(lab.snapshot("s") == lab.snapshot("t"));
-    // A store that has this name is left alone, with pages or published rankings.
-    lab.run("ingest a --store u.unfinished").exits(0);
-    lab.run("ingest a --store u").exits(0);
-    lab.run("verify --deep --store u.unfinished").exits(0);
-    assert!(lab.snapshot("u.unfinished") == lab.snapshot("u"));
-    std::fs::remove_file(lab.path("u.unfinished/snapshots/latest.json")).unwrap();
-    std::fs::remove_file(lab.path("u.unfinished/snapshots/000000000030.snapshot")).unwrap();
-    std::fs::remove_dir_all(lab.path("u")).unwrap();
-    lab.run("ingest a --store u").exits(0);
-    lab.run("verify --deep --store u.unfinished").exits(0);
+    let identity = lab.path("t/identity.json");
+    std::fs::rename(&identity, lab.path("t/identity.next")).unwrap();
+    lab.run("ingest a --store t").exits(5);
+    assert!(lab.path("t/store.redb").exists());
+    std::fs::rename(lab.path("t/identity.next"), identity).unwrap();
+    lab.run("verify --deep --store t").exits(0);
 }
 
-/// Regression: a user's folder with the name of a temporary store was emptied, one inside the store's directory was
-/// removed with its contents, and a link was followed.
+/// Regression: a user's folder with the name of a temporary store was emptied.
 #[test]
 fn folders_of_the_users_own_stay() {
     let lab = Lab::new();
     lab.file("a", crawl(54, 30).concat());
-    lab.run("ingest a --store t").exits(0);
-    let mine = |folder: &str| {
-        std::fs::create_dir_all(lab.path(folder)).unwrap();
-        let file = lab.path(folder).join("thesis.txt");
-        std::fs::write(&file, "mine").unwrap();
-        file
-    };
-    let beside = mine("s.unfinished");
-    std::fs::create_dir(lab.path("s.2.unfinished")).unwrap();
-    std::fs::create_dir(lab.path("empty")).unwrap();
-    std::os::unix::fs::symlink("empty", lab.path("s.3.unfinished")).unwrap();
-    lab.run("ingest a --store s").exits(0);
-    assert!(beside.exists() && lab.path("s.2.unfinished").exists());
-    assert_eq!(std::fs::read_dir(lab.path("empty")).unwrap().count(), 0);
-    assert!(lab.snapshot("s") == lab.snapshot("t"));
-    for (folder, other) in [("w/unfinished", None), ("v/unfinished", Some("v/notes"))] {
-        let inside = mine(folder);
-        let other = other.map(mine);
-        // As if creation of a store had begun there.
-        std::fs::copy(
-            lab.path("t/identity.json"),
-            lab.path(folder).join("identity.json"),
-        )
-        .unwrap();
-        lab.run(&format!("ingest a --store {}", &folder[..1]))
+    for (folder, file) in [
+        ("v", "urls"),
+        ("w", "thesis.txt"),
+        ("x", "marks/thesis.txt"),
+    ] {
+        let path = lab.path(folder).join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        if file != "urls" {
+            // As if creation of a store had begun there.
+            std::fs::write(lab.path(folder).join("identity.next"), "half").unwrap();
+        }
+        lab.run(&format!("ingest a --store {folder}"))
             .exits(2)
             .says(&["neither a store nor an empty directory"]);
-        assert!(inside.exists() && other.is_none_or(|other| other.exists()));
+        assert_eq!(std::fs::read(path).unwrap(), b"mine");
     }
 }
 
@@ -241,7 +229,7 @@ fn of_many_that_make_the_same_store_one_does() {
             "{codes:?}"
         );
         lab.run(&format!("verify --deep --store s{round}")).exits(0);
-        assert!(!lab.names().iter().any(|name| name.contains("unfinished")));
+        assert!(!lab.path(&format!("s{round}/identity.next")).exists());
     }
 }
 

@@ -89,13 +89,10 @@ const OF_STORES: &[(&str, Mutant)] = &[
         dropped(file(path, "marks"))
     }),
     ("identity.json is not synced", |path, _| {
-        dropped(file(path, "identity.tmp"))
+        dropped(file(path, "identity.next"))
     }),
     ("a new store's names are not synced", |path, operation| {
-        let new = path
-            .to_string_lossy()
-            .starts_with(&format!("{STORE}.unfinished"));
-        dropped(new && operation == Operation::SyncDir && path.components().count() == 2)
+        dropped(path == Path::new(STORE) && operation == Operation::SyncDir)
     }),
     ("a new store's own name is not synced", |path, operation| {
         dropped(path == Path::new("/") && operation == Operation::SyncDir)

@@ -1,4 +1,4 @@
-//! The store's directory: whether it holds a store, what else it may contain, and its lock.
+//! The store's directory: whether it holds a store, its creation, what else it may contain, and its lock.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::chunks::{CASH, ChunkFile, slots_sum};
-use super::identity::{Identity, Settings};
+use super::identity::{Identity, NEXT, Settings};
 use super::manifest::Manifest;
 use super::names::NameLogs;
 use super::tables::{Access, Tables};
@@ -23,18 +23,14 @@ pub(super) const LOCK: &str = "lock";
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Folder in which a store that is created inside its directory is assembled.
-pub(super) const UNFINISHED: &str = "unfinished";
 /// File whose presence makes a directory a store.
 pub const IDENTITY: &str = "identity.json";
 /// Entries that the directory of a new store may contain; the first is in the root of many file systems.
-pub(super) const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
+const IGNORED: [&str; 2] = ["lost+found", LOCK];
 /// Folders of a new store.
 const FOLDERS: [&str; 3] = ["marks", rows::ROWS, SNAPSHOTS];
-/// Files of a new store; the second is the temporary name of the first.
-const FILES: [&str; 8] = [
-    IDENTITY,
-    "identity.tmp",
+/// Files of a new store, besides its identity.
+const FILES: [&str; 6] = [
     "urls",
     "urls.index",
     "fingerprints",
@@ -43,20 +39,18 @@ const FILES: [&str; 8] = [
     "store.redb",
 ];
 
-/// Returns true if a directory contains, except for the names `besides`, only what a killed creation left: no other
-/// name, and no page. User files, a store that has read something, and symbolic links never count as leftovers.
-pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::Result<bool> {
-    if disk.target(dir)? != dir {
-        return Ok(false);
-    }
-    for name in disk.list(dir)? {
-        let path = dir.join(&name);
-        let is_left = if FOLDERS.contains(&&*name) {
-            disk.list(&path)?.is_empty()
-        } else if name == CASH {
-            disk.read(&path)?.size()? == 0
-        } else {
-            FILES.contains(&&*name) || besides.contains(&&*name)
+/// Returns true if a directory with these names may become a store: if it is empty, or holds only what an interrupted
+/// creation left. User files, and a store that has read something, never count as that.
+fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
+    let is_begun = names.iter().any(|name| name == NEXT);
+    for name in names {
+        let path = dir.join(name);
+        let is_left = match &**name {
+            NEXT => true,
+            CASH => is_begun && disk.read(&path)?.size()? == 0,
+            name if IGNORED.contains(&name) => true,
+            name if FOLDERS.contains(&name) => is_begun && disk.list(&path)?.is_empty(),
+            name => is_begun && FILES.contains(&name),
         };
         if !is_left {
             return Ok(false);
@@ -65,86 +59,74 @@ pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::
     Ok(true)
 }
 
-/// Returns true if a directory with these names may become a store.
-fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
-    let has_spare = || is_leftover(disk, &dir.join(UNFINISHED), &[]).unwrap_or(false);
-    let is_ignored =
-        |name: &String| IGNORED.contains(&&**name) && (name != UNFINISHED || has_spare());
-    names.iter().all(is_ignored) || is_begun(disk, dir)
-}
-
-/// Returns true if a store was begun inside and not finished.
-pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
-    let aside = dir.join(UNFINISHED);
-    disk.read(&aside.join(IDENTITY)).is_ok()
-        && disk.read(&dir.join(IDENTITY)).is_err()
-        && is_leftover(disk, &aside, &[]).unwrap_or(false)
-        && is_leftover(disk, dir, &IGNORED).unwrap_or(false)
-}
-
 /// Returns whether `dir` holds a store; an error if it holds anything else.
 pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     match disk.list(dir) {
-        Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
-        Ok(names) if is_free(disk, dir, &names) => Ok(false),
+        Ok(names) if names.iter().any(|name| name == IDENTITY) => Ok(true),
+        Ok(names) if is_free(disk, dir, &names).unwrap_or(false) => Ok(false),
         Ok(names) if names.iter().any(|name| name == "store.redb") => {
-            Err(Error::damaged(dir.join("identity.json"), "it is missing"))
+            Err(Error::damaged(dir.join(IDENTITY), "it is missing"))
         }
-        Ok(_) => Err(not_free(dir)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-            Err(Error::Usage(format!(
-                "{}: is a file, and a store is a directory; name another store",
-                dir.display()
-            )))
-        }
+        Ok(_) => Err(Error::Usage(format!(
+            "{}: neither a store nor an empty directory; name another store",
+            dir.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Error::Usage(format!(
+            "{}: is a file, and a store is a directory; name another store",
+            dir.display()
+        ))),
         Err(error) => Err(Error::io(dir, "list")(error)),
     }
 }
 
-/// Error for a directory that contains other files.
-pub(super) fn not_free(dir: &Path) -> Error {
-    Error::Usage(format!(
-        "{}: neither a store nor an empty directory; name another store",
-        dir.display()
-    ))
-}
-
-pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
-    match disk.create_dir(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(Error::io(path, "create")),
+/// Takes the lock of the store in `dir`, which is created if there is none. Returns true if it was created.
+pub(super) fn lock_or_create(
+    disk: &dyn Disk,
+    dir: &Path,
+    settings: &Settings,
+) -> Result<(Box<dyn DiskFile>, bool)> {
+    if is_store(disk, dir)? {
+        return Ok((take_lock(disk, dir)?, false));
     }
+    // Drops a trailing slash, and follows a symbolic link, so that the link remains.
+    let dir = dir.components().collect::<PathBuf>();
+    let dir: &Path = &disk.target(&dir).map_err(Error::io(&dir, "follow"))?;
+    if dir.file_name().is_none() {
+        return Err(Error::Usage(format!(
+            "{}: a store is made under a name of its own; name a directory in it, or \
+             its full path",
+            dir.display()
+        )));
+    }
+    make_dir(disk, dir)?;
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    disk.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
+    let lock = take_lock(disk, dir)?;
+    // Another process may have created it meanwhile.
+    let is_new = !is_store(disk, dir)?;
+    if is_new {
+        create(disk, dir, settings, HashKey::random()?)?;
+    }
+    Ok((lock, is_new))
 }
 
-/// Removes the files that a creation made in a directory. Its folders are empty and are reused.
-pub(super) fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
+/// Creates an empty store in a free directory, whose lock the caller has. The identity is written first, under its
+/// temporary name, and renamed last: until then the directory is no store, and another creation starts over.
+pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    let sync = || disk.sync_dir(dir).map_err(Error::io(dir, "sync"));
     for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
         if FILES.contains(&&*name) {
             let path = dir.join(name);
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }
     }
-    Ok(())
-}
-
-/// Removes an unfinished store that is not needed; ignores errors.
-pub(super) fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
-    if clear(disk, aside).is_ok() {
-        drop(disk.remove(&aside.join(LOCK)));
-        for dir in FOLDERS {
-            drop(disk.remove_dir(&aside.join(dir)));
-        }
-        drop(disk.remove_dir(aside));
-    }
-}
-
-/// Fills a directory with an empty store, except for its lock.
-pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    sync()?;
+    let identity = Identity::stage(disk, dir, settings.clone(), key)?;
     for folder in FOLDERS {
         make_dir(disk, &dir.join(folder))?;
     }
-    let identity = Identity::create(disk, dir, settings.clone(), key)?;
     NameLogs::create(disk, dir)?.sync()?;
     ChunkFile::create(disk, dir)?.sync()?;
     let tables = Tables::open(disk, dir, Access::Create)?;
@@ -153,7 +135,17 @@ pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKe
         slots: slots_sum(&[]),
         engine: EngineState::start(),
         ..Manifest::default()
-    })
+    })?;
+    drop(tables);
+    sync()?;
+    Identity::adopt(disk, dir)
+}
+
+fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match disk.create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(Error::io(path, "create")),
+    }
 }
 
 /// Removes the file that version 0.1 wrote with `--correction`.

@@ -10,9 +10,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::folder::IDENTITY;
 use crate::batch::HashKey;
 use crate::codec::sealed;
-use crate::disk::{Disk, read_whole, write_whole};
+use crate::disk::{Disk, read_whole, recreate};
 use crate::engine::Config;
 use crate::model::Limits;
 use crate::rules::InputRules;
@@ -29,8 +30,7 @@ const WITH_FETCHES: u32 = 3;
 const WITH_SHARD: u32 = 6;
 /// Versions that program version 0.2 gave to stores with partitions.
 const WITH_PARTITIONS: RangeInclusive<u64> = 4..=5;
-const FILE: &str = "identity.json";
-/// Temporary name of the new identity of a store without pages.
+/// Temporary name of the identity of a store that is created, or that takes other settings.
 pub const NEXT: &str = "identity.next";
 
 /// Settings that change results. Threads, checkpoints and memory are not among them.
@@ -92,53 +92,19 @@ pub struct Identity {
 /// Error for a directory without a store.
 pub(super) fn no_store(dir: &Path) -> Error {
     Error::Missing(format!(
-        "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` creates one",
+        "{}: not a cashrank store (it has no {IDENTITY}); `cashrank ingest` creates one",
         dir.display()
     ))
 }
 
 impl Identity {
-    /// Writes the identity of a new store.
-    pub fn create(
-        disk: &dyn Disk,
-        dir: &Path,
-        settings: Settings,
-        key: HashKey,
-    ) -> Result<Identity> {
-        Identity::write(disk, &dir.join(FILE), settings, key)
-    }
-
-    /// Writes the next identity of a store under a temporary name.
+    /// Writes the next identity of a store under its temporary name.
     pub fn stage(
         disk: &dyn Disk,
         dir: &Path,
         settings: Settings,
         key: HashKey,
     ) -> Result<Identity> {
-        Identity::write(disk, &dir.join(NEXT), settings, key)
-    }
-
-    /// Returns the identity with this hash: the store's, or the staged one, which is renamed into place. Removes a
-    /// staged identity that does not match. The caller holds the lock.
-    pub fn named(disk: &dyn Disk, dir: &Path, hash: u64) -> Result<Identity> {
-        let (path, next) = (dir.join(FILE), dir.join(NEXT));
-        let text = match read_whole(disk, &next) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Identity::read(disk, dir);
-            }
-            text => text.map_err(Error::reading(&next))?,
-        };
-        if xxh3_64(&text) == hash {
-            disk.rename(&next, &path)
-                .map_err(Error::io(&path, "replace"))?
-        } else {
-            disk.remove(&next).map_err(Error::io(&next, "remove"))?
-        }
-        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
-        Identity::read(disk, dir)
-    }
-
-    fn write(disk: &dyn Disk, path: &Path, settings: Settings, key: HashKey) -> Result<Identity> {
         let version = match settings.input.shard {
             Some(_) => WITH_SHARD,
             None => VERSION,
@@ -149,13 +115,46 @@ impl Identity {
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
         let text = sealed::to_text(&file).map_err(|error| Error::internal(error.to_string()))?;
-        write_whole(disk, path, &text).map_err(Error::io(path, "write"))?;
+        let path = dir.join(NEXT);
+        let written = recreate(disk, &path).and_then(|file| {
+            file.write_at(&text, 0)?;
+            file.sync()
+        });
+        written
+            .and_then(|()| disk.sync_dir(dir))
+            .map_err(Error::io(&path, "write"))?;
         Ok(Identity {
             settings,
             key,
             hash: xxh3_64(&text),
             version,
         })
+    }
+
+    /// Makes the staged identity the store's.
+    pub fn adopt(disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let path = dir.join(IDENTITY);
+        disk.rename(&dir.join(NEXT), &path)
+            .map_err(Error::io(&path, "replace"))?;
+        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
+    }
+
+    /// Returns the identity with this hash: the store's, or the staged one, which is renamed into place. Removes a
+    /// staged identity that does not match. The caller holds the lock.
+    pub fn named(disk: &dyn Disk, dir: &Path, hash: u64) -> Result<Identity> {
+        let next = dir.join(NEXT);
+        let text = match read_whole(disk, &next) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Identity::read(disk, dir);
+            }
+            text => text.map_err(Error::reading(&next))?,
+        };
+        if xxh3_64(&text) == hash {
+            Identity::adopt(disk, dir)?;
+        } else {
+            disk.remove(&next).map_err(Error::io(&next, "remove"))?;
+        }
+        Identity::read(disk, dir)
     }
 
     /// Returns true if its version keeps failures and changes.
@@ -181,11 +180,11 @@ impl Identity {
     }
 
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
-        let path = dir.join(FILE);
+        let path = dir.join(IDENTITY);
         let text = read_whole(disk, &path).map_err(|error| {
             let is_listed = || {
                 disk.list(dir)
-                    .is_ok_and(|names| names.iter().any(|n| n == FILE))
+                    .is_ok_and(|names| names.iter().any(|n| n == IDENTITY))
             };
             match error.kind() {
                 std::io::ErrorKind::NotFound if is_listed() => {

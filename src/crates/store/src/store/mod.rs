@@ -33,13 +33,11 @@
 mod blocks;
 mod checkpoint;
 mod chunks;
-mod create;
 mod folder;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod identity;
 mod index_file;
-mod inside;
 mod manifest;
 mod marks;
 mod names;
@@ -69,10 +67,9 @@ use crate::threads::join;
 use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
-use create::create;
 pub use folder::is_busy;
 pub use folder::{Home, IDENTITY, REPLAY, lock_soon};
-use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
+use folder::{lock_or_create, remove_corrected, remove_replay, remove_unpublished};
 use identity::Identity;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
@@ -194,16 +191,7 @@ impl StoreWriter {
         keep: KeepRows,
         resumes: bool,
     ) -> Result<OpenStore> {
-        let created = if is_store(&*disk, dir)? {
-            None
-        } else {
-            create(&*disk, dir, settings, HashKey::random()?)?
-        };
-        let new = created.is_some();
-        let lock = match created {
-            Some(lock) => lock,
-            None => take_lock(&*disk, dir)?,
-        };
+        let (lock, new) = lock_or_create(&*disk, dir, settings)?;
         // Refuses a store of another version before reading anything else.
         Identity::read(&*disk, dir)?;
         let tables = Tables::open(&*disk, dir, Access::Write)?;

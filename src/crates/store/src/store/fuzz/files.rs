@@ -60,7 +60,8 @@ pub fn identity(data: &[u8]) {
     disk.put(&path, &sealed::to_text(&content).unwrap_or_default());
     if let Some(found) = judge(Identity::read(&disk, dir())) {
         let (settings, key) = (found.settings.clone(), found.key);
-        expect(Identity::create(&disk, dir(), found.settings, found.key));
+        expect(Identity::stage(&disk, dir(), found.settings, found.key));
+        expect(Identity::adopt(&disk, dir()));
         let again = expect(Identity::read(&disk, dir()));
         assert!(again.settings == settings && again.key == key);
     }

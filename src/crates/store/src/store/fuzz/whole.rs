@@ -13,7 +13,7 @@ use crate::session::{Opened, Session};
 use crate::snapshot::{
     KeepSnapshots, RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, SnapshotPage, publish,
 };
-use crate::store::folder::fill;
+use crate::store::folder::create;
 use crate::store::rows::KeepRows;
 use crate::store::{
     Disk, InputProgress, Settings, StoreWriter, VerifyReport, checkpoint, open_view, settings_of,
@@ -69,7 +69,7 @@ fn sample() -> Result<Sample> {
     let dir = Path::new(DIR);
     let settings = Settings::new(Config::default(), &limits());
     disk.create_dir(dir).map_err(Error::io(dir, "create"))?;
-    fill(&*disk, dir, &settings, KEY)?;
+    create(&*disk, dir, &settings, KEY)?;
     let mut engine = StoreWriter::open(
         disk.clone(),
         dir,
