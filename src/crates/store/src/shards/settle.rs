@@ -98,7 +98,9 @@ pub fn settle(
         view.progress().check_verified(view.dir())?;
     }
     let rows = shards.iter().map(|shard| shard.view.rows());
-    let rows = rows.collect::<Result<Vec<_>>>()?;
+    let mut rows = rows.collect::<Result<Vec<_>>>()?;
+    let room = ROWS / rows.len().max(1) as u64;
+    rows.iter_mut().for_each(|rows| rows.stay_in(room, None));
     let current: Vec<_> = shards.iter().map(|shard| current(&**disk, shard)).collect();
     together
         .warnings
@@ -232,13 +234,9 @@ fn settle_rows(
     peers: &mut dyn Peers,
     options: &SettleOptions,
 ) -> Result<Option<SettlingResult>> {
-    let each = ROWS / rows.len().max(1) as u64;
-    let together = shards.iter().zip(rows).map(|(shard, rows)| {
-        rows.stay_in(each);
-        ShardRows {
-            rows,
-            remote: &shard.remote,
-        }
+    let together = shards.iter().zip(rows).map(|(shard, rows)| ShardRows {
+        rows,
+        remote: &shard.remote,
     });
     let together: Vec<_> = together.collect();
     let config = local_config(shards)?;

@@ -180,10 +180,9 @@ impl SettleSettings {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
-        let held = self.handover.rows.as_ref();
-        let rows = view.rows()?;
-        held.inspect(|held| rows.take_held(held));
-        rows.stay_in(self.rows_beside(self.bytes(view)));
+        let mut rows = view.rows()?;
+        let room = self.rows_beside(self.bytes(view));
+        rows.stay_in(room, self.handover.rows.as_ref());
         let mut expired = None;
         let scores = if self.may_be_warm() {
             let (settled, warning) =
@@ -205,7 +204,6 @@ impl SettleSettings {
             };
             scores.map(RankedScores::Other)
         };
-        held.inspect(|held| rows.give_held(held));
         Ok(match scores {
             _ if self.watcher.is_stopped() => SettlingOutcome::Stopped,
             None => SettlingOutcome::NotDone,

@@ -195,7 +195,8 @@ impl StoreWriter {
                 *rows = new;
             }
             // The old file continues to be used.
-            Err(AppendError::GiveUp(_) | AppendError::Full(_)) => {}
+            Err(AppendError::GiveUp(_)) => {}
+            Err(AppendError::Failed(error)) if error.is_full() => {}
             Err(AppendError::Failed(error)) => return Err(error),
         }
         self.manifest.rows.retention = Retention::Kept(*rows.kept());
@@ -205,8 +206,7 @@ impl StoreWriter {
     pub(super) fn stop_rows(&mut self, stop: AppendError) -> Result<()> {
         match stop {
             AppendError::GiveUp(reason) => self.give_up_rows(reason),
-            // As for every other file: with free space again, the same run continues with the same bytes.
-            AppendError::Full(error) | AppendError::Failed(error) => Err(error),
+            AppendError::Failed(error) => Err(error),
         }
     }
 

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::frame;
 use crate::codec::varint::{number, put, take, unzigzag, zigzag};
-use crate::rows::PAGES_MAX;
+use crate::rows::{PAGES_MAX, Row};
 
 /// Length of the fields before the heads, in bytes.
 pub const FIXED: usize = 24;
@@ -60,22 +60,22 @@ impl BlockRows {
         self.heads.len() + self.targets.len() >= FULL
     }
 
-    /// Calls `visit` with each row: its number, head, targets and weights.
-    pub fn each<'a, E>(
-        &'a self,
-        mut visit: impl FnMut(usize, &'a RowHead, &'a [u32], &'a [u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Yields all rows.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         let (mut targets, mut weights) = (&self.targets[..], &self.weights[..]);
-        for (at, head) in self.heads.iter().enumerate() {
-            let row = targets.split_off(..head.links as usize).unwrap_or_default();
-            let heavy = if head.weighted {
-                weights.split_off(..head.links as usize)
-            } else {
-                None
+        self.heads.iter().map(move |head| {
+            let links = ..head.links as usize;
+            let weights = match head.weighted {
+                true => weights.split_off(links),
+                false => None,
             };
-            visit(at, head, row, heavy.unwrap_or_default())?;
-        }
-        Ok(())
+            Row {
+                page: head.page,
+                gone: head.gone,
+                targets: targets.split_off(links).unwrap_or_default(),
+                weights: weights.unwrap_or_default(),
+            }
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::write::{AppendError, RowWriter};
 use super::{CommittedRows, remove};
 use crate::Result;
 use crate::disk::Disk;
-use crate::rows::Rows;
+use crate::rows::{Row, Rows};
 
 /// Number of rows and links below which no file is compacted.
 const LEAST: u64 = 1 << 10;
@@ -23,7 +23,7 @@ fn is_due(kept: &CommittedRows) -> bool {
 /// in the old file, its number and rows before them, and are updated to the new file.
 ///
 /// # Errors
-/// On [`AppendError::GiveUp`] and [`AppendError::Full`] there is no room for the new file; the old one is unchanged.
+/// On [`AppendError::GiveUp`], or if the disk is full, there is no room for the new file; the old one is unchanged.
 pub fn compact<'p>(
     disk: &dyn Disk,
     dir: &Path,
@@ -64,7 +64,10 @@ fn write(
     most: u64,
 ) -> Result<RowWriter, AppendError> {
     let mut new = RowWriter::create(disk, dir, number, most)?;
-    rows.each_from(0, |head, targets, weights| new.copy(head, targets, weights))?;
+    let is_live = |at, _: &Row<'_>| rows.counts(at);
+    rows.each_from(0, is_live, |some| {
+        some.iter().try_for_each(|row| new.copy(row))
+    })?;
     new.look_at(2 * (rows.rows() + rows.links()));
     new.sync(disk, dir)?;
     Ok(new)

@@ -15,7 +15,6 @@
 
 pub mod block;
 mod compact;
-mod directory;
 pub mod places;
 mod read;
 mod since;
@@ -209,10 +208,9 @@ pub(super) fn renew_places(
     pages: u64,
 ) -> Result<Option<Error>> {
     let file = read::RowFile::open(disk, dir, *kept)?;
-    match directory::renew(disk, &file, pages).map_err(AppendError::from) {
-        Ok(damage) => Ok(damage),
-        Err(AppendError::Failed(error)) if !matches!(error, Error::Damaged { .. }) => Err(error),
-        Err(_) => Ok(None),
+    match places::renew(disk, &file, pages) {
+        Err(error) if error.is_full() || matches!(error, Error::Damaged { .. }) => Ok(None),
+        renewed => renewed,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Reading of kept rows: sweeps, and lookup of the last row of a page.
 
-use std::convert::Infallible;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
 use super::places::Places;
-use super::unpacked::{HeldRows, Unpacked};
+use super::unpacked::HeldRows;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogBlock};
@@ -32,7 +31,7 @@ pub struct RowFile {
     /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
     /// Cache of unpacked blocks.
-    unpacked: Arc<Unpacked>,
+    unpacked: Arc<HeldRows>,
 }
 
 impl RowFile {
@@ -68,13 +67,8 @@ impl RowFile {
         Error::damaged(&self.path, what)
     }
 
-    /// Sets the bit in `live` of the last row of each page. Returns the number of these rows and of their links. Goes
-    /// from the last row to the first, so that later rows are seen first; reads heads only.
-    fn mark_live(&self, pages: u64, live: &mut Bits) -> Result<(u64, u64)> {
-        self.mark_last(pages, |_| true, live)
-    }
-
-    /// Sets the bit in `live` of the last row of each `wanted` page, like [`RowFile::mark_live`].
+    /// Sets the bit in `live` of the last row of each `wanted` page. Returns the number of these rows and of their links.
+    /// Goes from the last row to the first, so that later rows are seen first; reads heads only.
     pub(super) fn mark_last(
         &self,
         pages: u64,
@@ -161,25 +155,27 @@ impl RowFile {
         let Some(row) = self.last_row(page)? else {
             return Ok(false);
         };
-        let (first, rows) = self.block_of(row, pages)?;
-        let stopped = rows.each(|at, head, targets, weights| {
-            if first + at as u64 == row && head.page == page {
-                read(row_of(*head, targets, weights));
-                return Err(());
-            }
-            Ok(())
-        });
-        if stopped.is_err() {
-            return Ok(true);
-        }
-        let places = super::places::path_of(&self.path);
-        let what = format!("row {row} is not of page {page}, as it says");
-        Err(Error::damaged(places, what))
+        let (first, block) = self.block_of(row, pages)?;
+        let found = block.rows().nth((row - first) as usize);
+        let Some(found) = found.filter(|found| found.page == page) else {
+            let places = super::places::path_of(&self.path);
+            let what = format!("row {row} is not of page {page}, as it says");
+            return Err(Error::damaged(places, what));
+        };
+        read(found);
+        Ok(true)
     }
 
     /// Returns the block that holds a row, and the number of its first row.
-    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, BlockRows)> {
-        self.unpacked_block(&self.log.find(row)?, pages, BlockRows::default())
+    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, Arc<BlockRows>)> {
+        match self.unpacked.find(row) {
+            Some(found) => Ok(found),
+            None => {
+                let rows = BlockRows::default();
+                let (first, rows) = self.unpacked_block(&self.log.find(row)?, pages, rows)?;
+                Ok((first, Arc::new(rows)))
+            }
+        }
     }
 
     /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
@@ -223,22 +219,13 @@ impl RowFile {
     ) -> Result<(), Stop> {
         let mut from = 0;
         while let Some(row) = marked.next(from).filter(|&row| row < self.kept.rows) {
-            let (first, rows) = match self.unpacked.find(row) {
-                Some(found) => found,
-                None => {
-                    let (first, rows) = self.block_of(row, pages)?;
-                    (first, Arc::new(rows))
-                }
-            };
-            visit(&rows_of(&rows, |at, _| marked.get(first + at as u64)))?;
-            from = first + rows.heads.len() as u64;
+            let (first, block) = self.block_of(row, pages)?;
+            let rows = (first..).zip(block.rows());
+            let rows = rows.filter(|(row, _)| marked.get(*row));
+            visit(&rows.map(|(_, row)| row).collect::<Vec<_>>())?;
+            from = first + block.heads.len() as u64;
         }
         Ok(())
-    }
-
-    fn holds_nonsense(&self, first: u64) -> Error {
-        let what = format!("the block of row {first} holds invalid data");
-        self.damaged(what)
     }
 
     /// Reads the heads of the block whose last row is the one before `end`. Returns its first row.
@@ -288,7 +275,10 @@ impl RowFile {
     ) -> Result<(u64, BlockRows)> {
         match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
             Some(()) => Ok((block.first, rows)),
-            None => Err(self.holds_nonsense(block.first)),
+            None => {
+                let what = format!("the block of row {} holds invalid data", block.first);
+                Err(self.damaged(what))
+            }
         }
     }
 }
@@ -365,7 +355,7 @@ impl KeptRows {
         let mut live = None;
         if kept.superseded > 0 {
             let mut bits = Bits::new(kept.rows);
-            found = file.mark_live(pages, &mut bits)?;
+            found = file.mark_last(pages, |_| true, &mut bits)?;
             live = Some(bits);
         }
         if found.0 + kept.superseded != kept.rows {
@@ -384,20 +374,14 @@ impl KeptRows {
         })
     }
 
-    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again.
-    pub fn stay_in(&self, bytes: u64) {
-        self.file.unpacked.set_room(bytes);
-    }
-
-    /// Takes over the cached blocks of an earlier state of the file, within the limit of [`KeptRows::stay_in`].
-    pub fn take_held(&self, held: &HeldRows) {
+    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again. With
+    /// `held` that is the cache, which keeps the blocks for readers of a later state of the file.
+    pub fn stay_in(&mut self, bytes: u64, held: Option<&Arc<HeldRows>>) {
+        if let Some(held) = held {
+            self.file.unpacked = held.clone();
+        }
         let kept = &self.file.kept;
-        self.file.unpacked.take_held(held, kept.number, kept.rows);
-    }
-
-    /// Passes the cached blocks on to a later state of the file.
-    pub fn give_held(&self, held: &HeldRows) {
-        self.file.unpacked.give_held(held, self.file.kept.number);
+        self.file.unpacked.prepare(kept.number, kept.rows, bytes);
     }
 
     /// Returns the number of rows that a sweep visits.
@@ -438,7 +422,8 @@ impl KeptRows {
             )));
         }
         // If none were superseded, the rows were not counted yet.
-        let (rows, _) = self.file.mark_live(self.pages, &mut Bits::new(kept.rows))?;
+        let mut live = Bits::new(kept.rows);
+        let (rows, _) = self.file.mark_last(self.pages, |_| true, &mut live)?;
         if rows != self.rows {
             let what = "a page has two rows, and none is superseded";
             return Err(self.file.damaged(what));
@@ -489,21 +474,20 @@ impl KeptRows {
         }
     }
 
-    /// Calls `visit` with the head, targets and weights of each live row from row `from` on.
+    /// Calls `visit` with the rows from number `from` on that are `wanted`, by their numbers, in order and several at a
+    /// time.
     pub(super) fn each_from<E: From<Error>>(
         &self,
         from: u64,
-        mut visit: impl FnMut(RowHead, &[u32], &[u64]) -> Result<(), E>,
+        wanted: impl Fn(u64, &Row<'_>) -> bool,
+        mut visit: impl FnMut(&[Row<'_>]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each_block(from, &mut |first, rows| {
-            rows.each(|at, head, targets, weights| {
-                let row = first + at as u64;
-                if row >= from && self.counts(row) {
-                    visit(*head, targets, weights)
-                } else {
-                    Ok(())
-                }
-            })
+        self.each_block(from, &mut |first, block| {
+            let mut rows = Vec::with_capacity(block.heads.len());
+            let numbered = (first..).zip(block.rows());
+            let numbered = numbered.filter(|(at, row)| *at >= from && wanted(*at, row));
+            rows.extend(numbered.map(|(_, row)| row));
+            visit(&rows)
         })
     }
 
@@ -528,15 +512,7 @@ impl KeptRows {
     /// Calls `visit` with every row from number `from` on, in order, including superseded ones. Returns as
     /// [`Rows::sweep`] does.
     pub fn written_from(&self, from: u64, visit: &mut RowVisitor<'_>) -> Result<bool> {
-        Stop::is_whole(self.each_block(from, &mut |first, block| {
-            block.each(|at, head, targets, weights| {
-                if first + at as u64 >= from {
-                    visit(row_of(*head, targets, weights))
-                } else {
-                    Ok(())
-                }
-            })
-        }))
+        Stop::is_whole(self.each_from(from, |_, _| true, one_by_one(visit)))
     }
 
     /// Calls `visit` with batches of live rows, from number `from` on. Returns as [`Rows::sweep`] does.
@@ -557,11 +533,8 @@ impl KeptRows {
 impl Rows for KeptRows {
     fn walk_some(&self, wanted: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         if wanted.count() > self.pages / FEW {
-            return self.each_block(0, &mut |first, block| {
-                visit(&rows_of(block, |at, head| {
-                    wanted.get(head.page.into()) && self.counts(first + at as u64)
-                }))
-            });
+            let is_wanted = |at, row: &Row<'_>| wanted.get(row.page.into()) && self.counts(at);
+            return self.each_from(0, is_wanted, visit);
         }
         let mut marked = Bits::new(self.file.kept.rows);
         self.file.mark_of(wanted, self.pages, &mut marked)?;
@@ -577,15 +550,11 @@ impl Rows for KeptRows {
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.each_from(0, |head, targets, weights| {
-            visit(row_of(head, targets, weights))
-        })
+        self.walk_many(&mut one_by_one(visit))
     }
 
     fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        self.each_block(0, &mut |first, block| {
-            visit(&rows_of(block, |at, _| self.counts(first + at as u64)))
-        })
+        self.each_from(0, |at, _| self.counts(at), visit)
     }
 
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
@@ -593,24 +562,7 @@ impl Rows for KeptRows {
     }
 }
 
-/// Returns the wanted rows of a block; `wanted` gets their numbers in it and their heads.
-fn rows_of<'b>(block: &'b BlockRows, wanted: impl Fn(usize, &RowHead) -> bool) -> Vec<Row<'b>> {
-    let mut rows = Vec::with_capacity(block.heads.len());
-    let all = block.each(|at, head, targets, weights| {
-        if wanted(at, head) {
-            rows.push(row_of(*head, targets, weights));
-        }
-        Ok::<(), Infallible>(())
-    });
-    let Ok(()) = all;
-    rows
-}
-
-pub(super) fn row_of<'a>(head: RowHead, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
-    Row {
-        page: head.page,
-        gone: head.gone,
-        targets,
-        weights,
-    }
+/// Returns a visitor of several rows that passes them on one by one.
+pub(super) fn one_by_one(visit: &mut RowVisitor<'_>) -> impl FnMut(&[Row<'_>]) -> Result<(), Stop> {
+    |rows| rows.iter().try_for_each(|row| visit(*row))
 }

@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::read::{KeptRows, RowFile, row_of};
+use super::read::{KeptRows, RowFile};
 use crate::Result;
 use crate::engine::Cells;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
@@ -95,27 +95,21 @@ impl KeptRows {
     }
 
     pub fn new_rows(&self, since: &RowsDiff, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.each_from(since.place, |head, targets, weights| {
-            since.unless_same(row_of(head, targets, weights), visit)
-        })
+        let is_live = |at, _: &Row<'_>| self.counts(at);
+        self.each_from(since.place, is_live, |rows| since.unless_same(rows, visit))
     }
 }
 
 impl RowsDiff {
     /// Calls `visit` with each old row that was superseded.
     pub fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.old.each_marked(&self.gone, self.pages, &mut |rows| {
-            rows.iter()
-                .try_for_each(|row| self.unless_same(*row, visit))
-        })
+        let mut visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
+        self.old.each_marked(&self.gone, self.pages, &mut visit)
     }
 
-    fn unless_same(&self, row: Row<'_>, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        if self.same.get(row.page.into()) {
-            Ok(())
-        } else {
-            visit(row)
-        }
+    fn unless_same(&self, rows: &[Row<'_>], visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let mut others = rows.iter().filter(|row| !self.same.get(row.page.into()));
+        others.try_for_each(|row| visit(*row))
     }
 }
 

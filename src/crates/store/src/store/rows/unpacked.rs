@@ -1,33 +1,25 @@
 //! Cache of the first blocks of a row file, unpacked: sweeps repeat over the same rows, and blocks that fit in memory
-//! are read once. It can be passed on to a later state of the file, which begins with the same blocks.
+//! are read once. A later state of the file begins with the same blocks.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::block::{BlockRows, RowHead};
 
-/// Unpacked blocks from the first one on.
+/// Cache of the first blocks of a row file. Readers of later states of the file can share it.
 #[derive(Default)]
-pub(super) struct Unpacked(Mutex<Prefix>);
+pub struct HeldRows(Mutex<Prefix>);
 
 #[derive(Default)]
 struct Prefix {
+    /// Number of the row file.
+    number: u64,
     blocks: Vec<(u64, Arc<BlockRows>)>,
     /// Number of rows in the blocks.
     end: u64,
     /// Memory of the blocks in bytes, and its limit.
     bytes: u64,
     room: u64,
-}
-
-/// Cached blocks of the row file with this number, for the reader of a later state.
-#[derive(Default)]
-pub struct HeldRows(Mutex<Option<(u64, Prefix)>>);
-
-impl HeldRows {
-    fn with<T>(&self, work: impl FnOnce(&mut Option<(u64, Prefix)>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl fmt::Debug for HeldRows {
@@ -44,12 +36,16 @@ fn bytes_of(block: &BlockRows) -> u64 {
     bytes as u64
 }
 
-impl Unpacked {
-    /// Sets the limit in bytes; drops blocks that do not fit.
-    pub fn set_room(&self, bytes: u64) {
+impl HeldRows {
+    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of other
+    /// files, and those that do not fit.
+    pub(super) fn prepare(&self, number: u64, rows: u64, room: u64) {
         self.with(|prefix| {
-            prefix.room = bytes;
-            while prefix.bytes > bytes
+            if prefix.number != number || prefix.end > rows {
+                *prefix = Prefix::default();
+            }
+            (prefix.number, prefix.room) = (number, room);
+            while prefix.bytes > room
                 && let Some((first, last)) = prefix.blocks.pop()
             {
                 prefix.bytes -= bytes_of(&last);
@@ -58,30 +54,13 @@ impl Unpacked {
         });
     }
 
-    /// Takes over the blocks held of file `number`, of which `rows` rows count.
-    pub fn take_held(&self, held: &HeldRows, number: u64, rows: u64) {
-        // Blocks of another file are dropped.
-        if let Some((of, found)) = held.with(Option::take)
-            && of == number
-            && found.end <= rows
-        {
-            self.with(|prefix| *prefix = found);
-        }
-    }
-
-    /// Passes on all blocks.
-    pub fn give_held(&self, held: &HeldRows, number: u64) {
-        let prefix = self.with(std::mem::take);
-        held.with(|held| *held = Some((number, prefix)));
-    }
-
     /// Returns the cached blocks, each with its first row.
-    pub fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
+    pub(super) fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
         self.with(|prefix| prefix.blocks.clone())
     }
 
     /// Returns the block that holds a row.
-    pub fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
+    pub(super) fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
         self.with(|prefix| {
             if row >= prefix.end {
                 return None;
@@ -92,7 +71,7 @@ impl Unpacked {
     }
 
     /// Caches the next block if there is room for it; otherwise returns it.
-    pub fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
+    pub(super) fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
         let bytes = bytes_of(&block);
         self.with(|prefix| {
             if first != prefix.end || prefix.bytes + bytes > prefix.room {
@@ -160,8 +139,8 @@ mod tests {
         let (many, few) = (each(31), each(97));
         let read = |room: Option<u64>| {
             let file = RowFile::open(&disk, dir, kept.unwrap()).unwrap();
-            let rows = KeptRows::of(file, PAGES).unwrap();
-            rows.stay_in(room.unwrap_or(0));
+            let mut rows = KeptRows::of(file, PAGES).unwrap();
+            rows.stay_in(room.unwrap_or(0), None);
             (0..3)
                 .map(|_| {
                     (

@@ -9,7 +9,7 @@ use super::{CommittedRows, GiveUpReason, ROWS, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
 use crate::engine::{PageId, TargetLinks};
-use crate::rows::PAGES_MAX;
+use crate::rows::{PAGES_MAX, Row};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -20,18 +20,14 @@ const WAITING: usize = 1 << 20;
 pub enum AppendError {
     /// Rows have to be given up; everything else continues.
     GiveUp(GiveUpReason),
-    Full(Error),
-    /// Another error, which is fatal.
+    /// An error, which is fatal. On a full disk nothing is given up: with free space again, the same run continues with
+    /// the same bytes.
     Failed(Error),
 }
 
 impl From<Error> for AppendError {
     fn from(error: Error) -> AppendError {
-        if error.is_full() {
-            AppendError::Full(error)
-        } else {
-            AppendError::Failed(error)
-        }
+        AppendError::Failed(error)
     }
 }
 
@@ -107,34 +103,34 @@ impl RowWriter {
         }
         let targets = links.targets.iter().map(|target| target.0 as u32);
         self.filling.targets.extend(targets);
-        self.filling.weights.extend_from_slice(links.weights);
-        self.add(RowHead {
-            page: page.0 as u32,
-            links: links.targets.len() as u32,
-            gone,
-            weighted: !links.weights.is_empty(),
-        })?;
+        self.add(page.0 as u32, gone, links.targets.len(), links.weights)?;
         self.kept.superseded += u64::from(again);
         Ok(())
     }
 
     /// Appends a row of another log.
-    pub fn copy(
-        &mut self,
-        head: RowHead,
-        targets: &[u32],
-        weights: &[u64],
-    ) -> Result<(), AppendError> {
-        self.filling.targets.extend_from_slice(targets);
-        self.filling.weights.extend_from_slice(weights);
-        self.add(head)
+    pub fn copy(&mut self, row: &Row<'_>) -> Result<(), AppendError> {
+        self.filling.targets.extend_from_slice(row.targets);
+        self.add(row.page, row.gone, row.targets.len(), row.weights)
     }
 
-    /// Appends the head of a row whose links were added.
-    fn add(&mut self, head: RowHead) -> Result<(), AppendError> {
-        self.filling.heads.push(head);
+    /// Appends the rest of a row whose targets were added.
+    fn add(
+        &mut self,
+        page: u32,
+        gone: bool,
+        links: usize,
+        weights: &[u64],
+    ) -> Result<(), AppendError> {
+        self.filling.weights.extend_from_slice(weights);
+        self.filling.heads.push(RowHead {
+            page,
+            links: links as u32,
+            gone,
+            weighted: !weights.is_empty(),
+        });
         self.kept.rows += 1;
-        self.kept.links += u64::from(head.links);
+        self.kept.links += links as u64;
         if self.filling.is_full() {
             self.pack_beside()
         } else {
