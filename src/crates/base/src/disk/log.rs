@@ -10,8 +10,6 @@
 //! ```
 //! All little-endian. The checksum covers the header's first 16 bytes and the payload.
 
-mod in_order;
-
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -78,14 +76,6 @@ impl LogBlockHeader {
     /// Returns true if the checksum matches the header and a payload with this hash.
     fn fits(&self, payload: u64) -> bool {
         frame::checksum(&self.summed, payload) == self.sum
-    }
-
-    fn block(&self, payload: Vec<u8>) -> LogBlock {
-        LogBlock {
-            first: self.first,
-            pages: self.pages,
-            payload,
-        }
     }
 }
 
@@ -197,6 +187,13 @@ impl BlockLog {
         Ok(self.lengths)
     }
 
+    fn head_at(&self, offset: u64) -> Result<LogBlockHeader> {
+        let mut head = [0; HEADER];
+        let read = self.data.read_at(&mut head, offset);
+        read.map_err(Error::reading(&self.path))?;
+        Ok(LogBlockHeader::of(&head))
+    }
+
     /// Reads and checks the block at `offset`. Returns it with the offset of the next.
     fn block_at(&self, offset: u64) -> Result<(LogBlock, u64)> {
         let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
@@ -204,11 +201,7 @@ impl BlockLog {
         if head_end.is_none_or(|end| end > self.lengths.data) {
             return Err(at("past the committed length"));
         }
-        let mut head = [0; HEADER];
-        self.data
-            .read_at(&mut head, offset)
-            .map_err(Error::reading(&self.path))?;
-        let head = LogBlockHeader::of(&head);
+        let head = self.head_at(offset)?;
         let start = offset + HEADER as u64;
         let end = start + head.length;
         if end > self.lengths.data {
@@ -223,10 +216,56 @@ impl BlockLog {
             .read_at(&mut payload, start)
             .map_err(Error::reading(&self.path))?;
         if head.fits(xxh3_64(&payload)) {
-            Ok((head.block(payload), end))
+            let LogBlockHeader { first, pages, .. } = head;
+            let block = LogBlock {
+                first,
+                pages,
+                payload,
+            };
+            Ok((block, end))
         } else {
             Err(at("its checksum does not match"))
         }
+    }
+
+    /// Iterates over all blocks in order. Checks that pages follow without a gap.
+    pub fn blocks(&self) -> impl Iterator<Item = Result<LogBlock>> + '_ {
+        self.blocks_at((0, 0))
+    }
+
+    /// Iterates from the block that holds `page`, or from the last one if none does.
+    pub fn blocks_from(&self, page: u64) -> Result<impl Iterator<Item = Result<LogBlock>> + '_> {
+        let begin = match page {
+            0 => (0, 0),
+            page => self.place_of(page)?,
+        };
+        Ok(self.blocks_at(begin))
+    }
+
+    /// Iterates from the block at `offset`, which begins with `page`.
+    fn blocks_at(
+        &self,
+        (mut page, mut offset): (u64, u64),
+    ) -> impl Iterator<Item = Result<LogBlock>> + '_ {
+        let mut failed = false;
+        std::iter::from_fn(move || {
+            if failed || offset >= self.lengths.data {
+                return None;
+            }
+            let block = self.block_at(offset).and_then(|(block, end)| {
+                if block.first != page {
+                    let what = format!(
+                        "block at byte {offset} begins with number {}, expected {page}",
+                        block.first
+                    );
+                    return Err(Error::damaged(&self.path, what));
+                }
+                (page, offset) = (block.pages().end, end);
+                Ok(block)
+            });
+            failed = block.is_err();
+            Some(block)
+        })
     }
 
     /// Computes the checksum of a range, read piece by piece.
@@ -361,10 +400,7 @@ impl BlockLog {
         let mut sums = Xxh3::new();
         for at in 0..self.entries() {
             let (_, offset) = self.entry(at)?;
-            let mut head = [0; HEADER];
-            let read = self.data.read_at(&mut head, offset);
-            read.map_err(Error::reading(&self.path))?;
-            let head = LogBlockHeader::of(&head);
+            let head = self.head_at(offset)?;
             sums.update(&head.sum.to_le_bytes());
             let last = head.first.saturating_add(head.pages.into()).checked_sub(1);
             if last.is_none_or(|last| last >= page) {
