@@ -13,8 +13,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use timely::WorkerConfig;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
@@ -47,45 +46,14 @@ pub(crate) enum Event {
     Ended(Result<(), String>),
 }
 
-/// Bytes that serde encodes as one piece.
-#[derive(Clone, Default)]
-struct Bytes(Vec<u8>);
-
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
-        struct Taken;
-        impl Visitor<'_> for Taken {
-            type Value = Bytes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("bytes")
-            }
-
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
-                Ok(Bytes(bytes.into()))
-            }
-
-            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
-                Ok(Bytes(bytes))
-            }
-        }
-        deserializer.deserialize_byte_buf(Taken)
-    }
-}
-
 /// Piece of a message. Pieces from one process to another keep their order.
 #[derive(Clone, Serialize, Deserialize)]
 struct MessagePiece {
     to: u64,
     from: u32,
     round: u64,
-    bytes: Bytes,
+    #[serde(with = "serde_bytes")]
+    bytes: Vec<u8>,
 }
 
 /// Received messages by round, from each process.
@@ -120,7 +88,7 @@ impl Rounds {
                                         .entry(piece.round)
                                         .or_insert_with(|| vec![Vec::new(); peers]);
                                     if let Some(message) = round.get_mut(piece.from as usize) {
-                                        message.extend_from_slice(&piece.bytes.0);
+                                        message.extend_from_slice(&piece.bytes);
                                     }
                                 }
                             });
@@ -147,7 +115,7 @@ impl Rounds {
                     to: to as u64,
                     from: index as u32,
                     round,
-                    bytes: Bytes(piece.into()),
+                    bytes: piece.into(),
                 });
             }
         }

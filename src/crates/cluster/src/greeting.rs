@@ -1,17 +1,16 @@
 //! Greeting: what processes tell about themselves before anything else.
 //!
-//! ```text
-//! greeting: format 2 | length of the program's version, the version | shards u64 | digest u128 | silence u64
-//!           | processes u16 | from u16 | to u16                              all little-endian
-//! silence: milliseconds
-//! ```
+//! It is one JSON object.
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Settings that must be equal in all processes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JointPlan {
-    /// Version of the program, at most 255 bytes.
+    /// Version of the program.
     pub program: String,
     /// Number of shards of the crawl.
     pub shards: u64,
@@ -19,10 +18,9 @@ pub struct JointPlan {
     pub digest: u128,
 }
 
-const FORMAT: u8 = 2;
-
 /// Greeting of one process to another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Greeting {
     pub plan: JointPlan,
     /// Silence after which it considers another process lost. Processes may differ in it.
@@ -33,43 +31,6 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let program = &self.plan.program.as_bytes()[..self.plan.program.len().min(255)];
-        let mut bytes = vec![FORMAT, program.len() as u8];
-        bytes.extend_from_slice(program);
-        bytes.extend_from_slice(&self.plan.shards.to_le_bytes());
-        bytes.extend_from_slice(&self.plan.digest.to_le_bytes());
-        let silence = u64::try_from(self.silence.as_millis()).unwrap_or(u64::MAX);
-        bytes.extend_from_slice(&silence.to_le_bytes());
-        for number in [self.processes, self.from, self.to] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// Decodes a greeting; `None` if it is invalid or of another format.
-    pub fn of_bytes(bytes: &[u8]) -> Option<Greeting> {
-        let (&[format, len], rest) = bytes.split_first_chunk::<2>()?;
-        let (program, rest) = rest.split_at_checked(len.into())?;
-        let (shards, rest) = rest.split_first_chunk()?;
-        let (digest, rest) = rest.split_first_chunk()?;
-        let (silence, rest) = rest.split_first_chunk()?;
-        let ([processes, from, to], []) = rest.as_chunks::<2>() else {
-            return None;
-        };
-        (format == FORMAT).then(|| Greeting {
-            plan: JointPlan {
-                program: String::from_utf8_lossy(program).into_owned(),
-                shards: u64::from_le_bytes(*shards),
-                digest: u128::from_le_bytes(*digest),
-            },
-            silence: Duration::from_millis(u64::from_le_bytes(*silence)),
-            processes: u16::from_le_bytes(*processes),
-            from: u16::from_le_bytes(*from),
-            to: u16::from_le_bytes(*to),
-        })
-    }
-
     /// Describes how the greeting of another process contradicts this one.
     pub fn differs(&self, other: &Greeting) -> Option<String> {
         let (own, plan) = (&self.plan, &other.plan);
@@ -122,37 +83,13 @@ mod tests {
 
     #[test]
     fn a_greeting_comes_back() {
-        let bytes = greeting().to_bytes();
-        assert_eq!(Greeting::of_bytes(&bytes), Some(greeting()));
+        let bytes = serde_json::to_vec(&greeting()).unwrap();
+        assert_eq!(
+            serde_json::from_slice::<Greeting>(&bytes).unwrap(),
+            greeting()
+        );
         for len in 0..bytes.len() {
-            assert_eq!(Greeting::of_bytes(&bytes[..len]), None);
-        }
-        assert_eq!(Greeting::of_bytes(&[bytes.as_slice(), &[0]].concat()), None);
-        assert_eq!(Greeting::of_bytes(&[&[1], &bytes[1..]].concat()), None);
-    }
-
-    /// Any bytes: never a panic, and what is accepted is a greeting.
-    #[test]
-    fn nonsense_is_refused() {
-        let mut state = 1u64;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 56) as u8
-        };
-        for _ in 0..100_000 {
-            let mut bytes: Vec<u8> = (0..next() % 64).map(|_| next()).collect();
-            if let Some(first) = bytes.first_mut() {
-                *first %= 3;
-            }
-            if let Some(length) = bytes.get_mut(1) {
-                *length %= 40;
-            }
-            if let Some(greeting) = Greeting::of_bytes(&bytes) {
-                let again = Greeting::of_bytes(&greeting.to_bytes());
-                assert!(again.is_some() || greeting.plan.program.len() > 255);
-            }
+            assert!(serde_json::from_slice::<Greeting>(&bytes[..len]).is_err());
         }
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::ClusterError;
 use crate::exchange::Event;
 use crate::noise::{FRAME_MAX, Keys};
-use crate::socket::Socket;
+use crate::socket::{Socket, set_silence};
 
 const DATA: u8 = 0;
 const THERE: u8 = 1;
@@ -82,7 +82,7 @@ impl PeerLink {
         events: Sender<Event>,
     ) -> io::Result<PeerLink> {
         let (silence, others) = silences;
-        socket.set_silence(silence)?;
+        set_silence(&socket, silence)?;
         let shared = Arc::new(LinkState {
             name,
             number,
@@ -171,21 +171,22 @@ impl LinkState {
         frame.clear();
         self.keys.seal(*nonce, plain, frame)?;
         *nonce += 1;
-        self.socket.write_all(frame)
+        let mut socket = &self.socket;
+        socket.write_all(frame)
     }
 
     /// Reads the next bytes of data; none at the end.
     fn read(&self, out: &mut [u8]) -> io::Result<usize> {
         let mut reading = lock(&self.reading);
-        let reading = &mut *reading;
+        let (reading, mut socket) = (&mut *reading, &self.socket);
         while reading.at == reading.plain.len() {
             if reading.is_done {
                 return Ok(0);
             }
             let mut len = [0; 2];
-            self.socket.read_exact(&mut len)?;
+            socket.read_exact(&mut len)?;
             reading.frame.resize(u16::from_be_bytes(len).into(), 0);
-            self.socket.read_exact(&mut reading.frame)?;
+            socket.read_exact(&mut reading.frame)?;
             self.keys
                 .open(reading.nonce, &reading.frame, &mut reading.plain)?;
             reading.nonce += 1;

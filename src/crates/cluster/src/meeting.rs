@@ -11,7 +11,7 @@ use crate::greeting::Greeting;
 use crate::line::PeerLink;
 use crate::noise::{Keys, Refused, answer, greet};
 use crate::reserved::Reserved;
-use crate::socket::{Listener, Socket};
+use crate::socket::{self, Listener, Socket};
 use crate::{ClusterError, Joining, PROCESSES_MAX};
 
 /// Time limit of a greeting.
@@ -259,18 +259,8 @@ fn listen(meeting: &Arc<Meeting>, listener: Listener) {
 
 fn answer_one(meeting: &Meeting, socket: Socket, from: &str) {
     let own = |to| meeting.own(to);
-    let answered = socket
-        .prepare()
-        .map_err(|error| (None, Refused::Stranger(error.to_string())))
-        .and_then(|()| {
-            answer(
-                &socket,
-                &meeting.joining.secret,
-                own,
-                meeting.greeting_end(),
-            )
-        });
-    match answered {
+    let end = meeting.greeting_end();
+    match answer(&socket, &meeting.joining.secret, own, end) {
         Ok((other, keys)) => {
             let process = usize::from(other.from);
             if process > meeting.joining.process && process < meeting.joining.addresses.len() {
@@ -302,8 +292,7 @@ fn connect(meeting: &Meeting, process: usize) {
     while !meeting.is_over() {
         let end = meeting.greeting_end();
         let left = end.saturating_duration_since(Instant::now());
-        let met = Socket::connect(&joining.addresses[process], left)
-            .and_then(|socket| socket.prepare().map(|()| socket))
+        let met = socket::connect(&joining.addresses[process], left)
             .map_err(|error| Refused::Stranger(format!("cannot connect: {error}")))
             .and_then(|socket| {
                 let own = meeting.own(process as u16);

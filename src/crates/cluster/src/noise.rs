@@ -10,14 +10,14 @@
 //!
 //! The first message may be replayed; the third can only come from the sender that just created the first.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Instant;
 
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
 use crate::greeting::Greeting;
-use crate::socket::Socket;
+use crate::socket::{Socket, read_before};
 use crate::{ClusterError, Secret};
 
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
@@ -97,11 +97,12 @@ struct HandshakeSide<'s> {
 impl<'s> HandshakeSide<'s> {
     fn say(&mut self, greeting: &Greeting) -> io::Result<()> {
         let mut message = [0; 2 + GREETING_MAX];
-        let bytes = greeting.to_bytes();
+        let bytes = serde_json::to_vec(greeting)?;
         let len = self.state.write_message(&bytes, &mut message[2..]);
         let len = len.map_err(io::Error::other)?;
         message[..2].copy_from_slice(&(len as u16).to_be_bytes());
-        self.socket.write_all(&message[..2 + len])
+        let mut socket = self.socket;
+        socket.write_all(&message[..2 + len])
     }
 
     /// Reads the greeting of the other side.
@@ -110,9 +111,8 @@ impl<'s> HandshakeSide<'s> {
         let mut plain = [0; GREETING_MAX];
         let read = self.state.read_message(&message, &mut plain);
         let read = read.map_err(|_| Refused::Stranger("it does not know the secret".into()))?;
-        let greeting = Greeting::of_bytes(&plain[..read]);
-        greeting
-            .ok_or_else(|| Refused::Differs("is a version that says other things at first".into()))
+        serde_json::from_slice(&plain[..read])
+            .map_err(|_| Refused::Differs("is a version that says other things at first".into()))
     }
 
     fn keys(self) -> Result<Keys, Refused> {
@@ -132,7 +132,7 @@ fn read_frame(socket: &Socket, end: Instant, max: usize) -> Result<Vec<u8>, Refu
         })
     };
     let mut len = [0; 2];
-    socket.read_before(&mut len, end).map_err(failed)?;
+    read_before(socket, &mut len, end).map_err(failed)?;
     let len = usize::from(u16::from_be_bytes(len));
     if len > max {
         return Err(Refused::Stranger(
@@ -140,14 +140,14 @@ fn read_frame(socket: &Socket, end: Instant, max: usize) -> Result<Vec<u8>, Refu
         ));
     }
     let mut message = vec![0; len];
-    socket.read_before(&mut message, end).map_err(failed)?;
+    read_before(socket, &mut message, end).map_err(failed)?;
     Ok(message)
 }
 
 /// Contents of the third and the fourth message.
 const CONFIRM: &[u8] = b"confirmed";
 
-fn confirm(keys: &Keys, socket: &Socket) -> Result<(), Refused> {
+fn confirm(keys: &Keys, mut socket: &Socket) -> Result<(), Refused> {
     let mut frame = Vec::new();
     let sent = keys
         .seal(0, CONFIRM, &mut frame)

@@ -1,104 +1,69 @@
 //! Streams between processes, on one machine or over a network.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use socket2::Socket;
+
 use crate::Address;
 
-/// Open stream, which several threads may read and write.
-pub(crate) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-/// Does the same with either kind of stream.
-macro_rules! either {
-    ($socket:expr, $inner:ident => $what:expr) => {
-        match $socket {
-            Socket::Tcp($inner) => $what,
-            Socket::Unix($inner) => $what,
-        }
+/// Connects within this time.
+pub(crate) fn connect(address: &Address, time: Duration) -> io::Result<Socket> {
+    let host = match address {
+        Address::Path(path) => return UnixStream::connect(path).map(Socket::from),
+        Address::Host(host) => host,
     };
+    let mut last = io::Error::other("it has no address");
+    for address in host.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, time) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream.into());
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
-impl Socket {
-    /// Connects within this time.
-    pub fn connect(address: &Address, time: Duration) -> io::Result<Socket> {
-        let host = match address {
-            Address::Path(path) => return Ok(Socket::Unix(UnixStream::connect(path)?)),
-            Address::Host(host) => host,
-        };
-        let mut last = io::Error::other("it has no address");
-        for address in host.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, time) {
-                Ok(stream) => return Ok(Socket::Tcp(stream)),
-                Err(error) => last = error,
-            }
+/// Sets the time without any data after which reading or writing fails.
+pub(crate) fn set_silence(socket: &Socket, time: Duration) -> io::Result<()> {
+    let time = Some(time.max(Duration::from_millis(1)));
+    socket.set_read_timeout(time)?;
+    socket.set_write_timeout(time)
+}
+
+/// Fills `bytes` before `end`, however slowly data arrive.
+pub(crate) fn read_before(
+    mut socket: &Socket,
+    mut bytes: &mut [u8],
+    end: Instant,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
-        Err(last)
-    }
-
-    /// Makes the stream blocking, and sending immediate.
-    pub fn prepare(&self) -> io::Result<()> {
-        either!(self, stream => stream.set_nonblocking(false)?);
-        match self {
-            Socket::Tcp(stream) => stream.set_nodelay(true),
-            Socket::Unix(_) => Ok(()),
+        set_silence(socket, left)?;
+        match socket.read(bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => bytes = &mut bytes[read..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
-
-    /// Sets the time without any data after which reading or writing fails.
-    pub fn set_silence(&self, time: Duration) -> io::Result<()> {
-        let time = Some(time.max(Duration::from_millis(1)));
-        either!(self, stream => {
-            stream.set_read_timeout(time)?;
-            stream.set_write_timeout(time)
-        })
-    }
-
-    pub fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        either!(self, stream => { let mut stream = stream; stream.read(bytes) })
-    }
-
-    pub fn read_exact(&self, bytes: &mut [u8]) -> io::Result<()> {
-        either!(self, stream => { let mut stream = stream; stream.read_exact(bytes) })
-    }
-
-    /// Fills `bytes` before `end`, however slowly data arrive.
-    pub fn read_before(&self, mut bytes: &mut [u8], end: Instant) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.set_silence(left)?;
-            match self.read(bytes) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => bytes = &mut bytes[read..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    pub fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
-        either!(self, stream => { let mut stream = stream; stream.write_all(bytes) })
-    }
-
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        either!(self, stream => stream.shutdown(how))
-    }
+    Ok(())
 }
 
 /// Listener for connections, until it is dropped.
-pub(crate) enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+pub(crate) struct Listener {
+    socket: Socket,
+    /// Path of a Unix socket.
+    path: Option<PathBuf>,
 }
 
 /// Listens at a path. Replaces a socket that a killed process left, at which nobody listens.
@@ -119,34 +84,32 @@ fn bind_path(path: &Path) -> io::Result<UnixListener> {
 
 impl Listener {
     pub fn open(address: &Address) -> io::Result<Listener> {
-        match address {
-            Address::Host(host) => {
-                let listener = TcpListener::bind(host)?;
-                listener.set_nonblocking(true)?;
-                Ok(Listener::Tcp(listener))
-            }
-            Address::Path(path) => {
-                let listener = bind_path(path)?;
-                listener.set_nonblocking(true)?;
-                Ok(Listener::Unix(listener, path.clone()))
-            }
-        }
+        let (socket, path) = match address {
+            Address::Host(host) => (Socket::from(TcpListener::bind(host)?), None),
+            Address::Path(path) => (bind_path(path)?.into(), Some(path.clone())),
+        };
+        socket.set_nonblocking(true)?;
+        Ok(Listener { socket, path })
     }
 
     /// Accepts a connection, if one waits. Returns it with its origin.
     pub fn accept(&self) -> io::Result<Option<(Socket, String)>> {
-        let accepted = match self {
-            Listener::Tcp(listener) => listener
-                .accept()
-                .map(|(stream, from)| (Socket::Tcp(stream), from.to_string())),
-            Listener::Unix(listener, path) => listener
-                .accept()
-                .map(|(stream, _)| (Socket::Unix(stream), path.display().to_string())),
+        let prepare = || {
+            let (socket, from) = self.socket.accept()?;
+            socket.set_nonblocking(false)?;
+            let from = match (&self.path, from.as_socket()) {
+                (Some(path), _) => path.display().to_string(),
+                (None, from) => {
+                    socket.set_tcp_nodelay(true)?;
+                    from.map_or_else(String::new, |from| from.to_string())
+                }
+            };
+            Ok((socket, from))
         };
-        match accepted {
+        match prepare() {
             Ok(accepted) => Ok(Some(accepted)),
             // The other end may be gone already.
-            Err(error) => match error.kind() {
+            Err::<_, io::Error>(error) => match error.kind() {
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
                 | io::ErrorKind::ConnectionAborted => Ok(None),
@@ -158,9 +121,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
+        if let Some(path) = &self.path {
             // If the file remains, the next run reports that it is in the way.
-            let _ = std::fs::remove_file(path);
+            let _ = fs::remove_file(path);
         }
     }
 }
