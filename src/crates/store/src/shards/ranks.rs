@@ -13,9 +13,9 @@
 //! ```text
 //! units     0 | 1, offset and sum   what the importances of a message are whole numbers of (ScoreUnits); f64, little-endian
 //! values    units (delta repeats?)* varints: from the value before, at least 1; repeats: 0, and how often beyond once
-//! others    delta*                  of each distinct value: values of other shards since the one before; compressed
-//! asked     delta*                  pages by their numbers in their owner's store, at least 1; compressed
-//! answer    units column* delta*    importances as 8 planes of bytes; ranks of the distinct ones, in order; both compressed
+//! others    delta*                  of each distinct value: values of other shards since the one before
+//! asked     delta*                  pages by their numbers in their owner's store, at least 1
+//! answer    units value* delta*     importances, zigzag; ranks of the distinct ones, in order
 //! ```
 //!
 //! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
@@ -38,9 +38,7 @@ use crate::rows::Bits;
 use crate::snapshot::descending_key;
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
-use messages::{
-    ValueReader, answer, answered, asked, compress, decompress, pages_asked, put, take, unreadable,
-};
+use messages::{ValueReader, answer, answered, asked, pages_asked, put, take, unreadable};
 
 /// Number of samples of a shard's values.
 const SAMPLES: u64 = 1 << 10;
@@ -287,11 +285,7 @@ fn rank_own(
     for (&range, messages) in peers.local().iter().zip(incoming) {
         let (others, count) = merge(&messages)?;
         counts[range] = count.into();
-        let answer = |numbers: Vec<u8>| {
-            let mut out = Vec::new();
-            compress(&numbers, &mut out).map(|()| out)
-        };
-        answers.push(others.into_iter().map(answer).collect::<Result<_>>()?);
+        answers.push(others);
     }
     peers.sum(&mut counts)?;
     let answers = peers.exchange(answers)?;
@@ -299,8 +293,7 @@ fn rank_own(
         let mut begins = 0;
         for ((range, answer), count) in answers.iter().enumerate().zip(&counts) {
             let sorted = &of.sorted[in_range(of, range)];
-            let numbers = decompress(answer, sorted.len())?;
-            let (mut rest, mut before) = (&numbers[..], begins);
+            let (mut rest, mut before) = (&answer[..], begins);
             for group in groups(sorted) {
                 before += take(&mut rest)?;
                 for &(_, page) in group {
@@ -358,7 +351,7 @@ fn answer_all(
 ) -> Result<Vec<Vec<u8>>> {
     let mut asking = Vec::new();
     for asked in asked {
-        let pages = pages_asked(asked, of.shard.pages)?;
+        let pages = pages_asked(asked)?;
         let is_other = |page: &&u32| {
             let page = u64::from(**page);
             page >= of.shard.pages || of.is_remote.get(page)
@@ -384,7 +377,7 @@ fn answer_all(
         let ranks = pages.iter().map(|page| of.ranks[*page as usize]);
         answer(&importances, ranks.collect(), units)
     });
-    answers.collect()
+    Ok(answers.collect())
 }
 
 #[cfg(test)]

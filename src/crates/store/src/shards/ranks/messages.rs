@@ -2,15 +2,10 @@
 
 use super::{Keyed, groups};
 use crate::codec::varint;
-use crate::engine::{CHUNK_PAGES, ScoreUnits};
-use crate::snapshot::{column, descending_key, importance_of};
+use crate::engine::ScoreUnits;
+use crate::snapshot::{descending_key, importance_of};
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
-
-/// Level of compression of messages by zstd.
-const LEVEL: i32 = 1;
-/// Maximum length of a number in a message, in bytes.
-const NUMBER_BYTES: usize = 10;
 
 /// Error for an unreadable message, which a process of the same version never sends.
 pub(super) fn unreadable() -> Error {
@@ -47,25 +42,6 @@ impl Ascending {
         self.next = following.ok_or_else(unreadable)?;
         u64::try_from(self.next - 1).map_err(|_| unreadable())
     }
-}
-
-/// Compresses numbers at the end of a message.
-pub(super) fn compress(numbers: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    put(out, numbers.len() as u64);
-    let packed = zstd::bulk::compress(numbers, LEVEL);
-    let packed = packed.map_err(|error| Error::internal(format!("a message: {error}")))?;
-    out.extend_from_slice(&packed);
-    Ok(())
-}
-
-/// Decompresses, the inverse of [`compress`]; refuses more bytes than `numbers` can take.
-pub(super) fn decompress(mut from: &[u8], numbers: usize) -> Result<Vec<u8>> {
-    let len = take(&mut from)? as usize;
-    if len > numbers.saturating_mul(NUMBER_BYTES) {
-        return Err(unreadable());
-    }
-    let bytes = zstd::bulk::decompress(from, len).map_err(|_| unreadable())?;
-    (bytes.len() == len).then_some(bytes).ok_or_else(unreadable)
 }
 
 /// Encoding of importances in a message.
@@ -189,25 +165,26 @@ impl<'m> ValueReader<'m> {
 
 /// Encodes a request for these pages.
 pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
-    let (mut numbers, mut out, mut ascending) = (Vec::new(), Vec::new(), Ascending::default());
     if !there.is_sorted_by(|one, other| one < other) {
         return Err(Error::internal(
             "remote pages are not in the order of their owner",
         ));
     }
-    for &page in there {
-        ascending.put(&mut numbers, page.into());
-    }
-    compress(&numbers, &mut out)?;
-    Ok(out)
+    Ok(ascending(there.iter().map(|&page| page.into())))
 }
 
-/// Decodes which of `pages` pages another shard asks for.
-pub(super) fn pages_asked(asked: &[u8], pages: u64) -> Result<Vec<u32>> {
-    let numbers = decompress(asked, pages as usize)?;
-    let (mut rest, mut ascending, mut found) = (&numbers[..], Ascending::default(), Vec::new());
-    while !rest.is_empty() {
-        let page = ascending.take(&mut rest)?;
+/// Encodes strictly ascending numbers.
+fn ascending(numbers: impl Iterator<Item = u64>) -> Vec<u8> {
+    let (mut out, mut ascending) = (Vec::new(), Ascending::default());
+    numbers.for_each(|number| ascending.put(&mut out, number));
+    out
+}
+
+/// Decodes which pages another shard asks for.
+pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
+    let (mut ascending, mut found) = (Ascending::default(), Vec::new());
+    while !asked.is_empty() {
+        let page = ascending.take(&mut asked)?;
         found.push(page.try_into().map_err(|_| unreadable())?);
     }
     Ok(found)
@@ -218,46 +195,30 @@ pub(super) fn answer(
     importances: &[f64],
     mut ranks: Vec<u64>,
     units: Option<ScoreUnits>,
-) -> Result<Vec<u8>> {
+) -> Vec<u8> {
     let mut out = Vec::new();
     let notation = Notation::of(units, importances.iter().copied());
     notation.put(&mut out);
-    for block in importances.chunks(CHUNK_PAGES as usize) {
-        let block: Vec<u64> = block.iter().map(|of| notation.exact(*of)).collect();
-        let packed = column::pack(&block);
-        let packed = packed.map_err(|error| Error::internal(format!("a message: {error}")))?;
-        put(&mut out, packed.len() as u64);
-        out.extend(packed);
+    for importance in importances {
+        put(&mut out, notation.exact(*importance));
     }
     ranks.sort_unstable();
     ranks.dedup();
-    let (mut numbers, mut ascending) = (Vec::new(), Ascending::default());
-    for rank in ranks {
-        ascending.put(&mut numbers, rank);
-    }
-    compress(&numbers, &mut out)?;
-    Ok(out)
+    out.extend(ascending(ranks.into_iter()));
+    out
 }
 
 /// Decodes the importances and ranks of the `pages` requested pages.
-pub(super) fn answered(answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
-    let mut rest = answer;
-    let notation = Notation::take(&mut rest)?;
-    let mut importances: Vec<f64> = Vec::with_capacity(pages);
-    while importances.len() < pages {
-        let len = take(&mut rest)? as usize;
-        let packed = rest.split_off(..len).ok_or_else(unreadable)?;
-        let count = (pages - importances.len()).min(CHUNK_PAGES as usize);
-        let block = column::unpack(packed, count).ok_or_else(unreadable)?;
-        importances.extend(block.into_iter().map(|exact| notation.importance(exact)));
-    }
+pub(super) fn answered(mut answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
+    let notation = Notation::take(&mut answer)?;
+    let importances = (0..pages).map(|_| Ok(notation.importance(take(&mut answer)?)));
+    let importances = importances.collect::<Result<Vec<f64>>>()?;
     let keys = importances.iter().map(|of| descending_key(*of));
     let mut sorted: Vec<Keyed> = keys.zip(0..).collect();
     sort_by_key(&mut sorted, |of| *of);
-    let numbers = decompress(rest, pages)?;
-    let (mut rest, mut ascending, mut ranks) = (&numbers[..], Ascending::default(), vec![0; pages]);
+    let (mut ascending, mut ranks) = (Ascending::default(), vec![0; pages]);
     for group in groups(&sorted) {
-        let rank = ascending.take(&mut rest)?;
+        let rank = ascending.take(&mut answer)?;
         for &(_, at) in group {
             ranks[at as usize] = rank;
         }
