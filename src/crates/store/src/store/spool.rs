@@ -1,6 +1,6 @@
 //! The spool: bytes of standard input, stored until a checkpoint covers them.
 //!
-//! `spool/` holds segments of checksummed blocks (see `block`) and `acked`, a small sealed file:
+//! `spool/` holds segments of checksummed blocks (see `read`) and `acked`, a small sealed file:
 //!
 //! ```json
 //! { "input": 0, "acked": 1048576, "checksum": "..." }
@@ -16,7 +16,6 @@
 //! Any failure is final: the disk's contents are unknown after a failed sync, so nothing further is written,
 //! acknowledged or reported.
 
-mod block;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -34,9 +33,8 @@ use super::progress::InputProgress;
 use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
-use block::{BLOCK_BYTES, HEADER, SpoolBlockHeader, segment_path};
 pub use read::SpoolReader;
-use read::{missing, walk};
+use read::{BLOCK_BYTES, BlockReader, HEADER, SpoolBlockHeader, held, missing, segment_path};
 
 const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
@@ -126,10 +124,9 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> 
     let restart = spooled.and_then(|input| input.spooled);
     let from = restart.map_or(0, |spooled| spooled.restart.raw);
     let dir = store.join(SPOOL);
-    let held = held(&list(disk, &dir)?, from, state.acked).to_vec();
     check_covered(&dir, from, state.acked)?;
     let range = (from, state.acked);
-    walk(disk, &dir, state.input, &held, range, true)?;
+    BlockReader::new(&dir, state.input, &list(disk, &dir)?, range).check(disk, true)?;
     Ok(state.acked - from)
 }
 
@@ -166,17 +163,6 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
     Ok(names.iter().filter_map(first).collect())
 }
 
-/// Returns the segments that hold bytes `from .. to`.
-fn held(segments: &[u64], from: u64, to: u64) -> &[u64] {
-    let end = segments.partition_point(|&first| first < to);
-    let start = segments[..end].partition_point(|&first| first <= from);
-    if from < to {
-        &segments[start.saturating_sub(1)..end]
-    } else {
-        &[]
-    }
-}
-
 fn check_covered(dir: &Path, from: u64, acked: u64) -> Result<()> {
     if from <= acked {
         return Ok(());
@@ -204,6 +190,7 @@ pub struct Spool {
     inner: Mutex<Inner>,
 }
 
+#[derive(Default)]
 struct Inner {
     /// First bytes of the segments, ascending.
     segments: Vec<u64>,
@@ -246,7 +233,7 @@ impl Spool {
             remove(&*disk, &segment_path(&dir, first))?;
         }
         disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"))?;
-        Ok(Spool::new(disk, dir, input, options, Vec::new(), None, 0))
+        Ok(Spool::new(disk, dir, input, options, Inner::default()))
     }
 
     /// Resumes the spool of a stream: it must hold all acknowledged bytes from byte `from` on. The rest is truncated.
@@ -261,21 +248,25 @@ impl Spool {
         let SpoolState { input, acked } = state;
         check_covered(&dir, from, acked)?;
         let found = list(&*disk, &dir)?;
+        let blocks = BlockReader::new(&dir, input, &found, (from, acked));
+        let end = blocks.check(&*disk, false)?;
         let held = held(&found, from, acked).to_vec();
-        let end = walk(&*disk, &dir, input, &held, (from, acked), false)?;
         for first in found.iter().filter(|first| !held.contains(first)) {
             remove(&*disk, &segment_path(&dir, *first))?;
         }
-        let last = match held.last() {
-            None => None,
-            Some(&first) => {
-                let path = segment_path(&dir, first);
-                let file = disk.open(&path, false).map_err(Error::io(&path, "open"))?;
-                file.set_len(end).map_err(Error::io(&path, "cut"))?;
-                Some((Arc::from(file), end))
-            }
+        let mut inner = Inner {
+            end: acked,
+            acked,
+            ..Inner::default()
         };
-        Ok(Spool::new(disk, dir, input, options, held, last, acked))
+        if let Some(&first) = held.last() {
+            let path = segment_path(&dir, first);
+            let file = disk.open(&path, false).map_err(Error::io(&path, "open"))?;
+            file.set_len(end).map_err(Error::io(&path, "cut"))?;
+            inner.last = Some((Arc::from(file), end));
+        }
+        inner.segments = held;
+        Ok(Spool::new(disk, dir, input, options, inner))
     }
 
     fn new(
@@ -283,21 +274,9 @@ impl Spool {
         dir: PathBuf,
         input: u64,
         options: SpoolOptions,
-        segments: Vec<u64>,
-        last: Option<(Arc<dyn DiskFile>, u64)>,
-        acked: u64,
+        mut inner: Inner,
     ) -> Spool {
-        let inner = Inner {
-            segments,
-            last,
-            tail: vec![0; HEADER],
-            end: acked,
-            acked,
-            unsynced: Vec::new(),
-            entries: false,
-            failed: None,
-            closed: false,
-        };
+        inner.tail.resize(HEADER, 0);
         Spool {
             disk,
             dir,
@@ -478,14 +457,9 @@ impl Spool {
         if from > inner.acked {
             return Err(missing(&self.dir, from));
         }
-        Ok(SpoolReader::new(
-            self.disk.clone(),
-            self.dir.clone(),
-            self.input,
-            &inner.segments,
-            from,
-            inner.acked,
-        ))
+        let range = (from, inner.acked);
+        let blocks = BlockReader::new(&self.dir, self.input, &inner.segments, range);
+        Ok(SpoolReader::new(self.disk.clone(), blocks))
     }
 }
 

@@ -1,82 +1,75 @@
-//! Reading of the spool: as bytes in order, or to check that all is there.
+//! Reading of the spool: its blocks in the segments that hold them, in the order of the stream.
+//!
+//! ```text
+//! segment      block*         its name: offset of its first byte in the stream, 20 digits
+//! block        offset u64 | input u64 | length u32 | payload's XXH3-64 u64 |
+//!              XXH3-64 of these 28 bytes u64 | payload
+//! ```
+//! All little-endian. The header has a checksum of its own, so that blocks can be skipped without reading them.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::block::SegmentReader;
-use crate::disk::Disk;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::codec::frame::{self, HeadReader, is_sealed};
+use crate::disk::{Disk, DiskFile};
 use crate::source::PIPE_BYTES;
 use crate::{Error, Result};
 
-/// Reader of the bytes of a spool between two offsets of the stream. Its errors are this crate's, wrapped in an
-/// [`io::Error`].
-pub struct SpoolReader {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    input: u64,
-    /// First bytes of the segments not opened yet, ascending.
-    segments: VecDeque<u64>,
-    segment: Option<SegmentReader>,
-    at: u64,
-    to: u64,
-    block: Vec<u8>,
-    /// Number of bytes of `block` that were consumed.
-    given: usize,
+pub(super) const HEADER: usize = 36;
+/// Maximum payload of a block, in bytes.
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
+
+pub(super) struct SpoolBlockHeader {
+    /// Offset of its first byte in the stream.
+    pub offset: u64,
+    /// Number of the stream among the store's inputs.
+    pub input: u64,
+    pub length: u32,
+    /// XXH3-64 of the payload.
+    pub payload: u64,
 }
 
-impl SpoolReader {
-    /// Creates a reader of bytes `from .. to` of the stream, all of which the segments must hold.
-    pub(super) fn new(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        input: u64,
-        segments: &[u64],
-        from: u64,
-        to: u64,
-    ) -> SpoolReader {
-        let needed = segments.partition_point(|&first| first <= from);
-        SpoolReader {
-            disk,
-            dir,
-            input,
-            segments: segments[needed.saturating_sub(1)..]
-                .iter()
-                .copied()
-                .collect(),
-            segment: None,
-            at: from,
-            to,
-            block: Vec::new(),
-            given: 0,
-        }
+impl SpoolBlockHeader {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let head = frame::BlockHead::default().u64(self.offset).u64(self.input);
+        head.u32(self.length).u64(self.payload).sealed()
     }
 
-    /// Reads the block that holds the next byte.
-    fn next_block(&mut self) -> Result<()> {
-        loop {
-            let segment = match &mut self.segment {
-                Some(segment) if !segment.is_at_end() => segment,
-                _ => {
-                    let first = self.segments.pop_front().filter(|&first| first <= self.at);
-                    let first = first.ok_or_else(|| missing(&self.dir, self.at))?;
-                    let segment = SegmentReader::open(&*self.disk, &self.dir, first, self.input)?;
-                    self.segment.insert(segment)
-                }
-            };
-            if segment.is_at_end() {
-                continue;
-            }
-            let head = segment.head()?;
-            if head.end() > self.at {
-                segment.payload(&head, &mut self.block)?;
-                self.given = (self.at - head.offset) as usize;
-                segment.pass(&head);
-                return Ok(());
-            }
-            segment.pass(&head);
-        }
+    /// Decodes a header; `None` if its checksum does not match or the length is impossible.
+    fn from_bytes(head: &[u8; HEADER]) -> Option<SpoolBlockHeader> {
+        let mut fields = HeadReader(head);
+        let found = SpoolBlockHeader {
+            offset: fields.u64(),
+            input: fields.u64(),
+            length: fields.u32(),
+            payload: fields.u64(),
+        };
+        let is_sound = is_sealed(head) && (1..=BLOCK_BYTES as u32).contains(&found.length);
+        is_sound.then_some(found)
+    }
+
+    /// Returns the offset of the stream's byte after the block.
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.length))
+    }
+}
+
+pub(super) fn segment_path(dir: &Path, first: u64) -> PathBuf {
+    dir.join(format!("{first:020}"))
+}
+
+/// Returns the segments, by their first bytes, that hold bytes `from .. to`.
+pub(super) fn held(segments: &[u64], from: u64, to: u64) -> &[u64] {
+    let end = segments.partition_point(|&first| first < to);
+    let start = segments[..end].partition_point(|&first| first <= from);
+    if from < to {
+        &segments[start.saturating_sub(1)..end]
+    } else {
+        &[]
     }
 }
 
@@ -86,9 +79,182 @@ pub(super) fn missing(dir: &Path, offset: u64) -> Error {
     Error::damaged(dir, what)
 }
 
+/// Blocks that hold a range of a stream, with the headers checked.
+pub(super) struct BlockReader {
+    dir: PathBuf,
+    input: u64,
+    /// First bytes of the segments not opened yet, ascending.
+    segments: VecDeque<u64>,
+    /// Open segment, and its length.
+    segment: Option<(PathBuf, Box<dyn DiskFile>, u64)>,
+    /// Offset of the next block in the segment.
+    at: u64,
+    /// Offset of the next block in the stream, and the end of the range.
+    offset: u64,
+    to: u64,
+}
+
+impl BlockReader {
+    /// Creates a reader of bytes `from .. to` of stream `input`, all of which the segments must hold.
+    pub fn new(dir: &Path, input: u64, segments: &[u64], (from, to): (u64, u64)) -> BlockReader {
+        BlockReader {
+            dir: dir.into(),
+            input,
+            segments: held(segments, from, to).iter().copied().collect(),
+            segment: None,
+            at: 0,
+            offset: from,
+            to,
+        }
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        let path = self
+            .segment
+            .as_ref()
+            .map_or(&self.dir, |segment| &segment.0);
+        Error::damaged(path, format!("block at byte {}: {what}", self.at))
+    }
+
+    /// Opens the next segment. Returns false if there is none, because all bytes were passed.
+    fn open_next(&mut self, disk: &dyn Disk) -> Result<bool> {
+        let Some(first) = self.segments.pop_front() else {
+            return match &self.segment {
+                _ if self.offset >= self.to => Ok(false),
+                Some(_) => Err(self.damaged(&format!(
+                    "it is missing: {} bytes of the stream were acknowledged",
+                    self.to
+                ))),
+                None => Err(missing(&self.dir, self.offset)),
+            };
+        };
+        if first > self.offset {
+            return Err(missing(&self.dir, self.offset));
+        }
+        let path = segment_path(&self.dir, first);
+        let file = disk.read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::damaged(&path, "it is missing"),
+            _ => Error::io(&path, "open")(error),
+        })?;
+        let size = file.size().map_err(Error::io(&path, "measure"))?;
+        self.at = 0;
+        if self.segment.replace((path, file, size)).is_some() && first != self.offset {
+            return Err(self.damaged("the segment before it holds its first bytes too"));
+        }
+        self.offset = first;
+        Ok(true)
+    }
+
+    /// Reads the header of the next block, and its payload if it ends after byte `from`. Returns the offset of its first
+    /// byte; `None` after the last block.
+    fn next(
+        &mut self,
+        disk: &dyn Disk,
+        payload: Option<&mut Vec<u8>>,
+        from: u64,
+    ) -> Result<Option<u64>> {
+        let size = loop {
+            match &self.segment {
+                Some((_, _, size)) if self.at < *size => break *size,
+                _ => {}
+            }
+            if !self.open_next(disk)? {
+                return Ok(None);
+            }
+        };
+        if self.offset >= self.to {
+            return Ok(None);
+        }
+        let mut bytes = [0; HEADER];
+        self.read(&mut bytes, self.at)?;
+        let Some(head) = SpoolBlockHeader::from_bytes(&bytes) else {
+            return Err(self.damaged("its header does not match its checksum"));
+        };
+        if head.input != self.input {
+            return Err(self.damaged("it is of another stream"));
+        }
+        if head.offset != self.offset {
+            return Err(self.damaged(&format!(
+                "it holds byte {} of the stream and on, expected {}",
+                head.offset, self.offset
+            )));
+        }
+        if size - self.at < HEADER as u64 + u64::from(head.length) {
+            return Err(self.damaged("the file ends inside it"));
+        }
+        if head.end() > self.to {
+            return Err(self.damaged(&format!(
+                "it goes beyond byte {} of the stream, the last acknowledged",
+                self.to
+            )));
+        }
+        if let Some(payload) = payload.filter(|_| head.end() > from) {
+            payload.resize(head.length as usize, 0);
+            self.read(payload, self.at + HEADER as u64)?;
+            if xxh3_64(payload) != head.payload {
+                return Err(self.damaged("its checksum does not match"));
+            }
+        }
+        self.at += HEADER as u64 + u64::from(head.length);
+        self.offset = head.end();
+        Ok(Some(head.offset))
+    }
+
+    fn read(&self, bytes: &mut [u8], at: u64) -> Result<()> {
+        match &self.segment {
+            Some((path, file, _)) => file.read_at(bytes, at).map_err(Error::reading(path)),
+            None => Err(missing(&self.dir, self.offset)),
+        }
+    }
+
+    /// Checks all blocks, with `deep` their payloads too. Returns the offset at which the last one ends in its segment.
+    pub fn check(mut self, disk: &dyn Disk, deep: bool) -> Result<u64> {
+        let mut payload = Vec::new();
+        while self.next(disk, deep.then_some(&mut payload), 0)?.is_some() {}
+        Ok(self.at)
+    }
+}
+
+/// Reader of the bytes of a spool between two offsets of the stream. Its errors are this crate's, wrapped in an
+/// [`io::Error`].
+pub struct SpoolReader {
+    disk: Arc<dyn Disk>,
+    blocks: BlockReader,
+    at: u64,
+    block: Vec<u8>,
+    /// Number of bytes of `block` that were consumed.
+    given: usize,
+}
+
+impl SpoolReader {
+    pub(super) fn new(disk: Arc<dyn Disk>, blocks: BlockReader) -> SpoolReader {
+        SpoolReader {
+            disk,
+            at: blocks.offset,
+            blocks,
+            block: Vec::new(),
+            given: 0,
+        }
+    }
+
+    /// Reads the block that holds the next byte.
+    fn next_block(&mut self) -> Result<()> {
+        loop {
+            let first = self
+                .blocks
+                .next(&*self.disk, Some(&mut self.block), self.at)?;
+            let first = first.ok_or_else(|| missing(&self.blocks.dir, self.at))?;
+            if self.blocks.offset > self.at {
+                self.given = (self.at - first) as usize;
+                return Ok(());
+            }
+        }
+    }
+}
+
 impl Read for SpoolReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.to - self.at;
+        let left = self.blocks.to - self.at;
         let mut want = usize::try_from(left).unwrap_or(out.len()).min(out.len());
         if want as u64 == left && want >= PIPE_BYTES {
             // The last read must be a short one. It is taken for a pause of the stream, so the spool's contents are
@@ -107,54 +273,5 @@ impl Read for SpoolReader {
             self.at += part as u64;
         }
         Ok(filled)
-    }
-}
-
-/// Checks that the segments (their first bytes, ascending) that hold bytes `from .. to` are consecutive, with `deep`
-/// their payloads too. Returns the offset at which the last of them ends in its file.
-pub(super) fn walk(
-    disk: &dyn Disk,
-    dir: &Path,
-    input: u64,
-    segments: &[u64],
-    (from, to): (u64, u64),
-    deep: bool,
-) -> Result<u64> {
-    let mut reached = None;
-    let mut end = 0;
-    let mut payload = Vec::new();
-    for (number, &first) in segments.iter().enumerate() {
-        if first > reached.unwrap_or(from) {
-            return Err(missing(dir, reached.unwrap_or(from)));
-        }
-        let mut segment = SegmentReader::open(disk, dir, first, input)?;
-        if reached.is_some_and(|reached| reached != first) {
-            return Err(segment.damaged("the segment before it holds its first bytes too"));
-        }
-        let last = number + 1 == segments.len();
-        while segment.offset < to && (last || !segment.is_at_end()) {
-            if segment.is_at_end() {
-                return Err(segment.damaged(&format!(
-                    "it is missing: {to} bytes of the stream were acknowledged"
-                )));
-            }
-            let head = segment.head()?;
-            if head.end() > to {
-                return Err(segment.damaged(&format!(
-                    "it goes beyond byte {to} of the stream, the last acknowledged"
-                )));
-            }
-            if deep {
-                segment.payload(&head, &mut payload)?;
-            }
-            segment.pass(&head);
-        }
-        reached = Some(segment.offset);
-        end = segment.at;
-    }
-    match reached {
-        Some(reached) if reached >= to => Ok(end),
-        None if from == to => Ok(0),
-        _ => Err(missing(dir, reached.unwrap_or(from))),
     }
 }
