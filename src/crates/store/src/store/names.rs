@@ -166,15 +166,13 @@ pub struct Prints {
     pub fingerprints: Vec<Fingerprint>,
 }
 
-impl Prints {
-    /// Iterates over the fingerprints, or yields the error.
-    fn each(read: Result<Prints>) -> impl Iterator<Item = Result<Fingerprint>> {
-        let (prints, error) = match read {
-            Ok(block) => (block.fingerprints, None),
-            Err(error) => (Vec::new(), Some(Err(error))),
-        };
-        prints.into_iter().map(Ok).chain(error)
-    }
+/// Iterates over the values of a block, or yields the error of reading it.
+fn each<T>(block: Result<Vec<T>>) -> impl Iterator<Item = Result<T>> {
+    let (values, error) = match block {
+        Ok(values) => (values, None),
+        Err(error) => (Vec::new(), Some(Err(error))),
+    };
+    values.into_iter().map(Ok).chain(error)
 }
 
 /// Reader of names by page.
@@ -204,14 +202,8 @@ impl NameReader {
 
     /// Iterates over all names in page order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
-        self.urls.blocks().flat_map(|block| {
-            let names = block.and_then(|block| self.unpack(&block));
-            let (names, error) = match names {
-                Ok(names) => (names, None),
-                Err(error) => (Vec::new(), Some(Err(error))),
-            };
-            names.into_iter().map(Ok).chain(error)
-        })
+        let blocks = self.urls.blocks();
+        blocks.flat_map(|block| each(block.and_then(|block| self.unpack(&block))))
     }
 
     /// Returns the fingerprint of a page; `held` is a cache as in [`NameReader::name`].
@@ -254,7 +246,8 @@ impl NameReader {
 
     /// Iterates over all fingerprints in page order, reduced to their [`kept`] part.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
-        self.fingerprint_blocks().flat_map(Prints::each)
+        self.fingerprint_blocks()
+            .flat_map(|block| each(block.map(|prints| prints.fingerprints)))
     }
 
     /// Iterates over the fingerprints from page `from` on.
@@ -262,7 +255,8 @@ impl NameReader {
         &self,
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
-        Ok(self.fingerprint_blocks_from(from)?.flat_map(Prints::each))
+        let blocks = self.fingerprint_blocks_from(from)?;
+        Ok(blocks.flat_map(|block| each(block.map(|prints| prints.fingerprints))))
     }
 
     /// Iterates over all fingerprints, block by block.

@@ -31,6 +31,7 @@ use serde::de::DeserializeOwned;
 use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, HistoryRun, Manifest};
+use super::progress::InputProgress;
 use crate::disk::Disk;
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
@@ -232,15 +233,16 @@ impl WriteTransaction {
         let value = seal(MANIFEST_SEAL, value);
         let mut table = self.table(MANIFEST)?;
         insert(&self.fence, &mut table, "manifest", &value)?;
-        if let Some(stream) = &manifest.progress.stream {
-            let value = manifest::to_bytes(stream).map_err(Error::internal)?;
-            let value = seal(STREAM_SEAL, value);
-            insert(&self.fence, &mut table, STREAM_SEAL.0, &value)?;
-        }
-        if let Some(input) = manifest.progress.requests {
-            let value = manifest::to_bytes(&input).map_err(Error::internal)?;
-            let value = seal(REQUESTS_SEAL, value);
-            insert(&self.fence, &mut table, REQUESTS_SEAL.0, &value)?;
+        let InputProgress {
+            stream, requests, ..
+        } = &manifest.progress;
+        for (name, value) in [
+            (STREAM_SEAL, stream.as_ref().map(manifest::to_bytes)),
+            (REQUESTS_SEAL, requests.as_ref().map(manifest::to_bytes)),
+        ] {
+            if let Some(value) = value.transpose().map_err(Error::internal)? {
+                insert(&self.fence, &mut table, name.0, &seal(name, value))?;
+            }
         }
         // Settled states of earlier versions.
         for name in ["base", "goal"] {

@@ -31,59 +31,30 @@ pub fn pack_run(
     rows: impl Iterator<Item = Result<HistoryRow>>,
     mut put: impl FnMut((u64, u64), Vec<u8>) -> Result<()>,
 ) -> Result<HistoryRun> {
-    let mut packer = RunPacker::new(number, interval);
+    let mut run = HistoryRun {
+        number,
+        interval,
+        rows: 0,
+        blocks: 0,
+        bytes: 0,
+    };
+    let mut packer = Packer::new();
+    let mut put = |run: &mut HistoryRun, value: Vec<u8>| {
+        let key = (number, run.blocks);
+        run.blocks += 1;
+        run.bytes += value.len() as u64;
+        put(key, seal(rows_seal(key), value))
+    };
     for row in rows {
-        if let Some((key, value)) = packer.add(row?) {
-            put(key, value)?;
+        run.rows += 1;
+        if let Some(value) = packer.add(row?) {
+            put(&mut run, value)?;
         }
     }
-    let (run, last) = packer.end();
-    last.map_or(Ok(()), |(key, value)| put(key, value))?;
+    if let Some(value) = packer.finish() {
+        put(&mut run, value)?;
+    }
     Ok(run)
-}
-
-/// Packs a run, row by row.
-pub struct RunPacker {
-    run: HistoryRun,
-    packer: Packer<HistoryRow>,
-}
-
-/// Sealed block of a run, with its key.
-type RunBlock = ((u64, u64), Vec<u8>);
-
-impl RunPacker {
-    pub fn new(number: u64, interval: u64) -> RunPacker {
-        RunPacker {
-            run: HistoryRun {
-                number,
-                interval,
-                rows: 0,
-                blocks: 0,
-                bytes: 0,
-            },
-            packer: Packer::new(),
-        }
-    }
-
-    /// Adds the next row, of a later page than the last one. Returns a block if one is full.
-    pub fn add(&mut self, row: HistoryRow) -> Option<RunBlock> {
-        self.run.rows += 1;
-        let value = self.packer.add(row)?;
-        Some(self.sealed(value))
-    }
-
-    /// Returns the run, and its last block if that is not empty.
-    pub fn end(mut self) -> (HistoryRun, Option<RunBlock>) {
-        let last = self.packer.finish().map(|value| self.sealed(value));
-        (self.run, last)
-    }
-
-    fn sealed(&mut self, value: Vec<u8>) -> RunBlock {
-        let key = (self.run.number, self.run.blocks);
-        self.run.blocks += 1;
-        self.run.bytes += value.len() as u64;
-        (key, seal(rows_seal(key), value))
-    }
 }
 
 pub(super) type Value = Result<Option<Vec<u8>>>;
@@ -94,57 +65,32 @@ pub fn rows_of<'a>(
     get: impl Fn((u64, u64)) -> Value + 'a,
 ) -> Blocks<'a> {
     let mut blocks = 0..run.blocks;
-    let (mut held, mut before) = (OpenBlock::default(), HistoryRow::default());
+    let (mut value, mut at, mut before) = (Vec::new(), 0, HistoryRow::default());
     Box::new(move |rows| {
-        while held.is_over() {
+        let damaged = |block| {
+            let what = format!("history run {}, block {block} is damaged", run.number);
+            Error::damaged(path, what)
+        };
+        while at == value.len() {
             let Some(block) = blocks.next() else {
                 return Ok(());
             };
             let key = (run.number, block);
-            held = OpenBlock::of(rows_seal(key), get(key)?).ok_or_else(|| damaged(path, key))?;
-            before = HistoryRow::default();
+            let sealed = get(key)?.filter(|value| unseal(rows_seal(key), value).is_some());
+            value = sealed.ok_or_else(|| damaged(block))?;
+            (at, before) = (SEAL, HistoryRow::default());
         }
-        let taken = held.take(SLICE, before, rows);
-        taken.ok_or_else(|| damaged(path, (run.number, blocks.start - 1)))?;
+        let mut rest = &value[at..];
+        unpack_some(&mut rest, SLICE, before, rows).ok_or_else(|| damaged(blocks.start - 1))?;
+        at = value.len() - rest.len();
         before = rows.last().copied().unwrap_or_default();
         Ok(())
     })
 }
 
-fn damaged(path: &Path, (run, block): (u64, u64)) -> Error {
-    Error::damaged(path, format!("history run {run}, block {block} is damaged"))
-}
-
 /// Number of rows of a run that are unpacked at a time. Many runs are read together, and an unpacked row takes twenty
 /// times the memory of a packed one.
 const SLICE: usize = 64;
-
-/// Block of a run, and how much of it was unpacked.
-#[derive(Default)]
-struct OpenBlock {
-    value: Vec<u8>,
-    at: usize,
-}
-
-impl OpenBlock {
-    /// Returns the block if it has this seal.
-    fn of<const N: usize>(seal: Seal<N>, value: Option<Vec<u8>>) -> Option<OpenBlock> {
-        let value = value.filter(|value| unseal(seal, value).is_some())?;
-        Some(OpenBlock { value, at: SEAL })
-    }
-
-    fn is_over(&self) -> bool {
-        self.at == self.value.len()
-    }
-
-    /// Appends at most `most` of its remaining rows, which follow on `before`; `None` if they are invalid.
-    fn take(&mut self, most: usize, before: HistoryRow, rows: &mut Vec<HistoryRow>) -> Option<()> {
-        let mut rest = &self.value[self.at..];
-        unpack_some(&mut rest, most, before, rows)?;
-        self.at = self.value.len() - rest.len();
-        Some(())
-    }
-}
 
 pub fn admissions_of<'a>(
     path: &'a Path,
