@@ -232,8 +232,8 @@ impl ComputeArgs {
                 "accuracy": computed.measured.accuracy,
                 "reached": computed.measured.reached,
                 "sweeps": computed.measured.sweeps,
-                "skipped": loaded.skipped,
-                "ungrouped": loaded.ungrouped,
+                "skipped": loaded.report.skipped,
+                "ungrouped": loaded.report.ungrouped,
             }))?;
         } else {
             let measured = &computed.measured;
@@ -248,7 +248,7 @@ impl ComputeArgs {
             }
             report_unreached(measured.reached, computing.options.until);
         }
-        Ok(report_loaded(&loaded))
+        Ok(report_loaded(&loaded.report))
     }
 
     fn write(

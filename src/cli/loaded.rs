@@ -4,10 +4,9 @@ use std::ffi::OsString;
 
 use cashrank::Limits;
 use cashrank_base::rules::Follow;
-use cashrank_crawl::decode::Missing;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::{Config, SelfLinks};
-use cashrank_ingest::load::{LoadedGraph, load};
+use cashrank_ingest::load::{LoadReport, LoadedGraph, load};
 
 use super::common::{Exit, as_options, counted, note_keyboard, parsed, report_skipped, self_links};
 use super::missing;
@@ -70,16 +69,16 @@ impl LoadArgs {
     }
 }
 
-/// Reports inputs that lack fields, and a caveat about their formats.
-pub fn report_remarks<'a>(
-    lacking: impl IntoIterator<Item = (&'a InputName, &'a Missing)>,
-    caveat: Option<&str>,
-) {
-    for (input, missing) in lacking {
+/// Reports inputs that lack fields, a caveat about their formats, and lines that return to a source.
+pub fn report_remarks(report: &LoadReport) {
+    for (input, missing) in &report.missing {
         say!("warning: {input}: {}", missing::message(missing));
     }
-    if let Some(caveat) = caveat {
+    if let Some(caveat) = report.caveat {
         say!("{}", as_options(caveat));
+    }
+    if report.ungrouped > 0 {
+        say!("{}", ungrouped(report.ungrouped));
     }
 }
 
@@ -93,23 +92,16 @@ pub fn ungrouped(sources: u64) -> String {
 }
 
 /// Reports remarks on the inputs after the result is written. Returns the exit code.
-pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
-    let missing = loaded.missing.iter();
-    report_remarks(
-        missing.map(|(input, missing)| (input, missing)),
-        loaded.caveat,
-    );
-    if loaded.ungrouped > 0 {
-        say!("{}", ungrouped(loaded.ungrouped));
-    }
-    if loaded.timeless > 0 {
+pub fn report_loaded(report: &LoadReport) -> Exit {
+    report_remarks(report);
+    if report.timeless > 0 {
         say!(
             "used without a time, because it cannot be read: {} (bad-time)",
-            counted(loaded.timeless, "record", "records")
+            counted(report.timeless, "record", "records")
         );
     }
-    if loaded.skipped > 0 {
-        report_skipped(loaded.skipped);
+    if report.skipped > 0 {
+        report_skipped(report.skipped);
         return Exit::Skipped;
     }
     Exit::Done

@@ -23,9 +23,10 @@ use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless, threads,
+    self, Exit, MemoryArg, one_of, parsed, positive, print_json, report_skipped, say, store_unless,
+    threads,
 };
-use super::loaded::{report_remarks, ungrouped};
+use super::loaded::report_remarks;
 use super::output::OutputTarget;
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -315,18 +316,14 @@ impl LocalArgs {
         for input in &self.crawl.inputs {
             crawled.read(&InputName::parse(input), self.format())?;
         }
-        report_remarks(crawled.missing(), crawled.caveat());
-        if crawled.ungrouped() > 0 {
-            say!("{}", ungrouped(crawled.ungrouped()));
-        }
+        report_remarks(&crawled.report);
         Ok(crawled)
     }
 
     fn exit(&self, crawl: &CrawlSource) -> anyhow::Result<Exit> {
         match crawl {
-            CrawlSource::Files(crawled) if crawled.skipped() > 0 => {
-                let count = common::counted(crawled.skipped(), "record was", "records were");
-                say!("{count} skipped");
+            CrawlSource::Files(crawled) if crawled.report.skipped > 0 => {
+                report_skipped(crawled.report.skipped);
                 Ok(Exit::Skipped)
             }
             _ => Ok(Exit::Done),

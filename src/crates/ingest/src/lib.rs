@@ -29,6 +29,7 @@ use cashrank_crawl::{batch, decode, formats, pipeline, source};
 use cashrank_graph::{engine, graph, rank, rows};
 use cashrank_store::{memory, session, snapshot, store};
 
+mod batches;
 pub mod ingest;
 pub mod inspect;
 pub mod load;

@@ -1,6 +1,6 @@
 //! Latest row of each page of a crawl, in memory.
 
-use super::{Growing, Links};
+use super::{Graph, Growing, Links};
 use crate::Result;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
@@ -40,6 +40,12 @@ impl LatestRows {
     /// Returns whether a page has a row.
     pub fn has(&self, page: u32) -> bool {
         self.gone.get(page as usize).is_some_and(Option::is_some)
+    }
+
+    /// Returns the table of the rows of all known pages.
+    pub fn into_table(mut self) -> Graph {
+        self.rows.grow(self.pages as usize);
+        self.rows.into_table()
     }
 
     fn of(&self, page: u32) -> Row<'_> {

@@ -8,16 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{RecordAt, is_unsound, remark, report_format, report_unchecked, warn};
 use super::{IngestEvent, Observer, ProgressReport};
-use crate::batch::{HashKey, Rules};
+use crate::batch::Rules;
+use crate::batches::{
+    BatchVisitor, RecordAt, is_unsound, report_caveat, report_end, report_format, report_remark,
+    rules_in_memory, visit_batches,
+};
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
 use crate::inspect::distinct::{GroupReturns, SOURCES};
 use crate::model::InputPosition;
 use crate::model::Limits;
-use crate::pipeline::{InputReader, Piece, PipelineItem, ReadStart};
+use crate::pipeline::{InputReader, InputRecords, Piece, ReadStart, Remark};
 use crate::records::{RecordFile, RecordFormat, TimeOrder};
 use crate::rules::InputRules;
 use crate::source::{InputName, SourceOptions};
@@ -85,11 +88,8 @@ pub fn convert(
 ) -> Result<ConversionReport> {
     job.limits.check()?;
     let rules = Rules {
-        limits: job.limits.clone(),
         self_links: SelfLinks::Keep,
-        key: HashKey::random()?,
-        input: job.input.clone(),
-        follow: Default::default(),
+        ..rules_in_memory(&job.limits, &job.input)?
     };
     let mut reader = InputReader::new(rules, &job.source, job.threads);
     reader.keeps_lines = true;
@@ -107,6 +107,9 @@ pub fn convert(
         observer,
         counters: Counters::default(),
         unverified: None,
+        number: 0,
+        place: InputPosition::start(),
+        returns: GroupReturns::new(Format::Records, SOURCES),
     };
     let mut bad_end = None;
     for (at, input) in job.inputs.iter().enumerate() {
@@ -190,68 +193,24 @@ struct ConversionRun<'a> {
     out: RecordOutput<'a>,
     counters: Counters,
     unverified: Option<Unverified>,
+    /// Number of the current input, the position in it, and its groups.
+    number: usize,
+    place: InputPosition,
+    returns: GroupReturns,
 }
 
-impl ConversionRun<'_> {
-    fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
-        let mut source = self.reader.open(input)?;
-        let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
-            self.observer.note(IngestEvent::Empty { input });
-            return Ok(());
-        };
-        warn(input, format, self.observer);
-        let names = format.decoder().names();
-        self.out.begin(names, &input.to_string())?;
-        let mut records = self.reader.read(source, format, ReadStart::default())?;
-        let mut place = InputPosition::start();
-        let mut returns = GroupReturns::new(format, SOURCES);
-        while !self.job.stop.load(Ordering::Relaxed) {
-            let next = records.next_piece()?;
-            remark(&mut records, self.observer);
-            match next {
-                PipelineItem::Idle => {}
-                PipelineItem::Piece(piece) => {
-                    self.piece(input, &mut place, &piece)?;
-                    let entries = piece.batch.entries.iter();
-                    entries.for_each(|entry| returns.add(&piece.batch, entry));
-                    self.observer.progress(&ProgressReport {
-                        input: Some(input),
-                        done: piece.chunk.compressed,
-                        length: records.compressed_len,
-                        input_index: at,
-                        inputs: self.job.inputs.len(),
-                        pass: 1,
-                        repeat: 1,
-                        counters: &self.counters,
-                        pages: 0,
-                    });
-                    records.recycle(piece);
-                }
-                PipelineItem::End(summary) => {
-                    report_unchecked(input, &summary, self.observer);
-                    let event = match returns.count {
-                        _ if place.records == 0 => Some(IngestEvent::Empty { input }),
-                        0 => None,
-                        sources => Some(IngestEvent::Ungrouped { input, sources }),
-                    };
-                    event
-                        .into_iter()
-                        .for_each(|event| self.observer.note(event));
-                    self.unverified = None;
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
+impl BatchVisitor for ConversionRun<'_> {
+    fn remark(&mut self, input: &InputName, remark: Remark) {
+        report_remark(input, &remark, self.observer);
     }
 
-    fn piece(&mut self, input: &InputName, place: &mut InputPosition, piece: &Piece) -> Result<()> {
-        let batch = &piece.batch;
+    fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool> {
+        let (input, batch) = (&records.input, &piece.batch);
         let mut lines = batch.lines.split_inclusive(|&byte| byte == b'\n');
         for (at, entry) in batch.entries.iter().enumerate() {
             let record = RecordAt {
                 input,
-                place: *place,
+                place: self.place,
                 batch,
                 at,
             };
@@ -262,8 +221,48 @@ impl ConversionRun<'_> {
                 self.out.line(entry.fetched_at, line)?;
             }
             self.counters.take(entry.what, &entry.counts);
-            place.records += 1;
-            place.offset = piece.chunk.offset + entry.end;
+            self.returns.add(batch, entry);
+            self.place.records += 1;
+            self.place.offset = piece.chunk.offset + entry.end;
+        }
+        self.observer.progress(&ProgressReport {
+            input: Some(input),
+            done: piece.chunk.compressed,
+            length: records.compressed_len,
+            input_index: self.number,
+            inputs: self.job.inputs.len(),
+            pass: 1,
+            repeat: 1,
+            counters: &self.counters,
+            pages: 0,
+        });
+        Ok(true)
+    }
+
+    fn tick(&mut self) -> Result<bool> {
+        Ok(!self.job.stop.load(Ordering::Relaxed))
+    }
+}
+
+impl ConversionRun<'_> {
+    fn input(&mut self, number: usize, input: &InputName) -> Result<()> {
+        let mut source = self.reader.open(input)?;
+        let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
+            self.observer.note(IngestEvent::Empty { input });
+            return Ok(());
+        };
+        report_caveat(input, format, self.observer);
+        let names = format.decoder().names();
+        self.out.begin(names, &input.to_string())?;
+        let mut records = self.reader.read(source, format, ReadStart::default())?;
+        (self.number, self.place) = (number, InputPosition::start());
+        self.returns = GroupReturns::new(format, SOURCES);
+        if let Some(summary) = visit_batches(&mut records, self)? {
+            report_end(input, &summary, self.returns.count, self.observer);
+            if self.place.records == 0 {
+                self.observer.note(IngestEvent::Empty { input });
+            }
+            self.unverified = None;
         }
         Ok(())
     }

@@ -8,11 +8,11 @@
 //! To recognise a file it is decompressed and hashed up to the longest input that was read; a plain file that is
 //! shorter or longer than all of them is new without reading.
 
-use super::plan::{Plan, check_read};
+use super::plan::{Plan, check_read, refused};
 use super::{IngestEvent, IngestJob, Observer};
 use crate::model::InputPosition;
 use crate::source::InputName;
-use crate::store::InputProgress;
+use crate::store::{Input, InputProgress};
 use crate::{Error, Result};
 
 /// Relation of a file to what the store has read.
@@ -51,6 +51,7 @@ pub(super) fn plan_files(
     }
     end_unfinished(job, &mut progress, unfinished.is_some())?;
     // Finished inputs are not opened again: only their number matters.
+    let named = |input: &Input| InputName::parse(input.name.as_ref());
     let mut inputs: Vec<InputName> = progress.inputs.iter().map(named).collect();
     if let Some((last, input)) = inputs.last_mut().zip(unfinished) {
         *last = input;
@@ -62,21 +63,12 @@ pub(super) fn plan_files(
         progress.place = InputPosition::start();
     }
     inputs.extend(new);
-    Ok(Plan {
-        finished: progress.finished,
-        progress,
-        inputs,
-        unless_read_before: None,
-    })
-}
-
-fn named(input: &crate::store::Input) -> InputName {
-    InputName::parse(std::ffi::OsStr::new(&input.name))
+    Plan::new(progress, inputs)
 }
 
 /// Drops a file that was begun but of which nothing was read: another may replace it.
 fn drop_unread(progress: &mut InputProgress) {
-    let unread = |input: &crate::store::Input| input.end.is_none() && input.name != "-";
+    let unread = |input: &Input| input.end.is_none() && input.name != "-";
     if progress.place == InputPosition::start() && progress.inputs.last().is_some_and(unread) {
         progress.inputs.pop();
         progress.input = progress.inputs.len() as u64;
@@ -92,19 +84,21 @@ fn end_unfinished(job: &IngestJob, progress: &mut InputProgress, is_named: bool)
     if is_named {
         return Ok(());
     }
-    if !job.leave_unfinished && last.name == "-" {
-        return refuse(
-            "standard input was not read to its end: send it again (`... | cashrank ingest -`) to continue where it \
-            stopped, or leave out its rest with `leave_unfinished`"
-                .into(),
-        );
-    }
-    if !job.leave_unfinished {
-        return Err(Error::Conflict(format!(
-            "{} was not read to its end (to record {}, byte {}): name it too, unchanged, to continue there, or leave \
-            out its rest with `leave_unfinished`",
-            last.name, place.records, place.offset
-        )));
+    match &*last.name {
+        _ if job.leave_unfinished => {}
+        "-" => {
+            return refused(
+                "standard input was not read to its end: send it again (`... | cashrank ingest -`) to continue where it \
+                stopped, or leave out its rest with `leave_unfinished`",
+            );
+        }
+        name => {
+            return refused(format!(
+                "{name} was not read to its end (to record {}, byte {}): name it too, unchanged, to continue there, or \
+                leave out its rest with `leave_unfinished`",
+                place.records, place.offset
+            ));
+        }
     }
     last.end = Some(place);
     progress.input = progress.inputs.len() as u64;
@@ -122,45 +116,47 @@ fn look(
     waits: bool,
     observer: &mut dyn Observer,
 ) -> Result<FileMatch> {
-    let name = input.to_string();
     let last = progress.inputs.last();
-    let last = last.filter(|last| last.end.is_none() && last.name != "-");
-    let continues = waits && last.is_some_and(|last| last.name == name);
-    let mut places: Vec<(InputPosition, usize)> = Vec::new();
-    for (at, read) in progress.inputs.iter().enumerate() {
-        let end = read.end.filter(|end| left[at] && holds_something(end));
-        places.extend(end.map(|end| (end, at)));
-    }
-    let unfinished = last.filter(|_| waits).map(|_| progress.place);
-    places.extend(unfinished.map(|place| (place, progress.inputs.len() - 1)));
-    places.sort_unstable_by_key(|(place, at)| (place.offset, *at));
-    if !places.is_empty() {
+    let last = last.filter(|last| waits && last.end.is_none() && last.name != "-");
+    let read = progress.inputs.iter().enumerate();
+    let ends = read.filter_map(|(at, read)| Some((read.end.filter(|_| left[at])?, at)));
+    let mut ends: Vec<_> = ends.filter(|(end, _)| holds_something(end)).collect();
+    ends.extend(last.map(|_| (progress.place, progress.inputs.len() - 1)));
+    ends.sort_unstable_by_key(|(end, at)| (end.offset, *at));
+    if !ends.is_empty() {
         observer.note(IngestEvent::Looking { input });
     }
-    match compare(job, input, &places)? {
-        Comparison::Whole(at) if progress.inputs[at].end.is_some() => Ok(FileMatch::Read(at)),
-        Comparison::Whole(at) | Comparison::Begins(at) if progress.inputs[at].end.is_none() => {
-            Ok(FileMatch::Unfinished)
+    let overlap = compare(job, input, &ends)?;
+    if let Some((end, at)) = overlap.with {
+        let read = &progress.inputs[at];
+        if read.end.is_none() {
+            return Ok(FileMatch::Unfinished);
         }
-        Comparison::Begins(at) if end_of(&places, at).records > 0 => {
-            let read = &progress.inputs[at].name;
-            let what = if *read == name {
+        if overlap.is_whole {
+            return Ok(FileMatch::Read(at));
+        }
+        if end.records > 0 {
+            let what = if read.name == input.to_string() {
                 "has grown".into()
             } else {
-                format!("begins with all that was read of {read}, which has grown")
+                format!(
+                    "begins with all that was read of {}, which has grown",
+                    read.name
+                )
             };
-            Err(Error::InputChanged(format!(
+            return Err(Error::InputChanged(format!(
                 "{input}: {what} since it was read to its end; put only the new part (after byte {} of the \
                  decompressed file) into a file of its own, or pipe it",
-                end_of(&places, at).offset
-            )))
+                end.offset
+            )));
         }
-        Comparison::Empty => match same_name(job, input, progress, left, continues)? {
-            FileMatch::New => Ok(FileMatch::Empty),
-            found => Ok(found),
-        },
-        _ => same_name(job, input, progress, left, continues),
     }
+    check_name(job, input, progress, left, last)?;
+    Ok(if overlap.is_empty {
+        FileMatch::Empty
+    } else {
+        FileMatch::New
+    })
 }
 
 /// Returns true if a file can be recognised by this position: its hash is known, and it is not empty.
@@ -168,77 +164,60 @@ fn holds_something(place: &InputPosition) -> bool {
     place.prefix != 0 && place.offset > 0
 }
 
-/// Returns the end of the input with this number, or the start if it is not among them.
-fn end_of(places: &[(InputPosition, usize)], at: usize) -> InputPosition {
-    let of = |(place, which): &(InputPosition, usize)| (*which == at).then_some(*place);
-    places.iter().find_map(of).unwrap_or_default()
-}
-
-fn refuse<T>(what: String) -> Result<T> {
-    Err(Error::Conflict(what))
-}
-
-/// Returns that a file is new, or an error if one of its name was read: then it was changed, and the intention is
-/// unclear.
-fn same_name(
+/// Refuses a new file if one of its name was read: then it was changed, and the intention is unclear. `last` is the
+/// unfinished input.
+fn check_name(
     job: &IngestJob,
     input: &InputName,
     progress: &InputProgress,
     left: &[bool],
-    continues: bool,
-) -> Result<FileMatch> {
+    last: Option<&Input>,
+) -> Result<()> {
     let name = input.to_string();
     let read = progress.inputs.iter().zip(left);
     let mut read = read.filter(|(read, left)| **left && read.name == name);
-    let place = if continues {
-        Some(progress.place)
-    } else {
-        read.next().and_then(|(read, _)| read.end)
+    let place = match last {
+        Some(last) if last.name == name => Some(progress.place),
+        _ => read.next().and_then(|(read, _)| read.end),
     };
     let Some(place) = place.filter(holds_something) else {
-        return Ok(FileMatch::New);
+        return Ok(());
     };
-    match check_read(job, input, place) {
-        Err(Error::InputChanged(what)) => Err(Error::InputChanged(format!(
+    check_read(job, input, place).map_err(|error| match error {
+        Error::InputChanged(what) => Error::InputChanged(format!(
             "{what}. Another file was read under this name: give this one another name, or pipe it: \
              `... | cashrank ingest -`"
-        ))),
-        Err(error) => Err(error),
-        Ok(()) => Ok(FileMatch::New),
-    }
+        )),
+        other => other,
+    })
 }
 
 /// Part of a file that was read before.
-enum Comparison {
-    /// The whole file equals this input.
-    Whole(usize),
-    /// Longest input with which the file begins.
-    Begins(usize),
-    Nothing,
-    Empty,
+#[derive(Default)]
+struct Overlap {
+    /// Longest input with which the file begins, and how far that was read.
+    with: Option<(InputPosition, usize)>,
+    /// True if that is the whole file.
+    is_whole: bool,
+    is_empty: bool,
 }
 
-/// Compares a file with the inputs in `places`, which are sorted by length.
-fn compare(
-    job: &IngestJob,
-    input: &InputName,
-    places: &[(InputPosition, usize)],
-) -> Result<Comparison> {
-    let mut found = Comparison::Nothing;
-    let mut source = match job.open(input) {
-        Err(Error::Corrupt { .. }) => return Ok(found),
-        source => source?,
+/// Compares a file with the inputs that were read to these positions, which are sorted by length.
+fn compare(job: &IngestJob, input: &InputName, ends: &[(InputPosition, usize)]) -> Result<Overlap> {
+    let mut overlap = Overlap::default();
+    // Damage is reported when the file is read.
+    let opened = job.open(input).and_then(|mut source| {
+        overlap.is_empty = source.head()?.is_empty();
+        Ok(source)
+    });
+    let mut source = match opened {
+        Err(Error::Corrupt { .. }) => return Ok(overlap),
+        opened => opened?,
     };
-    match source.head() {
-        // The error is reported when the file is read.
-        Err(Error::Corrupt { .. }) => return Ok(found),
-        head => {
-            if head?.is_empty() {
-                return Ok(Comparison::Empty);
-            }
-        }
+    if overlap.is_empty {
+        return Ok(overlap);
     }
-    for same_length in places.chunk_by(|a, b| a.0.offset == b.0.offset) {
+    for same_length in ends.chunk_by(|a, b| a.0.offset == b.0.offset) {
         let offset = same_length[0].0.offset;
         if source.is_shorter_than(offset) {
             break;
@@ -248,18 +227,18 @@ fn compare(
             passed => passed?,
         }
         let prefix = source.prefix();
-        let same = same_length.iter().find(|(place, _)| place.prefix == prefix);
-        let Some((_, at)) = same else {
+        let same = same_length.iter().find(|(end, _)| end.prefix == prefix);
+        if same.is_none() {
             continue;
-        };
-        let ended = match source.head() {
+        }
+        overlap.with = same.copied();
+        overlap.is_whole = match source.head() {
             Err(Error::Corrupt { .. }) => false,
             head => head?.is_empty(),
         };
-        if ended {
-            return Ok(Comparison::Whole(*at));
+        if overlap.is_whole {
+            break;
         }
-        found = Comparison::Begins(*at);
     }
-    Ok(found)
+    Ok(overlap)
 }

@@ -6,12 +6,11 @@
 //! `convert` reads in the same way and writes a file of crawl records instead.
 
 mod convert;
-mod input;
+mod event;
 mod known;
-mod note;
 mod plan;
 mod run;
-mod spooling;
+mod stream;
 mod stream_match;
 
 use std::fmt;
@@ -35,7 +34,7 @@ use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
 pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, TimeSort, convert};
-pub use note::{IngestEvent, Observer, ProgressReport};
+pub use event::{IngestEvent, Observer, ProgressReport};
 pub use run::ingest;
 
 /// Interval of a repeated task.

@@ -18,20 +18,29 @@ use crate::{Error, Result};
 
 /// Plan of what a run reads.
 pub(super) struct Plan {
+    /// Position at which it begins; `finished` if everything was read before.
     pub progress: InputProgress,
     /// One for each input of a pass; those before `first` are done and not opened again.
     pub inputs: Vec<InputName>,
-    /// True if everything was read before.
-    pub finished: bool,
     /// Error unless standard input is empty or a stream that was read before: nothing else may be read.
     pub unless_read_before: Option<String>,
+}
+
+impl Plan {
+    pub fn new(progress: InputProgress, inputs: Vec<InputName>) -> Result<Plan> {
+        Ok(Plan {
+            progress,
+            inputs,
+            unless_read_before: None,
+        })
+    }
 }
 
 fn usage<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Usage(what.into()))
 }
 
-fn refused<T>(what: impl Into<String>) -> Result<T> {
+pub(super) fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Conflict(what.into()))
 }
 
@@ -44,17 +53,13 @@ pub(super) fn plan(
 ) -> Result<Plan> {
     // Passes and end of empty streams are irrelevant.
     if progress.inputs.is_empty() {
-        return Ok(Plan {
-            progress: InputProgress {
-                repeat: job.repeat,
-                complete: job.complete,
-                stream: progress.stream,
-                ..InputProgress::default()
-            },
-            inputs: job.inputs.clone(),
-            finished: false,
-            unless_read_before: None,
-        });
+        let progress = InputProgress {
+            repeat: job.repeat,
+            complete: job.complete,
+            stream: progress.stream,
+            ..InputProgress::default()
+        };
+        return Plan::new(progress, job.inputs.clone());
     }
     if job.inputs == [InputName::Stdin] {
         return stream(job, progress, spool);
@@ -157,12 +162,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
         if job.stream == Stream::New {
             return refused("this store is being completed (`complete`): a stream cannot follow");
         }
-        return Ok(Plan {
-            inputs: vec![InputName::Stdin; begun],
-            progress,
-            finished: false,
-            unless_read_before: None,
-        });
+        return Plan::new(progress, vec![InputName::Stdin; begun]);
     }
     let unfinished = !progress.finished && progress.inputs[begun - 1].end.is_none();
     if unfinished && !last_is_stream {
@@ -210,14 +210,8 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     progress.pass = 1;
     progress.finished = false;
     // Earlier inputs are done: only their number matters.
-    let mut inputs = vec![InputName::Stdin; progress.input as usize];
-    inputs.push(InputName::Stdin);
-    Ok(Plan {
-        progress,
-        inputs,
-        finished: false,
-        unless_read_before: None,
-    })
+    let inputs = vec![InputName::Stdin; progress.input as usize + 1];
+    Plan::new(progress, inputs)
 }
 
 /// Plans `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan may
@@ -235,7 +229,6 @@ fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan>
         let whole = |stream: &InputSignature| stream.signature.whole.is_some();
         let known = progress.stream.as_ref().is_some_and(whole);
         return Ok(Plan {
-            finished: progress.finished,
             progress,
             inputs: job.inputs.clone(),
             unless_read_before: known.then(|| {
@@ -246,28 +239,17 @@ fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan>
     }
     if progress.finished || !of_stream {
         let what = "a store of several passes (`repeat`) reads no stream after its first inputs; use another store";
-        return if of_stream && job.repeat == progress.repeat {
-            unless_read_before(job, progress, what)
-        } else {
-            refused(what)
-        };
+        if of_stream && job.repeat == progress.repeat {
+            return unless_read_before(job, progress, what);
+        }
+        return refused(what);
     }
     if job.stream == Stream::New {
         return refused("`new_stream`: a stream of several passes (`repeat`) needs another store");
     }
-    if job.repeat < progress.pass {
-        return refused(format!(
-            "pass {} is under way: give `repeat` {} or more",
-            progress.pass, progress.pass
-        ));
-    }
+    check_repeat(job, &progress)?;
     progress.repeat = job.repeat;
-    Ok(Plan {
-        progress,
-        inputs: job.inputs.clone(),
-        finished: false,
-        unless_read_before: None,
-    })
+    Plan::new(progress, job.inputs.clone())
 }
 
 /// Returns a plan that is done if standard input is the stream that was read last, and is refused otherwise.
@@ -280,7 +262,6 @@ fn unless_read_before(job: &IngestJob, progress: InputProgress, what: &str) -> R
     Ok(Plan {
         inputs: job.inputs.clone(),
         progress,
-        finished: true,
         unless_read_before: Some(what.into()),
     })
 }
@@ -350,24 +331,25 @@ fn files(
     } else if more && progress.pass > 1 {
         return refused("pass 1 is over, so no inputs can be added; use another store");
     }
-    if !done && job.repeat < progress.pass {
+    if done {
+        progress.repeat = progress.repeat.max(job.repeat);
+    } else {
+        check_repeat(job, &progress)?;
+        progress.repeat = job.repeat;
+    }
+    progress.finished = progress.pass > progress.repeat;
+    Plan::new(progress, job.inputs.clone())
+}
+
+/// Refuses fewer passes than were begun.
+fn check_repeat(job: &IngestJob, progress: &InputProgress) -> Result<()> {
+    let pass = progress.pass;
+    if job.repeat < pass {
         return refused(format!(
-            "pass {} is under way: give `repeat` {} or more",
-            progress.pass, progress.pass
+            "pass {pass} is under way: give `repeat` {pass} or more"
         ));
     }
-    progress.repeat = if done {
-        progress.repeat.max(job.repeat)
-    } else {
-        job.repeat
-    };
-    progress.finished = progress.pass > progress.repeat;
-    Ok(Plan {
-        finished: progress.finished,
-        progress,
-        inputs: job.inputs.clone(),
-        unless_read_before: None,
-    })
+    Ok(())
 }
 
 /// Checks that a file still holds what was read from it, and nothing more.

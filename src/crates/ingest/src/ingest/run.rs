@@ -1,35 +1,29 @@
 //! Run of an ingest: inputs one after the other, pass after pass, with checkpoints and snapshots in between.
 
-mod beside;
-mod budget;
-mod cadence;
-mod cursor;
-mod feed;
-mod making;
+mod input;
 mod passes;
-mod reading;
-mod stream;
+mod publish;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::input::is_unsound;
-use super::plan::{Plan, check_first, check_job, plan};
-use super::spooling::{self, Spooling};
-use super::{IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, Stream};
+use super::plan::{check_first, check_job, plan};
+use super::stream::{self, InputSigner, Spooling, with_stream};
+use super::{IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, ProgressReport, Stream};
+use crate::batches::is_unsound;
 use crate::decode::{Names, Reason};
 use crate::engine::Counters;
-use crate::ingest::OldFault;
-use crate::session::{Opened, Session};
+use crate::formats::Format;
+use crate::model::InputPosition;
+use crate::pipeline::InputReader;
+use crate::session::{Options, Writer};
 use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::GiveUpReason;
-use crate::store::{Disk, InputProgress, Spooled, Unverified, settings_of, trust_index};
+use crate::store::{Disk, Input, InputProgress, Unverified, settings_of, trust_index};
 use crate::{Error, Result};
-use cadence::{Cadence, Due};
-use cursor::{Cursor, Phase};
-use feed::Feed;
-use passes::check_passes;
-use stream::with_stream;
+use passes::{cannot_repeat, check_passes};
+use publish::{Due, Publisher};
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.
@@ -43,86 +37,84 @@ pub fn ingest(
     if settings_of(&*disk, &job.store)?.is_none() {
         check_first(job)?;
     }
-    let Opened {
-        session,
-        progress,
-        new,
-    } = Session::open(
-        disk.clone(),
-        &job.store,
-        &job.settings,
-        &job.limits,
-        job.keep_links,
-        job.stream == Stream::Again,
-    )?;
-    if new {
+    let options = Options {
+        limits: job.limits.clone(),
+        keep_links: job.keep_links,
+        ..Options::default()
+    };
+    let resumes = job.stream == Stream::Again;
+    let settings = &job.settings;
+    let writer = Writer::open_for_inputs(disk.clone(), &job.store, settings, options, resumes)?;
+    if writer.is_new {
         observer.note(IngestEvent::Created { store: &job.store });
     }
-    let home = session.home();
-    run(job, disk, session, progress, observer).map_err(|error| home.blamed(error))
+    let home = writer.storage().home();
+    run(job, disk, writer, observer).map_err(|error| home.blamed(error))
 }
 
 /// Runs a job in its open store.
 fn run(
     job: &IngestJob,
     disk: Arc<dyn Disk>,
-    session: Session,
-    progress: InputProgress,
+    mut writer: Writer,
     observer: &mut dyn Observer,
 ) -> Result<IngestOutcome> {
-    let was_finished = progress.finished;
-    let found = spooling::found(&*disk, job)?;
-    let plan = plan(job, progress.clone(), found, observer)?;
-    check_passes(&plan, &session)?;
-    let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
-    let Plan {
-        progress,
-        inputs,
-        finished,
-        unless_read_before,
-    } = plan;
+    let committed = std::mem::take(&mut writer.progress);
+    let found = stream::found(&*disk, job)?;
+    let plan = plan(job, committed.clone(), found, observer)?;
+    check_passes(&plan, &writer)?;
+    let spooling = Spooling::open(job, &disk, &plan, &committed, found)?;
     // A ranking with other links left out does not count as published.
     let published = snapshot::latest_info(&*disk, &job.store);
     let published = published.filter(|info| info.expire() == job.expire);
     let published_at = published.map(|info| info.counters);
-    snapshot::check_not_newer(&*disk, &job.store, session.counters())?;
+    snapshot::check_not_newer(&*disk, &job.store, writer.counters())?;
     if let Some(spooling) = &spooling {
         observer.note(IngestEvent::Spooling {
             from: spooling.acked(),
         });
     }
+    let mut reader = InputReader::new(writer.rules(), &job.source, job.threads);
+    reader.delays = job.delays;
     let mut run = IngestRun {
-        before: (session.counters().clone(), session.pages()),
-        cadence: Cadence::new(job, published_at, session.counters().records),
-        cursor: Cursor::new(progress, inputs.len()),
-        feed: Feed::new(job, inputs, spooling, session.rules.clone()),
+        before: (writer.counters().clone(), writer.pages()),
+        publisher: Publisher::new(published_at, writer.counters().records),
+        spooling,
+        writer_names: names_of_writer(&writer, &plan.progress)?,
+        progress: plan.progress,
+        inputs: plan.inputs,
+        reader,
+        signer: None,
+        begun: false,
+        torn: 0,
         job,
         observer,
-        session,
+        writer,
     };
-    run.feed.kind = run.names_of_writer()?;
     run.report_passes();
     run.report_memory();
-    run.spoil()?;
-    if let Some(damage) = &run.session.unused_index() {
+    if job.fault == Some(OldFault::IndexUnchecked) {
+        trust_index(&mut run.writer.engine)?;
+    }
+    if let Some(damage) = &run.writer.storage_mut().unused_index() {
         run.observer.note(IngestEvent::IndexNotUsed { damage });
     }
-    run.session.release_rows()?;
+    run.writer.release_rows()?;
     let dropped = run.report_rows();
     // The snapshot at the end, if a crash prevented it.
-    if was_finished && run.owes_snapshot() {
+    if committed.finished && run.owes_snapshot() {
         run.final_snapshot(Due::Stream)?;
-        if run.feed.stop_asked() && run.owes_snapshot() {
+        if run.stop_asked() && run.owes_snapshot() {
             return Ok(run.outcome(false, true));
         }
     }
-    if let Some(refusal) = unless_read_before
+    if let Some(refusal) = plan.unless_read_before
         && !run.expect_read_before(refusal)?
     {
         return Ok(run.outcome(true, true));
     }
-    run.cursor.progress.finished |= run.cursor.is_between_passes() && run.is_near_enough()?;
-    if (finished || run.cursor.progress.finished)
+    run.progress.finished |= run.is_between_passes() && run.is_near_enough()?;
+    if run.progress.finished
         && !run.owes_snapshot()
         && snapshot::latest_is_sound(&*disk, &job.store)
     {
@@ -134,107 +126,120 @@ fn run(
     run.read_passes()
 }
 
-/// Returns the part that a spooled input's spool must keep: all from `restart` on.
-fn kept(restart: Restart) -> Spooled {
-    Spooled {
-        restart,
-        total: None,
+/// Returns the kind of names of a store that was written record by record, judged by its first page.
+fn names_of_writer(writer: &Writer, progress: &InputProgress) -> Result<Option<Names>> {
+    if writer.pages() == 0 || !progress.inputs.is_empty() {
+        return Ok(None);
     }
+    let first = writer.storage().first_name()?;
+    Ok(first.map(|name| match name.split_once("://") {
+        Some(("http" | "https", _)) => Names::Url,
+        _ => Names::Opaque,
+    }))
 }
 
 /// Job in progress.
-struct IngestRun<'a> {
-    job: &'a IngestJob,
-    observer: &'a mut dyn Observer,
-    /// Dropped before the session, whose store holds the lock: waits for a snapshot in progress, however the run ends.
-    cadence: Cadence<'a>,
-    /// Dropped before the session too, as its spool writes into the store.
-    feed: Feed<'a>,
-    cursor: Cursor,
-    session: Session,
+pub(super) struct IngestRun<'a> {
+    pub job: &'a IngestJob,
+    pub observer: &'a mut dyn Observer,
+    /// Dropped before the writer, whose store holds the lock: waits for a snapshot in progress, however the run ends.
+    publisher: Publisher,
+    /// Dropped before the writer too, as the spool writes into the store.
+    pub spooling: Option<Spooling>,
+    pub reader: InputReader,
+    /// One for each input of a pass.
+    inputs: Vec<InputName>,
+    /// Position that the next checkpoint stores.
+    pub progress: InputProgress,
+    /// Signer of the current or last stream, if it was read from its first byte.
+    pub signer: Option<InputSigner>,
+    /// Kind of names in a store that was not written from inputs.
+    writer_names: Option<Names>,
+    /// True if an input was begun, so that more is known than the last checkpoint has.
+    begun: bool,
+    /// Number of records at the ends of streams that were cut short; the store does not count them.
+    torn: u64,
+    pub writer: Writer,
     /// Counters and pages at the start of the run.
     before: (Counters, u64),
 }
 
-/// Reason why reading an input ended.
-#[derive(PartialEq, Eq)]
-enum InputEnd {
-    Whole,
+/// Reason why a run ends before its inputs do.
+pub(super) enum EarlyEnd {
+    /// Stopped from outside.
     Stopped,
-    /// The whole input was read before; nothing is left to do.
+    /// The stream was read before; nothing is left to do.
     ReadBefore,
+    Failed(Error),
+}
+
+impl From<Error> for EarlyEnd {
+    fn from(error: Error) -> EarlyEnd {
+        EarlyEnd::Failed(error)
+    }
 }
 
 impl IngestRun<'_> {
     fn read_passes(mut self) -> Result<IngestOutcome> {
-        while !self.cursor.is_finished() {
-            if self.cursor.is_repeating()
-                && let Some(refusal) = self.cannot_repeat()
+        while !self.progress.finished && self.progress.pass <= self.progress.repeat {
+            if self.is_repeating()
+                && let Some(refusal) = cannot_repeat(&self.progress, &self.inputs, &self.writer)
             {
                 return Err(self.leave_out_passes(refusal));
             }
-            self.session.engine.set_replay(self.cursor.is_repeating());
-            if self.cursor.is_between_passes() {
-                self.session.engine.begin_pass()?;
+            match self.read_pass() {
+                Ok(()) => self.end_pass()?,
+                Err(EarlyEnd::Stopped) => return self.stop(),
+                Err(EarlyEnd::ReadBefore) => return self.read_before(),
+                Err(EarlyEnd::Failed(error)) => return Err(self.bad_end(error)),
             }
-            while let Phase::Reading = self.cursor.phase() {
-                match self.read() {
-                    Ok(InputEnd::Whole) => {}
-                    Ok(InputEnd::Stopped) => return self.stop(),
-                    Ok(InputEnd::ReadBefore) => return self.read_before(),
-                    Err(error) => return Err(self.bad_end(error)),
-                }
-            }
-            if let Phase::Completing(from) = self.cursor.phase()
-                && self.complete(from)? == InputEnd::Stopped
-            {
-                return self.stop();
-            }
-            self.end_pass()?;
         }
         self.finish()?;
-        let stopped = self.cursor.progress.unverified.is_none() && self.owes_snapshot();
+        let stopped = self.progress.unverified.is_none() && self.owes_snapshot();
         Ok(self.outcome(false, stopped))
     }
 
-    /// Returns the kind of names of a store that was written record by record, judged by its first page.
-    fn names_of_writer(&self) -> Result<Option<Names>> {
-        if self.session.pages() == 0 || !self.cursor.progress.inputs.is_empty() {
-            return Ok(None);
+    /// Reads the inputs of a pass, or visits the pages of kept rows, and then those known as targets only.
+    fn read_pass(&mut self) -> Result<(), EarlyEnd> {
+        self.writer.engine.set_replay(self.is_repeating());
+        if self.is_between_passes() {
+            self.writer.engine.begin_pass()?;
         }
-        let first = self.session.first_name()?;
-        Ok(first.map(|name| match name.split_once("://") {
-            Some(("http" | "https", _)) => Names::Url,
-            _ => Names::Opaque,
-        }))
-    }
-
-    /// Injects a fault for the campaign of faults.
-    fn spoil(&mut self) -> Result<()> {
-        if self.job.fault == Some(OldFault::IndexUnchecked) {
-            trust_index(&mut self.session.engine)?;
+        while self.progress.completing.is_none() && self.progress.input < self.inputs.len() as u64 {
+            if self.is_over_rows() {
+                self.sweep_rows()?;
+            } else {
+                self.read_input()?;
+            }
+        }
+        if self.progress.complete {
+            self.complete()?;
         }
         Ok(())
     }
 
-    /// Reads the next input, or visits pages by kept links.
-    fn read(&mut self) -> Result<InputEnd> {
-        if self.is_over_rows() {
-            return self.sweep_rows();
+    /// Prepares another pass: makes the state durable after the first pass, to know whether links were kept, and
+    /// computes the bound.
+    fn end_pass(&mut self) -> Result<()> {
+        let is_first = !self.is_repeating();
+        self.progress.pass += 1;
+        self.go_to(0);
+        if !self.is_between_passes() || !is_first && self.job.until.is_none() {
+            return Ok(());
         }
-        let input = self.feed.inputs[self.cursor.progress.input as usize].clone();
-        self.read_input(&input)
+        self.checkpoint()?;
+        self.progress.finished = self.is_durable() && self.is_near_enough()?;
+        Ok(())
     }
 
     /// Makes the last checkpoint and snapshot.
     fn finish(&mut self) -> Result<()> {
-        self.cursor.progress.finished = true;
+        self.progress.finished = true;
         self.finish_publishing()?;
         self.checkpoint()?;
         self.keep_index();
-        self.rest()?;
         // A stream that was cut inside a record has not ended.
-        self.rank_at_last(if self.feed.torn == 0 {
+        self.rank_at_last(if self.torn == 0 {
             Due::Stream
         } else {
             Due::Partial
@@ -243,8 +248,9 @@ impl IngestRun<'_> {
 
     /// Makes the last snapshot. If the disk has no room for it, removes the index, which is a cache.
     fn rank_at_last(&mut self, due: Due) -> Result<()> {
+        self.release_memory()?;
         match self.final_snapshot(due) {
-            Err(error) if self.session.makes_room(&error)? => {
+            Err(error) if self.writer.makes_room(&error)? => {
                 self.observer
                     .note(IngestEvent::IndexNotKept { error: &error });
                 self.final_snapshot(due)
@@ -253,47 +259,39 @@ impl IngestRun<'_> {
         }
     }
 
+    /// Releases memory that only further records would need, for settling.
+    fn release_memory(&mut self) -> Result<()> {
+        self.finish_publishing()?;
+        self.writer.rest()
+    }
+
     /// Writes the index to disk, so that the next run starts faster.
     fn keep_index(&mut self) {
-        if let Err(error) = &self.session.keep_index() {
+        if let Err(error) = &self.writer.keep_index() {
             self.observer.note(IngestEvent::IndexNotKept { error });
         }
     }
 
-    /// Prepares another pass: makes the state durable after the first pass, to know whether links were kept, and
-    /// computes the bound.
-    fn end_pass(&mut self) -> Result<()> {
-        let is_first = !self.cursor.is_repeating();
-        self.cursor.end_pass();
-        if !self.cursor.is_between_passes() || !is_first && self.job.until.is_none() {
-            return Ok(());
-        }
-        self.checkpoint()?;
-        let durable = self.cadence.is_durable(self.cursor.reached());
-        self.cursor.progress.finished = durable && self.is_near_enough()?;
-        Ok(())
-    }
-
     /// Ranks what was read when the remaining passes cannot be made.
     fn leave_out_passes(mut self, refusal: Error) -> Error {
-        self.cursor.leave_out_passes();
+        self.progress.repeat = self.progress.pass - 1;
+        self.go_to(0);
         let finished = self.finish();
         self.end_spooling();
         finished.err().unwrap_or(refusal)
     }
 
     fn stop(mut self) -> Result<IngestOutcome> {
-        match &self.feed.spooling {
-            _ if self.cursor.begun => self.checkpoint()?,
-            Some(spooling) => spooling.before_checkpoint()?,
+        match &self.spooling {
+            _ if self.begun => self.checkpoint()?,
+            Some(spooling) => spooling.sync()?,
             None => {}
         }
         self.keep_index();
         // A crawler that has gone does not send again: what was read of a stream is ranked.
-        let input = self.feed.inputs.get(self.cursor.progress.input as usize);
-        if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
+        let input = self.inputs.get(self.progress.input as usize);
+        if self.begun && !self.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer.note(IngestEvent::Stopping);
-            self.rest()?;
             self.rank_at_last(Due::Partial)?;
         }
         self.finish_publishing()?;
@@ -305,12 +303,12 @@ impl IngestRun<'_> {
         let keep = match &error {
             Error::Corrupt { damage, input, .. } => {
                 if is_unsound(damage, &self.job.source) {
-                    self.cursor.progress.unverified.get_or_insert(Unverified {
+                    self.progress.unverified.get_or_insert(Unverified {
                         input: input.clone(),
                         from_record: 0,
                     });
                 } else {
-                    self.cursor.progress.unverified = None;
+                    self.progress.unverified = None;
                 }
                 true
             }
@@ -322,29 +320,31 @@ impl IngestRun<'_> {
         }
         let kept = self
             .checkpoint()
-            .and_then(|()| self.rest())
+            .and_then(|()| self.release_memory())
             .and_then(|()| self.final_snapshot(Due::Partial));
         self.end_spooling();
-        if self.cursor.is_spooled() && is_final_damage(&error) {
+        // Damage is final, unless the input was only cut short.
+        let is_final =
+            matches!(&error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated);
+        if is_final && self.restart().is_some() {
             self.observer.note(IngestEvent::SpooledDamage);
         }
-        if let Some(unverified) = &self.cursor.progress.unverified {
+        if let Some(unverified) = &self.progress.unverified {
             self.observer.note(IngestEvent::Withheld { unverified });
         }
         kept.err().unwrap_or(error)
     }
 
-    /// Closes the spool, and returns how far the stream is durable.
-    fn end_spooling(&mut self) -> Option<u64> {
-        let to = self.feed.spooling.take()?.end();
-        self.observer.note(IngestEvent::Spooled { to });
-        Some(to)
+    /// Ends the run for a stream that was read before: nothing is counted.
+    fn read_before(mut self) -> Result<IngestOutcome> {
+        self.drop_spool()?;
+        Ok(self.outcome(true, false))
     }
 
     fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> IngestOutcome {
-        let (need, fits) = self.memory();
-        let mut counters = self.session.counters().clone();
-        counters.skipped[Reason::CutShort as usize] += self.feed.torn;
+        let (need, fits) = self.writer.memory();
+        let mut counters = self.writer.counters().clone();
+        counters.skipped[Reason::CutShort as usize] += self.torn;
         IngestOutcome {
             need,
             fits,
@@ -353,22 +353,35 @@ impl IngestRun<'_> {
             stopped,
             before: self.before.0.clone(),
             counters,
-            pages: self.session.pages(),
+            pages: self.writer.pages(),
             pages_before: self.before.1,
-            checkpoints: self.cadence.checkpoints,
-            snapshot: self.cadence.published.clone(),
-            unverified: self.cursor.progress.unverified.clone(),
+            checkpoints: self.publisher.checkpoints,
+            snapshot: self.publisher.published.clone(),
+            unverified: self.progress.unverified.clone(),
+        }
+    }
+}
+
+/// Reports.
+impl IngestRun<'_> {
+    /// Reports what passes after the first go over, once it is known.
+    fn report_passes(&mut self) {
+        if self.progress.repeat > 1 && !self.progress.finished {
+            self.observer.note(IngestEvent::Repeating {
+                repeat: self.progress.repeat,
+                kept: self.writer.keeps_rows(),
+            });
         }
     }
 
-    /// Reports if rows were given up since the last call.
+    /// Reports if rows were given up since the last call, or will have to be soon.
     fn report_rows(&mut self) -> bool {
-        if let Some(limit) = self.session.nears_page_limit() {
-            let pages = self.session.pages();
+        if let Some(limit) = self.writer.nears_page_limit() {
+            let pages = self.writer.pages();
             self.observer
                 .note(IngestEvent::NearPageLimit { pages, limit });
         }
-        let reason = self.session.rows_given_up();
+        let reason = self.writer.storage_mut().rows_given_up();
         self.report_rows_given_up(reason)
     }
 
@@ -387,17 +400,138 @@ impl IngestRun<'_> {
             input,
             done,
             length,
-            input_index: self.cursor.progress.input as usize,
-            inputs: self.feed.inputs.len(),
-            pass: self.cursor.progress.pass,
-            repeat: self.cursor.progress.repeat,
-            counters: self.session.counters(),
-            pages: self.session.pages(),
+            input_index: self.progress.input as usize,
+            inputs: self.inputs.len(),
+            pass: self.progress.pass,
+            repeat: self.progress.repeat,
+            counters: self.writer.counters(),
+            pages: self.writer.pages(),
         });
+    }
+
+    /// Reports the present need.
+    fn report_memory(&mut self) {
+        let (need, fits) = self.writer.memory();
+        if let Some(budget) = self.writer.budget.bytes {
+            let settles = self.job.settle.is_some() && self.writer.keeps_rows();
+            self.observer.note(IngestEvent::Memory {
+                pages: self.writer.pages(),
+                need,
+                budget,
+                fits,
+                settles: if settles {
+                    self.writer.budget.settles
+                } else {
+                    fits
+                },
+            });
+        }
+    }
+
+    /// Checks the budget before a batch.
+    fn look_at_budget(&mut self) {
+        self.writer.find_fits();
+        let pages = self.writer.pages();
+        let budget = &mut self.writer.budget;
+        if budget.bytes.is_some() && pages >= budget.tell_at {
+            budget.tell_at = pages.saturating_mul(2);
+            self.report_memory();
+        }
     }
 }
 
-/// Returns true if an input is damaged, not only cut short.
-fn is_final_damage(error: &Error) -> bool {
-    matches!(error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated)
+/// Position in the inputs.
+impl IngestRun<'_> {
+    pub fn stop_asked(&self) -> bool {
+        self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if records are replayed.
+    pub fn is_repeating(&self) -> bool {
+        self.progress.pass > 1
+    }
+
+    /// Returns true inside an input that is read again.
+    fn is_rereading(&self) -> bool {
+        self.is_repeating() && self.progress.place.offset > 0
+    }
+
+    /// Returns true if the current pass goes over rows.
+    fn is_over_rows(&self) -> bool {
+        self.is_repeating() && self.writer.keeps_rows()
+    }
+
+    /// Returns true if a pass other than the first is about to begin.
+    fn is_between_passes(&self) -> bool {
+        let progress = &self.progress;
+        let begun = progress.input > 0 || progress.place != InputPosition::start();
+        self.is_repeating()
+            && progress.pass <= progress.repeat
+            && !begun
+            && progress.completing.is_none()
+    }
+
+    /// Returns the current input, if it was begun.
+    pub fn current(&self) -> Option<&Input> {
+        self.progress.inputs.get(self.progress.input as usize)
+    }
+
+    fn current_mut(&mut self) -> Option<&mut Input> {
+        self.progress.inputs.get_mut(self.progress.input as usize)
+    }
+
+    /// Returns the position from which the current input is needed, if it is spooled.
+    fn restart(&self) -> Option<Restart> {
+        Some(self.current()?.spooled?.restart)
+    }
+
+    /// Moves to the end of the last stream that was read. Returns its format.
+    fn pass_over_last(&mut self) -> Result<Format> {
+        let stream = self.progress.stream.as_ref();
+        let last = stream.map(|stream| stream.input);
+        if last.is_some() && self.progress.requests == last {
+            self.progress.requests = Some(self.progress.input);
+        }
+        let before = last.and_then(|last| self.progress.inputs.get(last as usize));
+        let (end, format) = before
+            .and_then(|before| Some((before.end?, before.format.parse())))
+            .ok_or_else(|| Error::Conflict("-: no stream was read before".into()))?;
+        self.progress.place = end;
+        format
+    }
+
+    /// Ends the current input at `end`, as in the first pass, and moves to the next one.
+    ///
+    /// # Errors
+    /// [`Error::InputChanged`] if it ended elsewhere in the first pass.
+    fn end_current(&mut self, name: &InputName, end: InputPosition) -> Result<()> {
+        let Some(input) = self.current_mut() else {
+            return Err(Error::internal("an input ended that was not begun"));
+        };
+        let before = *input.end.get_or_insert(end);
+        if before != end {
+            return Err(Error::InputChanged(format!(
+                "{name}: has changed since pass 1: {} bytes in {} records then, {} bytes in {} now; \
+                 put it back, or use another store",
+                before.offset, before.records, end.offset, end.records
+            )));
+        }
+        self.progress.unverified = None;
+        self.go_to(self.progress.input + 1);
+        Ok(())
+    }
+
+    /// Drops the last input, which just ended, unless there are or were several passes.
+    fn forget_last(&mut self) {
+        if self.progress.repeat == 1 && !self.progress.complete {
+            self.progress.inputs.pop();
+            self.progress.input = self.progress.inputs.len() as u64;
+            self.inputs.truncate(self.progress.inputs.len());
+        }
+    }
+
+    fn go_to(&mut self, input: u64) {
+        self.progress.input = input;
+        self.progress.place = InputPosition::start();
+    }
 }

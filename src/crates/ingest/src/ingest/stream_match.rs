@@ -25,7 +25,8 @@ const READ: usize = 32 << 10;
 
 /// Signs a stream as its bytes arrive.
 pub(super) struct Signer {
-    signature: Signature,
+    /// Signature of the bytes so far.
+    pub signature: Signature,
     fronts: Box<dyn Iterator<Item = u64> + Send>,
     next: u64,
     hash: Xxh3,
@@ -34,7 +35,7 @@ pub(super) struct Signer {
 
 impl Signer {
     /// Creates a signer before the first byte.
-    pub fn new() -> Signer {
+    fn new() -> Signer {
         let mut fronts = fronts();
         Signer {
             signature: Signature::default(),
@@ -51,48 +52,36 @@ impl Signer {
         let whole = known.and_then(|known| known.whole);
         let room = HEAD - self.signature.head.len();
         let head = &bytes[..bytes.len().min(room)];
-        let from = self.signature.head.len();
         self.signature.head.extend_from_slice(head);
-        if let Some(known) = known {
-            let both = known.head.len().min(self.signature.head.len());
-            like &= known.head.get(from..both) == self.signature.head.get(from..both);
-        }
         while !bytes.is_empty() {
-            let mut stop = self.next;
-            if let Some((end, _)) = whole.filter(|&(end, _)| end > self.len) {
-                stop = stop.min(end);
-            }
-            let part = bytes
-                .len()
-                .min(usize::try_from(stop - self.len).unwrap_or(usize::MAX));
-            self.hash.update(&bytes[..part]);
-            self.len += part as u64;
-            bytes = &bytes[part..];
+            let end = whole.map(|(end, _)| end).filter(|&end| end > self.len);
+            let stop = end.map_or(self.next, |end| end.min(self.next));
+            let part = usize::try_from(stop - self.len).unwrap_or(usize::MAX);
+            let (part, rest) = bytes.split_at(bytes.len().min(part));
+            self.hash.update(part);
+            self.len += part.len() as u64;
+            bytes = rest;
             if let Some((end, hash)) = whole
                 && end == self.len
             {
                 like &= hash == self.hash.digest128();
             }
             if self.len == self.next {
-                let hash = self.hash.digest128();
-                let at = self.signature.fronts.len();
-                let before = known.and_then(|known| known.fronts.get(at));
-                like &= before.is_none_or(|before| *before == hash);
-                self.signature.fronts.push(hash);
+                self.signature.fronts.push(self.hash.digest128());
                 self.next = self.fronts.next().unwrap_or(u64::MAX);
             }
         }
-        like
+        let mine = &self.signature;
+        like && known.is_none_or(|known| {
+            let mut heads = mine.head.iter().zip(&known.head);
+            let mut fronts = mine.fronts.iter().zip(&known.fronts);
+            heads.all(|(a, b)| a == b) && fronts.all(|(a, b)| a == b)
+        })
     }
 
     /// Ends the stream.
     fn end(&mut self) {
         self.signature.whole = Some((self.len, self.hash.digest128()));
-    }
-
-    /// Returns the signature of the bytes so far.
-    pub fn signature(&self) -> &Signature {
-        &self.signature
     }
 }
 
@@ -225,21 +214,23 @@ fn known_to(known: &Signature) -> u64 {
     fronts.unwrap_or(known.head.len() as u64)
 }
 
-/// Advice at the end of error messages.
-const SAY: &str = "if it is that stream again, send all of it; if it is another, use `new_stream`";
+/// Returns an error that ends with advice.
+fn refused(what: String) -> Error {
+    Error::InputChanged(format!(
+        "-: nothing was counted: {what}; if it is that stream again, send all of it; if it is another, use `new_stream`"
+    ))
+}
 
 fn ends_early(len: u64) -> Error {
-    Error::InputChanged(format!(
-        "-: nothing was counted: this stream ends after {} ({len} bytes), and up to there it is the same as the \
-        last stream; {SAY}",
+    refused(format!(
+        "this stream ends after {} ({len} bytes), and up to there it is the same as the last stream",
         human(len)
     ))
 }
 
 fn differs_late(len: u64) -> Error {
-    Error::InputChanged(format!(
-        "-: nothing was counted: this stream begins with {} of the last stream, and then differs (before byte \
-        {len}); {SAY}",
+    refused(format!(
+        "this stream begins with {} of the last stream, and then differs (before byte {len})",
         human(HELD)
     ))
 }
@@ -293,7 +284,7 @@ mod tests {
         let mut all = Vec::new();
         signed.read_to_end(&mut all).unwrap();
         assert_eq!(all, bytes);
-        look(&signed.signer()).signature().clone()
+        look(&signed.signer()).signature.clone()
     }
 
     #[test]
@@ -319,7 +310,7 @@ mod tests {
         let mut all = Vec::new();
         signed.read_to_end(&mut all).unwrap();
         assert!(all == stream);
-        let found = look(&signed.signer()).signature().clone();
+        let found = look(&signed.signer()).signature.clone();
         assert_eq!(found, signature(stream));
     }
 

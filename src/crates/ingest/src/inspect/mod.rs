@@ -8,11 +8,10 @@ pub(crate) mod distinct;
 mod reading;
 mod report;
 
-use crate::batch::{HashKey, Rules};
-use crate::engine::SelfLinks;
+use crate::batches::{rules_in_memory, visit_batches};
 use crate::formats::Format;
 use crate::model::Limits;
-use crate::pipeline::{InputReader, InputRecords, PipelineItem, ReadStart, format_of};
+use crate::pipeline::{InputReader, ReadStart, format_of};
 use crate::rules::InputRules;
 use crate::source::{InputName, SourceOptions};
 use crate::{Error, Result};
@@ -64,67 +63,37 @@ impl Default for Inspection {
 /// [`InspectReport::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     how.limits.check()?;
-    let key = HashKey::random()?;
-    let rules = Rules {
-        limits: how.limits.clone(),
-        self_links: SelfLinks::Drop,
-        key,
-        input: how.input.clone(),
-        follow: Default::default(),
-    };
+    let rules = rules_in_memory(&how.limits, &how.input)?;
+    let key = rules.key;
     let mut reader = InputReader::new(rules, &how.source, how.threads);
     reader.keeps_written = how.first > 0;
+    let mut report = InspectReport::default();
     let mut source = match reader.open(input) {
         Ok(source) => source,
-        Err(error @ Error::Corrupt { .. }) => return Ok(unread(&error)),
+        Err(error @ Error::Corrupt { .. }) => {
+            report.damage = Some(DamageReport::of(&error, 0));
+            return Ok(report);
+        }
         Err(error) => return Err(error),
     };
-    let mut report = InspectReport {
-        compression: Some(source.compression()),
-        ..InspectReport::default()
-    };
+    report.compression = Some(source.compression());
     // An empty input may still be damaged, which shows in any format.
     let mut read_as = Format::Records;
     if let Some((format, why)) = format_of(&mut source, how.format)? {
         read_as = format;
         (report.format, report.recognised_by) = (Some(format), why);
     }
-    let records = reader.read(source, read_as, ReadStart::default())?;
-    read(records, InspectionRun::new(report, read_as, how, key))
-}
-
-/// Reads to the end, to damage, or as far as requested.
-fn read(mut records: InputRecords, mut reading: InspectionRun<'_>) -> Result<InspectReport> {
-    while !reading.is_done() {
-        let next = records.next_piece();
-        reading.remarks(records.remarks());
-        match next {
-            Ok(PipelineItem::Idle) => {}
-            Ok(PipelineItem::Piece(piece)) => {
-                reading.piece(&piece);
-                reading.check_room()?;
-                records.recycle(piece);
-            }
-            Ok(PipelineItem::End(summary)) => {
-                reading.end(&summary);
-                break;
-            }
+    let mut records = reader.read(source, read_as, ReadStart::default())?;
+    let mut reading = InspectionRun::new(report, read_as, how, key);
+    let summary = match how.records {
+        Some(0) => None,
+        _ => match visit_batches(&mut records, &mut reading) {
+            Ok(summary) => summary,
             Err(error) => {
                 reading.damaged(error)?;
-                if let Some(summary) = records.summary() {
-                    reading.end(&summary);
-                }
-                break;
+                records.summary()
             }
-        }
-    }
-    Ok(reading.finish())
-}
-
-/// Returns the report of an input that was not read because of this damage.
-fn unread(error: &Error) -> InspectReport {
-    InspectReport {
-        damage: Some(DamageReport::of(error, 0)),
-        ..InspectReport::default()
-    }
+        },
+    };
+    Ok(reading.finish(summary.as_ref()))
 }

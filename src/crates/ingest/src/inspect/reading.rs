@@ -6,11 +6,12 @@ use super::Inspection;
 use super::distinct::{DistinctNames, GroupReturns};
 use super::report::{DamageReport, InspectReport, RecordPosition, SampleRecord};
 use crate::batch::{Batch, Fingerprints, HashKey, What};
-use crate::decode::{Names as Naming, Reason, Time, is_redirect};
+use crate::batches::BatchVisitor;
+use crate::decode::{Names as Naming, Time, is_redirect};
 use crate::formats::Format;
 use crate::memory::check_room;
-use crate::pipeline::{Piece, Remark};
-use crate::source::{Compression, InputSummary};
+use crate::pipeline::{InputRecords, Piece, Remark};
+use crate::source::{Compression, InputName, InputSummary};
 use crate::url;
 use crate::{Error, Result};
 
@@ -31,7 +32,51 @@ pub(super) struct InspectionRun<'a> {
     /// Offset of the last record's end.
     offset: u64,
     last_time: Option<Time>,
-    done: bool,
+}
+
+impl BatchVisitor for InspectionRun<'_> {
+    fn remark(&mut self, _: &InputName, remark: Remark) {
+        match remark {
+            Remark::Missing(missing) => self.report.missing = Some(missing),
+            Remark::Caveat(caveat) => self.report.caveat = Some(caveat),
+        }
+    }
+
+    fn piece(&mut self, _: &mut InputRecords, piece: &Piece) -> Result<bool> {
+        let (chunk, batch) = (&*piece.chunk, &piece.batch);
+        self.report.compressed = chunk.compressed;
+        let (mut names, mut is_done) = (0, false);
+        for (at, entry) in batch.entries.iter().enumerate() {
+            let end = entry.names_end as usize;
+            self.names(batch, names..end);
+            names = end;
+            self.report.counters.take(entry.what, &entry.counts);
+            if batch.is_timeless(at) {
+                let place = self.place(batch.complaint(at));
+                self.report.times.unread.add(place);
+            }
+            match entry.what {
+                What::Skipped(reason) => {
+                    let place = self.place(batch.complaint(at));
+                    self.report.skipped.entry(reason).or_default().add(place);
+                }
+                What::OutOfScope | What::OtherShard => {}
+                What::Other => {
+                    let kind = batch.other(at).unwrap_or("no crawl record");
+                    *self.report.other.entry(kind).or_default() += 1;
+                }
+                _ => self.record(batch, at),
+            }
+            self.report.records += 1;
+            self.offset = chunk.offset + entry.end;
+            is_done = self.how.records == Some(self.report.records);
+            if is_done {
+                break;
+            }
+        }
+        self.check_room()?;
+        Ok(!is_done)
+    }
 }
 
 impl<'a> InspectionRun<'a> {
@@ -51,28 +96,12 @@ impl<'a> InspectionRun<'a> {
             urls: format.decoder().names() == Naming::Url,
             offset: 0,
             last_time: None,
-            done: how.records == Some(0),
             how,
         }
     }
 
-    /// Returns whether the requested number of records was read.
-    pub fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Takes the remarks about the first records.
-    pub fn remarks(&mut self, remarks: Vec<Remark>) {
-        for remark in remarks {
-            match remark {
-                Remark::Missing(missing) => self.report.missing = Some(missing),
-                Remark::Caveat(caveat) => self.report.caveat = Some(caveat),
-            }
-        }
-    }
-
     /// Fails if the distinct names exceed the memory.
-    pub fn check_room(&self) -> Result<()> {
+    fn check_room(&self) -> Result<()> {
         let distinct = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
         let need = distinct + self.returns.bytes();
         let work = || {
@@ -81,39 +110,6 @@ impl<'a> InspectionRun<'a> {
         };
         let instead = "lower `limit_distinct`";
         check_room(self.how.limits.memory, need, work, instead)
-    }
-
-    pub fn piece(&mut self, piece: &Piece) {
-        let (chunk, batch) = (&*piece.chunk, &piece.batch);
-        self.report.compressed = chunk.compressed;
-        let mut names = 0;
-        for (at, entry) in batch.entries.iter().enumerate() {
-            let end = entry.names_end as usize;
-            self.names(batch, names..end);
-            names = end;
-            self.report.counters.take(entry.what, &entry.counts);
-            if batch.is_timeless(at) {
-                let place = self.place(batch.complaint(at));
-                self.report.times.unread.add(place);
-            }
-            match entry.what {
-                What::Skipped(reason) => self.skipped(reason, batch.complaint(at)),
-                What::OutOfScope | What::OtherShard => {}
-                What::Other => self.other(batch.other(at)),
-                _ => self.record(batch, at),
-            }
-            if self.passed(chunk.offset + entry.end) {
-                return;
-            }
-        }
-    }
-
-    /// Notes that a record ended here. Returns whether it was the last to read.
-    fn passed(&mut self, offset: u64) -> bool {
-        self.report.records += 1;
-        self.offset = offset;
-        self.done = self.how.records == Some(self.report.records);
-        self.done
     }
 
     /// Counts names of a batch.
@@ -215,38 +211,25 @@ impl<'a> InspectionRun<'a> {
         }
     }
 
-    fn skipped(&mut self, reason: Reason, detail: Option<&str>) {
-        let place = self.place(detail);
-        self.report.skipped.entry(reason).or_default().add(place);
-    }
-
-    fn other(&mut self, kind: Option<&'static str>) {
-        let kind = kind.unwrap_or("no crawl record");
-        *self.report.other.entry(kind).or_default() += 1;
-    }
-
-    /// Notes the end of the source.
-    pub fn end(&mut self, summary: &InputSummary) {
-        let report = &mut self.report;
-        report.bytes = summary.bytes;
-        report.compressed = summary.compressed;
-        report.members = Some(summary.members);
-        report.unchecked = Some(summary.unchecked);
-        report.whole = summary.damage.is_none() && report.damage.is_none();
-    }
-
     /// Notes that damage ended the reading; returns other errors.
     pub fn damaged(&mut self, error: Error) -> Result<()> {
         if !matches!(error, Error::Corrupt { .. }) {
             return Err(error);
         }
         self.report.damage = Some(DamageReport::of(&error, self.report.records));
-        self.report.whole = false;
         Ok(())
     }
 
-    pub fn finish(self) -> InspectReport {
+    /// Returns the report; `summary` is that of the source, as far as it was read to its end or to damage.
+    pub fn finish(self, summary: Option<&InputSummary>) -> InspectReport {
         let mut report = self.report;
+        if let Some(summary) = summary {
+            report.bytes = summary.bytes;
+            report.compressed = summary.compressed;
+            report.members = Some(summary.members);
+            report.unchecked = Some(summary.unchecked);
+            report.whole = summary.damage.is_none() && report.damage.is_none();
+        }
         report.bytes = report.bytes.max(self.offset);
         report.ungrouped = self.returns.count;
         report.pages = self.pages.count();

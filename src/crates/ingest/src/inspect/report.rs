@@ -9,22 +9,20 @@ use crate::formats::Format;
 use crate::source::Compression;
 
 /// Report on an input, from its start to its end, to damage, or as far as requested.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct InspectReport {
     /// Compression; `None` if unknown: the input was damaged before it could be verified, or is a table without its
     /// end.
     pub compression: Option<Compression>,
-    /// Number of compressed bytes read.
+    /// Numbers of bytes read, compressed and decompressed.
     pub compressed: u64,
-    /// Number of decompressed bytes read.
     pub bytes: u64,
-    /// Number of gzip members or zstd frames that ended well; `None`: it was not read to the end.
+    /// Numbers of gzip members or zstd frames that ended well, and of those without a checksum; `None`: it was not read
+    /// to the end.
     pub members: Option<u64>,
-    /// Number of those without a checksum.
     pub unchecked: Option<u64>,
-    /// Format it was read as; `None`: it is empty.
+    /// Format it was read as, with the evidence for it, for messages; `None`: it is empty.
     pub format: Option<Format>,
-    /// Evidence for the format, for messages.
     pub recognised_by: String,
     /// True if it was read to a sound end.
     pub whole: bool,
@@ -36,19 +34,17 @@ pub struct InspectReport {
     pub counters: Counters,
     /// Number of unchanged records that only make a page known, which was never fetched.
     pub known_only: u64,
-    /// Number of distinct targets of a record, summed over records: the links that are ranked by.
+    /// Number of distinct targets of a record, summed over records: the links that are ranked by. The maximum follows.
     pub followed: u64,
-    /// Maximum number of distinct targets of one record.
     pub followed_most: u64,
     /// Records that cannot be used, by reason.
     pub skipped: BTreeMap<Reason, Odd>,
     /// Number of valid pieces that are not crawl records, by kind.
     pub other: BTreeMap<&'static str, u64>,
-    /// HTTP statuses of crawl records, from -999 to 999 (negative: the crawler's own codes).
+    /// HTTP statuses of crawl records, from -999 to 999 (negative: the crawler's own codes). The numbers of those
+    /// outside that range, and of records without one, follow.
     pub statuses: BTreeMap<i32, u64>,
-    /// Number of statuses outside that range.
     pub odd_statuses: u64,
-    /// Number of crawl records without a status.
     pub no_status: u64,
     /// Distinct pages: those fetched, and those linked to.
     pub pages: DistinctCount,
@@ -61,7 +57,6 @@ pub struct InspectReport {
     pub ungrouped: u64,
     /// Distinct hosts of pages; `None` if names are not URLs.
     pub hosts: Option<DistinctCount>,
-    /// Times of fetches in crawl records.
     pub times: FetchTimeStats,
     /// Fields that the first records lack, if another field may hold them.
     pub missing: Option<Missing>,
@@ -71,29 +66,34 @@ pub struct InspectReport {
     pub first: Vec<SampleRecord>,
 }
 
-/// Position of a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl InspectReport {
+    /// Returns the number of pages fetched with their links.
+    pub fn visits(&self) -> u64 {
+        let counters = &self.counters;
+        counters.records - counters.gone - counters.unchanged - counters.failed
+    }
+}
+
+/// Position of a record, with a message about what is wrong there, if it was kept.
+#[derive(Debug)]
 pub struct RecordPosition {
     /// Number of the record, from 1.
     pub record: u64,
     /// Offset of its first byte in the decompressed input.
     pub byte: u64,
-    /// Message about what is wrong there; `None`: not kept.
     pub detail: Option<String>,
 }
 
 /// Count of an oddity, with its first positions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Odd {
-    /// Number of times it occurred.
     pub count: u64,
-    /// First positions, at most [`Odd::PLACES`].
     pub first: Vec<RecordPosition>,
 }
 
 impl Odd {
     /// Maximum number of positions kept.
-    pub const PLACES: usize = 3;
+    const PLACES: usize = 3;
 
     pub(super) fn add(&mut self, place: RecordPosition) {
         self.count += 1;
@@ -104,7 +104,7 @@ impl Odd {
 }
 
 /// Damage that ended the reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct DamageReport {
     /// Description of the damage: what is wrong, where, and how much of the input was used.
     pub what: String,
@@ -118,33 +118,28 @@ pub struct DamageReport {
 
 impl DamageReport {
     pub(super) fn of(error: &Error, records: u64) -> DamageReport {
-        match error {
-            Error::Corrupt { damage, .. } => DamageReport {
-                what: damage.to_string(),
-                records,
-                member: damage.member.map(|member| member.compressed),
-                verified: damage.unverified_from,
-            },
-            error => DamageReport {
-                what: error.to_string(),
-                records,
-                member: None,
-                verified: 0,
-            },
+        let damage = match error {
+            Error::Corrupt { damage, .. } => Some(damage),
+            _ => None,
+        };
+        DamageReport {
+            what: damage.map_or_else(|| error.to_string(), ToString::to_string),
+            records,
+            member: damage.and_then(|damage| Some(damage.member?.compressed)),
+            verified: damage.map_or(0, |damage| damage.unverified_from),
         }
     }
 }
 
-/// Count of distinct names.
+/// Count of distinct names; if the limit was reached, there are more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DistinctCount {
-    /// Number of distinct names counted.
     pub count: u64,
-    /// True if the limit was reached, so that there are more.
     pub at_least: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Times of fetches in crawl records.
+#[derive(Debug, Default)]
 pub struct FetchTimeStats {
     pub earliest: Option<Time>,
     pub latest: Option<Time>,
@@ -157,9 +152,8 @@ pub struct FetchTimeStats {
 }
 
 /// One of the first crawl records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct SampleRecord {
-    /// Position of the record.
     pub place: RecordPosition,
     /// Page: its canonical URL, or opaque name.
     pub url: String,
@@ -173,21 +167,12 @@ pub struct SampleRecord {
     pub base: Option<String>,
     /// Number of links as read.
     pub read: u64,
-    /// Distinct targets, in canonical form; the first [`SampleRecord::LINKS`].
+    /// The first distinct targets, in canonical form; their total number follows.
     pub links: Vec<String>,
-    /// Number of distinct targets.
     pub followed: u64,
 }
 
 impl SampleRecord {
     /// Maximum number of targets kept.
-    pub const LINKS: usize = 5;
-}
-
-impl InspectReport {
-    /// Returns the number of pages fetched with their links.
-    pub fn visits(&self) -> u64 {
-        let counters = &self.counters;
-        counters.records - counters.gone - counters.unchanged - counters.failed
-    }
+    pub(super) const LINKS: usize = 5;
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Cursor;
 
-use super::graph::{GraphLoader, LoadedGraph};
+use super::{Crawled, LoadedGraph};
 use crate::batch::{HashKey, Rules};
 use crate::decode::Parsed;
-use crate::engine::{Config, SelfLinks};
+use crate::engine::SelfLinks;
 use crate::formats::Format;
 use crate::fuzz::dice::Dice;
 use crate::model::Limits;
+use crate::pipeline::InputReader;
 use crate::source::{Compression, InputName, Source, SourceOptions};
 
 /// Loads an adjacency list, and compares with a graph built from the decoder's output.
@@ -28,21 +29,20 @@ pub fn graph(data: &[u8]) {
         ..SourceOptions::default()
     };
     let name = InputName::File("input".into());
-    let reader = Box::new(Cursor::new(data.to_vec()));
-    let source = match Source::from_reader(name, reader, &rules.limits, &options) {
+    let content = Box::new(Cursor::new(data.to_vec()));
+    let source = match Source::from_reader(name, content, &rules.limits, &options) {
         Ok(source) => source,
         Err(error) => panic!("{error}"),
     };
     let plain = source.compression() == Compression::Plain;
-    let mut config = Config::default();
-    config.self_links = self_links;
-    let mut loading = GraphLoader::new(&config).unwrap();
-    let threads = dice.one_of([1, 3]);
-    let loaded = loading.input(source, Format::Adjacency, &rules, threads);
+    let reader = InputReader::new(rules.clone(), &options, dice.one_of([1, 3]));
+    let mut crawled = Crawled::graph(rules).unwrap();
+    let format = Format::Adjacency;
+    let loaded = crawled.read_source(&reader, source, format, None, &mut |_, _, _, _| Ok(true));
     // Compressed inputs may be damaged, and then their content is unknown.
     if plain {
         assert!(loaded.is_ok());
-        compare(data, self_links, &loading.finish());
+        compare(data, self_links, &crawled.into_graph());
     }
 }
 

@@ -1,17 +1,5 @@
 //! Crawl records as a Parquet table.
 //!
-//! ```text
-//! url           BYTE_ARRAY (STRING)                required; `node` where names are opaque
-//! fetched_at    INT64 (TIMESTAMP(MILLIS, UTC))     optional
-//! status        INT32                              optional
-//! visits        INT64                              optional; as are failed, compared, changed and watched_s
-//! last_failed   INT64 (TIMESTAMP(MILLIS, UTC))     optional
-//! redirect      BYTE_ARRAY (STRING)                optional; as are base, revisit and digest
-//! links         LIST of BYTE_ARRAY (STRING)        required
-//! links_rel     LIST of BYTE_ARRAY (STRING)        optional; its elements, too
-//! links_weight  LIST of INT64                      optional
-//! ```
-//!
 //! Compressed with zstd, statistics by column chunk. A row group ends after [`GROUP_BYTES`] of lines or [`GROUP_LINKS`]
 //! links: that bounds memory here and in readers, which refuse pages with very many values.
 

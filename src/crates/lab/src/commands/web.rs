@@ -33,8 +33,9 @@ impl GraphArgs {
         let inputs = [InputName::parse(file)];
         let (config, rules) = (Config::default(), InputRules::default());
         let loaded = load(&inputs, self.format, &config, &rules, &Limits::default())?;
-        if loaded.skipped > 0 {
-            progress(&format!("{} records were skipped", loaded.skipped));
+        let skipped = loaded.report.skipped;
+        if skipped > 0 {
+            progress(&format!("{skipped} records were skipped"));
         }
         Ok(Some((file, loaded)))
     }

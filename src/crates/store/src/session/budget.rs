@@ -1,6 +1,7 @@
 //! Memory budget of a store that is open for writing: the number of pages that fit, recomputed as they grow.
 
-use crate::engine::Engine;
+use super::Writer;
+use crate::engine::{Engine, Resolving};
 use crate::memory::{Need, enough, largest};
 use crate::store::StoreWriter;
 use crate::{Error, Limits, Result};
@@ -20,7 +21,7 @@ pub struct Budget {
     /// Number of those pages up to which settling fits in addition.
     pub settles: u64,
     /// Number of pages at which it is recomputed, as the bound gets tighter.
-    pub again_at: u64,
+    again_at: u64,
     /// Number of pages at which the use is reported next.
     pub tell_at: u64,
     /// True if it was reported that the page numbers of kept links will soon run out.
@@ -49,81 +50,84 @@ impl Budget {
     }
 
     /// Computes how many pages fit.
-    pub fn find(&mut self, engine: &Engine<StoreWriter>) {
+    fn find(&mut self, engine: &Engine<StoreWriter>) {
         let limit = engine.page_limit();
         let pages = pages_of(engine);
         self.again_at = pages + (pages / 8).max(TOLD_FROM);
-        self.fits = match self.bytes {
-            None => limit,
-            Some(bytes) => largest(limit, |pages| self.need(engine, pages).total() <= bytes),
-        };
-        self.settles = match self.bytes {
-            None => self.fits,
-            Some(bytes) => largest(self.fits, |pages| {
+        (self.fits, self.settles) = (limit, limit);
+        if let Some(bytes) = self.bytes {
+            let need = |pages| self.need(engine, pages);
+            self.fits = largest(limit, |pages| need(pages).total() <= bytes);
+            self.settles = largest(self.fits, |pages| {
                 let need = self.need(engine, pages);
                 need.total() + need.settling <= bytes
-            }),
-        };
+            });
+        }
     }
 
-    pub fn need(&self, engine: &Engine<StoreWriter>, pages: u64) -> Need {
+    fn need(&self, engine: &Engine<StoreWriter>, pages: u64) -> Need {
         Need::of(engine, pages.max(pages_of(engine)), self.bytes)
     }
+}
 
-    /// Returns the present need, and how many pages fit.
-    pub fn now(&self, engine: &Engine<StoreWriter>) -> (Need, u64) {
-        self.rested
-            .unwrap_or_else(|| (self.need(engine, pages_of(engine)), self.fits))
+#[doc(hidden)]
+impl Writer {
+    /// Recomputes how many pages fit, if it is due.
+    pub fn find_fits(&mut self) {
+        if self.budget.bytes.is_some() && self.pages() >= self.budget.again_at {
+            self.budget.find(&self.engine);
+        }
+    }
+
+    /// Returns the present need of memory, and how many pages fit.
+    pub fn memory(&self) -> (Need, u64) {
+        let budget = &self.budget;
+        let now = || (budget.need(&self.engine, 0), budget.fits);
+        budget.rested.unwrap_or_else(now)
     }
 
     /// Releases memory that only further records would need, for settling.
-    pub fn rest(&mut self, engine: &mut Engine<StoreWriter>) -> Result<()> {
-        self.rested = Some(self.now(engine));
-        engine.rest()
+    ///
+    /// # Errors
+    /// After an error the store accepts no more records.
+    pub fn rest(&mut self) -> Result<()> {
+        self.budget.rested = Some(self.memory());
+        self.engine.rest()
     }
 
     /// Returns true if that memory was released.
     pub fn is_at_rest(&self) -> bool {
-        self.rested.is_some()
+        self.budget.rested.is_some()
     }
 
-    /// Returns the bytes that are left; `None` without a budget.
-    pub fn left(&self, engine: &Engine<StoreWriter>) -> Option<u64> {
-        let (mut need, _) = self.now(engine);
-        if self.rested.is_some() {
+    /// Returns the bytes of memory that are left; `None` without a budget.
+    pub fn memory_left(&self) -> Option<u64> {
+        let (mut need, _) = self.memory();
+        if self.is_at_rest() {
             need = need.at_rest();
         }
-        Some(self.bytes?.saturating_sub(need.total()))
+        Some(self.budget.bytes?.saturating_sub(need.total()))
     }
 
-    /// Recomputes how many pages fit, if it is due.
-    pub fn look(&mut self, engine: &Engine<StoreWriter>) {
-        if self.bytes.is_some() && pages_of(engine) >= self.again_at {
-            self.find(engine);
-        }
-    }
-
-    /// Returns the largest number of pages within both the limit and the budget.
-    pub fn page_limit(&self, engine: &Engine<StoreWriter>) -> u64 {
-        engine.page_limit().min(self.fits)
-    }
-
-    /// Replaces the error of the next record by one about the budget, if that determined [`Budget::page_limit`].
-    pub fn blamed(&self, engine: &Engine<StoreWriter>, error: Error) -> Error {
-        match error {
-            Error::TooManyPages { limit, .. } if limit < self.limit.min(engine.page_limit()) => {
-                self.exceeded(engine)
+    /// Checks that the pages of a batch's names up to `names_end` fit.
+    pub fn check_room(&self, names: &Resolving<'_>, names_end: u32) -> Result<()> {
+        let limit = self.engine.page_limit();
+        let room = names.check_room(&self.engine, names_end, limit.min(self.budget.fits));
+        room.map_err(|error| match error {
+            // The budget determined it.
+            Error::TooManyPages { limit: most, .. } if most < self.budget.limit.min(limit) => {
+                self.over_budget()
             }
             other => other,
-        }
+        })
     }
 
     /// Returns the error that the next record does not fit.
-    pub fn exceeded(&self, engine: &Engine<StoreWriter>) -> Error {
-        let pages = pages_of(engine);
-        let budget = self.bytes.unwrap_or(u64::MAX);
-        let next = pages.max(self.fits) + 1;
-        let needed = enough(|bytes| Need::of(engine, next, Some(bytes)).total());
+    fn over_budget(&self) -> Error {
+        let pages = self.pages();
+        let budget = self.budget.bytes.unwrap_or(u64::MAX);
+        let next = pages.max(self.budget.fits) + 1;
+        let needed = enough(|bytes| Need::of(&self.engine, next, Some(bytes)).total());
         Error::OverBudget {
             pages,
             // One record may bring many pages: those that fit need no more than the budget.

@@ -7,10 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Opened, Session};
+use super::Budget;
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
-use crate::engine::{Config, Counters, Resolver};
+use crate::engine::{Config, Counters, Engine, Resolver};
+use crate::memory::log_rows;
 use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
@@ -18,7 +19,9 @@ use crate::snapshot::{
     self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
 };
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{InputProgress, Settings, View, settings_of};
+use crate::store::{
+    InputProgress, OpenStore, Settings, StoreWriter, View, checkpoint, settings_of,
+};
 use crate::{Error, Result};
 
 /// Options of a [`Writer`]. The engine's settings, the rules and the limits on records must be the store's own: a store
@@ -115,13 +118,21 @@ const TOGETHER: usize = 1 << 10;
 /// # }
 /// ```
 pub struct Writer {
-    session: Session,
+    #[doc(hidden)]
+    pub engine: Engine<StoreWriter>,
+    #[doc(hidden)]
+    pub budget: Budget,
+    /// True if the store was just created.
+    #[doc(hidden)]
+    pub is_new: bool,
+    /// Progress of ingests of inputs into the store, which is preserved.
+    #[doc(hidden)]
+    pub progress: InputProgress,
     options: Options,
+    rules: Rules,
     builder: Builder,
     /// Number of records in the builder that are not applied yet.
     waiting: usize,
-    /// Progress of ingests of inputs into the store, which is preserved.
-    progress: InputProgress,
     resolver: Resolver,
     /// True if something was applied since the last checkpoint.
     changed: bool,
@@ -151,30 +162,52 @@ impl Writer {
     #[doc(hidden)]
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
         options.limits.check()?;
-        let Opened {
-            mut session,
+        let settings = options.settings();
+        let mut writer = Writer::open_for_inputs(disk, dir, &settings, options.clone(), false)?;
+        writer.progress.check_finished(dir)?;
+        snapshot::check_not_newer(&**writer.disk(), dir, writer.counters())?;
+        // Rows that were given up during opening are still there.
+        writer.changed = writer.storage_mut().rows_given_up().is_some();
+        Ok(writer)
+    }
+
+    /// Opens a store for an ingest, which may continue one of its inputs. `resumes`: the last stream is sent again.
+    #[doc(hidden)]
+    pub fn open_for_inputs(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: &Settings,
+        options: Options,
+        resumes: bool,
+    ) -> Result<Writer> {
+        let (limits, keep) = (&options.limits, options.keep_links);
+        let opened = StoreWriter::open(disk, dir, settings, limits, keep, resumes)?;
+        let OpenStore {
+            mut engine,
             progress,
-            ..
-        } = Session::open(
-            disk,
-            dir,
-            &options.settings(),
-            &options.limits,
-            options.keep_links,
-            false,
-        )?;
-        progress.check_finished(dir)?;
-        snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
+            new,
+        } = opened;
+        engine.cut_log_at(log_rows(engine.config(), limits.memory));
+        let config = engine.config();
+        let rules = Rules {
+            limits: limits.clone(),
+            self_links: config.self_links,
+            key: engine.storage().key(),
+            input: settings.input.clone(),
+            follow: config.follow.clone(),
+        };
         Ok(Writer {
-            builder: Builder::new(session.rules.clone(), options.names),
-            options: options.clone(),
-            waiting: 0,
-            // Rows that were given up during opening are still there.
-            changed: session.rows_given_up().is_some(),
-            ended: None,
-            session,
+            budget: Budget::new(limits, &engine),
+            builder: Builder::new(rules.clone(), options.names),
+            rules,
+            engine,
+            is_new: new,
             progress,
+            options,
+            waiting: 0,
             resolver: Resolver::default(),
+            changed: false,
+            ended: None,
         })
     }
 
@@ -199,7 +232,7 @@ impl Writer {
 
     /// Returns the rules for making batches for [`Writer::take`].
     pub fn rules(&self) -> Rules {
-        self.session.rules.clone()
+        self.rules.clone()
     }
 
     /// Returns the resolver with the pages of the last batch.
@@ -226,22 +259,22 @@ impl Writer {
             return Err(self.no_more());
         }
         self.apply()?;
-        let session = &mut self.session;
-        let known = session.pages();
+        let known = self.pages();
         let end = batch.fingerprints.len() as u32;
-        let mut names = self.resolver.begin(batch);
-        let room = session.check_room(&names, end);
+        let mut resolver = std::mem::take(&mut self.resolver);
+        let mut names = resolver.begin(batch);
+        let room = self.check_room(&names, end);
         room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-        let admitted = names.admit(&mut session.engine, end);
+        let admitted = names.admit(&mut self.engine, end);
         admitted.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
-        self.changed |= session.pages() > known;
+        self.resolver = resolver;
+        self.changed |= self.pages() > known;
         Ok(self.resolver.pages())
     }
 
     /// Returns the memory of its arrays, in bytes.
     pub fn array_bytes(&self) -> u64 {
-        let session = &self.session;
-        let (need, _) = session.budget.now(&session.engine);
+        let (need, _) = self.memory();
         need.cash + need.index
     }
 
@@ -249,16 +282,16 @@ impl Writer {
     pub fn into_view(mut self) -> Result<View> {
         self.checkpoint()?;
         // The index only saves time.
-        let _ = self.session.keep_index();
-        let disk = self.session.disk().clone();
-        let view = self.session.view()?;
+        let _ = self.keep_index();
+        let disk = self.disk().clone();
+        let view = self.view()?;
         drop(self);
         view.reopened(&*disk)
     }
 
     /// Returns true if the store's current snapshot covers all that was pushed before.
     pub fn is_published(&self) -> Result<bool> {
-        let (disk, dir) = (&**self.session.disk(), self.session.dir());
+        let (disk, dir) = (&**self.disk(), self.dir());
         if Latest::read(disk, dir)?.is_none() {
             return Ok(false);
         }
@@ -279,7 +312,7 @@ impl Writer {
 
     /// Returns counts of what was read, without records that wait to be applied.
     pub fn counters(&self) -> &Counters {
-        self.session.counters()
+        self.engine.counters()
     }
 
     /// Makes all that was pushed durable. Returns the number of the commit.
@@ -293,14 +326,14 @@ impl Writer {
             return applied.and_then(|()| Err(self.no_more()));
         }
         if self.changed {
-            let made = self.session.checkpoint(&self.progress);
-            let given_up = made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+            let made = checkpoint(&mut self.engine, &self.progress);
+            made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = false;
-            if given_up.is_some() {
-                self.session.release_rows()?;
+            if self.storage_mut().rows_given_up().is_some() {
+                self.release_rows()?;
             }
         }
-        applied.map(|()| self.session.generation())
+        applied.map(|()| self.generation())
     }
 
     /// Makes all that was pushed durable, ranks all pages, and publishes this as the store's current snapshot.
@@ -321,30 +354,30 @@ impl Writer {
         watcher: Watcher,
     ) -> Result<Option<Snapshot>> {
         self.checkpoint()?;
-        self.progress.check_verified(self.session.dir())?;
+        self.progress.check_verified(self.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
-            settle: self.session.settling(settle, watcher),
+            settle: self.settling(settle, watcher),
         };
         // The index only saves time; if there is no room for both, the ranking takes precedence.
-        let _ = self.session.keep_index();
-        let view = self.session.view()?;
+        let _ = self.keep_index();
+        let view = self.view()?;
         let publish = |disk: &dyn Disk| snapshot::publish(disk, &view, &making);
-        let published = match publish(&**self.session.disk()) {
-            Err(error) if self.session.makes_room(&error)? => publish(&**self.session.disk()),
+        let published = match publish(&**self.disk()) {
+            Err(error) if self.makes_room(&error)? => publish(&**self.disk()),
             published => published,
         };
         if published?.is_none() {
             return Ok(None);
         }
-        self.session.release_rows()?;
-        Snapshot::latest(&**self.session.disk(), self.session.dir()).map(Some)
+        self.release_rows()?;
+        Snapshot::latest(&**self.disk(), self.dir()).map(Some)
     }
 
     /// Returns whether links of pages are kept. They are given up if they do not fit.
     pub fn rows_retention(&self) -> &Retention {
-        self.session.engine.storage().rows_retention()
+        self.storage().rows_retention()
     }
 
     /// Applies the waiting records.
@@ -360,16 +393,17 @@ impl Writer {
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
-        let mut names = self.resolver.begin(batch);
-        let session = &mut self.session;
-        session.find_fits();
+        let mut resolver = std::mem::take(&mut self.resolver);
+        let mut names = resolver.begin(batch);
+        self.find_fits();
         for (at, entry) in batch.entries.iter().enumerate() {
-            let room = session.check_room(&names, entry.names_end);
+            let room = self.check_room(&names, entry.names_end);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = session.apply(&mut names, at);
+            let applied = self.apply_entry(&mut names, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
+        self.resolver = resolver;
         Ok(())
     }
 
@@ -377,7 +411,7 @@ impl Writer {
         Error::Conflict(format!(
             "{}: this writer takes no more records, because an earlier record or checkpoint failed; open the store \
             again",
-            self.session.dir().display()
+            self.dir().display()
         ))
     }
 }
@@ -401,13 +435,13 @@ mod tests {
             ..Record::default()
         };
         let mut writer = Writer::open(&dir, &Options::default()).unwrap();
-        writer.session.engine.storage_mut().limit_row_pages(3);
+        writer.engine.storage_mut().limit_row_pages(3);
         writer.push(&record("a", "b")).unwrap();
-        assert_eq!(writer.session.nears_page_limit(), None);
+        assert_eq!(writer.nears_page_limit(), None);
         writer.push(&record("b", "c")).unwrap();
         writer.checkpoint().unwrap();
-        assert_eq!(writer.session.nears_page_limit(), Some(3));
-        assert_eq!(writer.session.nears_page_limit(), None);
+        assert_eq!(writer.nears_page_limit(), Some(3));
+        assert_eq!(writer.nears_page_limit(), None);
         let error = writer
             .push(&record("c", "d"))
             .and_then(|_| writer.checkpoint().map(drop))
@@ -425,8 +459,8 @@ mod tests {
         let mut writer = Writer::open(&dir, &without).unwrap();
         writer.push(&record("c", "d")).unwrap();
         writer.checkpoint().unwrap();
-        assert_eq!(writer.session.nears_page_limit(), None);
-        assert_eq!(writer.session.pages(), 4);
+        assert_eq!(writer.nears_page_limit(), None);
+        assert_eq!(writer.pages(), 4);
     }
 
     /// Admitted names get the next numbers, or their own, and no row; if not all fit, none is admitted.
@@ -462,7 +496,7 @@ mod tests {
         writer.admit(&batch).unwrap();
         assert_eq!(writer.checkpoint().unwrap(), generation);
 
-        writer.session.engine.storage_mut().limit_row_pages(5);
+        writer.engine.storage_mut().limit_row_pages(5);
         let batch = batch_of(&writer, &["e", "a", "f"]);
         let error = writer.admit(&batch).unwrap_err();
         assert!(
@@ -471,7 +505,7 @@ mod tests {
         );
         assert!(writer.admit(&batch).is_err(), "it takes no more");
         assert_eq!(
-            (writer.checkpoint().unwrap(), writer.session.pages()),
+            (writer.checkpoint().unwrap(), writer.pages()),
             (generation, 4)
         );
         drop(writer);

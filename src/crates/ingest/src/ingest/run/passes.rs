@@ -1,24 +1,22 @@
-//! Passes after the first, over the kept rows; inputs are not read again and need not exist.
-//!
-//! Such a pass visits each page that has a row, once, with the links of its last record, in the order of these records:
-//! it does not depend on checkpoints or on when superseded rows were dropped. A position in it is the number of pages
-//! visited, `records` of the input's position, whose `offset` stays 0.
+//! Passes after the first go over the kept rows; inputs are not read again and need not exist. Such a pass visits each
+//! page that has a row, once, with the links of its last record, in the order of these records: it does not depend on
+//! checkpoints or on when superseded rows were dropped. A position in it is the number of pages visited, `records` of
+//! the input's position, whose `offset` stays 0.
 //!
 //! If no rows are kept, all inputs are read again as in the first pass, which is impossible for standard input. The
-//! checkpoint that ends the first pass decides: rows that were complete then are not given up in a later pass.
-//!
-//! A file that is read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable. Its hash is
-//! compared at its end. So checkpoints by time are made between files, and one inside a file (by number of records, or because
-//! of a stop) reads the whole file once more first.
+//! checkpoint that ends the first pass decides: rows that were complete then are not given up in a later pass. A file
+//! that is read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable. Its
+//! hash is compared at its end. So checkpoints by time are made between files, and one inside a file (by number of
+//! records, or because of a stop) reads the whole file once more first.
 //!
 //! A pass with `complete` ends with a visit of each node that is known as a target only.
 
-use super::{IngestRun, InputEnd};
+use super::{EarlyEnd, IngestRun};
 use crate::engine::{Estimation, PageId, TargetLinks};
 use crate::ingest::plan::Plan;
 use crate::ingest::{IngestEvent, OldFault};
 use crate::rows::{Row, Stop};
-use crate::session::Session;
+use crate::session::Writer;
 use crate::source::InputName;
 use crate::store::InputProgress;
 use crate::{Error, Result};
@@ -29,92 +27,72 @@ const AHEAD: usize = 64;
 const UNHEARD: u64 = 1 << 12;
 
 /// Returns an error if the passes of a plan cannot be continued as they were begun, or not at all.
-pub(super) fn check_passes(plan: &Plan, session: &Session) -> Result<()> {
+pub(super) fn check_passes(plan: &Plan, writer: &Writer) -> Result<()> {
     let progress = &plan.progress;
-    if plan.finished || progress.finished {
+    if progress.finished {
         return Ok(());
     }
-    if progress.pass > 1 && session.engine.storage().is_giving_up_rows() {
+    if progress.pass > 1 && writer.storage().is_giving_up_rows() {
         return Err(Error::Conflict(format!(
             "`keep_links`: pass {} of {} uses the links kept in the store; leave `keep_links` out, or give at least as \
              much as they take",
             progress.pass, progress.repeat
         )));
     }
-    match cannot_repeat(progress, &plan.inputs, session) {
+    match cannot_repeat(progress, &plan.inputs, writer) {
         Some(refusal) if progress.pass == 1 => Err(refusal),
         _ => Ok(()),
     }
 }
 
 /// Returns why passes after the first cannot be made, if so.
-fn cannot_repeat(
+pub(super) fn cannot_repeat(
     progress: &InputProgress,
     inputs: &[InputName],
-    session: &Session,
+    writer: &Writer,
 ) -> Option<Error> {
-    let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || session.keeps_rows();
+    let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || writer.keeps_rows();
     (!once).then(|| {
         Error::Conflict(format!(
             "`repeat`: standard input can be read only once, and its links are not kept for later passes ({}). Give \
              `repeat` 1, or a new store and enough `keep_links`, or put the stream into a file",
-            session.engine.storage().rows_retention().why_not()
+            writer.storage().rows_retention().why_not()
         ))
     })
 }
 
 impl IngestRun<'_> {
-    /// Returns why passes after the first cannot be made, if so.
-    pub(super) fn cannot_repeat(&self) -> Option<Error> {
-        cannot_repeat(&self.cursor.progress, &self.feed.inputs, &self.session)
-    }
-
-    /// Returns true if the current pass goes over rows.
-    pub(super) fn is_over_rows(&self) -> bool {
-        self.cursor.is_repeating() && self.session.keeps_rows()
-    }
-
-    /// Reports what passes after the first go over, once it is known.
-    pub(super) fn report_passes(&mut self) {
-        if self.cursor.progress.repeat > 1 && !self.cursor.progress.finished {
-            self.observer.note(IngestEvent::Repeating {
-                repeat: self.cursor.progress.repeat,
-                kept: self.session.keeps_rows(),
-            });
-        }
-    }
-
     /// Visits the pages of all rows, from where a checkpoint left off.
-    pub(super) fn sweep_rows(&mut self) -> Result<InputEnd> {
+    pub(super) fn sweep_rows(&mut self) -> Result<(), EarlyEnd> {
         let from = match self.job.fault {
             Some(OldFault::PassFromStart) => 0,
-            _ => self.cursor.progress.place.records,
+            _ => self.progress.place.records,
         };
         if from > 0 {
             self.observer.note(IngestEvent::GoingOver {
-                pass: self.cursor.progress.pass,
+                pass: self.progress.pass,
                 visited: from,
             });
         }
-        self.cursor.begun = true;
-        let rows = self.session.engine.storage().kept_rows()?;
+        self.begun = true;
+        let rows = self.writer.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
         let whole = rows.sweep_from(from, &mut |rows| {
             for rows in rows.chunks(AHEAD) {
                 self.visit_rows(rows, &mut targets)?;
-                self.report_progress(None, self.cursor.progress.place.records, Some(all));
-                if self.feed.stop_asked() {
+                self.report_progress(None, self.progress.place.records, Some(all));
+                if self.stop_asked() {
                     return Err(Stop::Enough);
                 }
             }
             Ok(self.on_time()?)
         })?;
         if !whole {
-            return Ok(InputEnd::Stopped);
+            return Err(EarlyEnd::Stopped);
         }
-        self.cursor.end_inputs();
-        Ok(InputEnd::Whole)
+        self.go_to(self.inputs.len() as u64);
+        Ok(())
     }
 
     fn visit_rows(&mut self, rows: &[Row<'_>], targets: &mut Vec<PageId>) -> Result<()> {
@@ -123,40 +101,85 @@ impl IngestRun<'_> {
         for row in rows {
             targets.extend(row.targets.iter().map(|&target| page(target)));
         }
-        self.session
-            .engine
-            .prefetch(rows.iter().map(|row| page(row.page)), targets);
+        let pages = rows.iter().map(|row| page(row.page));
+        self.writer.engine.prefetch(pages, targets);
         let mut rest = &targets[..];
         for row in rows {
             let links = TargetLinks {
                 targets: rest.split_off(..row.targets.len()).unwrap_or_default(),
                 weights: row.weights,
             };
-            self.session
-                .engine
-                .replay_visit(page(row.page), row.gone, links)?;
-            self.cursor.progress.place.records += 1;
+            let engine = &mut self.writer.engine;
+            engine.replay_visit(page(row.page), row.gone, links)?;
+            self.progress.place.records += 1;
             if self.is_due() {
                 self.on_records()?;
             }
         }
         Ok(())
     }
+
+    /// Visits the nodes known as targets only, from where a checkpoint left off.
+    pub(super) fn complete(&mut self) -> Result<(), EarlyEnd> {
+        let mut from = self.progress.completing.unwrap_or(0);
+        if from > 0 {
+            self.observer.note(IngestEvent::Completing {
+                pass: self.progress.pass,
+            });
+        }
+        self.begun = true;
+        self.progress.completing = Some(from);
+        for visits in 1.. {
+            let Some(next) = self.writer.engine.complete_next(from)? else {
+                break;
+            };
+            from = next;
+            self.progress.completing = Some(from);
+            if self.is_due() {
+                self.on_records()?;
+            }
+            if self.stop_asked() {
+                return Err(EarlyEnd::Stopped);
+            }
+            if visits % UNHEARD == 0 {
+                self.on_time()?;
+            }
+        }
+        self.progress.completing = None;
+        Ok(())
+    }
+
+    /// Returns, before another pass, whether the bound of the durable state is low enough to leave that pass out. The
+    /// same command, repeated on a store that stopped for this reason, comes to the same result.
+    pub(super) fn is_near_enough(&mut self) -> Result<bool> {
+        let Some(until) = self.job.until else {
+            return Ok(false);
+        };
+        let config = self.writer.engine.config();
+        let view = self.writer.view()?;
+        let estimation = Estimation::begin(&view, config)?;
+        let bound = estimation.window().bound_l1();
+        let bound = bound.map(|bound| bound + config.damping_bound());
+        self.observer.note(IngestEvent::Bound {
+            pass: self.progress.pass - 1,
+            bound,
+        });
+        Ok(bound.is_some_and(|bound| bound <= until))
+    }
+
     /// Checks that what was applied of the file being read, if it is being read again, is what pass 1 read.
     ///
     /// # Errors
     /// [`Error::InputChanged`].
     pub(super) fn check_as_in_pass_1(&self) -> Result<()> {
-        let place = self.cursor.progress.place;
-        if !self.cursor.is_rereading() {
-            return Ok(());
-        }
-        let at = self.cursor.progress.input as usize;
-        let end = self.cursor.input().and_then(|input| input.end);
-        let (Some(input @ InputName::File(_)), Some(end)) = (self.feed.inputs.get(at), end) else {
+        let place = self.progress.place;
+        let input = self.inputs.get(self.progress.input as usize);
+        let end = self.current().and_then(|input| input.end);
+        let (true, Some(input @ InputName::File(_)), Some(end)) = (self.is_rereading(), input, end)
+        else {
             return Ok(());
         };
-        let mut source = self.feed.reader.open(input)?;
+        let mut source = self.reader.open(input)?;
         let same = source
             .skip_to(place.offset, place.prefix)
             .and_then(|()| source.skip_to(end.offset, end.prefix))
@@ -171,52 +194,5 @@ impl IngestRun<'_> {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Visits the nodes known as targets only, from page `from` on, where a checkpoint left off.
-    pub(super) fn complete(&mut self, mut from: u64) -> Result<InputEnd> {
-        if from > 0 {
-            self.observer.note(IngestEvent::Completing {
-                pass: self.cursor.progress.pass,
-            });
-        }
-        self.cursor.begun = true;
-        self.cursor.progress.completing = Some(from);
-        for visits in 1.. {
-            let Some(next) = self.session.engine.complete_next(from)? else {
-                break;
-            };
-            from = next;
-            self.cursor.progress.completing = Some(from);
-            if self.is_due() {
-                self.on_records()?;
-            }
-            if self.feed.stop_asked() {
-                return Ok(InputEnd::Stopped);
-            }
-            if visits % UNHEARD == 0 {
-                self.on_time()?;
-            }
-        }
-        self.cursor.progress.completing = None;
-        Ok(InputEnd::Whole)
-    }
-
-    /// Returns, before another pass, whether the bound of the durable state is low enough to leave that pass out. The
-    /// same command, repeated on a store that stopped for this reason, comes to the same result.
-    pub(super) fn is_near_enough(&mut self) -> Result<bool> {
-        let Some(until) = self.job.until else {
-            return Ok(false);
-        };
-        let bound = self.session.view().and_then(|view| {
-            let estimation = Estimation::begin(&view, self.session.engine.config())?;
-            let rounding = self.session.engine.config().damping_bound();
-            Ok(estimation.window().bound_l1().map(|bound| bound + rounding))
-        })?;
-        self.observer.note(IngestEvent::Bound {
-            pass: self.cursor.progress.pass - 1,
-            bound,
-        });
-        Ok(bound.is_some_and(|bound| bound <= until))
     }
 }

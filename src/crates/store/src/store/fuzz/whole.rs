@@ -9,7 +9,7 @@ use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
 use crate::model::Limits;
-use crate::session::{Opened, Session};
+use crate::session::{Options, Writer};
 use crate::snapshot::{
     KeepSnapshots, RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, SnapshotPage, publish,
 };
@@ -150,19 +150,24 @@ fn look(disk: &Memory) -> Looked {
     let settings_if_sound = settings.as_ref().filter(|_| !is_rotten);
     let copy = Arc::new(disk.copy());
     let opened = settings_if_sound.and_then(|settings| {
-        let keep = KeepRows::Usual(1 << 30);
-        let opened = Session::open(copy.clone(), dir, settings, &limits(), keep, false);
+        let options = Options {
+            limits: limits(),
+            keep_links: KeepRows::Usual(1 << 30),
+            ..Options::default()
+        };
+        let opened = Writer::open_for_inputs(copy.clone(), dir, settings, options, false);
         looked.note(opened)
     });
     let window = opened.as_ref().and_then(|opened| {
-        let published = from_window(&copy, &opened.session);
+        let published = from_window(&copy, opened);
         looked.note(published)
     });
     let state = opened.map(|opened| {
-        let Opened {
-            session, progress, ..
-        } = opened;
-        (session.engine.state(), session.pages(), progress)
+        (
+            opened.engine.state(),
+            opened.pages(),
+            opened.progress.clone(),
+        )
     });
     looked.found = Found {
         settings,
@@ -175,13 +180,13 @@ fn look(disk: &Memory) -> Looked {
 }
 
 /// Returns the ranking that the history of an open store gives.
-fn from_window(disk: &Memory, session: &Session) -> Result<Ranking> {
+fn from_window(disk: &Memory, writer: &Writer) -> Result<Ranking> {
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
         rank_bytes: RANK_BYTES,
         settle: None,
     };
-    publish(disk, &session.view()?, &making)?;
+    publish(disk, &writer.view()?, &making)?;
     read_snapshot(disk)
 }
 

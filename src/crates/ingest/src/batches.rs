@@ -1,0 +1,203 @@
+//! The one loop over the batches of an input, which `ingest`, `convert`, `inspect` and `load` share, and what the first
+//! two report in the same words.
+
+use crate::batch::{Batch, HashKey, Rules, What};
+use crate::decode::{Names, Reason};
+use crate::engine::SelfLinks;
+use crate::formats::Format;
+use crate::ingest::{IngestEvent, Observer};
+use crate::model::{InputPosition, Limits};
+use crate::pipeline::{InputRecords, Piece, PipelineItem, Remark, checked_format_of};
+use crate::rules::{Follow, InputRules};
+use crate::source::{Damage, DamageKind, InputName, InputSummary, Source, SourceOptions};
+use crate::store::Unverified;
+use crate::{Error, Result};
+
+/// Returns the rules for batches that no store keeps: without links from a page to itself, and with a key of their own.
+pub(crate) fn rules_in_memory(limits: &Limits, input: &InputRules) -> Result<Rules> {
+    Ok(Rules {
+        limits: limits.clone(),
+        self_links: SelfLinks::Drop,
+        key: HashKey::random()?,
+        input: input.clone(),
+        follow: Follow::default(),
+    })
+}
+
+/// User of the batches of one input.
+pub(crate) trait BatchVisitor {
+    /// Takes a remark about the first records.
+    fn remark(&mut self, input: &InputName, remark: Remark);
+
+    /// Takes the next piece. Returns false to stop reading.
+    fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool>;
+
+    /// Called after each piece, and while the input is idle. Returns false to stop reading.
+    fn tick(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Reads an input to its end, or until the visitor stops it, which returns `None`.
+pub(crate) fn visit_batches(
+    records: &mut InputRecords,
+    visitor: &mut dyn BatchVisitor,
+) -> Result<Option<InputSummary>> {
+    loop {
+        let next = records.next_piece();
+        for remark in records.remarks() {
+            visitor.remark(&records.input, remark);
+        }
+        match next? {
+            PipelineItem::End(summary) => return Ok(Some(summary)),
+            PipelineItem::Idle => {}
+            PipelineItem::Piece(piece) => {
+                if !visitor.piece(records, &piece)? {
+                    return Ok(None);
+                }
+                records.recycle(piece);
+            }
+        }
+        if !visitor.tick()? {
+            return Ok(None);
+        }
+    }
+}
+
+/// Determines the format and reports it; `None` if the input is empty. `before` is the kind of names read before.
+pub(crate) fn report_format(
+    source: &mut Source,
+    asked: Option<Format>,
+    before: Option<Names>,
+    observer: &mut dyn Observer,
+) -> Result<Option<Format>> {
+    let found = checked_format_of(source, asked, before)?;
+    let input = source.name();
+    if let (Some((format, why)), None) = (&found, asked) {
+        observer.note(IngestEvent::Guessed {
+            input,
+            format: *format,
+            why,
+        });
+    }
+    Ok(found.map(|(format, _)| format))
+}
+
+/// Reports the caveat of a format, if it has one.
+pub(crate) fn report_caveat(input: &InputName, format: Format, observer: &mut dyn Observer) {
+    if let Some(caveat) = format.caveat() {
+        observer.note(IngestEvent::Caveat { input, caveat });
+    }
+}
+
+/// Reports a remark about the first records of an input.
+pub(crate) fn report_remark(input: &InputName, remark: &Remark, observer: &mut dyn Observer) {
+    observer.note(match remark {
+        Remark::Missing(missing) => IngestEvent::Missing { input, missing },
+        Remark::Caveat(caveat) => IngestEvent::Caveat { input, caveat },
+    });
+}
+
+/// Reports at the end of an input how many of its members have no checksum, and how many of its groups have a `source`
+/// that had one before.
+pub(crate) fn report_end(
+    input: &InputName,
+    summary: &InputSummary,
+    sources: u64,
+    observer: &mut dyn Observer,
+) {
+    let members = summary.unchecked;
+    if members > 0 {
+        observer.note(IngestEvent::Unchecked { input, members });
+    }
+    if sources > 0 {
+        observer.note(IngestEvent::Ungrouped { input, sources });
+    }
+}
+
+/// Record of a batch, and the position before it.
+pub(crate) struct RecordAt<'a> {
+    pub input: &'a InputName,
+    pub place: InputPosition,
+    pub batch: &'a Batch,
+    /// Index of the record in the batch.
+    pub at: usize,
+}
+
+impl RecordAt<'_> {
+    /// Reports what is wrong with the record if there is a detail, and in the first pass an unreadable time. With
+    /// `strict`, an unusable record is an error.
+    pub fn report(
+        &self,
+        strict: bool,
+        first_pass: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        if let What::Skipped(reason) = self.batch.entries[self.at].what {
+            let detail = self.batch.complaint(self.at);
+            return report_skipped(self.input, self.place, reason, detail, strict, observer);
+        }
+        if first_pass && self.batch.is_timeless(self.at) {
+            observer.note(IngestEvent::BadTime {
+                input: self.input,
+                record: self.place.records + 1,
+                offset: self.place.offset,
+                detail: self.batch.complaint(self.at),
+            });
+        }
+        Ok(())
+    }
+
+    /// Tracks that the record is used, `verified` or not; a verified one vouches for all before it.
+    pub fn note_use(&self, verified: bool, unverified: &mut Option<Unverified>) {
+        if verified {
+            *unverified = None;
+        } else if unverified.is_none() {
+            *unverified = Some(Unverified {
+                input: self.input.to_string(),
+                from_record: self.place.records + 1,
+            });
+        }
+    }
+}
+
+/// Reports a record that cannot be used, if there is a detail. With `strict` it is an error.
+pub(crate) fn report_skipped(
+    input: &InputName,
+    place: InputPosition,
+    reason: Reason,
+    detail: Option<&str>,
+    strict: bool,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let (record, offset) = (place.records + 1, place.offset);
+    if strict {
+        return Err(Error::BadRecord {
+            input: input.to_string(),
+            record,
+            offset,
+            reason: reason.name(),
+            detail: detail.unwrap_or_default().into(),
+        });
+    }
+    if let Some(detail) = detail {
+        observer.note(IngestEvent::Skipped {
+            input,
+            record,
+            offset,
+            reason,
+            detail,
+        });
+    }
+    Ok(())
+}
+
+/// Returns true if records were used whose check then failed, against the options. Records that are unverified only
+/// because the input was cut short may be used.
+pub(crate) fn is_unsound(damage: &Damage, options: &SourceOptions) -> bool {
+    let failed = matches!(
+        damage.kind,
+        DamageKind::ChecksumFailed | DamageKind::InvalidData
+    );
+    failed && damage.unverified_records() && !options.accept_unverified
+}

@@ -1,0 +1,415 @@
+//! One input of a run: it is opened, its format is known or guessed, what was applied of it before is passed over, and
+//! its pieces are applied entry by entry, with the position tracked after each.
+
+use crossbeam_channel::{RecvTimeoutError, bounded};
+
+use super::{EarlyEnd, IngestRun};
+use crate::batch::{Batch, BatchEntry, What};
+use crate::batches::{
+    BatchVisitor, RecordAt, report_caveat, report_end, report_format, report_remark,
+    report_skipped, visit_batches,
+};
+use crate::decode::{Names, Reason};
+use crate::engine::{Resolver, Resolving, age};
+use crate::formats::{Format, is_decided};
+use crate::ingest::IngestEvent;
+use crate::ingest::stream::{Spooling, kept, plain};
+use crate::model::InputPosition;
+use crate::pipeline::{InputRecords, PATIENCE, Piece, ReadStart, Remark, format_again};
+use crate::source::{Compression, HEAD_BYTES, InputName, InputSummary, Restart, Source};
+use crate::store::{Input, Spooled};
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+impl<'a> IngestRun<'a> {
+    /// Reads the next input from the current position on.
+    pub(super) fn read_input(&mut self) -> Result<(), EarlyEnd> {
+        let input = self.inputs[self.progress.input as usize].clone();
+        let mut records = self.begin_input(&input)?;
+        self.begun = true;
+        report_caveat(&input, records.format, self.observer);
+        let from = self.progress.place.offset;
+        let mut reading = InputInProgress {
+            input: &input,
+            resolver: Resolver::default(),
+            is_spooled: !self.is_repeating() && self.is_spooling(),
+            from,
+            start: from,
+            end: from,
+            whole: true,
+            torn: false,
+            known: self.writer.pages(),
+            ungrouped: 0,
+            run: self,
+        };
+        match visit_batches(&mut records, &mut reading)? {
+            Some(summary) => Ok(reading.end_input(&records, &summary)?),
+            None => Err(EarlyEnd::Stopped),
+        }
+    }
+
+    /// Opens an input and starts its threads at the current position.
+    fn begin_input(&mut self, name: &InputName) -> Result<InputRecords, EarlyEnd> {
+        let (mut source, is_longer) = if *name == InputName::Stdin {
+            self.open_stream()?
+        } else {
+            let (name, reader, to_head) = (name.clone(), self.reader.clone(), self.to_head());
+            let open = move || reader.open(&name).and_then(to_head);
+            (self.patiently(open)?, false)
+        };
+        let format = if is_longer {
+            let before = self.pass_over_last()?;
+            match self.job.format {
+                Some(asked) => asked,
+                None => format_again(&mut source, before, self.progress.place.offset)?,
+            }
+        } else {
+            self.format(&mut source)?
+        };
+        let place = self.progress.place;
+        let start = ReadStart {
+            place,
+            // What was compared with the stream before is known to be the same, and a spool holds what was read.
+            trusted: is_longer || self.restart().is_some(),
+            turn: (u64::from(self.progress.pass) << 32) + self.progress.input,
+        };
+        if place.offset > 0 {
+            self.observer.note(IngestEvent::Resuming {
+                input: name,
+                pass: self.progress.pass,
+                records: place.records,
+                offset: place.offset,
+            });
+            source = self.patiently(move || start.skip(source, format))?;
+        }
+        let is_spooling = self.is_spooling();
+        if let Some(begun) = self.current_mut() {
+            begun.format = format.name().into();
+        } else {
+            self.progress.inputs.push(Input {
+                name: name.to_string(),
+                format: format.name().into(),
+                end: None,
+                spooled: is_spooling.then_some(kept(Restart {
+                    raw: 0,
+                    offset: 0,
+                    compression: source.compression(),
+                })),
+            });
+        }
+        Ok(self.reader.read(source, format, start)?)
+    }
+
+    /// Returns a function that waits for an input's first bytes if its format has to be guessed.
+    pub fn to_head(&self) -> impl FnOnce(Source) -> Result<Source> + Send + use<> {
+        let known = self.job.format.is_some()
+            || self.current().is_some() && self.progress.place.offset > HEAD_BYTES as u64;
+        move |mut source| {
+            if !known {
+                source.head_until(is_decided)?;
+            }
+            Ok(source)
+        }
+    }
+
+    /// Runs work that may wait for an input on another thread, so that a stop is noticed meanwhile.
+    pub fn patiently<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T, EarlyEnd> {
+        let (give, take) = bounded(1);
+        spawn("open", move || drop(give.send(work())))?;
+        loop {
+            match take.recv_timeout(PATIENCE) {
+                Ok(done) => return Ok(done?),
+                Err(RecvTimeoutError::Timeout) if self.stop_asked() => {
+                    return Err(EarlyEnd::Stopped);
+                }
+                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::internal("a reading thread failed").into());
+                }
+            }
+        }
+    }
+
+    /// Returns the format of the input at the current position.
+    fn format(&mut self, source: &mut Source) -> Result<Format> {
+        let is_stream = *source.name() == InputName::Stdin;
+        let Some(begun) = self.current() else {
+            // A stream's first bytes may be long in coming.
+            if let Some(format) = self.job.format.filter(|_| is_stream) {
+                return Ok(format);
+            }
+            let before = self.names_before();
+            let found = report_format(source, self.job.format, before, self.observer)?;
+            return Ok(found.or(self.job.format).unwrap_or(Format::Records));
+        };
+        let format: Format = begun.format.parse()?;
+        let read = self.progress.place.offset;
+        match self.job.format {
+            None if is_stream => format_again(source, format, read),
+            None => Ok(format),
+            // What nothing was read of may be anything.
+            Some(asked) if asked != format && (read > 0 || self.is_repeating()) => {
+                Err(Error::Conflict(format!(
+                    "{}: was read as {}, not {}; leave `format` out or give it as before",
+                    source.name(),
+                    format.name(),
+                    asked.name()
+                )))
+            }
+            Some(asked) => Ok(asked),
+        }
+    }
+
+    /// Returns the kind of names that the store has, if it has any. All inputs have the same, unless their formats were
+    /// named.
+    fn names_before(&self) -> Option<Names> {
+        let holds_some = |input: &&Input| input.end.is_none_or(|end| end.records > 0);
+        let inputs = self.progress.inputs.iter().filter(holds_some);
+        // A crawl archive, which older versions read, held names of either kind.
+        let mut formats = inputs.filter_map(|input| input.format.parse::<Format>().ok());
+        let format = formats.next();
+        format.map(|f| f.decoder().names()).or(self.writer_names)
+    }
+}
+
+/// Input that is being read.
+struct InputInProgress<'r, 'a> {
+    run: &'r mut IngestRun<'a>,
+    input: &'r InputName,
+    /// Maps names of the input to pages.
+    resolver: Resolver,
+    /// True if it is being spooled, in the first pass: what is kept of it moves with the position.
+    is_spooled: bool,
+    /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
+    from: u64,
+    /// Offset of the start of the last visit at which reading may stop.
+    start: u64,
+    /// Offset of the end of the last record at which reading may stop.
+    end: u64,
+    /// True if nothing was applied since.
+    whole: bool,
+    /// True if the stream was cut inside its last record, which is neither counted nor part of the position: if the
+    /// stream is sent again, the record may be whole.
+    torn: bool,
+    /// Number of pages known before the first of its records that this run applies.
+    known: u64,
+    /// Number of lines that return to an earlier source.
+    ungrouped: u64,
+}
+
+impl BatchVisitor for InputInProgress<'_, '_> {
+    fn remark(&mut self, input: &InputName, remark: Remark) {
+        if !self.run.is_repeating() {
+            report_remark(input, &remark, self.run.observer);
+        }
+    }
+
+    fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool> {
+        let lacks_request = piece.chunk.may_lack_request
+            && self.run.progress.requests == Some(self.run.progress.input);
+        if piece.chunk.cut || lacks_request {
+            self.report_torn(lacks_request)?;
+            return Ok(!self.run.stop_asked());
+        }
+        self.start = self.start.min(piece.chunk.offset);
+        self.run.look_at_budget();
+        let mut resolver = std::mem::take(&mut self.resolver);
+        let applied = self.apply_entries(records, &mut resolver.begin(&piece.batch), piece);
+        self.resolver = resolver;
+        // In any case the next checkpoint needs the hash at the position, after bad input too.
+        self.note_place(records, piece);
+        applied?;
+        let done = piece.chunk.compressed;
+        self.run
+            .report_progress(Some(self.input), done, records.compressed_len);
+        Ok(!self.run.stop_asked())
+    }
+
+    fn tick(&mut self) -> Result<bool> {
+        if self.run.stop_asked() {
+            return Ok(false);
+        }
+        self.run.on_time()?;
+        Ok(true)
+    }
+}
+
+impl InputInProgress<'_, '_> {
+    fn apply_entries(
+        &mut self,
+        records: &mut InputRecords,
+        names: &mut Resolving<'_>,
+        piece: &Piece,
+    ) -> Result<()> {
+        for (at, entry) in piece.batch.entries.iter().enumerate() {
+            let end = piece.chunk.offset + entry.end;
+            if records.again > 0 {
+                records.again -= 1;
+                // The last of them is a different record if it has grown.
+                if records.again > 0 || end == self.from {
+                    continue;
+                }
+            }
+            if self.whole {
+                self.check_next(names, piece, at)?;
+            }
+            self.apply_entry(records.format, names, piece, at)?;
+            let is_request = piece.batch.other(at) == Some("request");
+            if is_request && *self.input == InputName::Stdin && !self.run.is_repeating() {
+                self.run.progress.requests = Some(self.run.progress.input);
+            }
+            // Otherwise this is a line inside the next record, where reading cannot stop.
+            self.whole = end > self.end;
+            if self.whole {
+                if entry.what == What::Visit && self.end > self.from {
+                    self.start = self.end;
+                }
+                self.end = end;
+                self.run.progress.place.offset = end;
+                if self.run.is_due() {
+                    self.note_place(records, piece);
+                    self.run.on_records()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses the next record and the lines inside it before anything of it is applied, so that a checkpoint can be
+    /// made.
+    fn check_next(&self, names: &Resolving<'_>, piece: &Piece, at: usize) -> Result<()> {
+        let mut next = piece.batch.entries[at..].iter();
+        match next.find(|entry| piece.chunk.offset + entry.end > self.end) {
+            Some(record) => self.run.writer.check_room(names, record.names_end),
+            None => Ok(()),
+        }
+    }
+
+    fn apply_entry(
+        &mut self,
+        format: Format,
+        names: &mut Resolving<'_>,
+        piece: &Piece,
+        at: usize,
+    ) -> Result<()> {
+        let is_first_pass = !self.run.is_repeating();
+        let run = &mut *self.run;
+        let record = RecordAt {
+            input: self.input,
+            place: run.progress.place,
+            batch: &piece.batch,
+            at,
+        };
+        record.report(run.job.strict, is_first_pass, run.observer)?;
+        record.note_use(piece.chunk.verified, &mut run.progress.unverified);
+        if format.is_grouped() && is_first_pass {
+            self.ungrouped += u64::from(self.comes_back(&piece.batch, &piece.batch.entries[at]));
+        }
+        self.run.writer.apply_entry(names, at)?;
+        self.run.progress.place.records += 1;
+        Ok(())
+    }
+
+    /// Returns true if the source of a list of links was visited before, in the first pass over the list. Pages known
+    /// from other inputs cannot be judged.
+    fn comes_back(&self, batch: &Batch, entry: &BatchEntry) -> bool {
+        let engine = &self.run.writer.engine;
+        entry.what == What::Visit
+            && engine
+                .page(batch.fingerprints[entry.source as usize])
+                .is_some_and(|page| page.0 >= self.known && engine.ledger().age(page) != age::NEVER)
+    }
+
+    /// Hashes the chunk up to the current position; for a spooled stream records from where it is needed again.
+    fn note_place(&mut self, records: &mut InputRecords, piece: &Piece) {
+        let chunk = &*piece.chunk;
+        let place = self.run.progress.place;
+        if self.is_spooled {
+            let restart = match chunk.member {
+                Some(member) => Restart {
+                    raw: member.compressed,
+                    offset: member.decompressed,
+                    compression: records.compression,
+                },
+                None => plain(self.restart_at(records.format, place)),
+            };
+            if let Some(input) = self.run.current_mut() {
+                input.spooled = Some(kept(restart));
+            }
+        }
+        if self.run.is_spooling() {
+            self.run.progress.place.prefix = 0;
+        } else if let Some(prefix) = records.prefix_at(chunk, place.offset) {
+            self.run.progress.place.prefix = prefix;
+        }
+    }
+
+    /// Returns the offset from which a plain stream is needed to continue at `place`. In text formats without end marks
+    /// the last record may have more lines then.
+    fn restart_at(&self, format: Format, place: InputPosition) -> u64 {
+        if format.ends_lines() {
+            self.start.min(place.offset)
+        } else {
+            place.offset
+        }
+    }
+
+    /// Reports that the stream was cut inside its last record, or behind it and before its request.
+    fn report_torn(&mut self, lacks_request: bool) -> Result<()> {
+        if std::mem::replace(&mut self.torn, true) {
+            return Ok(());
+        }
+        let detail = if lacks_request {
+            "the stream ends before a request that may belong to it: it counts once that, or another record, has arrived"
+        } else {
+            "the stream ends inside it: it counts when it is sent whole"
+        };
+        let (place, strict) = (self.run.progress.place, self.run.job.strict);
+        let (reason, detail) = (Reason::CutShort, Some(detail));
+        report_skipped(self.input, place, reason, detail, strict, self.run.observer)
+    }
+
+    fn end_input(&mut self, records: &InputRecords, summary: &InputSummary) -> Result<()> {
+        let (input, is_first_pass) = (self.input, !self.run.is_repeating());
+        report_end(input, summary, self.ungrouped, self.run.observer);
+        let mut end = self.run.progress.place;
+        if self.torn {
+            self.run.torn += 1;
+        } else {
+            end.offset = summary.bytes;
+            end.prefix = summary.prefix;
+        }
+        let mut restart = self.run.restart();
+        let total = self.run.spooling.as_ref().map(Spooling::taken);
+        if *input == InputName::Stdin {
+            self.run.end_signature(total);
+        }
+        if self.run.is_spooling() {
+            end.prefix = 0;
+        }
+        if self.is_spooled {
+            if records.compression == Compression::Plain {
+                let from = self.restart_at(records.format, end);
+                restart = Some(plain(from));
+            }
+            if let Some(begun) = self.run.current_mut() {
+                begun.spooled = restart.map(|restart| Spooled { restart, total });
+            }
+        }
+        self.run.end_current(input, end)?;
+        if is_first_pass {
+            if end.records == 0 && !self.torn {
+                self.run.observer.note(IngestEvent::Empty { input });
+            }
+            // An empty stream is dropped if no later run counts inputs: the one before it is still the last.
+            if summary.bytes == 0 && self.run.job.inputs == [InputName::Stdin] {
+                self.run.forget_last();
+            }
+            return Ok(());
+        }
+        self.run.on_time()
+    }
+}

@@ -1,0 +1,476 @@
+//! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the one ranking in
+//! progress while the ingest continues. The next one waits for it.
+//!
+//! Rankings by other measures (`also`) are computed on the same thread after the snapshot. They equal those of
+//! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+
+use super::IngestRun;
+use crate::engine::Counters;
+use crate::ingest::{Checkpoints, Every, IngestEvent};
+use crate::model::InputPosition;
+use crate::rank::Goal;
+use crate::rank::computing::Computing;
+use crate::rank::settle::SettlingProgress;
+use crate::snapshot::{
+    self, ComputedInfo, ComputedName, HeldKnown, Info, KeepSnapshots, PublishedSnapshot,
+    SettleSettings, SnapshotOptions, StartFrom, Watcher, publish_computed,
+};
+use crate::store::rows::HeldRows;
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// Pause between snapshots by time, as a multiple of the time that the last one took.
+const SNAPSHOT_RESTS: u32 = 3;
+/// Interval at which the progress of an awaited snapshot is shown.
+const WATCH: Duration = Duration::from_millis(100);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns true if a task is due at this number of records.
+fn is_multiple(every: Every, records: u64) -> bool {
+    matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
+}
+
+/// Returns true if a task is due by the time since then.
+fn is_over(every: Every, since: Instant) -> bool {
+    matches!(every, Every::Time(time) if since.elapsed() >= time)
+}
+
+/// Reason for a ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The stream of records determines it, and its state is the next warm start.
+    Stream,
+    /// The stream of records determines it, but its state is not the next warm start: it is of a pass after the first,
+    /// which changes no rows, or reading stopped early.
+    Partial,
+    /// The clock determines it.
+    Clock,
+}
+
+/// Position that a run has reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RunPosition {
+    pass: u32,
+    input: u64,
+    place: InputPosition,
+    completing: Option<u64>,
+}
+
+/// Ranking in progress of the commit `generation`.
+struct RankingJob {
+    generation: u64,
+    thread: JoinHandle<Result<RankedCommit>>,
+    /// Channel that is disconnected when the thread ends.
+    ended: Receiver<()>,
+    /// Channel that is disconnected when checkpoints no longer disturb the ranking.
+    apart: Receiver<()>,
+    /// Settings of settling, with its watcher.
+    settle: Option<SettleSettings>,
+    /// Counters at the previous snapshot.
+    before: Option<Counters>,
+}
+
+/// Snapshot, unless it was stopped, and the rankings by other measures beside it; `None` for one that was stopped.
+struct RankedCommit {
+    published: Option<PublishedSnapshot>,
+    also: Vec<(ComputedName, Result<Option<(PathBuf, ComputedInfo)>>)>,
+}
+
+/// Times of the last checkpoints and snapshots, and what was published.
+pub(super) struct Publisher {
+    /// Number of checkpoints, and the time they took.
+    pub checkpoints: Checkpoints,
+    checkpointed: Instant,
+    /// Position of the last checkpoint: an idle stream needs no other.
+    checkpointed_at: Option<RunPosition>,
+    snapshotted: Instant,
+    /// Time from which a snapshot by time may begin; `None` while one is in progress.
+    next_snapshot: Arc<Mutex<Option<Instant>>>,
+    ranking: Option<RankingJob>,
+    pub published: Option<(PathBuf, Info)>,
+    /// Rows cached from one snapshot to the next.
+    rows: Arc<HeldRows>,
+    /// Facts about pages cached from one snapshot to the next.
+    known: Arc<HeldKnown>,
+    /// Counters at the last snapshot.
+    published_at: Option<Counters>,
+    /// Counters at the last snapshot that the stream determined.
+    ranked_at: Option<Counters>,
+    /// Number of records when a checkpoint or snapshot was last due by number.
+    due_at: u64,
+}
+
+impl Publisher {
+    pub fn new(published_at: Option<Counters>, records: u64) -> Publisher {
+        Publisher {
+            checkpoints: Checkpoints::default(),
+            checkpointed: Instant::now(),
+            checkpointed_at: None,
+            snapshotted: Instant::now(),
+            next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
+            ranking: None,
+            published: None,
+            rows: Arc::default(),
+            known: Arc::default(),
+            published_at,
+            ranked_at: None,
+            due_at: records,
+        }
+    }
+}
+
+impl Drop for Publisher {
+    /// Waits for the ranking in progress, which reads the store.
+    fn drop(&mut self) {
+        if let Some(ranking) = self.ranking.take() {
+            let _ = ranking.thread.join();
+        }
+    }
+}
+
+impl IngestRun<'_> {
+    /// Returns true if the number of records makes a checkpoint or a snapshot due, once for each number.
+    pub(super) fn is_due(&self) -> bool {
+        let records = self.writer.counters().records;
+        let due = |every| is_multiple(every, records);
+        records > self.publisher.due_at
+            && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
+    }
+
+    /// Does what is due by the number of records.
+    pub(super) fn on_records(&mut self) -> Result<()> {
+        let records = self.writer.counters().records;
+        self.publisher.due_at = records;
+        self.checkpoint()?;
+        if !is_multiple(self.job.snapshot_every, records) {
+            return Ok(());
+        }
+        let due = if self.progress.is_past_first() {
+            Due::Partial
+        } else {
+            Due::Stream
+        };
+        self.begin_snapshot(Instant::now(), due)
+    }
+
+    /// Does what is due by time: not inside a file that is read again, of which nothing may be durable before it is
+    /// known to be what it was.
+    pub(super) fn on_time(&mut self) -> Result<()> {
+        self.check_spool()?;
+        if self.is_rereading() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let snapshot = self.is_snapshot_late();
+        let is_late = is_over(self.job.checkpoint_every, self.publisher.checkpointed);
+        if snapshot || is_late && !self.is_durable() {
+            self.checkpoint()?;
+        }
+        if snapshot {
+            self.begin_snapshot(started, Due::Clock)?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a snapshot is due by time. The previous one must have ended, long enough ago: reading never
+    /// waits for a snapshot by time, and those take at most a quarter of the time.
+    fn is_snapshot_late(&self) -> bool {
+        let publisher = &self.publisher;
+        let records = self.writer.counters().records;
+        is_over(self.job.snapshot_every, publisher.snapshotted)
+            && lock(&publisher.next_snapshot).is_some_and(|from| Instant::now() >= from)
+            && records > publisher.published_at.as_ref().map_or(0, |c| c.records)
+    }
+
+    fn reached(&self) -> RunPosition {
+        RunPosition {
+            pass: self.progress.pass,
+            input: self.progress.input,
+            place: self.progress.place,
+            completing: self.progress.completing,
+        }
+    }
+
+    /// Returns true if the last checkpoint was made at the current position.
+    pub(super) fn is_durable(&self) -> bool {
+        self.publisher.checkpointed_at == Some(self.reached())
+    }
+
+    /// Returns true if something was read since the last snapshot.
+    pub(super) fn owes_snapshot(&self) -> bool {
+        self.publisher.published_at.as_ref() != Some(self.writer.counters())
+    }
+
+    /// Makes the state durable.
+    pub(super) fn checkpoint(&mut self) -> Result<()> {
+        self.check_as_in_pass_1()?;
+        // The slots of the commit from which a snapshot is made are overwritten two commits later.
+        if let Some(ranking) = &self.publisher.ranking {
+            if ranking.generation < self.writer.generation() {
+                let _ = ranking.apart.recv();
+            }
+            if ranking.thread.is_finished() {
+                self.finish_publishing()?;
+            }
+        }
+        if let Some(spooling) = &self.spooling {
+            spooling.sync()?;
+        }
+        self.note_signature();
+        let started = Instant::now();
+        let given_up = self.writer.commit(&self.progress)?;
+        self.publisher.checkpoints.count += 1;
+        self.publisher.checkpoints.time += started.elapsed();
+        if self.report_rows_given_up(given_up) {
+            // The current snapshot must not name a missing file.
+            self.finish_publishing()?;
+            self.writer.release_rows()?;
+        }
+        if let Some(damage) = &self.writer.storage_mut().renewed_places() {
+            self.observer.note(IngestEvent::PlacesRenewed { damage });
+        }
+        self.observer.note(IngestEvent::Checkpoint {
+            generation: self.writer.generation(),
+            records: self.writer.counters().records,
+        });
+        if let Some(spooling) = &self.spooling {
+            let over = self.progress.is_past_first() && self.is_over_rows();
+            spooling.after_checkpoint(&self.progress, over)?;
+        }
+        self.publisher.checkpointed = Instant::now();
+        self.publisher.checkpointed_at = Some(self.reached());
+        Ok(())
+    }
+
+    /// Starts to make a snapshot of the last commit, on which work began at `started`.
+    fn begin_snapshot(&mut self, started: Instant, due: Due) -> Result<()> {
+        self.finish_publishing()?;
+        self.publisher.snapshotted = Instant::now();
+        let is_end = self.progress.finished;
+        let is_last = is_end || self.writer.is_at_rest();
+        // A stop does not stop the ranking that it causes.
+        let stop = if is_end || is_last && !self.stop_asked() {
+            self.job.stop.clone()
+        } else {
+            Arc::default()
+        };
+        let mut settle = self.settling(stop.clone());
+        let writes_warm = due == Due::Stream
+            && self.writer.keeps_rows()
+            && settle.as_ref().is_some_and(SettleSettings::may_be_warm);
+        // A snapshot by the clock does not replace one that the stream determines.
+        let is_ranked = self.publisher.ranked_at.as_ref() == Some(self.writer.counters());
+        if !self.owes_snapshot() && (!writes_warm || is_ranked) {
+            return Ok(());
+        }
+        let mut view = self.writer.view()?;
+        if let Some(settle) = &mut settle {
+            settle.writes_warm = writes_warm;
+            settle.start = match due {
+                _ if self.job.cold => StartFrom::Nothing,
+                Due::Clock => StartFrom::Published,
+                Due::Stream | Due::Partial => StartFrom::Warm,
+            };
+        }
+        if writes_warm {
+            self.writer.storage_mut().begin_warm_start()?;
+        }
+        let mut options = SnapshotOptions {
+            keep: KeepSnapshots::ALL,
+            rank_bytes: self.job.rank_bytes,
+            settle: settle.clone(),
+        };
+        let also = self.extra_rankings();
+        if let Some(settle) = &mut options.settle {
+            self.publisher.hand_over(settle, is_last, also.is_empty());
+        }
+        let (ends, ended) = bounded::<()>(0);
+        let (departs, apart) = bounded::<()>(0);
+        let (disk, watcher) = (self.writer.disk().clone(), Watcher::new(stop));
+        *lock(&self.publisher.next_snapshot) = None;
+        let next = self.publisher.next_snapshot.clone();
+        let generation = view.generation();
+        let rank = move || {
+            let _ends = ends;
+            let settles = options.settle.as_ref();
+            let published = if !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
+                snapshot::publish_apart(&*disk, &mut view, &options, departs)
+            } else {
+                let _departs = departs;
+                snapshot::publish_keeping(&*disk, &view, &options)
+            };
+            let ranked = published.map(|published| {
+                let also = also.iter().filter(|_| published.is_some());
+                let also = also.map(|computing| {
+                    let done = publish_computed(&*disk, &view, computing, &watcher);
+                    (ComputedName::of(computing), done)
+                });
+                RankedCommit {
+                    also: also.collect(),
+                    published,
+                }
+            });
+            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
+            ranked
+        };
+        let counters = self.writer.counters().clone();
+        self.publisher.ranking = Some(RankingJob {
+            generation,
+            thread: spawn("snapshot", rank)?,
+            ended,
+            apart,
+            settle,
+            before: self.publisher.published_at.replace(counters),
+        });
+        Ok(())
+    }
+
+    /// Returns the rankings by other measures, to be computed in the memory that is left.
+    fn extra_rankings(&self) -> Vec<Computing> {
+        let mut also = self.job.also.clone();
+        for computing in &mut also {
+            let options = &mut computing.options;
+            options.damping = self.job.settings.config.damping_asked();
+            options.threads = self.job.threads;
+            options.memory = self.writer.memory_left();
+        }
+        also
+    }
+
+    /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.
+    fn settling(&self, stop: Arc<AtomicBool>) -> Option<SettleSettings> {
+        // A lower bound that is requested takes precedence.
+        let until = |goal: Goal| self.job.until.unwrap_or(goal.until).min(goal.until);
+        let goal = self.job.settle.map(|goal| Goal {
+            until: until(goal),
+            ..goal
+        });
+        let settle = self.writer.settling(goal, Watcher::new(stop))?;
+        Some(SettleSettings {
+            time: self.job.settle_time,
+            expire: self.job.expire,
+            ..settle
+        })
+    }
+
+    /// Waits for the ranking in progress, if there is one, and records its result.
+    pub(super) fn finish_publishing(&mut self) -> Result<()> {
+        let Some(ranking) = self.publisher.ranking.take() else {
+            return Ok(());
+        };
+        self.watch(&ranking);
+        let joined = ranking.thread.join();
+        let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
+        if !matches!(&ranked, Ok(ranked) if ranked.published.is_some()) {
+            // The snapshot is still due.
+            self.publisher.published_at = ranking.before;
+        }
+        let RankedCommit { published, also } = ranked?;
+        let settle = ranking.settle.as_ref();
+        if let Some((settle, need)) = settle.and_then(|s| Some((s, s.watcher.too_large()?))) {
+            let room = settle.memory.unwrap_or(u64::MAX);
+            self.observer.note(IngestEvent::NotSettled { need, room });
+        }
+        let mut wrote_warm = false;
+        if let Some(made) = published {
+            for warning in &made.warnings {
+                self.observer.note(IngestEvent::Warm { warning });
+            }
+            self.observer.note(IngestEvent::Published {
+                path: &made.path,
+                info: &made.info,
+            });
+            for (name, done) in &also {
+                self.observer.note(match done {
+                    Ok(Some((path, info))) => IngestEvent::Computed { path, info },
+                    other => IngestEvent::NotComputed {
+                        name,
+                        error: other.as_ref().err(),
+                    },
+                });
+            }
+            self.publisher.published = Some((made.path, made.info));
+            if settle.is_some_and(|settle| settle.writes_warm) {
+                self.publisher.ranked_at = self.publisher.published_at.clone();
+            }
+            wrote_warm = made.wrote_warm;
+        }
+        self.writer.storage_mut().end_warm_start(wrote_warm);
+        self.thin_snapshots()?;
+        self.writer.release_rows()
+    }
+
+    /// Reports the progress of a ranking until it ends.
+    fn watch(&mut self, ranking: &RankingJob) {
+        let mut reported = SettlingProgress::default();
+        while let Some(settle) = &ranking.settle
+            && !ranking.thread.is_finished()
+        {
+            let progress = settle.watcher.progress();
+            if progress != reported {
+                reported = progress;
+                self.observer.note(IngestEvent::Settling {
+                    progress: &progress,
+                });
+            }
+            if ranking.ended.recv_timeout(WATCH) != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+        }
+    }
+
+    /// Removes older snapshots by the retention rule.
+    fn thin_snapshots(&mut self) -> Result<()> {
+        let keep = self.job.keep_snapshots;
+        let removed = snapshot::thin(&**self.writer.disk(), &self.job.store, keep)?;
+        if removed > 0 {
+            self.observer.note(IngestEvent::Removed {
+                snapshots: (removed, keep),
+            });
+        }
+        Ok(())
+    }
+
+    /// Makes the snapshot at the end, unless something is unverified.
+    pub(super) fn final_snapshot(&mut self, due: Due) -> Result<()> {
+        if self.progress.unverified.is_none() {
+            // The one that an earlier run published may have been damaged since.
+            if self.publisher.published.is_none()
+                && !snapshot::latest_is_sound(&**self.writer.disk(), &self.job.store)
+            {
+                self.publisher.published_at = None;
+            }
+            self.begin_snapshot(Instant::now(), due)?;
+        }
+        self.finish_publishing()
+    }
+}
+
+impl Publisher {
+    /// Passes on the memory that the previous ranking left, and prepares what this one leaves.
+    fn hand_over(&mut self, settle: &mut SettleSettings, is_last: bool, is_alone: bool) {
+        // Rankings by other measures use all the memory that is left.
+        let is_followed = !is_last && is_alone;
+        let handover = &mut settle.handover;
+        handover.known = self.known.clone();
+        handover.leaves_known = is_followed;
+        if settle.writes_warm && (is_last || is_followed) {
+            handover.rows = Some(if is_last {
+                std::mem::take(&mut self.rows)
+            } else {
+                self.rows.clone()
+            });
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! Standard input: signed while it is read, recognised if it was read before
+//! ([`stream_match`](super::stream_match)), and kept in a spool if asked. A pipe, a device or a socket that is named as
+//! an input is read as standard input is: what comes from there comes once, and is recognised by its bytes if they come
+//! again.
+//!
+//! Acknowledged bytes of a spool are a promise: a run that would not read them is refused, unless it states that another
+//! stream begins (`--new-stream`).
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+
+use super::plan::{Plan, refused};
+use super::run::{EarlyEnd, IngestRun};
+use super::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
+use super::{IngestEvent, IngestJob, OldFault, StandardInput, Stream};
+use crate::model::{InputSignature, Signature};
+use crate::source::{Compression, HEAD_BYTES, InputName, Restart, Source};
+use crate::store::{
+    Disk, InputProgress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
+};
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// The job with its stream, if it has one, as standard input.
+///
+/// # Errors
+/// [`Error::Usage`] if there are several.
+pub(super) fn with_stream(job: &IngestJob) -> Result<Cow<'_, IngestJob>> {
+    let mut streams = job.inputs.iter().enumerate().filter(|(_, i)| i.is_stream());
+    let Some((at, first)) = streams.next() else {
+        return Ok(Cow::Borrowed(job));
+    };
+    if let Some((_, second)) = streams.next() {
+        return Err(Error::Usage(format!(
+            "{first} and {second} are streams, and a run reads one: join them (`cat A B | cashrank ingest -`), or run \
+            the command for each"
+        )));
+    }
+    let InputName::File(path) = first.clone() else {
+        return Ok(Cow::Borrowed(job));
+    };
+    let mut job = job.clone();
+    job.inputs[at] = InputName::Stdin;
+    job.stdin = StandardInput::new(move || Box::new(Late::Closed(path.clone())));
+    Ok(Cow::Owned(job))
+}
+
+/// Opened when it is first read: a FIFO waits for its writer.
+enum Late {
+    Closed(PathBuf),
+    Open(File),
+}
+
+impl Read for Late {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self {
+                Late::Open(file) => return file.read(out),
+                Late::Closed(path) => *self = Late::Open(File::open(path)?),
+            }
+        }
+    }
+}
+
+/// The signer of a stream, and its number among the inputs.
+pub(super) struct InputSigner {
+    input: u64,
+    signer: SharedSigner,
+}
+
+impl IngestRun<'_> {
+    /// Opens standard input at the current position. Returns whether it begins with all of the stream that was read
+    /// last, so that only what follows counts.
+    pub(super) fn open_stream(&mut self) -> Result<(Source, bool), EarlyEnd> {
+        let (stream, from) = match &self.spooling {
+            None => (self.job.stdin.open(), None),
+            Some(spooling) => {
+                let begun = self.current().and_then(|begun| begun.spooled);
+                let from = begun.map(|spooled| spooled.restart);
+                (spooling.reader(self.job, from)?, from)
+            }
+        };
+        let to_head = self.to_head();
+        let reader = self.reader.clone();
+        let live = move |stream| reader.live(stream, from).and_then(to_head);
+        if from.is_some_and(|from| from.raw > 0) {
+            self.signer = None;
+            return Ok((self.patiently(move || live(stream))?, false));
+        }
+        let mut signed = SignedStream::new(stream);
+        let signer = signed.signer();
+        let known = self.signature_before();
+        let (source, found) = self.patiently(move || {
+            let found = known.map_or(Ok(StreamMatch::Different), |known| signed.compare(&known))?;
+            let source = match found {
+                StreamMatch::Same => None,
+                _ => Some(live(Box::new(signed))?),
+            };
+            Ok((source, found))
+        })?;
+        let bytes = look(&signer).signature.whole.map_or(0, |(len, _)| len);
+        let input = self.progress.input;
+        self.signer = Some(InputSigner { input, signer });
+        let is_longer = found == StreamMatch::Extends;
+        if is_longer {
+            self.observer.note(IngestEvent::GoesOn);
+        }
+        match source {
+            Some(source) => Ok((source, is_longer)),
+            None => {
+                self.observer.note(IngestEvent::ReadBefore { bytes });
+                Err(EarlyEnd::ReadBefore)
+            }
+        }
+    }
+
+    /// Returns the signature of the stream that was read last, if the one to be read may equal it.
+    fn signature_before(&self) -> Option<Signature> {
+        let progress = &self.progress;
+        let stream = progress.stream.as_ref()?;
+        // Later files and empty streams make no difference.
+        let before = progress.inputs.get(stream.input as usize)?;
+        let follows = progress.inputs.len() as u64 == progress.input && before.end.is_some();
+        // With another format the records differ, and a stream without pages did no harm.
+        let format = self.job.format.map(|format| format.name());
+        let alike = format.is_none_or(|format| before.format == format);
+        let asked =
+            self.job.stream == Stream::Auto && self.job.fault != Some(OldFault::StreamForgotten);
+        (asked && follows && alike && self.writer.pages() > 0 && before.name == "-")
+            .then(|| stream.signature.clone())
+    }
+
+    /// Records what is known of the current stream. An empty one does not count: the one before it may still be sent
+    /// again.
+    pub(super) fn note_signature(&mut self) {
+        let progress = &mut self.progress;
+        if let Some(InputSigner { input, signer }) = &self.signer
+            && *input < progress.inputs.len() as u64
+        {
+            let signature = look(signer).signature.clone();
+            if !signature.head.is_empty() || progress.stream.is_none() {
+                let input = *input;
+                progress.stream = Some(InputSignature { input, signature });
+            }
+        }
+    }
+
+    /// Records the end of a stream of which `taken` bytes were read in total. If another run read its start, only that
+    /// number is known.
+    pub(super) fn end_signature(&mut self, taken: Option<u64>) {
+        if self.signer.is_none()
+            && let Some(stream) = &mut self.progress.stream
+            && stream.signature.whole.map(|(len, _)| len) != taken
+        {
+            stream.signature.whole = None;
+        }
+    }
+
+    /// Expects standard input to be the stream that was read before, or empty. Returns false if stopped from outside.
+    ///
+    /// # Errors
+    /// The message `refusal` if it is another stream.
+    pub(super) fn expect_read_before(&mut self, refusal: String) -> Result<bool> {
+        let stream = self.progress.stream.clone();
+        let known = stream.map(|stream| stream.signature).unwrap_or_default();
+        let mut signed = SignedStream::new(self.job.stdin.open());
+        let signer = signed.signer();
+        let found = match self.patiently(move || signed.compare(&known)) {
+            Ok(found) => found,
+            Err(EarlyEnd::Failed(error)) => return Err(error),
+            Err(_) => return Ok(false),
+        };
+        match look(&signer).signature.whole {
+            Some((0, _)) => {}
+            Some((bytes, _)) if found == StreamMatch::Same => {
+                self.observer.note(IngestEvent::ReadBefore { bytes });
+            }
+            _ => return Err(Error::Conflict(refusal)),
+        }
+        Ok(true)
+    }
+
+    /// Returns true if the spool is for the current input.
+    pub(super) fn is_spooling(&self) -> bool {
+        let spooling = self.spooling.as_ref();
+        spooling.is_some_and(|spooling| spooling.input == self.progress.input)
+    }
+
+    /// Returns the error of the spool's thread, if it failed.
+    pub(super) fn check_spool(&self) -> Result<()> {
+        self.spooling
+            .as_ref()
+            .map_or(Ok(()), |spooling| spooling.spool.check())
+    }
+
+    /// Closes the spool, and returns how far the stream is durable.
+    pub(super) fn end_spooling(&mut self) -> Option<u64> {
+        let to = self.spooling.take()?.end();
+        self.observer.note(IngestEvent::Spooled { to });
+        Some(to)
+    }
+
+    /// Closes and removes the spool of a stream that was read before.
+    pub(super) fn drop_spool(&mut self) -> Result<()> {
+        if let Some(spooling) = self.spooling.take() {
+            spooling.end();
+            remove_spool(&**self.writer.disk(), &self.job.store)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the state of the store's spool. For a job that begins a new stream a damaged one counts as none.
+pub(super) fn found(disk: &dyn Disk, job: &IngestJob) -> Result<Option<SpoolState>> {
+    match spool_state(disk, &job.store) {
+        Err(Error::Damaged { .. }) if job.stream == Stream::New => Ok(None),
+        found => found,
+    }
+}
+
+/// Returns the part that a spooled input's spool must keep: all from `restart` on.
+pub(super) fn kept(restart: Restart) -> Spooled {
+    Spooled {
+        restart,
+        total: None,
+    }
+}
+
+/// Returns the position from which a plain stream is read again to continue at `place`: after the bytes by which its
+/// format is guessed, so that it can be guessed again with more of them; and before a byte that shows whether a line
+/// ends.
+pub(super) fn plain(place: u64) -> Restart {
+    let from = match place {
+        offset if offset > HEAD_BYTES as u64 => offset - 1,
+        _ => 0,
+    };
+    Restart {
+        raw: from,
+        offset: from,
+        compression: Compression::Plain,
+    }
+}
+
+/// Spool of a running ingest.
+pub(super) struct Spooling {
+    spool: Arc<Spool>,
+    /// Number of the stream among the inputs.
+    input: u64,
+    /// Thread that syncs the spool by time; it ends when the sender is dropped.
+    clock: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Spooling {
+    /// Opens the spool that `plan` needs, if any, or returns why that is impossible. `committed` is the progress of the
+    /// last checkpoint, `found` the state of the spool.
+    pub fn open(
+        job: &IngestJob,
+        disk: &Arc<dyn Disk>,
+        plan: &Plan,
+        committed: &InputProgress,
+        found: Option<SpoolState>,
+    ) -> Result<Option<Spooling>> {
+        let stream = plan.inputs.iter().rposition(|i| *i == InputName::Stdin);
+        let stream = stream.map(|at| at as u64);
+        let stream = stream.filter(|&at| is_read(&plan.progress, at));
+        check_promise(job, stream, committed, found)?;
+        let is_new = job.stream == Stream::New;
+        let begun = stream.and_then(|at| committed.inputs.get(at as usize));
+        let Some((at, options)) = stream.zip(job.spool.clone()) else {
+            if begun.is_some_and(|input| input.spooled.is_some()) {
+                return refused(
+                    "-: this stream is spooled: give `spool` again, or use `new_stream` if it is another",
+                );
+            }
+            // A spool that nothing can return to is removed.
+            let last = (committed.inputs.len() as u64).checked_sub(1);
+            let stale = found.is_some_and(|found| Some(found.input) != last);
+            if is_new || stale || stream.is_some() || committed.is_past_first() {
+                remove_spool(&**disk, &job.store)?;
+            }
+            return Ok(None);
+        };
+        let found = found.filter(|found| found.input == at);
+        // The spool that continues, and the first byte that it must hold.
+        let continued = match begun.map(|input| input.spooled) {
+            None => found.filter(|_| !is_new).map(|found| (found, 0)),
+            Some(None) => {
+                return refused(
+                    "-: this stream was begun without `spool`: leave `spool` out, or use `new_stream` if it is \
+                    another",
+                );
+            }
+            Some(Some(_)) if is_new => {
+                return refused(
+                    "`new_stream`: a stream among files cannot be replaced by another; pipe the new one by itself \
+                     (`ingest -`)",
+                );
+            }
+            Some(Some(spooled)) => {
+                let damaged = || {
+                    Error::Damaged {
+                    path: job.store.join("spool").join("acked"),
+                    what: "it is missing, or belongs to another stream; put it back, or abandon the stream with \
+                           `new_stream`"
+                        .into(),
+                }
+                };
+                Some((found.ok_or_else(damaged)?, spooled.restart.raw))
+            }
+        };
+        let disk = disk.clone();
+        let spool = match continued {
+            Some((found, from)) => Spool::resume(disk, &job.store, found, from, options)?,
+            None => Spool::start(disk, &job.store, at, options)?,
+        };
+        spool.notify()?;
+        Spooling::run(Arc::new(spool), at).map(Some)
+    }
+
+    fn run(spool: Arc<Spool>, input: u64) -> Result<Spooling> {
+        let clock = match spool.options().sync_every {
+            None => None,
+            Some(every) => {
+                let (stop, stopped) = bounded::<()>(0);
+                let spool = spool.clone();
+                let thread = spawn("spool", move || {
+                    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(every) {
+                        // The spool records the failure, and the run checks for it.
+                        if spool.sync().is_err() {
+                            return;
+                        }
+                    }
+                })?;
+                Some((stop, thread))
+            }
+        };
+        Ok(Spooling {
+            spool,
+            input,
+            clock,
+        })
+    }
+
+    /// Returns a reader of the stream: the contents of the spool from `from` on, then standard input.
+    fn reader(&self, job: &IngestJob, from: Option<Restart>) -> Result<Box<dyn Read + Send>> {
+        let spooled = self.spool.reader(from.map_or(0, |from| from.raw))?;
+        Ok(Box::new(Tee {
+            spooled: Some(spooled),
+            stream: job.stdin.open(),
+            spool: self.spool.clone(),
+        }))
+    }
+
+    /// Returns the number of bytes since the stream's start that are durable.
+    pub fn acked(&self) -> u64 {
+        self.spool.acked()
+    }
+
+    /// Returns the number of bytes since the stream's start that were read.
+    pub fn taken(&self) -> u64 {
+        self.spool.end()
+    }
+
+    /// Makes durable what was read: before a checkpoint, whose position must not exceed it.
+    pub fn sync(&self) -> Result<()> {
+        self.spool.sync()
+    }
+
+    /// Must be called after a checkpoint with `progress`: removes what is covered, and everything if no stream is read
+    /// any more (`over`).
+    pub fn after_checkpoint(&self, progress: &InputProgress, over: bool) -> Result<()> {
+        if over {
+            return self.spool.clear();
+        }
+        let input = progress.inputs.get(self.input as usize);
+        match input.and_then(|input| input.spooled) {
+            Some(spooled) => self.spool.release(spooled.restart.raw),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops its threads. Returns what is durable then.
+    fn end(self) -> u64 {
+        let spool = self.spool.clone();
+        drop(self);
+        spool.acked()
+    }
+}
+
+impl Drop for Spooling {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.clock.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+        self.spool.close();
+    }
+}
+
+/// Returns true if the input with this index is still to be read.
+fn is_read(progress: &InputProgress, at: u64) -> bool {
+    !progress.finished && progress.pass == 1 && at >= progress.input
+}
+
+/// Refuses a job that would not read acknowledged bytes.
+fn check_promise(
+    job: &IngestJob,
+    stream: Option<u64>,
+    committed: &InputProgress,
+    found: Option<SpoolState>,
+) -> Result<()> {
+    let Some(found) = found.filter(|found| found.acked > 0) else {
+        return Ok(());
+    };
+    let input = committed.inputs.get(found.input as usize);
+    let is_due = match input.map(|input| (input.end, input.spooled)) {
+        None | Some((None, _)) => true,
+        Some((Some(_), spooled)) => spooled.is_some_and(|spooled| {
+            is_read(committed, found.input) || spooled.total.is_some_and(|all| all < found.acked)
+        }),
+    };
+    let continues = job.spool.is_some() && stream == Some(found.input);
+    if !is_due || continues || job.stream == Stream::New {
+        return Ok(());
+    }
+    refused(format!(
+        "{}: its spool holds {} bytes of a stream that was not read to its end: finish it first (the same command with \
+         `spool`), or discard it with `new_stream`",
+        job.store.display(),
+        found.acked
+    ))
+}
+
+/// Reader of the spool, then of the stream, which is appended to the spool as it is read.
+struct Tee {
+    spooled: Option<SpoolReader>,
+    stream: Box<dyn Read + Send>,
+    spool: Arc<Spool>,
+}
+
+impl Read for Tee {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let Some(spooled) = &mut self.spooled {
+            let read = spooled.read(out)?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            self.spooled = None;
+        }
+        let read = self.stream.read(out)?;
+        self.spool.append(&out[..read]).map_err(io::Error::other)?;
+        Ok(read)
+    }
+}
