@@ -3,9 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, absolute};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -41,21 +41,26 @@ pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::R
             "--ack {name}: holds something else than a position, which would be lost; name another file"
         );
     }
-    let opened: Mutex<Option<File>> = Mutex::new(None);
+    let opened: Mutex<Option<Box<dyn Write + Send>>> = Mutex::default();
     Ok(OnDurable::new(move |position| {
         let line = format!("{position}\n");
-        match &output {
-            OutputTarget::Standard => to_stdout(&line).map_err(failed(&path)),
-            OutputTarget::Stream(to) => to_stream(&opened, to, &line, &stop).map_err(failed(&path)),
+        let written = match &output {
             OutputTarget::File(..) => {
-                let written =
-                    output.write(|out| Ok((out.write_all(line.as_bytes())?, Keep::Durably)));
-                written.map_err(|error| match error.downcast::<Error>() {
-                    Ok(error) => error,
-                    Err(error) => failed(&path)(io::Error::other(error)),
-                })
+                output.write(|out| Ok((out.write_all(line.as_bytes())?, Keep::Durably)))
             }
-        }
+            OutputTarget::Standard => write_line(&opened, &line, || Ok(Box::new(io::stdout()))),
+            OutputTarget::Stream(to) => {
+                write_line(&opened, &line, || Ok(Box::new(open_patiently(to, &stop)?)))
+            }
+        };
+        written.map_err(|error| match error.downcast::<Error>() {
+            Ok(error) => error,
+            Err(error) => Error::Io {
+                path: path.clone(),
+                action: "acknowledge the stream in",
+                source: error.downcast().unwrap_or_else(io::Error::other),
+            },
+        })
     }))
 }
 
@@ -73,40 +78,20 @@ fn is_position(path: &Path) -> bool {
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path: PathBuf = path.into();
-    move |source| Error::Io {
-        path,
-        action: "acknowledge the stream in",
-        source,
-    }
-}
-
-/// Fails if the reader went away: the sender would otherwise wait forever.
-fn to_stdout(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| io::Error::other(error.to_string()))
-}
-
 /// Writes to a stream that is opened once: a FIFO's reader would take closing it for the end.
-fn to_stream(
-    stream: &Mutex<Option<File>>,
-    path: &Path,
+fn write_line(
+    stream: &Mutex<Option<Box<dyn Write + Send>>>,
     line: &str,
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    let mut stream = stream
-        .lock()
-        .map_err(|error| io::Error::other(error.to_string()))?;
-    if stream.is_none() {
-        *stream = Some(open_patiently(path, stop)?);
-    }
-    let file = stream
-        .as_mut()
-        .ok_or_else(|| io::Error::other("it is not open"))?;
-    let written = file.write_all(line.as_bytes());
-    written.map_err(|error| io::Error::other(error.to_string()))
+    open: impl FnOnce() -> io::Result<Box<dyn Write + Send>>,
+) -> anyhow::Result<()> {
+    let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+    let out = match &mut *stream {
+        Some(out) => out,
+        none => none.insert(open()?),
+    };
+    let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    // A reader that went away is a failure, and no closed pipe: the sender would wait forever.
+    Ok(written.map_err(|error| io::Error::other(error.to_string()))?)
 }
 
 /// Waits for a FIFO's reader until a stop is requested. A blocking open would not notice the request.
