@@ -161,21 +161,25 @@ fn print_report(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     writeln!(out, "{input}: {}", packed(report))?;
-    match report.format {
-        Some(format) => line(
-            out,
-            "format",
-            &format!("{} ({})", format.name(), report.recognised_by),
-        )?,
-        None => line(out, "format", "none: it holds nothing")?,
+    for (name, text) in lines(report) {
+        let text = if text.is_empty() { "none" } else { &text };
+        let colon = if name.is_empty() { "" } else { ":" };
+        writeln!(out, "  {:<10}{text}", format!("{name}{colon}"))?;
     }
-    line(out, "records", &records(report))?;
+    Ok(())
+}
+
+/// Returns the lines of the report, each with its name; empty for one that continues the line before it.
+fn lines(report: &InspectReport) -> Vec<(&'static str, String)> {
+    let format = match report.format {
+        Some(format) => format!("{} ({})", format.name(), report.recognised_by),
+        None => "none: it holds nothing".into(),
+    };
+    let mut lines = vec![("format", format), ("records", records(report))];
     if !report.other.is_empty() {
-        let other = report
-            .other
-            .iter()
-            .map(|(kind, count)| counted(*count, kind));
-        line(out, "no pages", &list(other))?;
+        let other = report.other.iter();
+        let other = other.map(|(kind, count)| counted(*count, kind));
+        lines.push(("no pages", list(other)));
     }
     let statuses = report.statuses.iter();
     let statuses = statuses.map(|(status, count)| format!("{} with {status}", thousands(*count)));
@@ -183,55 +187,45 @@ fn print_report(
         (report.odd_statuses, "with others"),
         (report.no_status, "without"),
     ];
-    line(out, "statuses", &list(statuses.chain(some(&odd))))?;
-    line(out, "links", &links(report))?;
-    line(out, "pages", &pages(report))?;
-    line(out, "times", &times(&report.times))?;
-    for first in &report.first {
-        report_first(first, out)?;
-    }
-    for (reason, odd) in &report.skipped {
-        report_odd(&format!("skipped as {}", reason.name()), odd, out)?;
-    }
-    if report.times.back.count > 0 {
-        report_odd("back in time", &report.times.back, out)?;
-    }
-    if report.times.unread.count > 0 {
-        report_odd(
-            "used without their times: bad-time",
-            &report.times.unread,
-            out,
-        )?;
+    lines.push(("statuses", list(statuses.chain(some(&odd)))));
+    lines.push(("links", links(report)));
+    lines.push(("pages", pages(report)));
+    lines.push(("times", times(&report.times)));
+    report.first.iter().for_each(|one| first(one, &mut lines));
+    let skipped = report.skipped.iter();
+    let mut oddities: Vec<_> = skipped
+        .map(|(reason, odd)| (format!("skipped as {}", reason.name()), odd))
+        .collect();
+    oddities.push(("back in time".into(), &report.times.back));
+    let unread = "used without their times: bad-time".into();
+    oddities.push((unread, &report.times.unread));
+    for (what, odd) in oddities.iter().filter(|(_, odd)| odd.count > 0) {
+        lines.push(("odd", format!("{} {what}", thousands(odd.count))));
+        for place in &odd.first {
+            let detail = place.detail.as_ref();
+            let detail = detail.map(|detail| format!(": {}", as_options(detail)));
+            let text = position(place) + &detail.unwrap_or_default();
+            lines.push(("", text));
+        }
     }
     if let Some(damage) = &report.damage {
         let records = thousands(damage.records);
-        line(
-            out,
+        lines.push((
             "damage",
-            &format!("after {records} records: {}", damage.what),
-        )?;
+            format!("after {records} records: {}", damage.what),
+        ));
     } else if !report.whole {
-        line(out, "stopped", "as --records asks; the rest was not read")?;
+        let stopped = "as --records asks; the rest was not read";
+        lines.push(("stopped", stopped.into()));
     }
-    if let Some(missing) = &report.missing {
-        line(out, "unread", &missing::message(missing))?;
-    }
+    let missing = report.missing.as_ref().map(missing::message);
+    lines.extend(missing.map(|text| ("unread", text)));
     if report.ungrouped > 0 {
-        line(out, "order", &ungrouped(report.ungrouped))?;
+        lines.push(("order", ungrouped(report.ungrouped)));
     }
-    if let Some(caveat) = report.caveat {
-        line(out, "note", &as_options(caveat))?;
-    }
-    if let Some(why) = nothing(report) {
-        line(out, "nothing", why)?;
-    }
-    Ok(())
-}
-
-fn line(out: &mut dyn Write, name: &str, text: &str) -> anyhow::Result<()> {
-    let text = if text.is_empty() { "none" } else { text };
-    let colon = if name.is_empty() { "" } else { ":" };
-    Ok(writeln!(out, "  {:<10}{text}", format!("{name}{colon}"))?)
+    lines.extend(report.caveat.map(|caveat| ("note", as_options(caveat))));
+    lines.extend(nothing(report).map(|why| ("nothing", why.into())));
+    lines
 }
 
 fn packed(report: &InspectReport) -> String {
@@ -322,46 +316,31 @@ fn times(times: &FetchTimeStats) -> String {
     )
 }
 
-fn report_first(first: &SampleRecord, out: &mut dyn Write) -> anyhow::Result<()> {
+/// Adds the lines of one of the first records.
+fn first(first: &SampleRecord, lines: &mut Vec<(&'static str, String)>) {
     let facts = [
         first.status.map(|status| status.to_string()),
         first.time.map(|at| time(Some(at))),
     ];
     let facts = list(std::iter::once(first.what.into()).chain(facts.into_iter().flatten()));
-    let place = position(&first.place);
-    line(
-        out,
-        "first",
-        &format!("{} ({facts}; {place})", shown(&first.url)),
-    )?;
+    let (url, place) = (shown(&first.url), position(&first.place));
+    lines.push(("first", format!("{url} ({facts}; {place})")));
+    let mut more = |text| lines.push(("", text));
     if let Some(to) = &first.redirect {
-        line(out, "", &format!("redirects to {to}"))?;
+        more(format!("redirects to {to}"));
     }
     if let Some(base) = &first.base {
-        line(out, "", &format!("base {base}"))?;
+        more(format!("base {base}"));
     }
-    let read = common::links(first.read);
-    let followed = thousands(first.followed);
-    line(out, "", &format!("{read} read, {followed} followed"))?;
+    let (read, followed) = (common::links(first.read), thousands(first.followed));
+    more(format!("{read} read, {followed} followed"));
     for link in &first.links {
-        line(out, "", &format!("-> {}", shown(link)))?;
+        more(format!("-> {}", shown(link)));
     }
-    match first.followed - first.links.len() as u64 {
-        0 => Ok(()),
-        more => line(out, "", &format!("-> and {} more", thousands(more))),
+    let rest = first.followed - first.links.len() as u64;
+    if rest > 0 {
+        more(format!("-> and {} more", thousands(rest)));
     }
-}
-
-fn report_odd(what: &str, odd: &Odd, out: &mut dyn Write) -> anyhow::Result<()> {
-    line(out, "odd", &format!("{} {what}", thousands(odd.count)))?;
-    for place in &odd.first {
-        let detail = place
-            .detail
-            .as_ref()
-            .map_or(String::new(), |detail| format!(": {}", as_options(detail)));
-        line(out, "", &format!("{}{detail}", position(place)))?;
-    }
-    Ok(())
 }
 
 fn position(place: &RecordPosition) -> String {
