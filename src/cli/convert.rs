@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
-use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::{Conversion, ConversionReport, TimeSort, convert};
@@ -132,12 +131,7 @@ impl ConvertArgs {
             Some(error) => Err(error.into()),
             None if done.counters.skipped_total() > 0 => Ok(Exit::Skipped),
             None if done.counters.records == 0 => {
-                let first = job.inputs.first().map(ToString::to_string);
-                let asked = ReadChoices {
-                    input: reporter.empty.clone().or(first).unwrap_or_default(),
-                    format: job.format.map(Format::name),
-                    rules: job.input.given(),
-                };
+                let asked = ReadChoices::new(&reporter, &job.inputs, job.format, &job.input);
                 let read = (&done.counters, &Counters::default());
                 reporter
                     .log

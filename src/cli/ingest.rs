@@ -11,14 +11,13 @@ use std::time::Duration;
 use cashrank::Limits;
 use cashrank_base::model::Feature;
 use cashrank_base::rules::{Follow, Shard};
-use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank_graph::rank::Goal;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_ingest::ingest::{Every, IngestJob, IngestOutcome, Stream, ingest};
 use cashrank_store::memory::available;
-use cashrank_store::snapshot::Snapshot;
+use cashrank_store::snapshot::{Info, Snapshot};
 use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
@@ -258,85 +257,79 @@ impl IngestArgs {
         if to_stdout && (self.json || self.top.is_some()) {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
-        let disk = Arc::new(RealDisk);
         let job = self.job()?;
         self.refuse_unused(&job)?;
         stop_on_signal(&job.stop)?;
         note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
-        let done = self.ingest(&job, disk, &mut reporter)?;
+        let done = self.ingest(&job, &mut reporter)?;
         reporter.clear();
         reporter.report_hidden();
         let outcome = done?;
         let seconds = reporter.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
+        let (log, remarks) = (reporter.log, &reporter.remarks);
         if self.json {
-            let remarks = &reporter.remarks;
             let certain = certain_top(&outcome)?;
             super::common::print_json(&summary_json(&outcome, remarks, seconds, certain))?;
         } else if !(nothing && outcome.nothing_to_do) {
-            summary(
-                &outcome,
-                seconds,
-                reporter.log,
-                &reporter.formats,
-                &reporter.remarks,
-            );
+            summary(&outcome, seconds, log, &reporter.formats, remarks);
         }
         if outcome.nothing_to_do {
-            self.advise_settling(&job, reporter.log);
+            self.advise_settling(&job, log);
         }
         if nothing {
-            let message = nothing::message(
+            let asked =
+                ReadChoices::new(&reporter, &job.inputs, self.format.0, &job.settings.input);
+            log.warn(&nothing::message(
                 &outcome,
                 reporter.first_bad.as_ref(),
-                &self.asked(&job, &reporter),
-            );
-            reporter.log.warn(&message);
+                &asked,
+            ));
         }
-        let published = outcome.snapshot.as_ref().map(|(_, info)| info);
-        if let Some(Age(Some(_))) = self.expire
-            && let Some(info) = published.filter(|info| info.expired.is_none())
+        if let Some((_, info)) = &outcome.snapshot {
+            self.warn_of_ranking(info, &job, log);
+        }
+        if let Some(n) = self.top {
+            super::top::show(&self.store, n)?;
+        } else if !self.json && !log.quiet {
+            let message = certain_pages(certain_top(&outcome)?);
+            message.iter().for_each(|message| log.info(message));
+        }
+        let (now, before) = (&outcome.counters, &outcome.before);
+        Ok(if outcome.stopped {
+            Exit::Stopped
+        } else if now.skipped_total() > before.skipped_total()
+            || nothing
+            || (remarks.lack_links() && now.links == before.links)
         {
+            Exit::Skipped
+        } else {
+            Exit::Done
+        })
+    }
+
+    /// Warns of what the published ranking lacks of what was requested.
+    fn warn_of_ranking(&self, info: &Info, job: &IngestJob, log: Verbosity) {
+        if let (Some(Age(Some(_))), None) = (&self.expire, &info.expired) {
             let why = if info.window.settled.is_some() {
                 "no record says when it was fetched, so no page is known to be old; name the records' time with --field"
             } else {
                 "importance was not settled (`cashrank stat` tells whether links are kept)"
             };
-            let warning = format!("warning: --expire had no effect, because {why}");
-            reporter.log.warn(&warning);
+            log.warn(&format!("warning: --expire had no effect, because {why}"));
         }
-        if let Some((info, goal)) = published.zip(job.settle)
-            && let Some(why) = (info.window.settled).and_then(|_| info.unreached(goal.until))
+        if let (Some(goal), Some(_)) = (job.settle, info.window.settled)
+            && let Some(why) = info.unreached(goal.until)
         {
-            let warning = format!("warning: --settle {:e} was not reached: {why}", goal.until);
-            reporter.log.warn(&warning);
+            log.warn(&format!(
+                "warning: --settle {:e} was not reached: {why}",
+                goal.until
+            ));
         }
-        let expired = published.and_then(|info| info.expired);
-        if let Some(warning) = expired.and_then(not_believed) {
-            reporter.log.warn(&warning);
+        if let Some(warning) = info.expired.and_then(not_believed) {
+            log.warn(&warning);
         }
-        if let Some(n) = self.top {
-            super::top::show(&self.store, n)?;
-        } else if !self.json && !reporter.log.quiet {
-            let message = certain_pages(certain_top(&outcome)?);
-            message
-                .iter()
-                .for_each(|message| reporter.log.info(message));
-        }
-        Ok(match &outcome {
-            outcome if outcome.stopped => Exit::Stopped,
-            outcome if outcome.counters.skipped_total() > outcome.before.skipped_total() => {
-                Exit::Skipped
-            }
-            _ if nothing
-                || (reporter.remarks.lack_links()
-                    && outcome.counters.links == outcome.before.links) =>
-            {
-                Exit::Skipped
-            }
-            _ => Exit::Done,
-        })
     }
 
     /// Tells how to get the requested bound or ranking now: these options apply to the next snapshot, and this run
@@ -367,23 +360,13 @@ impl IngestArgs {
         }
     }
 
-    /// Returns the options that decide what could be read.
-    fn asked(&self, job: &IngestJob, reporter: &Reporter) -> ReadChoices {
-        let first = job.inputs.first().map(ToString::to_string);
-        ReadChoices {
-            input: reporter.empty.clone().or(first).unwrap_or_default(),
-            format: self.format.0.map(Format::name),
-            rules: job.settings.input.given(),
-        }
-    }
-
     /// Ingests, with the service running if requested. The outer error is that of the service.
     fn ingest(
         &self,
         job: &IngestJob,
-        disk: Arc<RealDisk>,
         reporter: &mut Reporter,
     ) -> anyhow::Result<cashrank::Result<IngestOutcome>> {
+        let disk = Arc::new(RealDisk);
         #[cfg(feature = "serve")]
         if let Some(listen) = self.listen {
             let live = Arc::new(super::serve::LiveIngest::default());

@@ -2,10 +2,13 @@
 
 use cashrank_base::rules::InputRules;
 use cashrank_crawl::decode::Reason;
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::IngestOutcome;
 
 use super::common::{counted, thousands};
+use super::reporter::Reporter;
 
 /// Record that could not be used.
 #[derive(Debug, Clone)]
@@ -27,6 +30,21 @@ pub struct ReadChoices {
 }
 
 impl ReadChoices {
+    /// Returns the choices of a command that read these inputs.
+    pub fn new(
+        reporter: &Reporter,
+        inputs: &[InputName],
+        format: Option<Format>,
+        rules: &InputRules,
+    ) -> ReadChoices {
+        let first = inputs.first().map(ToString::to_string);
+        ReadChoices {
+            input: reporter.empty.clone().or(first).unwrap_or_default(),
+            format: format.map(Format::name),
+            rules: rules.given(),
+        }
+    }
+
     /// Formats the given rules as options.
     fn given(&self) -> String {
         let usual = InputRules::default().given();
