@@ -169,7 +169,7 @@ impl CompareArgs {
         }
         let (left_scores, right_scores) = scores(&left, &right, &self.memory)?;
         let comparison = compare(left_scores, right_scores)?;
-        let agreement = Agreement::of([&left, &right], comparison.distance.l1);
+        let agreement = Agreement::of([&left, &right], comparison.l1);
         if self.json {
             return print_json(&CompareReport {
                 agreement,

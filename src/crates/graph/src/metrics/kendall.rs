@@ -7,53 +7,6 @@
 //! n0 is the number of all pairs, n1 of those tied in x, n2 in y, n3 in both. After sorting by (x, y), the number of
 //! discordant pairs D is the number of exchanges that sorting by y takes, counted while merging. Counts are exact.
 
-use std::fmt;
-
-use serde::Serialize;
-
-use super::measure::{Measure, ScorePair};
-use super::scores::ScoreRow;
-
-/// Agreement of the two orders of the common pages.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OrderOfPairs {
-    /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than two, or a side
-    /// gives all of them the same score.
-    pub kendall_tau_b: Option<f64>,
-}
-
-/// Both scores of each common page.
-pub(super) struct KendallPairs(Vec<(f64, f64)>);
-
-impl Measure for KendallPairs {
-    type Found = OrderOfPairs;
-
-    fn begin(_: &mut [ScoreRow], _: &mut [ScoreRow]) -> KendallPairs {
-        KendallPairs(Vec::new())
-    }
-
-    fn page(&mut self, pair: &ScorePair<'_>) {
-        if let (Some(left), Some(right)) = (pair.left, pair.right) {
-            self.0.push((left.score, right.score));
-        }
-    }
-
-    fn end(self) -> OrderOfPairs {
-        OrderOfPairs {
-            kendall_tau_b: tau_b(self.0),
-        }
-    }
-}
-
-impl fmt::Display for OrderOfPairs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kendall_tau_b {
-            Some(tau) => writeln!(f, "kendall_tau_b\t{tau:?}"),
-            None => writeln!(f, "kendall_tau_b\tundefined"),
-        }
-    }
-}
-
 /// Returns tau-b of the pairs (x, y), -1 to 1; `None` if undefined: fewer than two pairs, or all x or all y equal.
 /// Values must not be NaN. Takes 16 bytes per pair beyond its argument.
 pub fn tau_b(mut pairs: Vec<(f64, f64)>) -> Option<f64> {

@@ -9,16 +9,11 @@
 //! score must be ordered (top k, rank-biased overlap, the top tenth), the names' hashes decide, the same on both sides.
 
 mod certain;
-mod count;
-mod distance;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 pub mod kendall;
-mod measure;
 pub mod moved;
-mod overlap;
 pub mod rbo;
-mod relative;
 mod scores;
 pub mod sum;
 
@@ -28,40 +23,112 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{Error, Result};
-use distance::NormSums;
-use measure::{Measure, ScorePair, measures};
-use overlap::Overlap;
-use relative::Relative;
 use scores::ScoreRow;
+use sum::{CompensatedSum, NormSums};
 
 pub use certain::Positions;
-pub use count::PageCounts;
-pub use distance::NormDistances;
-pub use kendall::OrderOfPairs;
-pub use overlap::{Overlaps, TopK};
-pub use rbo::RankBiased;
-pub use relative::RelativeErrors;
 pub use scores::{NameHash, Scores, read_each_score, read_scores};
 
 /// Maximum bytes per page and side, while [`compare`] or [`moved_by_name`](moved::moved_by_name) joins them.
 pub const JOINED_BYTES: u64 = 32;
 
-measures! {
-    /// Comparison of two rankings. Made by [`compare`]; printed as `key<TAB>value` lines or JSON. (A `top` line holds
-    /// k, the pages in common and their share.)
-    Comparison;
-    /// Numbers of pages on each side and on both.
-    pages: PageCounts, by PageCounts;
-    /// L1, L2 and L-infinity distances.
-    distance: NormDistances, by NormSums;
+/// Comparison of two rankings, of which the right one is the reference. Made by [`compare`]; printed as
+/// `key<TAB>value` lines or JSON. (A `top` line holds k, the pages in common and their share.)
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Number of pages on the left side.
+    pub left_pages: u64,
+    /// Number of pages on the right side, the reference.
+    pub right_pages: u64,
+    /// Number of pages on both sides.
+    pub common_pages: u64,
+    /// Number of pages on either side.
+    pub union_pages: u64,
+    /// Sum of the absolute differences over the union of the pages, 0 to 2.
+    pub l1: f64,
+    /// Root of the sum of the squared differences.
+    pub l2: f64,
+    /// Largest absolute difference of a page.
+    pub linf: f64,
     /// Errors in percent of the reference.
-    relative: RelativeErrors, by Relative;
-    /// Kendall's tau of the common pages.
-    order: OrderOfPairs, by kendall::KendallPairs;
-    /// Overlap of the top k.
-    overlap: Overlaps, by Overlap;
-    /// Rank-biased overlap, in which the best ranks weigh most: see [`rbo`].
-    biased: RankBiased, by RankBiased;
+    #[serde(flatten)]
+    pub relative: RelativeErrors,
+    /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than two, or a side
+    /// gives all of them the same score.
+    pub kendall_tau_b: Option<f64>,
+    /// Overlaps for k = 10, 100, ... up to the shorter side.
+    pub top: Vec<TopK>,
+    /// Extrapolated rank-biased overlap, 0 to 1, in which the best ranks weigh most: see [`rbo`].
+    pub rank_biased_overlap: f64,
+    /// Parameter p of the overlap.
+    pub rank_biased_overlap_p: f64,
+}
+
+/// Mean relative errors in percent: 100/N * sum of |X_j - Imp_j| / Imp_j (Abiteboul, Preda, Cobena, WWW 2003, section
+/// 4.2), over all pages and over the reference's top tenth (figure 3). They are undefined if the reference is 0: those
+/// pages are left out and counted. A page that only the reference has counts with an error of 100 %.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RelativeErrors {
+    /// Mean of |left - right| / right in percent, over all pages whose reference is not 0.
+    pub relative_error_percent: f64,
+    /// Number of pages in `relative_error_percent`.
+    pub relative_error_pages: u64,
+    /// Mean of |left - right| / right in percent, over the tenth of these pages (rounded up) that the reference ranks
+    /// highest.
+    pub relative_error_top_tenth_percent: f64,
+    /// Number of pages in `relative_error_top_tenth_percent`.
+    pub relative_error_top_tenth_pages: u64,
+    /// Number of pages of the union left out of the relative errors: the reference is 0, or lacks the page.
+    pub reference_zero_pages: u64,
+}
+
+/// Overlap of the two sides' k best pages.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TopK {
+    /// Number of pages taken from each side.
+    pub k: u64,
+    /// Number of pages among the k best of both sides.
+    pub common: u64,
+    /// Ratio `common / k`.
+    pub overlap: f64,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let errors = &self.relative;
+        let lines: [(&str, &dyn fmt::Debug); 12] = [
+            ("left_pages", &self.left_pages),
+            ("right_pages", &self.right_pages),
+            ("common_pages", &self.common_pages),
+            ("union_pages", &self.union_pages),
+            ("l1", &self.l1),
+            ("l2", &self.l2),
+            ("linf", &self.linf),
+            ("relative_error_percent", &errors.relative_error_percent),
+            ("relative_error_pages", &errors.relative_error_pages),
+            (
+                "relative_error_top_tenth_percent",
+                &errors.relative_error_top_tenth_percent,
+            ),
+            (
+                "relative_error_top_tenth_pages",
+                &errors.relative_error_top_tenth_pages,
+            ),
+            ("reference_zero_pages", &errors.reference_zero_pages),
+        ];
+        for (key, value) in lines {
+            writeln!(f, "{key}\t{value:?}")?;
+        }
+        match self.kendall_tau_b {
+            Some(tau) => writeln!(f, "kendall_tau_b\t{tau:?}")?,
+            None => writeln!(f, "kendall_tau_b\tundefined")?,
+        }
+        for top in &self.top {
+            writeln!(f, "top\t{}\t{}\t{:?}", top.k, top.common, top.overlap)?;
+        }
+        writeln!(f, "rank_biased_overlap_p\t{:?}", self.rank_biased_overlap_p)?;
+        writeln!(f, "rank_biased_overlap\t{:?}", self.rank_biased_overlap)
+    }
 }
 
 /// Compares two rankings; `right` is the reference. Fails with [`Error::Unsupported`] if a side is empty, has a name
@@ -69,19 +136,57 @@ measures! {
 pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
     let mut left = ComparedSide::new("left", left)?;
     let mut right = ComparedSide::new("right", right)?;
-    let mut measures = MeasureSet::begin(&mut left.rows, &mut right.rows);
+    let (left_pages, right_pages) = (left.rows.len() as u64, right.rows.len() as u64);
+    // No rank is stored: a page is in the top k if it is not after the k-th row.
+    let mut overlaps = TopOverlap::levels(&mut left.rows, &mut right.rows);
+    let best = [&mut left, &mut right].map(|side| best(&mut side.rows, rbo::DEPTH));
+    let positive = right.rows.iter().filter(|row| row.score > 0.0).count();
+    let top_tenth = cut(&mut right.rows, positive.div_ceil(10));
     left.sort()?;
     right.sort()?;
+    let (mut norms, mut all, mut top) = (
+        NormSums::default(),
+        MeanError::default(),
+        MeanError::default(),
+    );
+    let (mut union_pages, mut common) = (0, Vec::new());
     join(&left.rows, &right.rows, |l, r| {
-        measures.page(&ScorePair {
-            left: l,
-            right: r,
-            left_share: left.share(l),
-            right_share: right.share(r),
-        });
+        union_pages += 1;
+        let (left_share, right_share) = (left.share(l), right.share(r));
+        norms.add(left_share, right_share);
+        if let Some(row) = r.filter(|_| right_share > 0.0) {
+            let error = (left_share - right_share).abs() / right_share;
+            all.add(error);
+            if top_tenth.is_some_and(|last| by_rank(row, &last).is_le()) {
+                top.add(error);
+            }
+        }
+        if let (Some(l), Some(r)) = (l, r) {
+            common.push((l.score, r.score));
+            TopOverlap::add(&mut overlaps, l, r);
+        }
     });
     drop((left, right)); // Tau needs the room.
-    Ok(measures.end())
+    Ok(Comparison {
+        left_pages,
+        right_pages,
+        common_pages: common.len() as u64,
+        union_pages,
+        l1: norms.l1(),
+        l2: norms.l2(),
+        linf: norms.linf(),
+        relative: RelativeErrors {
+            relative_error_percent: all.percent(),
+            relative_error_pages: all.pages,
+            relative_error_top_tenth_percent: top.percent(),
+            relative_error_top_tenth_pages: top.pages,
+            reference_zero_pages: union_pages - all.pages,
+        },
+        kendall_tau_b: kendall::tau_b(common),
+        top: overlaps.into_iter().map(TopOverlap::result).collect(),
+        rank_biased_overlap: rbo::extrapolated(&best[0], &best[1]),
+        rank_biased_overlap_p: rbo::P,
+    })
 }
 
 /// One side of a comparison.
@@ -117,7 +222,7 @@ impl ComparedSide {
             )));
         }
         let total = self.rows.iter().map(|row| row.score);
-        self.total = total.collect::<sum::CompensatedSum>().value();
+        self.total = total.collect::<CompensatedSum>().value();
         if self.total == 0.0 || self.total.is_infinite() {
             return Err(Error::Unsupported(format!(
                 "the scores of the {name} side sum to {}: they cannot be normalised",
@@ -155,6 +260,98 @@ fn join(
         let r = if order.is_ge() { right.next() } else { None };
         each(l, r);
     }
+}
+
+/// Mean of relative errors.
+#[derive(Default)]
+struct MeanError {
+    sum: CompensatedSum,
+    pages: u64,
+}
+
+impl MeanError {
+    fn add(&mut self, error: f64) {
+        self.sum.add(error);
+        self.pages += 1;
+    }
+
+    /// Returns the mean in percent. If scores can be normalised, some page has a positive reference.
+    fn percent(&self) -> f64 {
+        100.0 * self.sum.value() / self.pages as f64
+    }
+}
+
+/// Overlap of two top k while pages are counted: the k-th rows, found by selection in linear time.
+struct TopOverlap {
+    k: u64,
+    last_left: ScoreRow,
+    last_right: ScoreRow,
+    common: u64,
+}
+
+impl TopOverlap {
+    /// Finds the k-th rows for k = 10, 100, ... up to the shorter side.
+    fn levels(mut left: &mut [ScoreRow], mut right: &mut [ScoreRow]) -> Vec<TopOverlap> {
+        let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
+        let shorter = left.len().min(right.len());
+        let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
+        // From the largest k down: each selection works on the front that the previous one left.
+        let mut levels = Vec::new();
+        for &k in ks.iter().rev() {
+            if let (Some(last_left), Some(last_right)) = (cut(left, k), cut(right, k)) {
+                levels.push(TopOverlap {
+                    k: k as u64,
+                    last_left,
+                    last_right,
+                    common: 0,
+                });
+            }
+            (left, right) = (&mut left[..k], &mut right[..k]);
+        }
+        levels.reverse();
+        levels
+    }
+
+    /// Counts a common page in all levels that hold it.
+    fn add(levels: &mut [TopOverlap], left: &ScoreRow, right: &ScoreRow) {
+        // Most pages are outside the largest k, and those inside one are inside all larger.
+        for level in levels.iter_mut().rev() {
+            if by_rank(left, &level.last_left).is_gt() || by_rank(right, &level.last_right).is_gt()
+            {
+                break;
+            }
+            level.common += 1;
+        }
+    }
+
+    fn result(self) -> TopK {
+        TopK {
+            k: self.k,
+            common: self.common,
+            overlap: self.common as f64 / self.k as f64,
+        }
+    }
+}
+
+/// Compares by rank: higher scores first, ties in the order of the names' hashes.
+fn by_rank(a: &ScoreRow, b: &ScoreRow) -> Ordering {
+    b.score.total_cmp(&a.score).then(a.name.cmp(&b.name))
+}
+
+/// Returns the row at rank `k`, counted from 1; `None` if there is none. Moves the `k` best to the front.
+fn cut(rows: &mut [ScoreRow], k: usize) -> Option<ScoreRow> {
+    if k == 0 || k > rows.len() {
+        return None;
+    }
+    Some(*rows.select_nth_unstable_by(k - 1, by_rank).1)
+}
+
+/// Returns the names of the `k` best rows (or of all, if there are fewer), best first.
+fn best(rows: &mut [ScoreRow], k: usize) -> Vec<[u64; 2]> {
+    let k = k.min(rows.len());
+    cut(rows, k);
+    rows[..k].sort_unstable_by(by_rank);
+    rows[..k].iter().map(|row| row.name).collect()
 }
 
 #[cfg(test)]

@@ -11,53 +11,13 @@
 //! to that depth.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::Hash;
-
-use serde::Serialize;
-
-use super::measure::{Measure, ScorePair};
-use super::overlap::best;
-use super::scores::ScoreRow;
 
 /// Persistence p: the ten best ranks carry 86 % of the weight (equation 21 of the paper).
 pub const P: f64 = 0.9;
 
 /// Number of ranks that are read.
 pub const DEPTH: usize = 1000;
-
-/// Similarity of the two rankings in which the best ranks weigh most.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RankBiased {
-    /// Extrapolated rank-biased overlap, 0 to 1.
-    pub rank_biased_overlap: f64,
-    /// Parameter p of the overlap.
-    pub rank_biased_overlap_p: f64,
-}
-
-impl Measure for RankBiased {
-    type Found = RankBiased;
-
-    fn begin(left: &mut [ScoreRow], right: &mut [ScoreRow]) -> RankBiased {
-        RankBiased {
-            rank_biased_overlap: extrapolated(&best(left, DEPTH), &best(right, DEPTH)),
-            rank_biased_overlap_p: P,
-        }
-    }
-
-    fn page(&mut self, _: &ScorePair<'_>) {}
-
-    fn end(self) -> RankBiased {
-        self
-    }
-}
-
-impl fmt::Display for RankBiased {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "rank_biased_overlap_p\t{:?}", self.rank_biased_overlap_p)?;
-        writeln!(f, "rank_biased_overlap\t{:?}", self.rank_biased_overlap)
-    }
-}
 
 /// Returns the extrapolated rank-biased overlap of two rankings, best first, each without repeats, for p = [`P`]: 0
 /// (disjoint) to 1 (equal). Two empty rankings are equal; an empty and another one are disjoint.

@@ -104,15 +104,14 @@ pub fn read_each_score(
 ) -> Result<()> {
     let mut lines = NumberedLines::new(input, label, limits.line_bytes);
     let mut count = 0u64;
-    let mut form = None;
+    let mut named = None;
     while lines.advance()? {
         let line = lines.line();
-        let form = match form {
-            Some(form) => form,
-            None if lines.number == 1 && is_header(line) => continue,
-            None => *form.insert(LineForm::of(line)),
-        };
-        match form.split(line) {
+        if lines.number == 1 && is_header(line) {
+            continue;
+        }
+        let named = *named.get_or_insert(line.contains(&b'\t'));
+        match split(line, named) {
             Ok((Some(name), score)) => each(name, score)?,
             Ok((None, score)) => each(count.to_string().as_bytes(), score)?,
             Err(detail) => return Err(lines.bad(detail)),
@@ -122,42 +121,23 @@ pub fn read_each_score(
     Ok(())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum LineForm {
-    Named,
-    Bare,
+/// Returns the name (if lines are `named`) and score of a line.
+fn split(line: &[u8], named: bool) -> Result<(Option<&[u8]>, f64), String> {
+    let name = line.iter().position(|&byte| byte == b'\t');
+    match name.map(|end| &line[..end]) {
+        _ if line.is_empty() => Err("the line is blank".into()),
+        None if named => Err("no tab between name and score".into()),
+        Some(_) if !named => Err("a tab, where lines before are bare numbers".into()),
+        Some(b"") => Err("the name is empty".into()),
+        name => Ok((name, number(score_field(line))?)),
+    }
 }
 
-impl LineForm {
-    fn of(line: &[u8]) -> LineForm {
-        if line.contains(&b'\t') {
-            LineForm::Named
-        } else {
-            LineForm::Bare
-        }
-    }
-
-    /// Returns the name (if lines have one) and score of a line.
-    fn split(self, line: &[u8]) -> Result<(Option<&[u8]>, f64), String> {
-        if line.is_empty() {
-            return Err("the line is blank".into());
-        }
-        match (self, LineForm::of(line)) {
-            (LineForm::Named, LineForm::Bare) => Err("no tab between name and score".into()),
-            (LineForm::Bare, LineForm::Named) => {
-                Err("a tab, where lines before are bare numbers".into())
-            }
-            (LineForm::Bare, LineForm::Bare) => Ok((None, number(line)?)),
-            (LineForm::Named, LineForm::Named) => {
-                let mut columns = line.split(|&byte| byte == b'\t');
-                let name = columns.next().unwrap_or_default();
-                if name.is_empty() {
-                    return Err("the name is empty".into());
-                }
-                Ok((Some(name), number(columns.next().unwrap_or_default())?))
-            }
-        }
-    }
+/// Returns the second column of a line; without a tab, the whole line.
+fn score_field(line: &[u8]) -> &[u8] {
+    let mut columns = line.split(|&byte| byte == b'\t');
+    let first = columns.next().unwrap_or_default();
+    columns.next().unwrap_or(first)
 }
 
 fn number(field: &[u8]) -> Result<f64, String> {
@@ -174,11 +154,7 @@ fn number(field: &[u8]) -> Result<f64, String> {
 
 /// Returns whether the first line's score can't have been meant as a number.
 fn is_header(line: &[u8]) -> bool {
-    let field = match LineForm::of(line) {
-        LineForm::Named => line.split(|&byte| byte == b'\t').nth(1).unwrap_or_default(),
-        LineForm::Bare => line,
-    };
-    let text = std::str::from_utf8(field.trim_ascii()).unwrap_or_default();
+    let text = std::str::from_utf8(score_field(line).trim_ascii()).unwrap_or_default();
     match text.as_bytes().first() {
         None | Some(b'0'..=b'9' | b'+' | b'-' | b'.') => false,
         Some(_) => text.parse::<f64>().is_err(), // "nan" and "inf" are numbers.

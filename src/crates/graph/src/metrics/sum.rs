@@ -37,6 +37,35 @@ impl FromIterator<f64> for CompensatedSum {
     }
 }
 
+/// Sums of the L1, L2 and L-infinity distance of two vectors.
+#[derive(Debug, Default)]
+pub(super) struct NormSums {
+    sum: CompensatedSum,
+    squares: CompensatedSum,
+    largest: f64,
+}
+
+impl NormSums {
+    pub fn add(&mut self, left: f64, right: f64) {
+        let difference = (left - right).abs();
+        self.sum.add(difference);
+        self.squares.add(difference * difference);
+        self.largest = self.largest.max(difference);
+    }
+
+    pub fn l1(&self) -> f64 {
+        self.sum.value()
+    }
+
+    pub fn l2(&self) -> f64 {
+        self.squares.value().sqrt()
+    }
+
+    pub fn linf(&self) -> f64 {
+        self.largest
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::CompensatedSum;

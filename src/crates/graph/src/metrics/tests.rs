@@ -28,17 +28,12 @@ fn by_hand() {
     let right = scores(&[("b", 4.0), ("c", 3.0), ("d", 1.0), ("e", 0.0)]);
     let c = compare(left, right).unwrap();
     assert_eq!(
-        (
-            c.pages.left_pages,
-            c.pages.right_pages,
-            c.pages.common_pages,
-            c.pages.union_pages
-        ),
+        (c.left_pages, c.right_pages, c.common_pages, c.union_pages),
         (3, 4, 2, 5)
     );
-    close(c.distance.l1, 0.5 + 0.25 + 0.125 + 0.125);
-    close(c.distance.l2, (0.25f64 + 0.0625 + 2.0 * 0.015625).sqrt());
-    close(c.distance.linf, 0.5);
+    close(c.l1, 0.5 + 0.25 + 0.125 + 0.125);
+    close(c.l2, (0.25f64 + 0.0625 + 2.0 * 0.015625).sqrt());
+    close(c.linf, 0.5);
     // b: (1/4)/(1/2), c: (1/8)/(3/8), d: all of it; a and e have no reference.
     close(
         c.relative.relative_error_percent,
@@ -54,8 +49,8 @@ fn by_hand() {
     // A tenth of 3, rounded up: b.
     close(c.relative.relative_error_top_tenth_percent, 50.0);
     assert_eq!(c.relative.relative_error_top_tenth_pages, 1);
-    assert_eq!(c.order.kendall_tau_b, None); // The left side scores b and c equally.
-    assert!(c.overlap.top.is_empty());
+    assert_eq!(c.kendall_tau_b, None); // The left side scores b and c equally.
+    assert!(c.top.is_empty());
 }
 
 #[test]
@@ -65,8 +60,8 @@ fn top_tenth_with_ties_has_its_size() {
     let c = compare(left, right).unwrap();
     assert_eq!(c.relative.relative_error_top_tenth_pages, 10);
     assert_eq!(c.relative.relative_error_pages, 95);
-    assert_eq!(c.overlap.top.len(), 1);
-    assert_eq!(c.overlap.top[0].common, 10); // Ties fall alike on both sides.
+    assert_eq!(c.top.len(), 1);
+    assert_eq!(c.top[0].common, 10); // Ties fall alike on both sides.
 }
 
 /// Of 1,000 pages the left side ranks i at i, the right side rotates them by 5: of the top k, k - 5 stay.
@@ -77,7 +72,6 @@ fn top_k_overlap() {
     right.rotate_right(5);
     let c = compare(numbered(&left), numbered(&right)).unwrap();
     let found: Vec<_> = c
-        .overlap
         .top
         .iter()
         .map(|top| (top.k, top.common, top.overlap))
@@ -105,11 +99,8 @@ fn undefined_is_refused() {
 #[test]
 fn disjoint() {
     let c = compare(scores(&[("a", 1.0), ("b", 2.0)]), scores(&[("c", 1.0)])).unwrap();
-    assert_eq!(
-        (c.distance.l1, c.pages.common_pages, c.order.kendall_tau_b),
-        (2.0, 0, None)
-    );
-    assert_eq!(c.biased.rank_biased_overlap, 0.0);
+    assert_eq!((c.l1, c.common_pages, c.kendall_tau_b), (2.0, 0, None));
+    assert_eq!(c.rank_biased_overlap, 0.0);
     assert_eq!(c.relative.relative_error_percent, 100.0);
 }
 
@@ -145,12 +136,12 @@ proptest! {
         // A multiple by a power of two is normalised to the same bits.
         let scaled: Vec<f64> = values.iter().map(|v| v * 2f64.powi(factor as i32 % 40)).collect();
         let c = compare(numbered(&values), numbered(&scaled)).unwrap();
-        prop_assert_eq!((c.distance.l1, c.distance.linf, c.relative.relative_error_percent), (0.0, 0.0, 0.0));
-        prop_assert!(c.overlap.top.iter().all(|top| top.overlap == 1.0));
-        prop_assert!((c.biased.rank_biased_overlap - 1.0).abs() < 1e-14);
+        prop_assert_eq!((c.l1, c.linf, c.relative.relative_error_percent), (0.0, 0.0, 0.0));
+        prop_assert!(c.top.iter().all(|top| top.overlap == 1.0));
+        prop_assert!((c.rank_biased_overlap - 1.0).abs() < 1e-14);
         let varied = values.iter().any(|&value| value != values[0]);
-        prop_assert_eq!(c.order.kendall_tau_b.is_some(), varied);
-        prop_assert!(c.order.kendall_tau_b.is_none_or(|tau| tau == 1.0));
+        prop_assert_eq!(c.kendall_tau_b.is_some(), varied);
+        prop_assert!(c.kendall_tau_b.is_none_or(|tau| tau == 1.0));
     }
 
     #[test]
@@ -158,15 +149,15 @@ proptest! {
         let (a, b) = (floats(&a), floats(&b));
         let there = compare(numbered(&a), numbered(&b)).unwrap();
         let back = compare(numbered(&b), numbered(&a)).unwrap();
-        prop_assert_eq!(there.distance.l1, back.distance.l1);
-        prop_assert_eq!(there.distance.linf, back.distance.linf);
-        prop_assert_eq!(&there.overlap.top, &back.overlap.top);
-        prop_assert!((there.biased.rank_biased_overlap - back.biased.rank_biased_overlap).abs() < 1e-14);
-        match (there.order.kendall_tau_b, back.order.kendall_tau_b) {
+        prop_assert_eq!(there.l1, back.l1);
+        prop_assert_eq!(there.linf, back.linf);
+        prop_assert_eq!(&there.top, &back.top);
+        prop_assert!((there.rank_biased_overlap - back.rank_biased_overlap).abs() < 1e-14);
+        match (there.kendall_tau_b, back.kendall_tau_b) {
             (Some(x), Some(y)) => prop_assert!((x - y).abs() < 1e-14),
             (x, y) => prop_assert_eq!(x, y),
         }
-        prop_assert!((0.0..=2.0 + 1e-14).contains(&there.distance.l1) && there.distance.linf <= there.distance.l1);
+        prop_assert!((0.0..=2.0 + 1e-14).contains(&there.l1) && there.linf <= there.l1);
     }
 
     /// The order of input doesn't matter, to the last bit.
@@ -195,18 +186,18 @@ proptest! {
         let share = |v: &[f64], i: usize| v.get(i).copied().unwrap_or(0.0) / v.iter().sum::<f64>();
         let n = a.len().max(b.len());
         let differences: Vec<f64> = (0..n).map(|i| (share(&a, i) - share(&b, i)).abs()).collect();
-        close(c.distance.l1, differences.iter().sum());
-        close(c.distance.l2, differences.iter().map(|d| d * d).sum::<f64>().sqrt());
-        close(c.distance.linf, differences.iter().copied().fold(0.0, f64::max));
+        close(c.l1, differences.iter().sum());
+        close(c.l2, differences.iter().map(|d| d * d).sum::<f64>().sqrt());
+        close(c.linf, differences.iter().copied().fold(0.0, f64::max));
         let relative: Vec<f64> = (0..n)
             .filter(|&i| share(&b, i) > 0.0)
             .map(|i| differences[i] / share(&b, i))
             .collect();
         close(c.relative.relative_error_percent, 100.0 * relative.iter().sum::<f64>() / relative.len() as f64);
         prop_assert_eq!(c.relative.relative_error_pages, relative.len() as u64);
-        prop_assert_eq!(c.relative.reference_zero_pages + c.relative.relative_error_pages, c.pages.union_pages);
+        prop_assert_eq!(c.relative.reference_zero_pages + c.relative.relative_error_pages, c.union_pages);
         prop_assert_eq!(c.relative.relative_error_top_tenth_pages, (relative.len() as u64).div_ceil(10));
         let common = a.iter().zip(&b).map(|(&x, &y)| (x, y)).collect();
-        prop_assert_eq!(c.order.kendall_tau_b, kendall::tau_b(common));
+        prop_assert_eq!(c.kendall_tau_b, kendall::tau_b(common));
     }
 }

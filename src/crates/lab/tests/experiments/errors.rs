@@ -25,11 +25,11 @@ fn errors_are_those_of_metrics() {
         scores
     };
     let other = compare(scores(&estimate), scores(reference.importance())).unwrap();
-    let tau = other.order.kendall_tau_b.unwrap();
+    let tau = other.kendall_tau_b.unwrap();
     for (ours, theirs) in [
         (errors.all, other.relative.relative_error_percent),
         (errors.top, other.relative.relative_error_top_tenth_percent),
-        (errors.weighted, 100.0 * other.distance.l1),
+        (errors.weighted, 100.0 * other.l1),
         (errors.ordering, 50.0 * (1.0 - tau)),
     ] {
         assert!((ours - theirs).abs() <= 1e-9 * theirs, "{ours} {theirs}");

@@ -42,23 +42,18 @@
 //! of importance in that direction, then the better rank on the right, then the order of `P`. New and missing pages: best
 //! rank first, then the order of `P`. Only the last digit of the sums depends on the order in which pages were added.
 
-mod best;
 mod named;
 mod ranks;
-mod stay;
 
 use std::cmp::Ordering;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::sum::CompensatedSum;
-use best::BestItems;
-use stay::Stays;
+use super::sum::{CompensatedSum, NormSums};
 
 pub use named::moved_by_name;
 pub use ranks::RankBounds;
-pub use stay::Stay;
 
 /// Importance and rank of a page on one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -285,8 +280,7 @@ pub struct MoveCollector<P> {
     /// Number of pages on the left side divided by that on the right.
     growth: f64,
     summary: MoveSummary,
-    sum: CompensatedSum,
-    squares: CompensatedSum,
+    norms: NormSums,
     dilution: CompensatedSum,
     stays: Stays,
     rose: BestItems<Move<P>>,
@@ -304,8 +298,7 @@ impl<P: Copy + Ord> MoveCollector<P> {
             // If a side has no pages, none is on both.
             growth: if growth.is_finite() { growth } else { 1.0 },
             summary: MoveSummary::default(),
-            sum: CompensatedSum::default(),
-            squares: CompensatedSum::default(),
+            norms: NormSums::default(),
             dilution: CompensatedSum::default(),
             stays: Stays::default(),
             rose: BestItems::new(wanted.count),
@@ -319,10 +312,7 @@ impl<P: Copy + Ord> MoveCollector<P> {
     /// negative or NaN.
     pub fn add(&mut self, page: P, left: Option<Standing>, right: Option<Standing>) {
         let share = |side: Option<Standing>| side.map_or(0.0, |standing| standing.importance);
-        let difference = (share(right) - share(left)).abs();
-        self.sum.add(difference);
-        self.squares.add(difference * difference);
-        self.summary.linf = self.summary.linf.max(difference);
+        self.norms.add(share(left), share(right));
         self.stays.add(left.map(|s| s.rank), right.map(|s| s.rank));
         let in_top = |standing: Standing| standing.rank <= self.wanted.top;
         let listed = left.is_some_and(in_top) || right.is_some_and(in_top);
@@ -390,8 +380,9 @@ impl<P: Copy + Ord> MoveCollector<P> {
                 left_pages,
                 right_pages,
                 margin,
-                l1: self.sum.value(),
-                l2: self.squares.value().sqrt(),
+                l1: self.norms.l1(),
+                l2: self.norms.l2(),
+                linf: self.norms.linf(),
                 dilution_l1: self.dilution.value(),
                 top: self.stays.finish(left_pages.min(right_pages)),
                 ..found
@@ -415,6 +406,109 @@ fn order<P: Ord>(by: By, sign: f64, a: &Move<P>, b: &Move<P>) -> Ordering {
 
 fn by_rank<P: Ord>(a: &(P, Standing), b: &(P, Standing)) -> Ordering {
     a.1.rank.cmp(&b.1.rank).then(a.0.cmp(&b.0))
+}
+
+/// Pages of the ranks 1 to k that stayed, entered and left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Stay {
+    /// The ranks are 1 to k.
+    pub k: u64,
+    /// Number of pages of these ranks on both sides.
+    pub stayed: u64,
+    /// Number of pages of these ranks on the right side only.
+    pub entered: u64,
+    /// Number of pages of these ranks on the left side only.
+    pub left: u64,
+}
+
+/// Number of powers of ten that may bound a rank: 10^1 to 10^20.
+const LEVELS: usize = 20;
+
+/// Counts how many of the first k pages of one side are among the first k of the other, for all powers of ten k at
+/// once. Pages of equal rank are treated equally, so the first k can be more than k pages if ranks are shared. Holds the
+/// number of pages by the smallest level that holds their rank.
+#[derive(Debug, Default)]
+struct Stays {
+    left: [u64; LEVELS],
+    right: [u64; LEVELS],
+    both: [u64; LEVELS],
+}
+
+/// Returns the smallest `i` with `rank <= 10^(i + 1)`.
+fn level(rank: u64) -> usize {
+    let digits = rank.saturating_sub(1).checked_ilog10();
+    digits.unwrap_or(0) as usize
+}
+
+impl Stays {
+    fn add(&mut self, left: Option<u64>, right: Option<u64>) {
+        let (left, right) = (left.map(level), right.map(level));
+        if let Some(level) = left {
+            self.left[level] += 1;
+        }
+        if let Some(level) = right {
+            self.right[level] += 1;
+        }
+        if let Some((left, right)) = left.zip(right) {
+            self.both[left.max(right)] += 1;
+        }
+    }
+
+    /// Returns the counts for k = 10, 100, ... up to `shorter`.
+    fn finish(self, shorter: u64) -> Vec<Stay> {
+        let powers = (1..).map_while(|exponent| 10u64.checked_pow(exponent));
+        let (mut left, mut right, mut both) = (0, 0, 0);
+        let mut stays = Vec::new();
+        for (level, k) in powers.enumerate().take_while(|&(_, k)| k <= shorter) {
+            left += self.left[level];
+            right += self.right[level];
+            both += self.both[level];
+            stays.push(Stay {
+                k,
+                stayed: both,
+                entered: right - both,
+                left: left - both,
+            });
+        }
+        stays
+    }
+}
+
+/// Top-k by an order, in memory for twice as many items.
+#[derive(Debug)]
+struct BestItems<T> {
+    count: usize,
+    kept: Vec<T>,
+}
+
+impl<T> BestItems<T> {
+    /// Returns an empty collection that keeps `count` items.
+    fn new(count: usize) -> BestItems<T> {
+        BestItems {
+            count,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Adds an item. `order` must be the same at every call, and total.
+    fn add(&mut self, item: T, order: impl Fn(&T, &T) -> Ordering) {
+        if self.count == 0 {
+            return;
+        }
+        // After each cut, the last of the best is at `count - 1`.
+        self.kept.push(item);
+        if self.kept.len() >= self.count.saturating_mul(2) {
+            self.kept.select_nth_unstable_by(self.count - 1, order);
+            self.kept.truncate(self.count);
+        }
+    }
+
+    /// Returns the best items, best first.
+    fn finish(mut self, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+        self.kept.sort_unstable_by(order);
+        self.kept.truncate(self.count);
+        self.kept
+    }
 }
 
 #[cfg(test)]
