@@ -4,9 +4,9 @@
 //! A *row* holds the result of a page's latest visit: its distinct targets. A page that was visited and has no links
 //! has an empty row; a page that is only known as a target has none.
 
-use std::any::Any;
 use std::ops::Range;
 
+use crate::graph::Graph;
 use crate::{Error, Result};
 
 /// Upper bound of page numbers in rows: they are kept in 32 bits.
@@ -134,8 +134,8 @@ pub trait Rows: Sync {
         })
     }
 
-    /// Returns the rows as their own type, if that is a table in memory.
-    fn in_memory(&self) -> Option<&dyn Any> {
+    /// Returns the rows as a graph in memory, if that is what they are.
+    fn as_graph(&self) -> Option<&Graph> {
         None
     }
 

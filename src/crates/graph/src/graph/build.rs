@@ -1,9 +1,24 @@
 //! Builds a graph from rows as they are read, by the link rules of the engine: a repeated target counts once,
 //! self-links are dropped unless kept by option, and the last row of a page counts.
 
-use super::{Graph, Growing, Links};
+use super::growing::Growing;
+use super::{Graph, Links};
 use crate::model::SelfLinks;
+use crate::rows::Rows;
 use crate::{Error, Result};
+
+impl Graph {
+    /// Returns the graph of all rows with their weights, including self-links.
+    pub fn of_rows(rows: &dyn Rows) -> Result<Graph> {
+        let mut builder = GraphBuilder::new(SelfLinks::Keep);
+        builder.grow(rows.pages() as usize);
+        rows.sweep(&mut |row| {
+            builder.weighted_row(row.page, Links::from(row).iter());
+            Ok(())
+        })?;
+        Ok(builder.build())
+    }
+}
 
 /// Collects rows in any order and builds a [`Graph`].
 ///
@@ -79,10 +94,7 @@ impl GraphBuilder {
     }
 
     fn set(&mut self, source: u32) {
-        let links = Links {
-            targets: &self.targets,
-            weights: &self.weights,
-        };
+        let links = Links::new(&self.targets, &self.weights);
         self.rows.set(source as usize, links);
     }
 

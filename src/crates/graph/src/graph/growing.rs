@@ -6,29 +6,21 @@
 use std::ops::Range;
 
 use super::table::Arena;
-use super::{LinkRows, Links, Weight};
+use super::{Graph, Links};
+use crate::Result;
+use crate::rows::{Row, RowVisitor, Rows, Stop};
 
 /// Rows that can be added and replaced.
-#[derive(Debug)]
-pub struct Growing<W = u64> {
+#[derive(Debug, Default)]
+pub(super) struct Growing {
     /// Range of each row in the links.
     rows: Vec<Range<usize>>,
-    links: Arena<W>,
+    links: Arena<u64>,
     /// Number of links in all live rows.
     live: usize,
 }
 
-impl<W> Default for Growing<W> {
-    fn default() -> Growing<W> {
-        Growing {
-            rows: Vec::new(),
-            links: Arena::default(),
-            live: 0,
-        }
-    }
-}
-
-impl<W: Weight> Growing<W> {
+impl Growing {
     /// Returns the number of rows.
     pub fn nodes(&self) -> usize {
         self.rows.len()
@@ -41,7 +33,7 @@ impl<W: Weight> Growing<W> {
 
     /// Returns the number of links kept, including those of replaced rows.
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.links.len()
     }
 
@@ -53,13 +45,13 @@ impl<W: Weight> Growing<W> {
     }
 
     /// Returns a row; empty if it does not exist.
-    pub fn row(&self, row: usize) -> Links<'_, W> {
+    pub fn row(&self, row: usize) -> Links<'_> {
         let range = self.rows.get(row).cloned().unwrap_or_default();
         self.links.row(range)
     }
 
     /// Sets a row, replacing an earlier one.
-    pub fn set(&mut self, row: usize, links: Links<'_, W>) {
+    pub fn set(&mut self, row: usize, links: Links<'_>) {
         self.grow(row + 1);
         let start = self.links.len();
         self.links.push(links, self.rows.iter().cloned());
@@ -76,7 +68,7 @@ impl<W: Weight> Growing<W> {
     }
 
     /// Moves the live rows together, in their stored order.
-    pub(super) fn compact(&mut self) {
+    pub fn compact(&mut self) {
         let mut order: Vec<u32> = (0..self.rows.len() as u32)
             .filter(|&row| !self.rows[row as usize].is_empty())
             .collect();
@@ -95,22 +87,103 @@ impl<W: Weight> Growing<W> {
     /// Returns the memory of the rows and a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
         let links = (self.links.len() + self.live) * size_of::<u32>();
-        let weights = self.links.weights() * 2 * size_of::<W>();
+        let weights = self.links.weights() * 2 * size_of::<u64>();
         let rows = self.rows.len() * (size_of::<Range<usize>>() + size_of::<usize>());
         (links + weights + rows) as u64
     }
 
     /// Returns the table of all rows.
-    pub fn into_table(self) -> LinkRows<W> {
+    pub fn into_table(self) -> Graph {
         let weights = if self.links.weights() > 0 {
             self.live
         } else {
             0
         };
-        let mut table = LinkRows::with_room(self.rows.len(), self.live, weights);
+        let mut table = Graph::with_room(self.rows.len(), self.live, weights);
         for row in self.rows {
             table.push(self.links.row(row));
         }
         table
+    }
+}
+
+/// Rows of pages as of their last visits, in the order of first visits: 21 bytes per page, and as for
+/// other rows per link.
+#[derive(Debug, Default)]
+pub struct LatestRows {
+    /// Number of known pages.
+    pages: u64,
+    rows: Growing,
+    /// For each page, whether it was found gone; `None` without a row.
+    gone: Vec<Option<bool>>,
+    visited: Vec<u32>,
+}
+
+impl LatestRows {
+    /// Makes `pages` pages known.
+    pub fn grow(&mut self, pages: u64) {
+        self.pages = self.pages.max(pages);
+    }
+
+    /// Sets the row of a page that was visited; it and all its targets must be known.
+    pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
+        self.rows.set(page as usize, links);
+        self.gone
+            .resize(self.rows.nodes().max(self.gone.len()), None);
+        if self.gone[page as usize].replace(gone).is_none() {
+            self.visited.push(page);
+        }
+    }
+
+    /// Returns the links of a page; empty without a row.
+    pub fn get(&self, page: u32) -> Links<'_> {
+        self.rows.row(page as usize)
+    }
+
+    /// Returns whether a page has a row.
+    pub fn has(&self, page: u32) -> bool {
+        self.gone.get(page as usize).is_some_and(Option::is_some)
+    }
+
+    /// Returns the table of the rows of all known pages.
+    pub fn into_table(mut self) -> Graph {
+        self.rows.grow(self.pages as usize);
+        self.rows.into_table()
+    }
+
+    fn of(&self, page: u32) -> Row<'_> {
+        Row {
+            gone: self.gone[page as usize] == Some(true),
+            ..self.get(page).of(page)
+        }
+    }
+
+    /// Returns the memory of links and rows, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.rows.bytes()
+    }
+}
+
+impl Rows for LatestRows {
+    fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    fn links(&self) -> u64 {
+        self.rows.links() as u64
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.visited
+            .iter()
+            .try_for_each(|&page| visit(self.of(page)))
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        if !self.has(page) {
+            return Ok(false);
+        }
+        read(self.of(page));
+        Ok(true)
     }
 }

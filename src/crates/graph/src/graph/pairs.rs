@@ -72,10 +72,7 @@ impl LinkRows<u64> {
             if whole.iter().all(|&weight| weight == 1) {
                 whole.clear();
             }
-            table.push(Links {
-                targets: &row,
-                weights: &whole,
-            });
+            table.push(Links::new(&row, &whole));
         }
         table
     }

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use super::Graph;
+use crate::rows::{Row, RowVisitor, Rows, Stop};
+
 /// Weight of a link.
 pub trait Weight: Copy {
     /// Returns the weight of each of `links` links of a row, if no row has weights.
@@ -38,6 +41,12 @@ pub struct Links<'a, W = u64> {
     pub targets: &'a [u32],
     /// Weight of each link; empty: [`Weight::alike`].
     pub weights: &'a [W],
+}
+
+impl<'a, W> Links<'a, W> {
+    pub fn new(targets: &'a [u32], weights: &'a [W]) -> Links<'a, W> {
+        Links { targets, weights }
+    }
 }
 
 impl<'a, W: Weight> Links<'a, W> {
@@ -283,6 +292,46 @@ impl<W: Weight> LinkRows<W> {
     }
 }
 
+impl<'a> From<Row<'a>> for Links<'a> {
+    fn from(row: Row<'a>) -> Links<'a> {
+        Links::new(row.targets, row.weights)
+    }
+}
+
+impl<'a> Links<'a> {
+    /// Returns the row of a page that exists, with these links.
+    pub fn of(self, page: u32) -> Row<'a> {
+        Row {
+            page,
+            gone: false,
+            targets: self.targets,
+            weights: self.weights,
+        }
+    }
+}
+
+/// Every node has a row, in node order.
+impl Rows for Graph {
+    fn pages(&self) -> u64 {
+        self.nodes() as u64
+    }
+
+    fn links(&self) -> u64 {
+        Graph::links(self) as u64
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        for (page, links) in (0..).zip(self.all()) {
+            visit(links.of(page))?;
+        }
+        Ok(())
+    }
+
+    fn as_graph(&self) -> Option<&Graph> {
+        Some(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -290,6 +339,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::graph::GraphBuilder;
+    use crate::model::SelfLinks;
 
     /// Returns the links of each row by their ends, with weights summed.
     fn sums(links: impl Iterator<Item = (u32, u32, u64)>) -> BTreeMap<(u32, u32), u64> {
@@ -312,10 +363,7 @@ mod tests {
                 if !weighted {
                     weights.clear();
                 }
-                table.push(Links {
-                    targets: &targets,
-                    weights: &weights,
-                });
+                table.push(Links::new(&targets, &weights));
                 let row = table.at(table.nodes() - 1);
                 assert!(weighted || row.iter().all(|(_, weight)| weight == 1));
             }
@@ -332,5 +380,61 @@ mod tests {
             prop_assert!(there.rows().all(|row| row.is_sorted()));
             prop_assert_eq!(there.nodes(), 9);
         }
+    }
+
+    #[test]
+    fn a_graph_is_swept_in_node_order() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        builder.row(2, [0, 1]);
+        builder.row(0, [2]);
+        let graph = builder.build();
+        let mut rows = Vec::new();
+        graph
+            .sweep(&mut |row| {
+                rows.push((row.page, row.targets.to_vec()));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(rows, [(0, vec![2]), (1, vec![]), (2, vec![0, 1])]);
+        assert_eq!((Rows::pages(&graph), Rows::links(&graph)), (3, 3));
+    }
+
+    #[test]
+    fn an_error_ends_a_sweep() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        builder.grow(3);
+        let graph = builder.build();
+        let mut seen = 0;
+        let swept = graph.sweep(&mut |row| {
+            seen += 1;
+            match row.page {
+                1 => Err(crate::Error::internal("it broke").into()),
+                _ => Ok(()),
+            }
+        });
+        assert!(swept.is_err());
+        assert_eq!(seen, 2);
+    }
+
+    #[test]
+    fn a_sweep_stops_when_it_has_seen_enough() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        builder.row(2, [0, 1]);
+        let graph = builder.build();
+        let mut seen = Vec::new();
+        let whole = graph.sweep(&mut |row| {
+            seen.push(row.page);
+            match row.page {
+                1 => Err(Stop::Enough),
+                _ => Ok(()),
+            }
+        });
+        assert!(!whole.unwrap());
+        assert_eq!(seen, [0, 1]);
+        assert!(graph.sweep(&mut |_| Ok(())).unwrap());
+        let mut found: Vec<u32> = Vec::new();
+        assert!(Rows::row(&graph, 2, &mut |row| found.extend(row.targets)).unwrap());
+        assert_eq!(found, [0, 1]);
+        assert!(!Rows::row(&graph, 3, &mut |_| panic!("no page 3")).unwrap());
     }
 }

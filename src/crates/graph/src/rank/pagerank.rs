@@ -102,13 +102,13 @@ pub(super) const METHOD: RankMethod = RankMethod {
     about: "by power iteration on a graph in memory, with a proven bound",
     bytes: |pages, links| pages * (8 + 16 + 8) + links * 12,
     compute: |rows, options, teleport, _| {
-        let in_memory = rows.in_memory().and_then(|rows| rows.downcast_ref());
-        let read = match in_memory {
-            None => Some(Graph::of_rows(rows)?),
-            Some(_) => None,
-        };
-        let Some(graph) = in_memory.or(read.as_ref()) else {
-            return Ok(None);
+        let read;
+        let graph = match rows.as_graph() {
+            Some(graph) => graph,
+            None => {
+                read = Graph::of_rows(rows)?;
+                &read
+            }
         };
         let damping = options.damping();
         // The bound is d/(1 - d) times the residual, plus rounding.

@@ -16,7 +16,7 @@
 //! ```
 
 use super::eigenvector::{PowerIteration, Step, eigenvector, normalise, uniform};
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, no_links};
+use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
 use crate::Result;
 use crate::metrics::sum::CompensatedSum;
 use crate::rank::settle::Watch;
@@ -60,22 +60,16 @@ pub(super) fn with_virtual_page(
         add(&x[..nodes], &mut next[..nodes])
     };
     let power = PowerIteration {
+        name: "an eigenvector",
         start: uniform(nodes + 1),
         shifted: true,
         until: options.until,
         residual,
     };
-    let found = eigenvector(power, rows, watch, &mut apply)?;
-    let found = found.ok_or_else(|| no_links("an eigenvector"))?;
-    let mut scores = found.x;
-    scores.truncate(nodes);
-    normalise(&mut scores);
-    Ok(Some(Measured {
-        scores,
-        accuracy: Accuracy::ResidualL1(found.residual),
-        reached: found.reached,
-        sweeps: found.steps,
-    }))
+    let mut measured = eigenvector(power, rows, watch, &mut apply)?;
+    measured.scores.truncate(nodes);
+    normalise(&mut measured.scores);
+    Ok(Some(measured))
 }
 
 /// Returns the residual of the nodes' scores; in both vectors the virtual page follows the nodes. See the module

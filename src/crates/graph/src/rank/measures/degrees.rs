@@ -4,7 +4,7 @@
 //! In-degree is the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998: "back-link count"), and
 //! easy to forge: links of unknown pages count as much as links of important ones.
 
-use super::{Accuracy, MeasureSpec, Measured, ScoreKind};
+use super::{MeasureSpec, Measured, ScoreKind};
 use crate::Result;
 use crate::rows::{Row, Rows};
 
@@ -42,10 +42,5 @@ fn degrees(rows: &dyn Rows, add: impl Fn(Row<'_>, &mut [f64])) -> Result<Option<
         add(row, &mut scores);
         Ok(())
     })?;
-    Ok(Some(Measured {
-        scores,
-        accuracy: Accuracy::Exact,
-        reached: true,
-        sweeps: 1,
-    }))
+    Ok(Some(Measured::exact(scores)))
 }

@@ -13,7 +13,7 @@
 //! The residual is that of the returned vector, ||L x/||L x|| - x|| in L1, without s, or the one that a measure defines
 //! ([`PowerIteration::residual`]).
 
-use super::swept;
+use super::{Accuracy, Measured, no_links, swept};
 use crate::Result;
 use crate::metrics::sum::CompensatedSum;
 use crate::rank::settle::Watch;
@@ -25,18 +25,10 @@ const PATIENCE: u32 = 64;
 /// Writes L x into the second vector, or adds it, where x is the first.
 pub(super) type Step<'s> = dyn FnMut(&[f64], &mut [f64]) -> Result<()> + 's;
 
-/// Result of a power iteration.
-pub(super) struct Eigenvector {
-    /// Eigenvector of sum 1.
-    pub x: Vec<f64>,
-    pub residual: f64,
-    pub reached: bool,
-    /// Number of times that L was applied.
-    pub steps: u64,
-}
-
 /// Parameters of a power iteration.
 pub(super) struct PowerIteration {
+    /// What is not defined if L is 0.
+    pub name: &'static str,
     pub start: Vec<f64>,
     /// True to add half of ||L x||_1 times the identity to L.
     pub shifted: bool,
@@ -58,13 +50,16 @@ pub(super) fn step_residual(x: &[f64], step: &[f64]) -> f64 {
     apart.collect::<CompensatedSum>().value()
 }
 
-/// Runs the iteration. Returns `None` if L is 0. `apply` writes L x for a vector x.
+/// Runs the iteration. `apply` writes L x for a vector x. The scores are the eigenvector, and sum to 1.
+///
+/// # Errors
+/// [`Error::Unsupported`](crate::Error::Unsupported) if L is 0.
 pub(super) fn eigenvector(
     power: PowerIteration,
     rows: &dyn Rows,
     watch: &mut dyn Watch,
     apply: &mut Step<'_>,
-) -> Result<Option<Eigenvector>> {
+) -> Result<Measured> {
     let mut x = power.start;
     let mut next = vec![0.0; x.len()];
     let mut best = (f64::INFINITY, 0);
@@ -75,7 +70,7 @@ pub(super) fn eigenvector(
         swept(watch, rows, steps);
         let norm = sum(&next);
         if norm == 0.0 {
-            return Ok(None);
+            return Err(no_links(power.name));
         }
         let residual = (power.residual)(&x, &next);
         best = if residual < 0.999 * best.0 {
@@ -85,12 +80,12 @@ pub(super) fn eigenvector(
         };
         let reached = residual <= power.until;
         if reached || best.1 > PATIENCE || watch.is_over() {
-            return Ok(Some(Eigenvector {
-                x,
-                residual,
+            return Ok(Measured {
+                scores: x,
+                accuracy: Accuracy::ResidualL1(residual),
                 reached,
-                steps,
-            }));
+                sweeps: steps,
+            });
         }
         let shift = if power.shifted { norm / 2.0 } else { 0.0 };
         let scale = 1.0 / (norm + shift);

@@ -24,9 +24,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, swept};
+use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, swept};
 use crate::Result;
-use crate::graph::{Graph, Growing, Links};
+use crate::graph::Graph;
 use crate::rank::settle::Watch;
 use crate::rows::{Bits, Rows};
 
@@ -48,58 +48,36 @@ fn fica(
     options: &MeasureOptions,
     watch: &mut dyn Watch,
 ) -> Result<Option<Measured>> {
-    let (graph, mut roots) = read(rows)?;
-    if !options.teleport.is_uniform() {
+    let graph = Graph::of_rows(rows)?;
+    let roots = if options.teleport.is_uniform() {
+        first_pages(rows)?
+    } else {
         options.teleport.check(rows.pages())?;
         let chosen = |node: &u32| options.teleport.weight(*node as usize) > 0;
-        roots = (0..graph.nodes() as u32).filter(chosen).collect();
-    }
+        (0..graph.nodes() as u32).filter(chosen).collect()
+    };
     let Some(distances) = distances(&graph, &roots, watch) else {
         return Ok(None);
     };
     swept(watch, rows, 1);
-    Ok(Some(Measured {
-        scores: distances
-            .into_iter()
-            .map(|distance| 1.0 / (1.0 + distance))
-            .collect(),
-        accuracy: Accuracy::Exact,
-        reached: true,
-        sweeps: 1,
-    }))
+    let scores = distances.into_iter().map(|distance| 1.0 / (1.0 + distance));
+    Ok(Some(Measured::exact(scores.collect())))
 }
 
-/// Reads the links of all nodes with their weights, and the nodes to which no earlier row links.
-fn read(rows: &dyn Rows) -> Result<(Graph, Vec<u32>)> {
-    let mut graph = Growing::default();
-    graph.grow(rows.pages() as usize);
+/// Returns the nodes to which no earlier row links.
+fn first_pages(rows: &dyn Rows) -> Result<Vec<u32>> {
     let mut linked = Bits::new(rows.pages());
-    let mut roots = Vec::new();
-    let (mut targets, mut weights) = (Vec::new(), Vec::new());
+    let mut first = Vec::new();
     rows.sweep(&mut |row| {
         if !linked.get(row.page.into()) {
-            roots.push(row.page);
+            first.push(row.page);
         }
-        targets.clear();
-        weights.clear();
-        Links::from(row).each(|target, weight: u64| {
-            if weight > 0 {
-                targets.push(target);
-                weights.push(weight);
-                linked.set(target.into());
-            }
-        });
-        if row.weights.is_empty() {
-            weights.clear();
+        for target in row.links() {
+            linked.set(target.into());
         }
-        let links = Links {
-            targets: &targets,
-            weights: &weights,
-        };
-        graph.set(row.page as usize, links);
         Ok(())
     })?;
-    Ok((graph.into_table(), roots))
+    Ok(first)
 }
 
 /// Returns the logarithmic distance of every node from the nearest root, infinite where no path leads; `None` if it was

@@ -12,9 +12,7 @@
 //! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, and reflects
 //! the quality of the linking pages less.
 
-use super::{
-    Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, links, swept,
-};
+use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, links, swept};
 use crate::graph::Graph;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
@@ -92,12 +90,7 @@ fn exact(
             .for_each(|(score, sum)| *score += sum);
     }
     swept(watch, rows, 1);
-    Ok(Some(Measured {
-        scores,
-        accuracy: Accuracy::Exact,
-        reached: true,
-        sweeps: 1,
-    }))
+    Ok(Some(Measured::exact(scores)))
 }
 
 /// Breadth-first search from 64 nodes at a time: by node, one bit for each source.

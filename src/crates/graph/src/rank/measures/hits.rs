@@ -12,8 +12,9 @@
 //! components, only the most densely linked one has scores above 0: "topic drift".
 
 use super::eigenvector::{PowerIteration, eigenvector, normalise, step_residual, uniform};
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, no_links};
+use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
 use crate::Result;
+use crate::graph::Links;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
@@ -60,19 +61,15 @@ fn hits(
         scatter(rows, &other, next)
     };
     let power = PowerIteration {
+        name: "HITS",
         start,
         shifted: false,
         until: options.until,
         residual: step_residual,
     };
-    let found = eigenvector(power, rows, watch, &mut apply)?;
-    let found = found.ok_or_else(|| no_links("HITS"))?;
-    Ok(Some(Measured {
-        scores: found.x,
-        accuracy: Accuracy::ResidualL1(found.residual),
-        reached: found.reached,
-        sweeps: 2 * found.steps + u64::from(wants_hubs),
-    }))
+    let mut measured = eigenvector(power, rows, watch, &mut apply)?;
+    measured.sweeps = 2 * measured.sweeps + u64::from(wants_hubs);
+    Ok(Some(measured))
 }
 
 /// Computes A^T x.
@@ -80,7 +77,7 @@ fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
     rows.sweep(&mut |row| {
         let hub = x[row.page as usize];
-        each(row, |target, weight| out[target as usize] += hub * weight);
+        Links::from(row).each(|target, weight: u64| out[target as usize] += hub * weight as f64);
         Ok(())
     })?;
     Ok(())
@@ -91,14 +88,8 @@ fn gather(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
     rows.sweep(&mut |row| {
         let sum = &mut out[row.page as usize];
-        each(row, |target, weight| *sum += x[target as usize] * weight);
+        Links::from(row).each(|target, weight: u64| *sum += x[target as usize] * weight as f64);
         Ok(())
     })?;
     Ok(())
-}
-
-/// Calls `visit` with each link's target and weight.
-fn each(row: crate::rows::Row<'_>, visit: impl FnMut(u32, f64)) {
-    let mut visit = visit;
-    crate::graph::Links::from(row).each(|target, weight: u64| visit(target, weight as f64));
 }

@@ -17,15 +17,13 @@
 //! Rows are read where they are, once per step, and only those of nodes whose ball grew in the previous step are used.
 //! Threads share the targets. Memory: 2 m + 17 bytes per node.
 
-use std::sync::Mutex;
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Accuracy, MeasureOptions, Measured, swept};
 use crate::Result;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
-use crate::threads::each_of;
+use crate::threads::par_map;
 
 /// Number of links that are gathered before threads process them.
 const BATCH: usize = 1 << 20;
@@ -51,15 +49,15 @@ pub(super) fn harmonic(
             if balls.grew[row.page as usize] {
                 links.extend(row.parts().map(|(target, _)| (row.page, target)));
                 if links.len() >= BATCH {
-                    balls.join(&links);
+                    balls.join(&links)?;
                     links.clear();
                 }
             }
             Ok(())
         })?;
-        balls.join(&links);
+        balls.join(&links)?;
         sweeps += 1;
-        reached = !balls.step(sweeps);
+        reached = !balls.step(sweeps)?;
         swept(watch, rows, sweeps);
     }
     Ok((sweeps > 0).then_some(Measured {
@@ -107,20 +105,12 @@ impl Balls {
     }
 
     /// Joins the balls of sources to those of targets.
-    fn join(&mut self, links: &[(u32, u32)]) {
+    fn join(&mut self, links: &[(u32, u32)]) -> Result<()> {
         let registers = self.registers;
-        let nodes = self.grew.len();
-        let part = nodes.div_ceil(self.threads).max(1);
+        let part = self.grew.len().div_ceil(self.threads).max(1);
         let now = &self.now;
-        let parts: Vec<_> = self
-            .next
-            .chunks_mut(part * registers)
-            .map(Mutex::new)
-            .collect();
-        each_of(parts.len(), |at| {
-            let Ok(mut next) = parts[at].lock() else {
-                return;
-            };
+        let mut parts: Vec<_> = self.next.chunks_mut(part * registers).collect();
+        par_map(&mut parts, |at, next| {
             let first = at * part;
             for &(from, to) in links {
                 let Some(to) = (to as usize).checked_sub(first).filter(|&to| to < part) else {
@@ -132,23 +122,21 @@ impl Balls {
                     .zip(from)
                     .for_each(|(to, from)| *to = (*to).max(*from));
             }
-        });
+            Ok(())
+        })?;
+        Ok(())
     }
 
     /// Ends step t. Returns true if any ball grew.
-    fn step(&mut self, t: u64) -> bool {
+    fn step(&mut self, t: u64) -> Result<bool> {
         let registers = self.registers;
         let part = self.grew.len().div_ceil(self.threads).max(1);
         let balls = self.now.chunks_mut(part * registers);
         let balls = balls.zip(self.next.chunks(part * registers));
         let known = self.grew.chunks_mut(part).zip(self.sizes.chunks_mut(part));
         let known = known.zip(self.scores.chunks_mut(part));
-        let parts: Vec<_> = balls.zip(known).map(Mutex::new).collect();
-        let grown = each_of(parts.len(), |at| {
-            let Ok(mut part) = parts[at].lock() else {
-                return false;
-            };
-            let ((now, next), ((grew, sizes), scores)) = &mut *part;
+        let mut parts: Vec<_> = balls.zip(known).collect();
+        let grown = par_map(&mut parts, |_, ((now, next), ((grew, sizes), scores))| {
             let balls = now
                 .chunks_exact_mut(registers)
                 .zip(next.chunks_exact(registers));
@@ -163,9 +151,9 @@ impl Balls {
                     sizes[node] = size;
                 }
             }
-            any
-        });
-        grown.contains(&true)
+            Ok(any)
+        })?;
+        Ok(grown.contains(&true))
     }
 }
 

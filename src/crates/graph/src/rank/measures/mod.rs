@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use super::Teleport;
 use super::settle::{SettlingProgress, Watch};
 use crate::engine::Config;
-use crate::graph::{Graph, Growing, Links};
-use crate::model::check_room;
+use crate::graph::{Graph, GraphBuilder};
+use crate::model::{SelfLinks, check_room};
 use crate::rows::{PAGES_MAX, Rows};
 use crate::{Error, Result};
 
@@ -117,6 +117,18 @@ pub struct Measured {
     pub reached: bool,
     /// Number of sweeps over all rows.
     pub sweeps: u64,
+}
+
+impl Measured {
+    /// Returns scores that one sweep computed exactly.
+    fn exact(scores: Vec<f64>) -> Measured {
+        Measured {
+            scores,
+            accuracy: Accuracy::Exact,
+            reached: true,
+            sweeps: 1,
+        }
+    }
 }
 
 /// Kind of a measure's scores.
@@ -248,22 +260,13 @@ fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
 
 /// Reads the links of all nodes into memory without weights: 8 bytes per link during the construction, then 4.
 fn links(rows: &dyn Rows) -> Result<Graph> {
-    let mut all = Growing::default();
-    all.grow(rows.pages() as usize);
-    let mut targets = Vec::new();
+    let mut graph = GraphBuilder::new(SelfLinks::Keep);
+    graph.grow(rows.pages() as usize);
     rows.sweep(&mut |row| {
-        targets.clear();
-        targets.extend(row.parts().map(|(target, _)| target));
-        all.set(
-            row.page as usize,
-            Links {
-                targets: &targets,
-                weights: &[],
-            },
-        );
+        graph.row(row.page, row.links());
         Ok(())
     })?;
-    Ok(all.into_table())
+    Ok(graph.build())
 }
 
 /// Error for a graph without links, for which the measure is not defined.

@@ -14,7 +14,7 @@
 //! for a surfer who starts at a uniformly random authority. So one sweep that joins sets of nodes gives the exact
 //! result. In a graph with one component it is the weighted in-degree; it does not have the drift of HITS.
 
-use super::{Accuracy, MeasureSpec, Measured, ScoreKind, no_links};
+use super::{MeasureSpec, Measured, ScoreKind, no_links};
 use crate::Result;
 use crate::graph::Links;
 use crate::rows::Rows;
@@ -61,12 +61,7 @@ fn salsa(rows: &dyn Rows) -> Result<Measured> {
             *score = f64::from(count) / f64::from(authorities) * (*score / sum);
         }
     }
-    Ok(Measured {
-        scores,
-        accuracy: Accuracy::Exact,
-        reached: true,
-        sweeps: 1,
-    })
+    Ok(Measured::exact(scores))
 }
 
 /// Disjoint sets of nodes: each node refers to a smaller one of its set, the smallest to itself.

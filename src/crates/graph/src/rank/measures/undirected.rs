@@ -45,10 +45,7 @@ fn neighbours(rows: &dyn Rows) -> Result<Graph> {
         near.extend(to.iter().chain(from));
         near.sort_unstable();
         near.dedup();
-        both.push(Links {
-            targets: &near,
-            weights: &[],
-        });
+        both.push(Links::new(&near, &[]));
     }
     Ok(both)
 }
