@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::pairs::{PairFile, PairSorter, SitePair, Sorted};
+use super::pairs::{PairFile, PairSorter, SitePair, Sorted, sites_of};
 use super::{NO_SITE, Sites};
 use crate::disk::Disk;
 use crate::graph::{Graph, LinkRows, Links};
@@ -117,8 +117,7 @@ impl<'d> SiteGraph<'d> {
                     SiteLinks::Count => same.len() as u64,
                     SiteLinks::Pages | SiteLinks::Once => 1,
                 };
-                let to = same[0];
-                sorter.add(SitePair { from, to, weight })?;
+                sorter.add(from, same[0], weight)?;
             }
             Ok(())
         })?;
@@ -146,8 +145,8 @@ fn table(pairs: &[SitePair], sites: usize, weighted: bool) -> Graph {
     let mut table = LinkRows::default();
     let mut pairs = pairs.iter().peekable();
     for site in 0..sites as u32 {
-        while let Some(pair) = pairs.next_if(|pair| pair.from == site) {
-            table.link(pair.to, weighted.then_some(pair.weight));
+        while let Some(&pair) = pairs.next_if(|pair| sites_of(**pair).0 == site) {
+            table.link(sites_of(pair).1, weighted.then_some(pair[1]));
         }
         table.end();
     }
@@ -182,18 +181,16 @@ impl Rows for SiteGraph<'_> {
         let (mut targets, mut weights) = (Vec::new(), Vec::new());
         let mut pair = reader.next()?;
         while let Some(first) = pair {
+            let (from, _) = sites_of(first);
             targets.clear();
             weights.clear();
-            while let Some(of_row) = pair.filter(|pair| pair.from == first.from) {
-                targets.push(of_row.to);
-                weights.extend(weighted.then_some(of_row.weight));
+            while let Some(of_row) = pair.filter(|pair| sites_of(*pair).0 == from) {
+                targets.push(sites_of(of_row).1);
+                weights.extend(weighted.then_some(of_row[1]));
                 pair = reader.next()?;
             }
-            let links = Links {
-                targets: &targets,
-                weights: &weights,
-            };
-            visit(links.of(first.from))?;
+            let links = Links::new(&targets, &weights);
+            visit(links.of(from))?;
         }
         Ok(())
     }

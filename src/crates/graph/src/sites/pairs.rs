@@ -5,62 +5,46 @@
 //! runs are merged into one file, which each sweep over the rows reads from its start.
 //!
 //! ```text
-//! temporary file   pair*        pair: from u32, to u32, weight u64, by (from, to), each once a file
+//! temporary file   pair*        pair: (from x 2^32 + to) u64, weight u64, sorted, each once a file; of this machine's byte order
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::PathBuf;
 
-use crate::codec::varint::number;
+use bytemuck::{cast_slice, cast_slice_mut};
+
 use crate::disk::{Disk, DiskFile, recreate, temporary};
 use crate::model::check_room;
 use crate::{Error, Result};
 
 /// Size of a pair in bytes, in memory and in files.
-pub(super) const BYTES: usize = 16;
-/// Buffer sizes in bytes: for the merged file, and for each run while it is merged.
-const BUFFER: usize = 1 << 20;
-const RUN_BUFFER: usize = 1 << 16;
+const BYTES: usize = size_of::<SitePair>();
+/// Buffer sizes in pairs: for the merged file, and for each run while it is merged.
+const BUFFER: usize = (1 << 20) / BYTES;
+const RUN_BUFFER: usize = (1 << 16) / BYTES;
 
-/// Weighted link between two sites.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SitePair {
-    pub from: u32,
-    pub to: u32,
-    pub weight: u64,
+/// Weighted link between two sites: its [`key`] and its weight.
+pub(super) type SitePair = [u64; 2];
+
+fn key(from: u32, to: u32) -> u64 {
+    u64::from(from) << 32 | u64::from(to)
 }
 
-impl SitePair {
-    fn key(&self) -> (u32, u32) {
-        (self.from, self.to)
-    }
+/// Returns (from, to) of a pair.
+pub(super) fn sites_of(pair: SitePair) -> (u32, u32) {
+    ((pair[0] >> 32) as u32, pair[0] as u32)
+}
 
-    /// Adds the weight of another pair of the same sites.
-    fn join(&mut self, other: &SitePair) -> Result<()> {
-        let sum = self.weight.checked_add(other.weight);
-        // Rows require that weights sum to less than 2^63.
-        self.weight = sum.filter(|&sum| sum < 1 << 63).ok_or_else(|| {
-            Error::Unsupported("links from one site to another weigh 2^63 or more together".into())
-        })?;
-        Ok(())
-    }
-
-    fn bytes(&self) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
-        bytes[..4].copy_from_slice(&self.from.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.to.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.weight.to_le_bytes());
-        bytes
-    }
-
-    fn of(bytes: &[u8]) -> SitePair {
-        SitePair {
-            from: number(&bytes[..4]) as u32,
-            to: number(&bytes[4..8]) as u32,
-            weight: number(&bytes[8..BYTES]),
-        }
-    }
+/// Adds the weight of another pair of the same sites.
+fn add_weight(sum: &mut SitePair, other: SitePair) -> Result<()> {
+    // Rows require that weights sum to less than 2^63.
+    let all = sum[1].checked_add(other[1]).filter(|&all| all < 1 << 63);
+    sum[1] = all.ok_or_else(|| {
+        Error::Unsupported("links from one site to another weigh 2^63 or more together".into())
+    })?;
+    Ok(())
 }
 
 /// Location of temporary files: a disk, and the beginning of their names.
@@ -94,18 +78,33 @@ impl<'d> PairSorter<'d> {
         }
     }
 
-    pub fn add(&mut self, pair: SitePair) -> Result<()> {
+    pub fn add(&mut self, from: u32, to: u32, weight: u64) -> Result<()> {
         if self.held.len() == self.room {
-            sum(&mut self.held)?;
+            self.sum()?;
             if self.held.len() > self.room / 2 {
                 self.write_run()?;
             }
         }
-        self.held.push(pair);
+        self.held.push([key(from, to), weight]);
         Ok(())
     }
 
-    fn write_run(&mut self) -> Result<()> {
+    /// Sorts the pairs in memory, and adds up equal ones.
+    fn sum(&mut self) -> Result<()> {
+        self.held.sort_unstable();
+        let mut added = Ok(());
+        self.held.dedup_by(|pair, sum| {
+            let is_same = pair[0] == sum[0];
+            if is_same && added.is_ok() {
+                added = add_weight(sum, *pair);
+            }
+            is_same
+        });
+        added
+    }
+
+    /// Creates the next temporary file.
+    fn create(&self) -> Result<PairFile<'d>> {
         let Some((disk, path)) = &self.aside else {
             let held = (self.held.len() * BYTES) as u64;
             let work = || {
@@ -114,88 +113,57 @@ impl<'d> PairSorter<'d> {
                     self.held.len()
                 )
             };
-            let instead = "rank a coarser level, such as domains";
-            // Pairs exceed the memory, which is why this is a run: the check always fails.
-            check_room(Some(held), 2 * held, work, instead)?;
-            return Ok(());
+            // Pairs exceed the memory, which is why a file is needed: the check always fails.
+            check_room(
+                Some(held),
+                2 * held,
+                work,
+                "rank a coarser level, such as domains",
+            )?;
+            return Err(Error::internal("pairs of sites have no temporary file"));
         };
-        let path = numbered(path, self.runs.len());
-        let mut run = PairFile::create(*disk, &path)?;
-        for pair in self.held.drain(..) {
-            run.push(pair)?;
-        }
-        run.flush()?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}.tmp", self.runs.len()));
+        PairFile::create(*disk, name.into())
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        let mut run = self.create()?;
+        run.append(&mut self.held)?;
         self.runs.push(run);
         Ok(())
     }
 
-    /// Returns all pairs, ordered by (from, to).
+    /// Returns all pairs, sorted.
     pub fn finish(mut self) -> Result<Sorted<'d>> {
-        sum(&mut self.held)?;
+        self.sum()?;
         if self.runs.is_empty() {
             return Ok(Sorted::Memory(self.held));
         }
         self.write_run()?;
         self.held = Vec::new();
-        let Some((disk, path)) = &self.aside else {
-            return Err(Error::internal(
-                "there are runs of pairs without a place for them",
-            ));
-        };
-        let mut merged = PairFile::create(*disk, &numbered(path, self.runs.len()))?;
-        let mut last: Option<SitePair> = None;
-        merge(&self.runs, &mut |pair| {
-            match &mut last {
-                Some(last) if last.key() == pair.key() => last.join(&pair)?,
+        let mut merged = self.create()?;
+        let mut readers: Vec<_> = self.runs.iter().map(|run| run.reader(RUN_BUFFER)).collect();
+        let mut heads = BinaryHeap::new();
+        for (at, reader) in readers.iter_mut().enumerate() {
+            heads.extend(reader.next()?.map(|pair| Reverse((pair, at))));
+        }
+        let mut sums: Vec<SitePair> = Vec::with_capacity(BUFFER);
+        while let Some(Reverse((pair, at))) = heads.pop() {
+            match sums.last_mut() {
+                Some(last) if last[0] == pair[0] => add_weight(last, pair)?,
                 _ => {
-                    if let Some(whole) = last.replace(pair) {
-                        merged.push(whole)?;
+                    if sums.len() == BUFFER {
+                        merged.append(&mut sums)?;
                     }
+                    sums.push(pair);
                 }
             }
-            Ok(())
-        })?;
-        last.into_iter().try_for_each(|pair| merged.push(pair))?;
-        merged.flush()?;
+            heads.extend(readers[at].next()?.map(|pair| Reverse((pair, at))));
+        }
+        merged.append(&mut sums)?;
         Ok(Sorted::File(merged))
     }
-}
-
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{number}.tmp"));
-    name.into()
-}
-
-/// Sorts pairs, and adds up equal ones.
-fn sum(pairs: &mut Vec<SitePair>) -> Result<()> {
-    pairs.sort_unstable();
-    let mut kept = 0;
-    for at in 1..pairs.len() {
-        let pair = pairs[at];
-        if pairs[kept].key() == pair.key() {
-            pairs[kept].join(&pair)?;
-        } else {
-            kept += 1;
-            pairs[kept] = pair;
-        }
-    }
-    pairs.truncate(if pairs.is_empty() { 0 } else { kept + 1 });
-    Ok(())
-}
-
-/// Calls `each` with the pairs of all runs in order.
-fn merge(runs: &[PairFile<'_>], each: &mut dyn FnMut(SitePair) -> Result<()>) -> Result<()> {
-    let mut readers: Vec<_> = runs.iter().map(|run| run.reader(RUN_BUFFER)).collect();
-    let mut heads = BinaryHeap::new();
-    for (at, reader) in readers.iter_mut().enumerate() {
-        heads.extend(reader.next()?.map(|pair| Reverse((pair, at))));
-    }
-    while let Some(Reverse((pair, at))) = heads.pop() {
-        each(pair)?;
-        heads.extend(readers[at].next()?.map(|pair| Reverse((pair, at))));
-    }
-    Ok(())
 }
 
 /// Temporary file of sorted pairs, removed when it is dropped.
@@ -203,37 +171,29 @@ pub(super) struct PairFile<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Number of pairs in the file, and bytes waiting to be written.
+    /// Number of pairs.
     len: u64,
-    waiting: Vec<u8>,
 }
 
 impl<'d> PairFile<'d> {
-    fn create(disk: &'d dyn Disk, path: &Path) -> Result<PairFile<'d>> {
-        let made = recreate(disk, path).map_err(Error::io(path, "create"));
-        let file = made.map_err(temporary)?;
+    fn create(disk: &'d dyn Disk, path: PathBuf) -> Result<PairFile<'d>> {
+        let made = recreate(disk, &path).map_err(Error::io(&path, "create"));
         Ok(PairFile {
             disk,
-            path: path.into(),
-            file,
+            file: made.map_err(temporary)?,
+            path,
             len: 0,
-            waiting: Vec::with_capacity(BUFFER),
         })
     }
 
-    fn push(&mut self, pair: SitePair) -> Result<()> {
-        self.waiting.extend_from_slice(&pair.bytes());
-        if self.waiting.len() >= BUFFER {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let written = self.file.write_at(&self.waiting, self.len * BYTES as u64);
+    /// Moves pairs to the end of the file.
+    fn append(&mut self, pairs: &mut Vec<SitePair>) -> Result<()> {
+        let written = self
+            .file
+            .write_at(cast_slice(pairs), self.len * BYTES as u64);
         written.map_err(Error::io(&self.path, "write"))?;
-        self.len += (self.waiting.len() / BYTES) as u64;
-        self.waiting.clear();
+        self.len += pairs.len() as u64;
+        pairs.clear();
         Ok(())
     }
 
@@ -250,9 +210,8 @@ impl<'d> PairFile<'d> {
         PairReader {
             of: self,
             read: 0,
-            bytes: vec![0; buffer],
-            at: 0,
-            filled: 0,
+            pairs: vec![[0; 2]; buffer],
+            at: 0..0,
         }
     }
 }
@@ -268,28 +227,22 @@ pub(super) struct PairReader<'f> {
     of: &'f PairFile<'f>,
     /// Number of pairs read into the buffer so far.
     read: u64,
-    bytes: Vec<u8>,
-    at: usize,
-    filled: usize,
+    pairs: Vec<SitePair>,
+    /// Pairs of the buffer that are left.
+    at: Range<usize>,
 }
 
 impl PairReader<'_> {
     pub fn next(&mut self) -> Result<Option<SitePair>> {
-        if self.at == self.filled {
-            let left = self.of.len - self.read;
-            let pairs = left.min((self.bytes.len() / BYTES) as u64);
-            (self.at, self.filled) = (0, pairs as usize * BYTES);
-            let place = self.read * BYTES as u64;
-            let read = self.of.file.read_at(&mut self.bytes[..self.filled], place);
+        if self.at.is_empty() {
+            let left = (self.of.len - self.read).min(self.pairs.len() as u64);
+            self.at = 0..left as usize;
+            let into = cast_slice_mut(&mut self.pairs[..left as usize]);
+            let read = self.of.file.read_at(into, self.read * BYTES as u64);
             read.map_err(Error::reading(&self.of.path))?;
-            self.read += pairs;
-            if pairs == 0 {
-                return Ok(None);
-            }
+            self.read += left;
         }
-        let pair = SitePair::of(&self.bytes[self.at..self.at + BYTES]);
-        self.at += BYTES;
-        Ok(Some(pair))
+        Ok(self.at.next().map(|at| self.pairs[at]))
     }
 }
 
@@ -323,11 +276,11 @@ mod tests {
             let disk = Memory::default();
             let mut sorter = PairSorter::new(bytes, Some((&disk, "links".into())));
             for &(from, to, weight) in &pairs {
-                *expected.entry((from, to)).or_insert(0) += weight;
-                sorter.add(SitePair { from, to, weight }).unwrap();
+                *expected.entry(key(from, to)).or_insert(0) += weight;
+                sorter.add(from, to, weight).unwrap();
             }
             let found = all(sorter.finish().unwrap());
-            let found = found.iter().map(|pair| (pair.key(), pair.weight));
+            let found = found.iter().map(|pair| (pair[0], pair[1]));
             prop_assert!(found.eq(expected));
             prop_assert!(disk.paths().is_empty(), "a temporary file is left");
         }
@@ -336,13 +289,7 @@ mod tests {
     #[test]
     fn without_a_place_for_files_it_is_refused() {
         let mut sorter = PairSorter::new(64, None);
-        let add = |to| {
-            sorter.add(SitePair {
-                from: 0,
-                to,
-                weight: 1,
-            })
-        };
+        let add = |to| sorter.add(0, to, 1);
         let refused = (0..5).map(add).find_map(Result::err).unwrap();
         assert!(matches!(refused, Error::TooLarge { .. }));
     }
@@ -351,12 +298,7 @@ mod tests {
     fn weights_beyond_63_bits_are_refused() {
         let mut sorter = PairSorter::new(1000, None);
         for _ in 0..2 {
-            let pair = SitePair {
-                from: 0,
-                to: 1,
-                weight: 1 << 62,
-            };
-            sorter.add(pair).unwrap();
+            sorter.add(0, 1, 1 << 62).unwrap();
         }
         assert!(sorter.finish().is_err());
     }
