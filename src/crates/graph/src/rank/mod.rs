@@ -9,6 +9,7 @@ pub mod chosen;
 pub mod computing;
 pub mod coverage;
 #[cfg(any(test, feature = "testing"))]
+#[path = "tests/elimination.rs"]
 pub mod elimination;
 pub mod measures;
 pub mod pagerank;

@@ -75,21 +75,9 @@
 //! reach the goal. Any choice of pages keeps the certificate. Pages without links are visited all at once after each
 //! sweep, which solves their part exactly.
 //!
-//! Sweeps' worth of links (links touched / links there are) to a certified bound, on real graphs from nothing:
-//!
-//! | schedule | cnr-2000, breadth-first: 0.01 / 1e-4 / 1e-9 |
-//! |---|---|
-//! | every row, read order | 9 / 21 / 55 |
-//! | K/(m + 1) >= theta, q = 0.6 | 4.3 / 8.6 / 19.9 |
-//! | q = 0.3; 0.9 | 4.7 / 9.3 / 20.4; 4.8 / 9.3 / 21.4 |
-//! | all pages over-relaxed by 1.1 | 4.4 / stalls |
-//! | X of two sweeps combined for the least norm (twice the memory) | 4.2 / 8.3 / 18.5 |
-//! | q = 0.65, power 0.8, last sweep as large as needed | 4.2 / 8.6 / 19.8 |
-//! | the same, over-relaxed per page by 0.15; by 0.1 j, j <= 4 | 3.8 / 6.8 / 14.4; 3.6 / 5.9 / 12.0 |
-//! | the same, only pages above theta when the sweep began: **this** | 3.7 / 6.0 / 12.5 |
-//!
-//! The last takes a quarter to a half more sweeps for the same links, and two thirds of the time on a crawl of 100 M
-//! pages.
+//! On the graph cnr-2000, read breadth-first, this takes 3.7, 6.0 and 12.5 sweeps' worth of links (links touched / links
+//! there are) to a certified bound of 0.01, 1e-4 and 1e-9; visiting every row takes 9, 21 and 55. All pages over-relaxed
+//! by one factor stall.
 //!
 //! **Memory**: 18 bytes per page ([`BYTES`]), and what reading rows takes.
 
@@ -103,7 +91,7 @@ mod sweeps;
 pub mod tests;
 mod worth;
 
-use super::peers::Peers;
+use super::peers::OneProcess;
 use super::{RankMethod, RankOptions, Teleport};
 use crate::engine::{
     Certificate, Effort, Engine, Estimator, InMemory, Ranking, ScoreUnits, Scores,
@@ -111,11 +99,10 @@ use crate::engine::{
 use crate::rows::Rows;
 use crate::{Error, Result};
 use block::LedgerBlock;
-use ledger::{SettlingLedger, alone};
+use ledger::{LedgerTotals, Settling};
 pub use near::{Importances, settle_near};
 pub use resume::{Changed, StartState, settle_from};
 pub use shards::{ShardRows, settle_shards};
-use sweeps::{NextSweep, Settling};
 use worth::VisitLevel;
 
 /// Memory per page, in bytes.
@@ -164,8 +151,11 @@ pub(super) const METHOD: RankMethod = RankMethod {
 
 /// Settled ranking.
 pub struct SettlingResult {
-    ledger: SettlingLedger,
-    scale: UnitScale,
+    /// Blocks of one store, or of each shard of this process in their order.
+    blocks: Vec<LedgerBlock>,
+    totals: LedgerTotals,
+    /// Sums of y and of x, including the corrections for pages below 0: see the module documentation.
+    sums: (f64, f64),
     pub progress: SettlingProgress,
     /// Certified bounds on the error.
     pub certificate: Certificate,
@@ -177,25 +167,6 @@ pub struct SettlingResult {
     resumed: bool,
     /// True if it reached the bound or further sweeps were useless; false if it was stopped.
     by_itself: bool,
-}
-
-/// Conversion from units to shares of 1.
-struct UnitScale {
-    /// Sums of y and of x, including the corrections for pages below 0: see the module documentation.
-    sums: (f64, f64),
-    /// Payment of the virtual page per unit of weight.
-    paid: f64,
-}
-
-impl UnitScale {
-    fn of(ledger: &mut SettlingLedger, peers: &mut dyn Peers) -> Result<UnitScale> {
-        let below = ledger.below(peers)?;
-        let sum = ledger.sum() as f64;
-        Ok(UnitScale {
-            sums: (sum + below.0 as f64, sum + below.1 as f64),
-            paid: ledger.paid(),
-        })
-    }
 }
 
 impl Scores for SettlingResult {
@@ -256,23 +227,23 @@ impl SettledShard<'_> {
 impl SettlingResult {
     /// Returns the number of pages of all shards together.
     pub fn pages(&self) -> u64 {
-        self.ledger.pages()
+        self.totals.pages
     }
 
     /// Returns the scores of the shard at this position among those of this process.
     pub fn shard(&self, at: usize) -> SettledShard<'_> {
         SettledShard {
             settled: self,
-            block: &self.ledger.blocks()[at],
+            block: &self.blocks[at],
         }
     }
 
     /// Returns the unit of importances, if all pages have the same weight.
     pub fn units(&self, estimator: Estimator) -> ScoreUnits {
-        let sums = self.scale.sums;
+        let sums = self.sums;
         match estimator {
             Estimator::Received => ScoreUnits {
-                offset: self.scale.paid,
+                offset: self.totals.paid(),
                 sum: sums.0,
             },
             Estimator::Distributed => ScoreUnits {
@@ -289,9 +260,24 @@ impl SettlingResult {
             Some(received) => received as f64,
             None => (i128::from(own) + i128::from(account)) as f64,
         };
-        let received = received + self.scale.paid * weight as f64;
-        let sums = self.scale.sums;
+        let received = received + self.totals.paid() * weight as f64;
+        let sums = self.sums;
         (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
+    }
+
+    /// Checks that D is the function of X defined in the module documentation over these rows, within the stated bound
+    /// if units were doubled.
+    #[cfg(test)]
+    fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
+        let mut peers = OneProcess::new(1);
+        let (shards, uniform, own) = (one_store(rows), Teleport::default(), &self.blocks[0]);
+        let damping = self.totals.damping;
+        let mut other = Settling::new(shards, rows.pages(), damping, &uniform, &mut peers)?;
+        other.hand_on(|_, block| {
+            block.own_as(own);
+            block.hand_on_all(own, rows)
+        })?;
+        Ok(2 * other.blocks[0].differs(own) <= self.totals.strayed)
     }
 
     /// Returns y of a store without shards, in page order.
@@ -327,18 +313,20 @@ pub fn settle_for(
     if rows.pages() == 0 {
         return Ok(None);
     }
-    let ledger = SettlingLedger::new(rows.pages(), options.damping, teleport)?;
+    teleport.check(rows.pages())?;
     let level = if teleport.is_uniform() {
         VisitLevel::Beginning
     } else {
         // Few pages may have anything at first, so all are visited.
         VisitLevel::From(i32::MIN)
     };
-    let mut peers = alone();
-    let settling = Settling::new(ledger, one_store(rows), &mut peers)?;
-    settling.run(options, NextSweep::Sweep(level), watch)
+    let mut peers = OneProcess::new(1);
+    let shards = one_store(rows);
+    let settling = Settling::new(shards, rows.pages(), options.damping, teleport, &mut peers)?;
+    settling.run(options, Some(level), watch)
 }
 
+/// Returns a store without shards as the only shard.
 fn one_store(rows: &dyn Rows) -> Vec<ShardRows<'_>> {
     vec![ShardRows { rows, remote: &[] }]
 }

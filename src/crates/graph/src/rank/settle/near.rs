@@ -1,15 +1,14 @@
 //! Settling from an estimate of importance, such as a published ranking; fast if the estimate is accurate.
 //!
-//! X is the estimate in whole units, and one sweep computes D as the function of X and the rows. So the estimate counts
-//! as an earlier state ([`super::resume`]) of pages without rows, to which all rows were added since. It may be wrong,
-//! or belong to other rows or another damping: the result is certified independently of it.
+//! X is the estimate in whole units, and one sweep computes D as the function of X and the rows. The estimate may be
+//! wrong, or belong to other rows or another damping: the result is certified independently of it.
 
-use super::{Changed, SettlingResult, StartState, Watch, settle_from};
+use super::resume::is_useful;
+use super::{Settling, SettlingResult, Watch, one_store};
 use crate::Result;
-use crate::engine::{Effort, SettledPagesMut, SettledTotals};
-use crate::rank::RankOptions;
-use crate::rank::settle::worth::NO_ROW;
-use crate::rows::{RowVisitor, Rows, Stop};
+use crate::rank::peers::OneProcess;
+use crate::rank::{RankOptions, Teleport};
+use crate::rows::Rows;
 
 /// Approximate sum over all pages, in units.
 const SUPPLY: f64 = (1u64 << 58) as f64;
@@ -34,91 +33,57 @@ impl Importances for Vec<f64> {
     }
 }
 
-/// Estimate, as a state without rows to which all rows are new.
-struct EstimateStart<'r> {
-    rows: &'r dyn Rows,
-    near: &'r dyn Importances,
-    totals: SettledTotals,
-}
-
 /// Converts a share to whole units.
 fn units(share: f64) -> i64 {
     (share.clamp(0.0, 1.0) * SUPPLY) as i64
 }
 
-/// Settles from an estimate, like [`settle_from`].
+/// Settles from an estimate. Returns `None` if it is useless, or if it was stopped before anything was known.
 pub fn settle_near(
     rows: &dyn Rows,
     near: &dyn Importances,
     options: &RankOptions,
     watch: &mut dyn Watch,
 ) -> Result<Option<SettlingResult>> {
-    let pages = near.pages().min(rows.pages());
-    let (mut sum, mut left) = (0, pages);
+    let known = near.pages().min(rows.pages());
+    let mut peers = OneProcess::new(1);
+    let (shards, uniform) = (one_store(rows), Teleport::default());
+    let mut settling = Settling::new(shards, rows.pages(), options.damping, &uniform, &mut peers)?;
+    settling.is_resumed = true;
+    let cells = settling.blocks[0].first_pages(known as usize);
+    let mut cells = cells.own.iter_mut().zip(cells.accounts);
+    let mut sum = 0;
     near.each(&mut |share| {
-        if left > 0 {
-            left -= 1;
-            sum += i128::from(units(share));
+        if let Some((own, account)) = cells.next() {
+            *own = units(share);
+            *account = -*own;
+            sum += i128::from(*own);
         }
     })?;
-    let estimate = EstimateStart {
-        totals: SettledTotals {
-            pages,
-            damping: options.damping,
-            sum,
-            // A page without a row passes everything to the virtual page.
-            virtual_page: sum,
-            strayed: 0,
-            effort: Effort {
-                until: options.until,
-                reached: false,
-                sweeps: 0,
-                links_touched: 0,
-                links: 0,
-                resumed: true,
-            },
-        },
-        rows,
-        near,
-    };
-    settle_from(rows, options, &estimate, watch)
-}
-
-impl StartState for EstimateStart<'_> {
-    fn totals(&self) -> &SettledTotals {
-        &self.totals
+    if !is_useful(rows, known, sum) {
+        return Ok(None);
     }
-
-    fn own_effort(&self) -> Option<Effort> {
-        None
-    }
-
-    fn changed(&self) -> Changed {
-        Changed {
-            rows: self.rows.pages(),
-            links: self.rows.links(),
-        }
-    }
-
-    fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
-        let mut cells = pages.own.iter_mut().zip(pages.accounts);
-        self.near.each(&mut |share| {
-            if let Some((own, account)) = cells.next() {
-                *own = units(share);
-                *account = -*own;
-            }
+    settling.totals.sum = sum;
+    // A page whose row was not passed on over yet passes everything to the virtual page.
+    settling.totals.virtual_page = sum;
+    settling.totals.is_first_sweep = false;
+    settling.make_room(0)?;
+    let touched = settling.hand_on(|_, block| {
+        let mut touched = 0;
+        rows.sweep(&mut |row| {
+            touched += block.hand_out(&row)?;
+            Ok(())
         })?;
-        pages.costs.fill(NO_ROW);
-        Ok(())
-    }
-
-    fn old_rows(&self, _: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        Ok(())
-    }
-
-    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.rows.walk(visit)
-    }
+        Ok(touched)
+    })?;
+    settling.progress.links_touched = touched.iter().sum();
+    settling.check_law()?;
+    let waiting = settling.end_sweep()?;
+    let Some(waiting) = waiting.filter(|waiting| settling.is_near(waiting)) else {
+        return Ok(None);
+    };
+    let next = settling.look(options, &waiting, true, watch)?;
+    settling.run(options, next, watch)
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@
 //! same bytes. A state is not used if it has less than half of the pages, if more links changed than there are, or if
 //! more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as quick.
 
-use super::{NextSweep, Settling, SettlingResult, Watch};
+use super::ledger::{LedgerTotals, Waiting};
+use super::{Settling, SettlingResult, Watch};
+use crate::Result;
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
-use crate::rank::RankOptions;
-use crate::rank::settle::ledger::{SettlingLedger, alone};
+use crate::rank::peers::OneProcess;
 use crate::rank::settle::one_store;
+use crate::rank::{RankOptions, Teleport};
 use crate::rows::{RowVisitor, Rows, Stop};
-use crate::{Error, Result};
 
 /// Smallest sum of X for which there are enough units to distinguish bounds.
 const SUM_MIN: i128 = 1 << 50;
@@ -54,40 +55,77 @@ pub struct Changed {
 impl SettlingResult {
     /// Returns the numbers of all pages; `None` if the teleport is not uniform.
     pub fn settled_pages(&self) -> Option<SettledPages<'_>> {
-        self.ledger.block().settled_pages()
+        self.blocks[0].settled_pages()
     }
 
     /// Returns the totals of a state to start from, if this settling was not stopped and is usable.
     pub fn state_totals(&self) -> Option<SettledTotals> {
         let totals = SettledTotals {
-            pages: self.ledger.pages(),
-            damping: self.ledger.damping(),
-            sum: self.ledger.sum(),
-            virtual_page: self.ledger.virtual_page(),
-            strayed: self.ledger.strayed(),
+            pages: self.totals.pages,
+            damping: self.totals.damping,
+            sum: self.totals.sum,
+            virtual_page: self.totals.virtual_page,
+            strayed: self.totals.strayed,
             effort: self.effort(),
         };
         (self.by_itself && totals.sum >= SUM_MIN).then_some(totals)
     }
 }
 
-/// Loads the ledger of an earlier state; the rows may have more pages by now.
-fn load(rows: &dyn Rows, start: &dyn StartState) -> Result<SettlingLedger> {
-    let totals = start.totals();
-    let mut ledger = SettlingLedger::resume(totals, rows.pages())?;
-    if totals.pages > rows.pages() {
-        return Err(Error::internal(
-            "an earlier state has pages that there are not",
-        ));
+impl Settling<'_> {
+    /// Halves numbers until their sum leaves room for it to grow. `links` is the number of links of the state's rows.
+    pub(super) fn make_room(&mut self, links: u64) -> Result<()> {
+        while self.totals.sum > SUM_MAX {
+            self.halve(links)?;
+        }
+        Ok(())
     }
-    start.load(ledger.block_mut().first_pages(totals.pages as usize))?;
-    Ok(ledger)
+
+    /// Returns true if so little waits that settling from the present state is quicker than from nothing.
+    pub(super) fn is_near(&self, waiting: &Waiting) -> bool {
+        let norm = waiting.all.norm();
+        let share = ratio_up(norm, self.totals.sum.unsigned_abs());
+        share <= WAITING_MAX && norm <= UNITS_MAX
+    }
 }
 
-/// Takes back what pages passed on over superseded rows, and passes it on over the new ones. Returns the number of
-/// links visited.
-fn change(ledger: &mut SettlingLedger, start: &dyn StartState) -> Result<u64> {
-    let touched = ledger.hand_on(&mut alone(), |_, block| {
+/// Returns true if a state of the first `known` pages, whose X sum to `sum`, is worth settling from.
+pub(super) fn is_useful(rows: &dyn Rows, known: u64, sum: i128) -> bool {
+    let pages = rows.pages();
+    known > 0 && known <= pages && known >= pages.div_ceil(2) && sum >= SUM_MIN
+}
+
+/// Settles from an earlier state. Returns `None` if it is useless, or if it was stopped before anything was known.
+pub fn settle_from(
+    rows: &dyn Rows,
+    options: &RankOptions,
+    start: &dyn StartState,
+    watch: &mut dyn Watch,
+) -> Result<Option<SettlingResult>> {
+    let (totals, changed, pages) = (start.totals(), start.changed(), rows.pages());
+    if totals.damping != options.damping
+        || !is_useful(rows, totals.pages, totals.sum)
+        || changed.links > rows.links()
+    {
+        return Ok(None);
+    }
+    let mut peers = OneProcess::new(1);
+    let (shards, uniform) = (one_store(rows), Teleport::default());
+    let mut settling = Settling::new(shards, pages, totals.damping, &uniform, &mut peers)?;
+    settling.is_resumed = true;
+    settling.totals = LedgerTotals {
+        sum: totals.sum,
+        virtual_page: totals.virtual_page,
+        strayed: totals.strayed,
+        is_first_sweep: false,
+        ..settling.totals
+    };
+    start.load(settling.blocks[0].first_pages(totals.pages as usize))?;
+    let is_same = changed.rows == 0 && pages == totals.pages;
+    if !is_same {
+        settling.make_room(totals.effort.links)?;
+    }
+    let touched = settling.hand_on(|_, block| {
         let mut touched = 0;
         Stop::is_whole(start.old_rows(&mut |row| {
             touched += block.take_back(&row)?;
@@ -99,68 +137,26 @@ fn change(ledger: &mut SettlingLedger, start: &dyn StartState) -> Result<u64> {
         }))?;
         Ok(touched)
     })?;
-    Ok(touched.into_iter().sum())
-}
-
-/// Returns true if a state is too far from the present rows, or from what is requested.
-fn is_too_far(rows: &dyn Rows, options: &RankOptions, start: &dyn StartState) -> bool {
-    let (totals, pages) = (start.totals(), rows.pages());
-    totals.damping != options.damping
-        || totals.pages == 0
-        || totals.pages > pages
-        || totals.pages < pages.div_ceil(2)
-        || start.changed().links > rows.links()
-        || totals.sum < SUM_MIN
-}
-
-/// Settles from an earlier state. Returns `None` if it is useless, or if it was stopped before anything was known.
-pub fn settle_from(
-    rows: &dyn Rows,
-    options: &RankOptions,
-    start: &dyn StartState,
-    watch: &mut dyn Watch,
-) -> Result<Option<SettlingResult>> {
-    if is_too_far(rows, options, start) {
-        return Ok(None);
-    }
-    let (totals, own, changed) = (start.totals(), start.own_effort(), start.changed());
-    let mut ledger = load(rows, start)?;
-    let is_same = changed.rows == 0 && rows.pages() == totals.pages;
-    while !is_same && ledger.sum() > SUM_MAX {
-        ledger.halve(&mut alone(), totals.effort.links)?;
-    }
-    let touched = change(&mut ledger, start)?;
-    let mut peers = alone();
-    ledger.check_law(&mut peers)?;
-    let mut settling = Settling::new(ledger, one_store(rows), &mut peers)?;
-    settling.is_resumed = true;
-    settling.progress.links_touched = touched;
+    settling.progress.links_touched = touched.iter().sum();
+    settling.check_law()?;
     let waiting = if is_same {
-        Some(settling.weigh_unmoved(None)?)
+        Some(settling.weigh(None)?)
     } else {
-        settling.weigh()?
+        settling.end_sweep()?
     };
-    let Some(waiting) = waiting else {
+    let Some(waiting) = waiting.filter(|waiting| settling.is_near(waiting)) else {
         return Ok(None);
     };
-    let norm = waiting.all.norm();
-    let share = ratio_up(norm, settling.ledger.sum().unsigned_abs());
-    if share > WAITING_MAX || norm > UNITS_MAX {
-        return Ok(None);
-    }
     // If nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &RankOptions { spare, ..*options };
     let next = settling.look(options, &waiting, true, watch)?;
-    let is_unmoved = changed.rows == 0 && matches!(next, NextSweep::End { .. });
+    let is_unmoved = changed.rows == 0 && next.is_none();
     let Some(mut settled) = settling.run(options, next, watch)? else {
         return Ok(None);
     };
-    // Numbers may resolve more when settling from nothing.
-    if settled.by_itself && !settled.reached {
-        return Ok(None);
-    }
-    if let Some(effort) = own.filter(|effort| is_unmoved && effort.until == options.until) {
+    let own = start.own_effort().filter(|own| own.until == options.until);
+    if let Some(effort) = own.filter(|_| is_unmoved) {
         settled.progress.sweeps = effort.sweeps;
         settled.progress.links_touched = effort.links_touched;
         settled.resumed = effort.resumed;

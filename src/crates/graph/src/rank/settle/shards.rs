@@ -19,13 +19,12 @@
 //!
 //! The result depends on the shards, but not on which process or thread has which.
 
-use super::ledger::SettlingLedger;
-use super::sweeps::{NextSweep, Settling};
+use super::ledger::Settling;
 use super::worth::VisitLevel;
 use super::{SettlingResult, Watch};
 use crate::codec::varint;
-use crate::rank::RankOptions;
 use crate::rank::peers::{Peers, RemotePages};
+use crate::rank::{RankOptions, Teleport};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
@@ -74,9 +73,9 @@ pub fn settle_shards(
     if pages == 0 {
         return Ok(None);
     }
-    let ledger = SettlingLedger::of_shards(shards, pages as u64, options.damping)?;
-    let settling = Settling::new(ledger, shards.to_vec(), peers)?;
-    settling.run(options, NextSweep::Sweep(VisitLevel::Beginning), watch)
+    let (shards, uniform) = (shards.to_vec(), Teleport::default());
+    let settling = Settling::new(shards, pages as u64, options.damping, &uniform, peers)?;
+    settling.run(options, Some(VisitLevel::Beginning), watch)
 }
 
 /// Returns the logarithm of the smallest of these numbers that is sent, if any is.

@@ -3,12 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::block::LedgerBlock;
-use super::ledger::{SettlingLedger, Waiting};
-use super::shards::ShardRows;
+use super::ledger::{Settling, Waiting};
 use super::worth::VisitLevel;
-use super::{SettlingProgress, SettlingResult, UnitScale, Watch};
+use super::{SettlingResult, Watch};
 use crate::engine::{Certificate, certify, ratio_up};
-use crate::rank::peers::Peers;
 use crate::rank::{FINEST, RankOptions};
 use crate::rows::{Bits, Row, Rows, Stop};
 use crate::{Error, Result};
@@ -23,34 +21,6 @@ const PATIENCE_UNDAMPED: f64 = 4.0;
 
 fn is_within(bound: f64, certificate: &Certificate) -> bool {
     certificate.received_l1.unwrap_or(2.0) <= bound
-}
-
-/// Next step of a settling.
-pub(super) enum NextSweep {
-    /// A sweep over pages of this level.
-    Sweep(VisitLevel),
-    /// The end: the goal is reached or no sweep would help (`by_itself`), or it was stopped.
-    End {
-        certificate: Certificate,
-        by_itself: bool,
-    },
-}
-
-pub(super) struct Settling<'r> {
-    pub ledger: SettlingLedger,
-    /// Shards of this process; a store without shards is one.
-    shards: Vec<ShardRows<'r>>,
-    peers: &'r mut dyn Peers,
-    pub progress: SettlingProgress,
-    /// True if it started from a state, which has the costs of all rows.
-    pub is_resumed: bool,
-    /// Smallest residual so far, and number of sweeps since it improved by a thousandth.
-    best: (f64, u32),
-    links: u64,
-    /// Residual before this sweep, and the share of it that was to be visited.
-    planned: Option<(f64, f64)>,
-    /// Limit of over-relaxation for each shard in the next sweep.
-    advance: Vec<u128>,
 }
 
 struct VisitSweep {
@@ -154,104 +124,70 @@ impl VisitSweep {
     }
 }
 
-impl<'r> Settling<'r> {
-    /// Begins settling with a ledger of these rows. All processes call it.
-    pub fn new(
-        ledger: SettlingLedger,
-        shards: Vec<ShardRows<'r>>,
-        peers: &'r mut dyn Peers,
-    ) -> Result<Settling<'r>> {
-        let links = shards.iter().map(|shard| i128::from(shard.rows.links()));
-        let mut links = [links.sum()];
-        peers.sum(&mut links)?;
-        let links = links[0] as u64;
-        Ok(Settling {
-            ledger,
-            progress: SettlingProgress {
-                links,
-                ..SettlingProgress::default()
-            },
-            links,
-            advance: vec![0; shards.len()],
-            shards,
-            peers,
-            is_resumed: false,
-            best: (f64::INFINITY, 0),
-            planned: None,
-        })
-    }
-
-    /// Sweeps until the end. Returns `None` if it was stopped before anything was known, or an earlier state was
+impl Settling<'_> {
+    /// Sweeps until the end, first over pages of the level `next`. Returns `None` if it was stopped before anything was known, or an earlier state was
     /// useless.
     pub fn run(
         mut self,
         options: &RankOptions,
-        mut next: NextSweep,
+        mut next: Option<VisitLevel>,
         watch: &mut dyn Watch,
     ) -> Result<Option<SettlingResult>> {
-        loop {
-            let level = match next {
-                NextSweep::Sweep(level) => level,
-                NextSweep::End {
-                    certificate,
-                    by_itself,
-                } => return self.end(options, certificate, by_itself).map(Some),
-            };
+        while let Some(level) = next {
             let whole = self.sweep(level, watch)?;
             if !whole && !self.has_rows() {
                 return Ok(None);
             }
-            let Some(waiting) = self.weigh()? else {
+            let Some(waiting) = self.end_sweep()? else {
                 return Ok(None);
             };
             self.progress.sweeps += 1;
             next = self.look(options, &waiting, whole, watch)?;
         }
+        let settled = self.end(options)?;
+        // Numbers may resolve more when settling from nothing.
+        let is_useless = settled.resumed && settled.by_itself && !settled.reached;
+        Ok((!is_useless).then_some(settled))
     }
 
-    /// Decides the next step after this state was reached; `whole` is false if the last sweep was stopped.
+    /// Certifies this state; `whole` is false if the last sweep was stopped. Returns the level of the next sweep; `None` at
+    /// the end: the goal is reached, no sweep would help, or it was stopped.
     pub fn look(
         &mut self,
         options: &RankOptions,
         waiting: &Waiting,
         whole: bool,
         watch: &mut dyn Watch,
-    ) -> Result<NextSweep> {
+    ) -> Result<Option<VisitLevel>> {
         let certificate = self.certificate(options, waiting);
+        self.certificate = certificate;
         self.progress.bound = certificate.received_l1;
         watch.swept(&self.progress);
-        let by_itself = whole
+        self.by_itself = whole
             && (self.is_enough(options, &certificate)
                 || self.is_stuck(options, waiting, &certificate));
         // Stops all processes if it stops one.
         let mut over = [i128::from(watch.is_over())];
         self.peers.sum(&mut over)?;
-        if by_itself || !whole || over[0] > 0 {
-            return Ok(NextSweep::End {
-                certificate,
-                by_itself,
-            });
-        }
-        Ok(NextSweep::Sweep(self.level(options, waiting, &certificate)))
+        let is_over = self.by_itself || !whole || over[0] > 0;
+        Ok((!is_over).then(|| self.level(options, waiting, &certificate)))
     }
 
-    fn end(
-        mut self,
-        options: &RankOptions,
-        certificate: Certificate,
-        by_itself: bool,
-    ) -> Result<SettlingResult> {
+    fn end(mut self, options: &RankOptions) -> Result<SettlingResult> {
         // In the certificate what waits at remote pages counts as not passed on, and it can only be less at its owner.
-        self.ledger.cross(self.peers, &self.shards, true)?;
+        self.cross(true)?;
+        let below = self.below()?;
+        let sum = self.totals.sum as f64;
         Ok(SettlingResult {
-            scale: UnitScale::of(&mut self.ledger, self.peers)?,
-            ledger: self.ledger,
+            sums: (sum + below.0 as f64, sum + below.1 as f64),
+            blocks: self.blocks,
+            totals: self.totals,
             progress: self.progress,
-            reached: is_within(options.until, &certificate),
-            certificate,
+            reached: is_within(options.until, &self.certificate),
+            certificate: self.certificate,
             until: options.until,
             resumed: self.is_resumed,
-            by_itself,
+            by_itself: self.by_itself,
         })
     }
 
@@ -265,16 +201,16 @@ impl<'r> Settling<'r> {
         let is_first = !self.has_rows();
         let sweep = VisitSweep {
             level,
-            at_first: self.ledger.at_first(),
+            at_first: self.totals.at_first(),
             is_first,
         };
-        let (shards, advance) = (&self.shards, &self.advance);
+        let (shards, advance) = (self.shards.clone(), self.advance.clone());
         let watch = Mutex::new(watch);
         let is_over = || {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.is_over()
         };
-        let swept = self.ledger.hand_on(self.peers, |at, block| {
+        let swept = self.hand_on(|at, block| {
             block.begin_sweep(advance[at]);
             sweep.over(block, shards[at].rows, &is_over)
         })?;
@@ -291,16 +227,16 @@ impl<'r> Settling<'r> {
         if is_first && whole {
             self.links = links as u64;
         }
-        self.ledger.cross(self.peers, &self.shards, false)?;
+        self.cross(false)?;
         Ok(whole)
     }
 
     /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
     /// earlier state led to a state without importance, as it may if most of what it had is taken back.
-    pub fn weigh(&mut self) -> Result<Option<Waiting>> {
-        self.ledger.visit_dangling(self.peers)?;
-        let waiting = self.weigh_unmoved(Some(self.links))?;
-        if self.ledger.sum() > 0 {
+    pub fn end_sweep(&mut self) -> Result<Option<Waiting>> {
+        self.visit_dangling()?;
+        let waiting = self.weigh(Some(self.links))?;
+        if self.totals.sum > 0 {
             Ok(Some(waiting))
         } else if self.is_resumed {
             Ok(None)
@@ -309,14 +245,10 @@ impl<'r> Settling<'r> {
         }
     }
 
-    /// Checks the law and computes what waits, without visiting pages without links.
-    pub fn weigh_unmoved(&mut self, links: Option<u64>) -> Result<Waiting> {
-        self.ledger.weigh(self.peers, links)
-    }
-
     fn certificate(&self, options: &RankOptions, waiting: &Waiting) -> Certificate {
-        let of_all = |units: u128| ratio_up(units, self.ledger.sum().unsigned_abs());
-        let rounding = self.ledger.rounding(self.links);
+        let of_all = |units: u128| ratio_up(units, self.totals.sum.unsigned_abs());
+        // Bounds the rounding of Y against one step from X.
+        let rounding = self.totals.strayed + 2 * u128::from(self.links);
         certify(
             options.damping(),
             of_all(waiting.all.norm()),

@@ -161,7 +161,7 @@ fn stream_from_states(seed: u64) -> (u32, u32) {
             Some(settled) => settled,
             None => settle(&kept, &options, &mut ()).unwrap().unwrap(),
         };
-        halved += u32::from(settled.ledger.strayed() > 0);
+        halved += u32::from(settled.totals.strayed > 0);
         hold_settled_to_dense(&settled, &kept, damping, until, seed);
         earlier = Some((settled, kept.clone()));
     }
@@ -227,7 +227,7 @@ fn hold_to(
     damping: f64,
     what: &str,
 ) {
-    assert!(settled.ledger.is_function_of_own(rows).unwrap(), "{what}");
+    assert!(settled.is_function_of_own(rows).unwrap(), "{what}");
     let (received, distributed): (Vec<f64>, Vec<f64>) = estimates.into_iter().unzip();
     // Bounds the error of the elimination.
     let slack = 1e-13 / (1.0 - damping);

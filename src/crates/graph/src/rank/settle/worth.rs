@@ -115,11 +115,6 @@ impl Default for LevelHistogram {
 }
 
 impl LevelHistogram {
-    /// Sets the virtual page's rest.
-    pub fn with_rest(self, rest: u64) -> LevelHistogram {
-        LevelHistogram { rest, ..self }
-    }
-
     /// Adds a page with |K| of `units`.
     pub fn add(&mut self, units: u64, cost: Cost) {
         if cost <= NO_LINKS || cost == REMOTE {
@@ -138,11 +133,11 @@ impl LevelHistogram {
             .collect()
     }
 
-    /// Restores a distribution from [`LevelHistogram::units`].
-    pub fn of(units: &[i128]) -> LevelHistogram {
+    /// Restores a distribution from [`LevelHistogram::units`] and the virtual page's rest.
+    pub fn of(units: &[i128], rest: u64) -> LevelHistogram {
         let mut units = units.iter().map(|&units| units as u128);
         LevelHistogram {
-            rest: 0,
+            rest,
             dangling: units.next().unwrap_or_default(),
             levels: units.collect(),
         }
