@@ -28,7 +28,7 @@ pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
 
 /// Parses windows in their forms, for clap.
 pub(super) fn windows() -> Forms<WindowPolicy> {
-    Forms::new(WindowPolicy::forms(), parsed::<WindowPolicy>)
+    Forms::new(WindowPolicy::FORMS, parsed::<WindowPolicy>)
 }
 
 fn format(text: &str) -> Result<FormatArg, String> {

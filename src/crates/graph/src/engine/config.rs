@@ -1,12 +1,10 @@
 //! Settings that change results: fixed when a store is created and checked whenever it is opened.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::estimator::Estimator;
 use super::ledger::{USUAL_DAMPING, checked_damping};
-use super::window::{Policy, Span, WindowPolicy};
+use super::scores::Estimator;
+use super::window::{RowPolicy, Span, WindowPolicy};
 use crate::model::SelfLinks;
 use crate::rules::Follow;
 use crate::{Error, Result};
@@ -118,13 +116,13 @@ impl Config {
     }
 
     /// Returns the policy by which rows of the history are kept.
-    pub fn policy(&self) -> Arc<dyn Policy> {
-        self.window.policy(self.estimator())
+    pub fn policy(&self) -> RowPolicy {
+        self.window.rows(self.estimator())
     }
 
     /// Returns true if importance is settled over the kept links, because no period was requested.
     pub fn is_settled(&self) -> bool {
-        self.window.shape().chooses() && self.max_age.is_none()
+        self.window.chooses_mark() && self.max_age.is_none()
     }
 
     /// Returns true if marks are made.
@@ -141,7 +139,7 @@ impl Config {
                  distributed"
             )));
         }
-        let chooses = window.shape().chooses();
+        let chooses = window.chooses_mark();
         if window.uses_marks(estimator) && !chooses && self.marks == 0 {
             return Err(Error::Usage(format!(
                 "`window` {window} begins at a mark, and `marks` 0 keeps none: keep some, or use `estimator` \

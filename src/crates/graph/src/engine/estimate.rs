@@ -19,17 +19,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::certificate::{Certificate, certify, ratio_up};
 use super::config::Config;
-use super::estimator::Estimator;
-use super::history_view::{Bases, CellSweep, HistoryView};
-use super::ledger::{age_at, is_recycled};
+use super::history_view::{Bases, CellSweep, EstimatePage, HistoryView, walk};
+use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::CashMark;
-use super::pages::{EstimatePage, EstimatePages, Ground, RoundEndTotals};
 use super::row::HistoryRow;
-use super::scale::{EstimateScale, MeasuredValue, WithCash};
-use super::scores::{Effort, Scores};
-use super::window::{KeptMeasures, RowContent, Span, WindowPolicy, default_weight};
+use super::scores::{Certificate, Effort, Estimator, Scores, certify, ratio_up};
+use super::window::{RowPolicy, Span, WindowPolicy};
 use crate::Result;
 use crate::model::Fetches;
 
@@ -112,20 +108,12 @@ pub(super) fn facts(
     config: &Config,
     each: impl FnMut(u64, &mut Vec<HistoryFacts>) -> Result<()>,
 ) -> Result<u64> {
-    let ground = Ground {
-        view,
-        recycle_after: config.recycle_after,
-        totals: *view.totals(),
-        base: None,
-        mark: 0,
-        start: 0,
-    };
-    walk(ground, config, HistoryFacts::of, each)
+    walk(view, config, None, HistoryFacts::of, each)
 }
 
 /// Returns a predicate that is true for rows that are measures of the window.
 pub fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
-    let keeps_measures = config.window.measures(config.estimator()).is_some();
+    let keeps_measures = matches!(config.policy(), RowPolicy::Measures(_));
     // A row of failed fetches only is not a measure: the page distributed nothing.
     move |row| {
         if keeps_measures {
@@ -136,65 +124,29 @@ pub fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
     }
 }
 
-/// Passes the result of `take` for each page to `each`, block by block. Returns the number of measures read.
-fn walk<T>(
-    ground: Ground<'_>,
-    config: &Config,
-    take: impl Fn(&EstimatePage<'_>) -> T,
-    mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
-) -> Result<u64> {
-    let is_measure = measure(config);
-    let mut measures = 0;
-    let mut pages = EstimatePages::begin(ground)?;
-    let mut taken = Vec::new();
-    while let Some(first) = pages.next_block()? {
-        taken.clear();
-        while let Some(page) = pages.next()? {
-            measures += page.rows.iter().filter(|row| is_measure(row)).count() as u64;
-            taken.push(take(&page));
-        }
-        each(first, &mut taken)?;
-    }
-    pages.end()?;
-    Ok(measures)
-}
-
 /// Estimates of all pages: selects the window, then yields pages in number order, one block at a time.
 pub struct Estimation<'p> {
-    view: &'p dyn HistoryView,
-    config: &'p Config,
-    now: RoundEndTotals,
+    pub(super) view: &'p dyn HistoryView,
+    pub(super) config: &'p Config,
+    /// Totals with the waiting cash counted as distributed, as of the end of a round.
+    pub(super) now: Totals,
     window: Window,
-    base: CashMark,
+    /// Mark at which the window begins.
+    pub(super) base: CashMark,
     /// G at the start of a window of measures.
-    start: u128,
+    pub(super) start: u128,
 }
 
 impl<'p> Estimation<'p> {
-    /// Returns the source of pages.
-    fn ground(&self) -> Ground<'p> {
-        Ground {
-            view: self.view,
-            recycle_after: self.config.recycle_after,
-            totals: self.now.totals,
-            base: Some(self.base),
-            mark: self.window.mark,
-            start: self.start,
-        }
-    }
-
     /// Reads the cells and marks, and selects the window by the policy.
     pub fn begin(view: &'p dyn HistoryView, config: &'p Config) -> Result<Estimation<'p>> {
-        let totals = *view.totals();
         let waiting = waiting_cash(view, config)?;
-        let now = RoundEndTotals {
-            totals,
-            clock: totals.clock + waiting,
-            virtual_received: totals.virtual_received + waiting,
-        };
-        let length = |span: Span| span.units(now.clock, totals.pages, view.times());
-        let shape = config.window.shape();
-        let start = shape.start(now.clock, &length).max(view.window_start());
+        let mut now = *view.totals();
+        now.clock += waiting;
+        now.virtual_received += waiting;
+        let length = |span: Span| span.units(now.clock, now.pages, view.times());
+        let start = config.window.start(now.clock, &length);
+        let start = start.max(view.window_start());
         let begun = CashMark::default();
         let moved = |mark: &&CashMark| now.clock > mark.totals.clock || mark.number == 0;
         let marks = std::iter::once(&begun).chain(view.marks()).filter(moved);
@@ -203,23 +155,27 @@ impl<'p> Estimation<'p> {
             Some(age) => now.clock.saturating_sub(length(age)),
             None => 0,
         };
-        let marks = shape.candidates(&marks, config.estimator(), start, oldest);
-        let (base, window) = match &marks[..] {
-            [] => {
-                let supply = (totals.supply() as f64).max(1.0);
-                let since = now.clock.saturating_sub(start);
-                let window = Window {
-                    policy: config.window,
-                    mark: 0,
-                    correction: false,
-                    settled: None,
-                    turnovers: shape.turnovers(since, supply, &length),
-                    estimator: Estimator::Distributed,
-                    certificate: None,
-                };
-                (begun, window)
-            }
-            marks => best_window(view, config, &now, marks)?,
+        let marks = config
+            .window
+            .candidates(&marks, config.estimator(), start, oldest);
+        let best = best_mark(view, config, &now, &marks)?;
+        let supply = (now.supply() as f64).max(1.0);
+        let (base, residual) = best.unwrap_or((begun, f64::INFINITY));
+        let since_base = now.clock - base.totals.clock;
+        let window = Window {
+            policy: config.window,
+            mark: base.number,
+            correction: false,
+            settled: None,
+            turnovers: match best {
+                Some(_) => Some(since_base as f64 / supply),
+                None => {
+                    let since = now.clock.saturating_sub(start);
+                    config.window.turnovers(since, supply, &length)
+                }
+            },
+            estimator: config.estimator(),
+            certificate: certificate(config, &now, &base, residual),
         };
         Ok(Estimation {
             view,
@@ -241,142 +197,27 @@ impl<'p> Estimation<'p> {
         &self,
         each: impl FnMut(u64, &mut Vec<(HistoryFacts, PageScores)>) -> Result<()>,
     ) -> Result<u64> {
-        let scale = self.scale()?;
+        let estimate = self.scale()?;
         let take = |page: &EstimatePage<'_>| {
-            let scores = self.window.estimator.read(scale.estimates(page));
+            let scores = self.window.estimator.read(estimate(page));
             (HistoryFacts::of(page), scores)
         };
-        walk(self.ground(), self.config, take, each)
+        self.walk(take, each)
     }
 
-    /// Returns the conversion from units to shares of 1.
-    fn scale(&self) -> Result<EstimateScale> {
-        let totals = &self.now.totals;
-        let pages = totals.pages as f64;
-        let even = EstimateScale::Even { each: 1.0 / pages };
-        let since_clock = self.now.clock - self.base.totals.clock;
-        let virtual_each =
-            (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
-        let shape = self.window.policy.shape();
-        Ok(match shape.kept(self.config.estimator()) {
-            RowContent::Measures(measures) => return self.measured(measures),
-            RowContent::Folded(span) => {
-                let units = span.units(self.now.clock, totals.pages, self.view.times());
-                return self.interpolated(self.now.clock.saturating_sub(units));
-            }
-            RowContent::Sums if since_clock == 0 => even,
-            RowContent::Sums => EstimateScale::Window {
-                clock: since_clock as f64,
-                virtual_each,
-                with_cash: shape.counts_cash().then(|| WithCash {
-                    sum: (totals.clock + totals.supply()) as f64,
-                    virtual_each: totals.virtual_cash as f64 / pages,
-                }),
-            },
-        })
-    }
-
-    /// Sums all interpolated histories and computes the default history of recently introduced pages (section 3.3),
-    /// which are those admitted since G = `recent`; if none of these has a measure, all pages.
-    ///
-    /// Such a page has H = c + w h, with c from its measures and w the weight of the default h in it. h is their mean,
-    /// h = mean(c + w h), which gives h = sum(c)/sum(1 - w): the cash received, over the time in which it was received,
-    /// in units of T.
-    fn interpolated(&self, recent: u128) -> Result<EstimateScale> {
-        let (mut all, mut young) = (Histories::default(), Histories::default());
-        let mut pages = EstimatePages::begin(self.ground())?;
-        let mut count = 0u64;
-        while pages.next_block()?.is_some() {
-            while let Some(page) = pages.next()? {
-                count += 1;
-                let Some(row) = page.rows.first().filter(|row| row.span > 0) else {
-                    continue;
-                };
-                all.add(row);
-                if page.admitted >= recent {
-                    young.add(row);
-                }
-            }
-        }
-        pages.end()?;
-        let default = young.mean().or(all.mean()).unwrap_or(0.0);
-        // Pages without a measure have the default alone, with full weight.
-        let sum = all.cash as f64 + default * (all.weight + (count - all.pages) as f64);
-        Ok(if sum > 0.0 {
-            EstimateScale::Interpolated { sum, default }
-        } else {
-            // A window far shorter than the step of G at one visit leaves nothing.
-            EstimateScale::Even {
-                each: 1.0 / count as f64,
-            }
-        })
-    }
-
-    /// Sums all measures and computes the value that replaces missing ones.
-    fn measured(&self, measures: KeptMeasures) -> Result<EstimateScale> {
-        let value = MeasuredValue {
-            measures,
-            start: self.start,
-            now: self.now.clock,
-            supply: self.now.totals.supply(),
-        };
-        let (mut sum, mut known, mut pages) = (0.0, 0u64, 0u64);
-        let (mut recent_sum, mut recent) = (0.0, 0u64);
-        let mut all = EstimatePages::begin(self.ground())?;
-        while all.next_block()?.is_some() {
-            while let Some(page) = all.next()? {
-                pages += 1;
-                let Some(found) = value.of(&page) else {
-                    continue;
-                };
-                (sum, known) = (sum + found, known + 1);
-                if page.admitted >= value.recent() {
-                    (recent_sum, recent) = (recent_sum + found, recent + 1);
-                }
-            }
-        }
-        all.end()?;
-        let default = match (recent, known) {
-            (0, 0) => 0.0,
-            (0, _) => sum / known as f64,
-            _ => recent_sum / recent as f64,
-        };
-        let sum = sum + default * (pages - known) as f64;
-        Ok(if sum > 0.0 {
-            EstimateScale::Measured {
-                value,
-                sum,
-                default,
-            }
-        } else {
-            EstimateScale::Even {
-                each: 1.0 / pages as f64,
-            }
-        })
-    }
-}
-
-/// Sums over interpolated histories.
-#[derive(Default)]
-struct Histories {
-    pages: u64,
-    /// Sum of the cash in measures.
-    cash: u128,
-    /// Sum of the weights of the default history.
-    weight: f64,
-}
-
-impl Histories {
-    fn add(&mut self, state: &HistoryRow) {
-        self.pages += 1;
-        self.cash += state.cash;
-        self.weight += default_weight(state);
-    }
-
-    /// Returns the default history, which is their mean; `None` if no page has a history of its own.
-    fn mean(&self) -> Option<f64> {
-        let own = self.pages as f64 - self.weight;
-        (own > 0.0).then(|| self.cash as f64 / own)
+    /// Passes the result of `take` for each page to `each`, in blocks. Returns the number of measures read.
+    pub(super) fn walk<T>(
+        &self,
+        take: impl FnMut(&EstimatePage<'_>) -> T,
+        each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
+    ) -> Result<u64> {
+        walk(
+            self.view,
+            self.config,
+            Some((self.base, self.start)),
+            take,
+            each,
+        )
     }
 }
 
@@ -395,45 +236,30 @@ fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     Ok(sum)
 }
 
-/// Returns the window with the least residual among those that begin at the candidates, the newer one if equal.
-/// `candidates` must not be empty, and are oldest first.
-fn best_window(
+/// Returns the mark whose window has the least residual, the newer one if equal, and the residual; `None` without
+/// candidates, which are oldest first.
+fn best_mark(
     view: &dyn HistoryView,
     config: &Config,
-    now: &RoundEndTotals,
+    now: &Totals,
     candidates: &[&CashMark],
-) -> Result<(CashMark, Window)> {
-    let residuals = residuals(view, config, now, candidates)?;
-    let mut best: Option<(usize, f64)> = None;
-    for (at, &residual) in residuals.iter().enumerate() {
-        if best.is_none_or(|(_, least)| residual <= least) {
-            best = Some((at, residual));
-        }
+) -> Result<Option<(CashMark, f64)>> {
+    if candidates.is_empty() {
+        return Ok(None);
     }
-    let (at, residual) = best.unwrap_or((0, f64::INFINITY));
-    let mark = *candidates[at];
-    let window = Window {
-        policy: config.window,
-        mark: mark.number,
-        correction: false,
-        settled: None,
-        turnovers: Some(
-            (now.clock - mark.totals.clock) as f64 / (now.totals.supply() as f64).max(1.0),
-        ),
-        estimator: config.estimator(),
-        certificate: certificate(config, now, &mark, residual),
-    };
-    Ok((mark, window))
+    let residuals = residuals(view, config, now, candidates)?.into_iter();
+    let windows = candidates.iter().map(|mark| **mark).zip(residuals);
+    Ok(windows.rev().min_by(|one, other| one.1.total_cmp(&other.1)))
 }
 
 /// Computes r for each candidate; infinite where nothing was distributed.
 fn residuals(
     view: &dyn HistoryView,
     config: &Config,
-    now: &RoundEndTotals,
+    now: &Totals,
     candidates: &[&CashMark],
 ) -> Result<Vec<f64>> {
-    let pages = u128::from(now.totals.pages.max(1));
+    let pages = u128::from(now.pages.max(1));
     let mut bases = Bases::new(view, candidates)?;
     // |N + dW/pages| with dW/pages = whole + rest/pages: the rest adds at most `rest` units in total.
     let virtual_since: Vec<u128> = candidates
@@ -448,10 +274,10 @@ fn residuals(
             let whole = (virtual_since[which] / pages) as i128;
             let chunk = cells.iter().zip(0..).zip(bases.since(which));
             let residuals = chunk.map(|((&cell, at), base)| {
-                let cash = cell.wrapping_add(now.totals.paid);
+                let cash = cell.wrapping_add(now.paid);
                 let recycled = is_recycled(age_at(ages, at), config.recycle_after);
                 let held = if recycled { 0 } else { cash };
-                (base.change(held, &now.totals) + whole).unsigned_abs()
+                (base.change(held, now) + whole).unsigned_abs()
             });
             *sum += residuals.sum::<u128>();
         }
@@ -465,27 +291,19 @@ fn residuals(
 
 fn certificate(
     config: &Config,
-    now: &RoundEndTotals,
+    now: &Totals,
     mark: &CashMark,
     residual: f64,
 ) -> Option<Certificate> {
     if !residual.is_finite() {
         return None;
     }
-    let followed = now.totals.followed - mark.totals.followed;
+    let followed = now.followed - mark.totals.followed;
     let rounding = ratio_up(2 * followed, now.clock - mark.totals.clock);
-    Some(certified(config, residual, rounding))
-}
-
-/// Applies [`certify`], but gives no bound for the paper's estimate with cash.
-fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
-    let certificate = certify(config.damping(), residual, rounding);
-    if config.window.shape().counts_cash() {
-        Certificate {
-            distributed_l1: None,
-            ..certificate
-        }
-    } else {
-        certificate
+    let mut certificate = certify(config.damping(), residual, rounding);
+    if config.window.counts_cash() {
+        // The paper's estimate with cash has no bound.
+        certificate.distributed_l1 = None;
     }
+    Some(certificate)
 }

@@ -4,11 +4,9 @@
 //! *interval* (the time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first,
 //! so a page's measures are always joined in stream order. Therefore results do not depend on where the log was cut.
 
-use std::sync::Arc;
-
 use super::fetches::RowFetches;
 use super::row::HistoryRow;
-use super::window::Policy;
+use super::window::RowPolicy;
 use crate::Result;
 use crate::model::{Digest, FetchTotals, PageId, Time};
 
@@ -70,7 +68,7 @@ pub struct VisitLog {
 
 /// Notes of the log that become one run.
 pub struct Notes {
-    policy: Arc<dyn Policy>,
+    policy: RowPolicy,
     notes: Vec<HistoryNote>,
     /// Time of each note, if the policy needs it.
     moments: Vec<MeasureTime>,
@@ -120,7 +118,7 @@ const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
 
 impl VisitLog {
-    pub fn new(policy: Arc<dyn Policy>) -> VisitLog {
+    pub fn new(policy: RowPolicy) -> VisitLog {
         VisitLog {
             notes: Notes::new(policy),
             full: LOG_ROWS,
@@ -128,8 +126,8 @@ impl VisitLog {
     }
 
     /// Returns the policy by which rows are kept.
-    pub fn policy(&self) -> &Arc<dyn Policy> {
-        &self.notes.policy
+    pub fn policy(&self) -> RowPolicy {
+        self.notes.policy
     }
 
     /// Returns true if measures are kept with their clock.
@@ -154,43 +152,31 @@ impl VisitLog {
 
     /// Logs that a page distributed cash, in a visit or a recycling.
     pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: MeasureTime) {
-        self.note(
-            page,
-            cash,
-            visit.map_or(0, Visit::bits),
-            visit.unwrap_or_default(),
-        );
-        if self.is_timed() {
-            self.notes.moments.push(moment);
-        }
+        let bits = visit.map_or(0, Visit::bits);
+        self.note(page, cash, bits, visit.unwrap_or_default(), moment);
     }
 
     /// Logs that a page was found unchanged: only its last fetch changes.
     pub fn seen(&mut self, page: PageId, look: Visit) {
-        self.note(page, 0, look.bits() & !VISITED, look);
-        if self.is_timed() {
-            self.notes.moments.push(MeasureTime::default());
-        }
+        self.note(
+            page,
+            0,
+            look.bits() & !VISITED,
+            look,
+            MeasureTime::default(),
+        );
     }
 
     /// Logs a failed fetch, which is neither a visit nor a fetch of the page.
     pub fn failed(&mut self, page: PageId, at: Option<Time>) {
-        let fetched = at;
-        self.note(
-            page,
-            0,
-            FAILED,
-            Visit {
-                fetched,
-                ..Visit::default()
-            },
-        );
-        if self.is_timed() {
-            self.notes.moments.push(MeasureTime::default());
-        }
+        let failure = Visit {
+            fetched: at,
+            ..Visit::default()
+        };
+        self.note(page, 0, FAILED, failure, MeasureTime::default());
     }
 
-    fn note(&mut self, page: PageId, cash: u64, bits: u64, visit: Visit) {
+    fn note(&mut self, page: PageId, cash: u64, bits: u64, visit: Visit, moment: MeasureTime) {
         let timed = if visit.fetched.is_some() { FETCHED } else { 0 };
         let (bits, fetched) = match visit.totals {
             None => (bits | timed, visit.fetched.unwrap_or(0)),
@@ -206,6 +192,9 @@ impl VisitLog {
             fetched,
             digest: visit.digest,
         });
+        if self.is_timed() {
+            self.notes.moments.push(moment);
+        }
     }
 
     /// Passes all notes to `run`, which returns notes for reuse, these or others.
@@ -218,7 +207,7 @@ impl VisitLog {
 }
 
 impl Notes {
-    fn new(policy: Arc<dyn Policy>) -> Notes {
+    fn new(policy: RowPolicy) -> Notes {
         Notes {
             policy,
             notes: Vec::new(),
@@ -230,7 +219,7 @@ impl Notes {
 
     /// Returns an empty set of notes with the same policy.
     pub fn another(&self) -> Notes {
-        Notes::new(self.policy.clone())
+        Notes::new(self.policy)
     }
 
     pub fn len(&self) -> usize {
@@ -250,47 +239,41 @@ impl Notes {
     fn row(&self, at: usize) -> HistoryRow {
         let note = self.notes[at];
         let MeasureTime { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
-        if note.page & TOTALS == TOTALS {
-            let (fetched, totals) = self.totals[note.fetched as usize];
-            let is_kept = note.page & REACHED != 0;
-            return HistoryRow {
-                page: note.page >> NOTE_BITS,
-                cash: note.cash.into(),
-                visits: totals.visits.into(),
-                last_fetch: fetched,
-                fetches: if is_kept {
-                    RowFetches::of(&totals, note.digest, fetched)
-                } else {
-                    RowFetches::default()
-                },
-                clock,
-                pages,
-                span,
-                folded: false,
-                recycled: 0,
-            };
-        }
-        let time = (note.page & FETCHED != 0).then_some(note.fetched);
-        let failed = note.page & FAILED != 0;
-        HistoryRow {
+        let is_reached = note.page & REACHED != 0;
+        let row = HistoryRow {
             page: note.page >> NOTE_BITS,
             cash: note.cash.into(),
-            visits: u64::from(note.page & VISITED != 0),
-            last_fetch: time.filter(|_| !failed),
-            fetches: match note.page & REACHED {
-                _ if failed => RowFetches::failure(time),
-                0 => RowFetches::default(),
-                _ => RowFetches::look(note.digest, time),
-            },
             clock,
             pages,
             span,
-            folded: false,
-            recycled: if note.page & (VISITED | FAILED) == 0 {
-                note.cash
-            } else {
-                0
+            ..HistoryRow::default()
+        };
+        let time = (note.page & FETCHED != 0).then_some(note.fetched);
+        match note.page & TOTALS {
+            TOTALS => {
+                let (fetched, totals) = self.totals[note.fetched as usize];
+                let fetches = is_reached.then(|| RowFetches::of(&totals, note.digest, fetched));
+                HistoryRow {
+                    visits: totals.visits.into(),
+                    last_fetch: fetched,
+                    fetches: fetches.unwrap_or_default(),
+                    ..row
+                }
+            }
+            FAILED => HistoryRow {
+                fetches: RowFetches::failure(time),
+                ..row
             },
+            visited => {
+                let fetches = is_reached.then(|| RowFetches::look(note.digest, time));
+                HistoryRow {
+                    visits: u64::from(visited != 0),
+                    last_fetch: time,
+                    fetches: fetches.unwrap_or_default(),
+                    recycled: if visited == 0 { note.cash } else { 0 },
+                    ..row
+                }
+            }
         }
     }
 

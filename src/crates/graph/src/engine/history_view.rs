@@ -1,12 +1,15 @@
 //! Data that estimates are computed from, read one chunk of pages at a time.
 
-use super::accounts::CHUNK_PAGES;
+use super::config::Config;
+use super::estimate::measure;
 use super::history::{Admission, AdmissionCursor, Admissions};
-use super::ledger::{ENDOWMENT, Totals};
+use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals, age_at, is_recycled};
 use super::mark::CashMark;
-use super::runs::Blocks;
+use super::row::HistoryRow;
+use super::runs::{Blocks, RunReader};
 use super::window::TimeTable;
-use crate::Result;
+use crate::model::Fetches;
+use crate::{Error, Result};
 
 /// Input of an estimate: an engine's memory, or a store's checkpoint.
 pub trait HistoryView {
@@ -36,10 +39,10 @@ pub type LedgerChunk<'s> = (u64, &'s [u64], &'s [u8]);
 
 /// Iterates over cells and ages, one chunk at a time.
 pub struct CellSweep<'p> {
-    pub(super) view: &'p dyn HistoryView,
-    pub(super) at: u64,
-    pub(super) cells: Vec<u64>,
-    pub(super) ages: Vec<u8>,
+    view: &'p dyn HistoryView,
+    at: u64,
+    cells: Vec<u64>,
+    ages: Vec<u8>,
 }
 
 impl<'p> CellSweep<'p> {
@@ -70,10 +73,10 @@ impl<'p> CellSweep<'p> {
 /// Cash of a page at the start of the window, and A at that time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct WindowBase {
-    pub(super) cash: u64,
-    pub(super) paid: u64,
+    cash: u64,
+    paid: u64,
     /// G at the page's admission, if that was after the mark and the window keeps measures; else 0.
-    pub(super) admitted: u128,
+    admitted: u128,
 }
 
 impl WindowBase {
@@ -87,14 +90,14 @@ impl WindowBase {
 /// Bases of the pages of a chunk, for windows that begin at given marks: a page's cell at the mark or, if it was
 /// admitted later, its endowment.
 pub(super) struct Bases<'p> {
-    pub(super) view: &'p dyn HistoryView,
+    view: &'p dyn HistoryView,
     /// Marks, each with the cells of the leading pages of the chunk that existed at the mark.
-    pub(super) marks: Vec<(CashMark, Vec<u64>)>,
-    pub(super) admissions: AdmissionCursor<'p>,
+    marks: Vec<(CashMark, Vec<u64>)>,
+    admissions: AdmissionCursor<'p>,
     /// Number of pages of the chunk that existed at all marks.
-    pub(super) known: usize,
+    known: usize,
     /// Admissions of the remaining pages of the chunk.
-    pub(super) admitted: Vec<Admission>,
+    admitted: Vec<Admission>,
 }
 
 impl<'p> Bases<'p> {
@@ -141,5 +144,86 @@ impl<'p> Bases<'p> {
             paid: admission.paid,
             admitted: admission.clock,
         }))
+    }
+}
+
+/// Page as seen by an estimate.
+pub(super) struct EstimatePage<'r> {
+    /// Rows of the page, oldest first.
+    pub(super) rows: &'r [HistoryRow],
+    pub(super) cash: u64,
+    /// Part of its cash that the end of a round would recycle: all or nothing.
+    pub(super) waiting: u64,
+    /// D(now) - D(base): units received over links less units distributed.
+    pub(super) change: i128,
+    /// G at its admission, if the window keeps measures.
+    pub(super) admitted: u128,
+}
+
+impl EstimatePage<'_> {
+    /// Returns the cash distributed in the window, if the page has one row.
+    pub(super) fn distributed(&self) -> u128 {
+        self.rows.first().map_or(0, |row| row.cash)
+    }
+
+    pub(super) fn fetches(&self) -> Fetches {
+        let mut rows = self.rows.iter();
+        let mut joined = rows.next().copied().unwrap_or_default();
+        rows.for_each(|row| joined.take_visits(row));
+        joined.known()
+    }
+}
+
+/// Passes the result of `take` for each page to `each`, in blocks of at most [`CHUNK_PAGES`] with the first page of each
+/// block. `window` is the mark from which changes are counted and before which distributed cash is left out, and G at
+/// the start of a window of measures; `None` if neither is needed. Returns the number of measures read.
+pub(super) fn walk<T>(
+    view: &dyn HistoryView,
+    config: &Config,
+    window: Option<(CashMark, u128)>,
+    mut take: impl FnMut(&EstimatePage<'_>) -> T,
+    mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
+) -> Result<u64> {
+    let (is_measure, totals) = (measure(config), view.totals());
+    let (since, start) = window.map_or((0, 0), |(mark, start)| (mark.number, start));
+    let mut rows = RunReader::new(view.rows(since, start)?);
+    let mut bases = match &window {
+        Some((mark, _)) => Some(Bases::new(view, &[mark])?),
+        None => None,
+    };
+    let mut sweep = CellSweep::new(view);
+    let (mut measures, mut bases_of, mut taken) = (0, Vec::new(), Vec::new());
+    while let Some((first, cells, ages)) = sweep.next()? {
+        bases_of.clear();
+        if let Some(bases) = &mut bases {
+            bases.read(first, cells.len())?;
+            bases_of.extend(bases.since(0));
+        }
+        taken.clear();
+        for (at, cell) in cells.iter().enumerate() {
+            let page = first + at as u64;
+            let ahead = rows.ahead()?.iter();
+            let of_page = ahead.take_while(|row| row.page == page).count();
+            let rows = rows.take(of_page);
+            measures += rows.iter().filter(|row| is_measure(row)).count() as u64;
+            let cash = cell.wrapping_add(totals.paid);
+            let waits = is_recycled(age_at(ages, at as u64), config.recycle_after);
+            let base: WindowBase = bases_of.get(at).copied().unwrap_or_default();
+            taken.push(take(&EstimatePage {
+                rows,
+                cash,
+                waiting: if waits { cash } else { 0 },
+                change: base.change(cash, totals),
+                admitted: base.admitted,
+            }));
+        }
+        each(first, &mut taken)?;
+    }
+    match rows.ahead()?.first() {
+        None => Ok(measures),
+        Some(row) => Err(Error::internal(format!(
+            "the history has a row for page {}, which the ledger does not know",
+            row.page
+        ))),
     }
 }

@@ -17,10 +17,13 @@
 use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 
-use super::accounts::{Accounts, Shares, TargetLinks};
 use super::cells::Cells;
-use crate::Result;
+use super::shares::{Shares, TargetLinks};
 use crate::model::PageId;
+use crate::{Error, Result};
+
+/// Number of pages in a chunk, the unit that a checkpoint writes: 1 MiB of cells.
+pub const CHUNK_PAGES: u64 = 1 << 17;
 
 /// Units minted when a page is admitted.
 pub const ENDOWMENT: u64 = 1 << 30;
@@ -93,7 +96,10 @@ pub struct VisitPayment {
 
 /// Cash of all pages; see the module documentation.
 pub struct Ledger {
-    cells: Accounts,
+    /// Cell of each page, in address space for all pages that fit.
+    cells: Cells<u64>,
+    /// Bitmap of the chunks that changed since the last [`Ledger::clean`].
+    dirty: Vec<u64>,
     /// Ages packed two per byte, the even page in the low half.
     ages: Cells<u8>,
     totals: Totals,
@@ -136,7 +142,8 @@ impl Ledger {
     pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {
-            cells: Accounts::new(limit)?,
+            cells: Cells::reserve(limit)?,
+            dirty: Vec::new(),
             ages: Cells::reserve(limit.div_ceil(2))?,
             totals: Totals::start(),
             damping,
@@ -152,16 +159,19 @@ impl Ledger {
     ) -> Result<()> {
         let pages = totals.pages as usize;
         self.totals = totals;
-        self.cells.restore(pages);
+        self.cells.in_use(pages.next_power_of_two());
         self.ages.in_use(pages.next_power_of_two() / 2);
-        load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
+        self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
+        load(
+            &mut self.cells[..pages],
+            &mut self.ages[..pages.div_ceil(2)],
+        )
     }
 
     /// Releases cells and ages.
-    pub(super) fn rest(&mut self) -> Result<()> {
-        self.cells = Accounts::new(0)?;
-        self.ages = Cells::reserve(0)?;
-        Ok(())
+    pub(super) fn rest(&mut self) {
+        self.cells = Cells::default();
+        self.ages = Cells::default();
     }
 
     /// Returns the totals of the ledger.
@@ -171,7 +181,7 @@ impl Ledger {
 
     /// Returns the largest number of pages that fit.
     pub fn page_limit(&self) -> u64 {
-        self.cells.limit() as u64
+        self.cells.len() as u64
     }
 
     /// Makes room for `pages` pages; grows by at least a half, up to `limit`, so that repeated growth is cheap.
@@ -181,13 +191,13 @@ impl Ledger {
             return Ok(());
         }
         let room = pages.max(room + room / 2).min(limit).max(room) as usize;
-        self.cells.make_room(room)?;
+        self.cells.resize(room)?;
         self.ages.resize(room.div_ceil(2))
     }
 
     /// Returns the cells of all pages; see the module documentation for their meaning.
     pub fn cells(&self) -> &[u64] {
-        self.cells.all()
+        &self.cells[..self.totals.pages as usize]
     }
 
     /// Returns the ages of all pages, packed two per byte ([`age`]).
@@ -202,7 +212,7 @@ impl Ledger {
 
     /// Returns the cash of a page.
     pub fn cash(&self, page: PageId) -> u64 {
-        self.cells.get(page).wrapping_add(self.totals.paid)
+        self.cells[page.index()].wrapping_add(self.totals.paid)
     }
 
     /// Returns the [`age`] of a page.
@@ -212,13 +222,13 @@ impl Ledger {
 
     /// Prefetches what a visit of `page` needs.
     pub fn prefetch(&self, page: PageId) {
-        self.cells.prefetch(page);
+        self.prefetch_target(page);
         prefetch_index(&*self.ages, page.index() / 2);
     }
 
     /// Prefetches what a link to `page` needs.
     pub fn prefetch_target(&self, page: PageId) {
-        self.cells.prefetch(page);
+        prefetch_index(&*self.cells, page.index());
     }
 
     fn set_age(&mut self, page: PageId, value: u8) {
@@ -229,12 +239,28 @@ impl Ledger {
 
     /// Admits the next page with its endowment.
     pub fn admit(&mut self) -> Result<PageId> {
-        let page = self.cells.open(ENDOWMENT.wrapping_sub(self.totals.paid))?;
+        let page = PageId(self.totals.pages);
+        if page.0 >= self.page_limit() {
+            return Err(Error::TooManyPages {
+                limit: self.page_limit(),
+                keeps_links: false,
+            });
+        }
         self.totals.pages += 1;
         if self.totals.pages.is_power_of_two() {
+            self.cells.in_use(self.totals.pages as usize);
             self.ages.in_use(self.totals.pages as usize / 2);
         }
+        if page.0.is_multiple_of(64 * CHUNK_PAGES) {
+            self.dirty.push(0);
+        }
+        self.set(page, ENDOWMENT.wrapping_sub(self.totals.paid));
         Ok(page)
+    }
+
+    fn set(&mut self, page: PageId, cell: u64) {
+        self.cells[page.index()] = cell;
+        touch(&mut self.dirty, page);
     }
 
     /// Visits `page` with these links: distributes its cash, then lets the virtual page pay. `age` is the page's age
@@ -251,7 +277,7 @@ impl Ledger {
         let links = links.into();
         let cash = self.empty(page);
         let shares = Shares::of(cash, self.damping, links);
-        let kept = cash - self.cells.hand_out(links, |weight| shares.at(weight));
+        let kept = cash - self.hand_out(links, shares);
         self.totals.followed += links.len() as u128;
         self.totals.visits += 1;
         self.set_age(page, age);
@@ -263,6 +289,30 @@ impl Ledger {
         }
     }
 
+    /// Adds the share of its weight to each target's cell (the inner loop of section 2 of the paper). Returns the sum of
+    /// all shares, wrapping.
+    fn hand_out(&mut self, links: TargetLinks<'_>, shares: Shares) -> u64 {
+        let cells: &mut [u64] = &mut self.cells;
+        let dirty = &mut self.dirty;
+        let mut add = |page: PageId, share: u64| {
+            let cell = &mut cells[page.index()];
+            *cell = cell.wrapping_add(share);
+            touch(dirty, page);
+        };
+        if links.weights.is_empty() {
+            let share = shares.at(1);
+            links.targets.iter().for_each(|&page| add(page, share));
+            return share.wrapping_mul(links.targets.len() as u64);
+        }
+        let mut sum = 0u64;
+        for (page, weight) in links.iter() {
+            let share = shares.at(weight);
+            add(page, share);
+            sum = sum.wrapping_add(share);
+        }
+        sum
+    }
+
     /// Adds visits that were counted elsewhere and are in the history.
     pub(super) fn count_visits(&mut self, visits: u64) {
         self.totals.visits += visits;
@@ -271,7 +321,7 @@ impl Ledger {
     /// Takes a page's cash and counts it as distributed.
     fn empty(&mut self, page: PageId) -> u64 {
         let cash = self.cash(page);
-        self.cells.set(page, 0u64.wrapping_sub(self.totals.paid));
+        self.set(page, 0u64.wrapping_sub(self.totals.paid));
         self.totals.clock += u128::from(cash);
         cash
     }
@@ -317,7 +367,7 @@ impl Ledger {
             }
             if (age::NOW..age::OLDEST).contains(&was) {
                 self.set_age(id, was + 1);
-                self.cells.touch(id);
+                touch(&mut self.dirty, id);
             }
         }
         if self.totals.pages > 0 {
@@ -331,12 +381,13 @@ impl Ledger {
 
     /// Iterates over the chunks changed since the last [`Ledger::clean`], in order.
     pub fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
-        self.cells.dirty_chunks()
+        let chunks = self.totals.pages.div_ceil(CHUNK_PAGES);
+        (0..chunks).filter(|&c| self.dirty[c as usize / 64] >> (c % 64) & 1 == 1)
     }
 
     /// Marks all chunks as unchanged, after they were written to disk.
     pub fn clean(&mut self) {
-        self.cells.clean();
+        self.dirty.fill(0);
     }
 
     /// Checks the law over all pages; the error states the difference.
@@ -348,6 +399,16 @@ impl Ledger {
             .map(|&cell| u128::from(cell.wrapping_add(paid)))
             .sum();
         check_law(cash, &self.totals)
+    }
+}
+
+/// Marks the chunk of a page as changed in `dirty`, a bitmap of chunks.
+fn touch(dirty: &mut [u64], page: PageId) {
+    let chunk = page.index() / CHUNK_PAGES as usize;
+    // The bit is usually set already; writing it again would serialise the loop over links.
+    let (word, bit) = (&mut dirty[chunk / 64], 1 << (chunk % 64));
+    if *word & bit == 0 {
+        *word |= bit;
     }
 }
 

@@ -52,10 +52,7 @@ impl Storage for InMemory {
         rows.set(
             GraphBuilder::node(page.0)?,
             gone,
-            graph::Links {
-                targets: &targets?,
-                weights: links.weights,
-            },
+            graph::Links::new(&targets?, links.weights),
         );
         Ok(())
     }
@@ -196,9 +193,9 @@ impl Engine<InMemory> {
             let parts = runs[range.clone()].iter();
             let parts = parts.map(|(_, rows)| blocks(rows, true)).collect();
             let merged = if range.start == 0 {
-                fold(&policy, parts, self.admissions()?, self.window_start)
+                fold(policy, parts, self.admissions()?, self.state.window_start)
             } else {
-                merge(&policy, parts, self.window_start)
+                merge(policy, parts, self.state.window_start)
             };
             let merged = merged.collect::<Result<Vec<HistoryRow>>>()?;
             let interval = runs[range.start].0;
@@ -278,10 +275,10 @@ impl HistoryView for Engine<InMemory> {
     }
 
     fn times(&self) -> &TimeTable {
-        &self.times
+        &self.state.times
     }
 
     fn window_start(&self) -> u128 {
-        self.window_start
+        self.state.window_start
     }
 }

@@ -4,13 +4,10 @@
 //! index. It moves cash in the [`Ledger`] and appends rows to the history. What is kept outside the engine's own arrays
 //! (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
 
-mod accounts;
 mod cells;
-mod certificate;
 mod config;
 mod counters;
 mod estimate;
-mod estimator;
 mod fetch_times;
 mod fetches;
 mod history;
@@ -19,63 +16,46 @@ mod index;
 mod ledger;
 mod mark;
 mod memory;
-mod pages;
 mod resolve;
 mod row;
 mod runs;
 mod scale;
 mod scores;
-mod settled;
-mod state;
+mod shares;
 mod window;
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::{BatchEntry, Digest, FetchTotals, LinkCounts, Time, What};
 use crate::rules::Shard;
 use crate::{Error, Result};
 use history::{MeasureTime, Visit, VisitLog};
-pub use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
-pub use accounts::Shares;
-pub use accounts::{CHUNK_PAGES, TargetLinks};
 pub use cells::Cells;
-pub use certificate::Certificate;
-pub use certificate::{certify, ratio_up};
 pub use config::Config;
-pub use counters::with_shard;
-pub use counters::{Counters, ShardCounts};
-pub use estimate::measure;
-pub use estimate::{Estimation, HistoryFacts, PageScores, Window};
-pub use estimator::Estimator;
+pub use counters::{Counters, ShardCounts, with_shard};
+pub use estimate::{Estimation, HistoryFacts, PageScores, Window, measure};
 pub use fetch_times::{FetchTimes, YEAR};
-pub use fetches::RowFetches;
-pub use fetches::{NO_TIME, digest_of};
-pub use history::{Admission, Admissions, Notes};
-pub use history::{log_bytes, log_rows};
-pub use history_view::CellSweep;
-pub use history_view::HistoryView;
-pub use ledger::has_room;
+pub use fetches::{NO_TIME, RowFetches, digest_of};
+pub use history::{Admission, Admissions, Notes, log_bytes, log_rows};
+pub use history_view::{CellSweep, HistoryView};
+pub use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{
-    ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
+    CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping,
+    damping_units, has_room,
 };
 pub use mark::CashMark;
 pub use memory::{InMemory, Ranking, ranks};
-pub use resolve::Admit;
-pub use resolve::{Resolver, Resolving};
+pub use resolve::{Admit, Resolver, Resolving};
 pub use row::HistoryRow;
-pub use runs::Blocks;
-pub use runs::{Rows, fold, fold_pages, merge, mergeable, rows_of_run};
-pub use scores::{Effort, ScoreUnits, Scores};
-pub use settled::{SettledPages, SettledPagesMut, SettledTotals};
-pub use state::EngineState;
-pub use window::Policy;
-use window::Shape;
-pub use window::{FixedWindow, MEASURES_MAX, Span, TimeTable, WindowPolicy};
-
-/// Returns the expected number of pairs of distinct URLs among `pages` that the index merges.
-pub fn expected_wrong_merges(pages: u64) -> f64 {
-    Index::expected_wrong_merges(pages)
-}
+pub use runs::{Blocks, Rows, fold, fold_pages, merge, mergeable, rows_of_run};
+pub use scores::{
+    Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
+    SettledTotals, certify, ratio_up,
+};
+pub use shares::{Shares, TargetLinks};
+pub use window::{FixedWindow, MEASURES_MAX, RowPolicy, Span, TimeTable, WindowPolicy};
 
 /// Receiver of the data that the engine does not keep. Calls come in stream order.
 pub trait Storage {
@@ -120,21 +100,46 @@ pub struct PageEntry<'a> {
     pub totals: Option<FetchTotals>,
 }
 
+/// State of the engine without its arrays, as a checkpoint's manifest stores it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineState {
+    pub totals: Totals,
+    /// Retained marks, oldest first.
+    pub marks: Vec<CashMark>,
+    /// Number of marks ever made.
+    pub marks_made: u64,
+    /// Counts of what was read.
+    pub counters: Counters,
+    /// Running maximum of the records' times.
+    pub time: Option<Time>,
+    /// Table that maps times to G, if the window is in fetch time.
+    pub times: TimeTable,
+    /// G at the start of a window of measures, as of the last end of a round; never moves back.
+    pub window_start: u128,
+    /// Times of all records, read once. Not encoded with the rest: the manifest keeps them at its end.
+    #[serde(skip)]
+    pub fetch_times: FetchTimes,
+}
+
+impl EngineState {
+    /// Returns the state before the first record.
+    pub fn start() -> EngineState {
+        EngineState {
+            totals: Totals::start(),
+            ..EngineState::default()
+        }
+    }
+}
+
 /// Adaptive OPIC over a stream of records; see the module documentation.
 pub struct Engine<S = InMemory> {
     config: Config,
     index: Index,
     ledger: Ledger,
     log: VisitLog,
-    marks: Vec<CashMark>,
-    marks_made: u64,
-    counters: Counters,
-    time: Option<Time>,
-    times: TimeTable,
-    fetch_times: FetchTimes,
-    window_start: u128,
+    /// State besides the arrays; its totals are in the ledger.
+    state: EngineState,
     storage: S,
-    window: Box<dyn Shape>,
     /// True if failures and changes observed in fetches are kept.
     track_fetches: bool,
     /// True if the records were applied before, in an earlier pass.
@@ -153,15 +158,8 @@ impl<S: Storage> Engine<S> {
             index: Index::new()?,
             ledger,
             log: VisitLog::new(config.policy()),
-            marks: Vec::new(),
-            marks_made: 0,
-            counters: Counters::default(),
-            time: None,
-            times: TimeTable::default(),
-            fetch_times: FetchTimes::default(),
-            window_start: 0,
+            state: EngineState::default(),
             storage,
-            window: config.window.shape(),
             track_fetches: true,
             is_replay: false,
             shard: None,
@@ -177,13 +175,7 @@ impl<S: Storage> Engine<S> {
         load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         self.ledger.restore(state.totals, load)?;
-        self.marks = state.marks;
-        self.marks_made = state.marks_made;
-        self.counters = state.counters;
-        self.time = state.time;
-        self.times = state.times;
-        self.fetch_times = state.fetch_times;
-        self.window_start = state.window_start;
+        self.state = state;
         Ok(())
     }
 
@@ -199,20 +191,15 @@ impl<S: Storage> Engine<S> {
     /// Releases index and cash; no record may be applied afterwards.
     pub fn rest(&mut self) -> Result<()> {
         self.index = Index::new()?;
-        self.ledger.rest()
+        self.ledger.rest();
+        Ok(())
     }
 
     /// Returns the state without the arrays.
     pub fn state(&self) -> EngineState {
         EngineState {
             totals: *self.ledger.totals(),
-            marks: self.marks.clone(),
-            marks_made: self.marks_made,
-            counters: self.counters.clone(),
-            time: self.time,
-            times: self.times.clone(),
-            fetch_times: self.fetch_times.clone(),
-            window_start: self.window_start,
+            ..self.state.clone()
         }
     }
 
@@ -228,12 +215,12 @@ impl<S: Storage> Engine<S> {
 
     /// Returns the retained marks, oldest first.
     pub fn marks(&self) -> &[CashMark] {
-        &self.marks
+        &self.state.marks
     }
 
     /// Returns counts of what was read so far.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.state.counters
     }
 
     /// Returns the size of the index with `pages` pages, in bytes; `pages` is at least the present number.
@@ -286,7 +273,7 @@ impl<S: Storage> Engine<S> {
     /// Counts an entry that does not concern a page.
     pub fn count(&mut self, entry: &BatchEntry) {
         debug_assert!(!entry.what.is_of_page());
-        self.counters.take(entry.what, &entry.counts);
+        self.state.counters.take(entry.what, &entry.counts);
     }
 
     /// Applies an entry whose pages were admitted. After an error the engine must not be used, as the record may have
@@ -299,7 +286,7 @@ impl<S: Storage> Engine<S> {
             What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
             what => what,
         };
-        self.counters.take(what, &entry.counts);
+        self.state.counters.take(what, &entry.counts);
         match what {
             What::Visit => {
                 let again = self.has_row(page);
@@ -339,9 +326,9 @@ impl<S: Storage> Engine<S> {
     /// facts about the page; it counts as a record of those links.
     pub fn replay_visit(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>) -> Result<()> {
         self.note_time(None);
-        self.counters.records += 1;
-        self.counters.gone += u64::from(gone);
-        self.counters.links += links.targets.len() as u64;
+        self.state.counters.records += 1;
+        self.state.counters.gone += u64::from(gone);
+        self.state.counters.links += links.targets.len() as u64;
         let age = if gone { age::GONE } else { age::NOW };
         self.visit(page, links, age, Visit::default());
         self.end_record()
@@ -361,26 +348,28 @@ impl<S: Storage> Engine<S> {
     /// as of that time.
     fn note_time(&mut self, fetched_at: Option<Time>) {
         let Some(time) = fetched_at else { return };
-        self.time = self.time.max(fetched_at);
+        self.state.time = self.state.time.max(fetched_at);
         if !self.is_replay {
-            self.fetch_times.add(time);
+            self.state.fetch_times.add(time);
         }
         if let Some(Span::Seconds(seconds)) = self.config.span() {
-            self.times.note(time, self.ledger.totals().clock, seconds);
+            self.state
+                .times
+                .note(time, self.ledger.totals().clock, seconds);
         }
     }
 
     /// Returns the time that a record without one counts as of: the latest of the records so far, but not of a few that
     /// are far ahead.
     fn latest_time(&self) -> Option<Time> {
-        self.fetch_times.latest().map(|(time, _)| time)
+        self.state.fetch_times.latest().map(|(time, _)| time)
     }
 
     /// Returns [`Error::Usage`] if the window is in fetch time and records were applied but none had a time.
     pub fn check_times(&self) -> Result<()> {
         let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
         let is_empty = self.ledger.totals().pages == 0;
-        if self.time.is_some() || !needs_times || is_empty {
+        if self.state.time.is_some() || !needs_times || is_empty {
             return Ok(());
         }
         let option = match self.config.max_age {
@@ -430,7 +419,7 @@ impl<S: Storage> Engine<S> {
             self.ledger.count_visits(u64::from(totals.visits) - 1);
         }
         if self.ledger.age(page) == age::NEVER {
-            self.counters.visited += 1;
+            self.state.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, links, age);
         let moment = self.moment(paid.clock);
@@ -466,7 +455,7 @@ impl<S: Storage> Engine<S> {
         let Some(page) = pages.find(is_unread) else {
             return Ok(None);
         };
-        self.counters.records += 1;
+        self.state.counters.records += 1;
         self.visit(page, TargetLinks::NONE, age::COMPLETED, Visit::default());
         self.end_record()?;
         Ok(Some(page.0 + 1))
@@ -483,8 +472,8 @@ impl<S: Storage> Engine<S> {
     fn end_round(&mut self) -> Result<()> {
         let pages = self.ledger.totals().pages;
         let (log, storage) = (&mut self.log, &mut self.storage);
-        let (window, times) = (&*self.window, &self.times);
-        let interval = self.marks_made;
+        let (window, times) = (self.config.window, &self.state.times);
+        let interval = self.state.marks_made;
         self.ledger.end_round(|page, paid| {
             let moment = moment(window, times, paid.clock, pages);
             log.measure(page, paid.cash, None, moment);
@@ -501,15 +490,15 @@ impl<S: Storage> Engine<S> {
     /// Updates the start of the window, at the end of a round. It never moves back.
     fn move_window(&mut self) {
         let Totals { clock, pages, .. } = *self.ledger.totals();
-        let length = |span: Span| span.units(clock, pages, &self.times);
-        let start = self.window.start(clock, &length);
-        self.window_start = self.window_start.max(start);
+        let length = |span: Span| span.units(clock, pages, &self.state.times);
+        let start = self.config.window.start(clock, &length);
+        self.state.window_start = self.state.window_start.max(start);
     }
 
     /// Returns the time of a measure at G = `clock`.
     fn moment(&self, clock: u128) -> MeasureTime {
         let pages = self.ledger.totals().pages;
-        moment(&*self.window, &self.times, clock, pages)
+        moment(self.config.window, &self.state.times, clock, pages)
     }
 
     /// Makes a mark, if marks are used.
@@ -518,19 +507,19 @@ impl<S: Storage> Engine<S> {
             return Ok(());
         }
         self.flush_log()?;
-        self.marks_made += 1;
+        self.state.marks_made += 1;
         let mark = CashMark {
-            number: self.marks_made,
+            number: self.state.marks_made,
             totals: *self.ledger.totals(),
         };
         self.storage.keep_mark(&mark, self.ledger.cells())?;
-        self.marks.push(mark);
+        self.state.marks.push(mark);
         let limit = usize::from(self.config.marks);
-        let superfluous = self
-            .window
-            .superfluous(&self.marks, limit, self.window_start);
+        let window = self.config.window;
+        let start = self.state.window_start;
+        let superfluous = window.superfluous(&self.state.marks, limit, start);
         if let Some(at) = superfluous {
-            let dropped = self.marks.remove(at);
+            let dropped = self.state.marks.remove(at);
             self.storage.drop_mark(dropped.number)?;
         }
         Ok(())
@@ -541,13 +530,13 @@ impl<S: Storage> Engine<S> {
         if self.log.is_empty() {
             return Ok(());
         }
-        let (storage, interval) = (&mut self.storage, self.marks_made);
+        let (storage, interval) = (&mut self.storage, self.state.marks_made);
         self.log.cut(|notes| storage.run(interval, notes))
     }
 }
 
 /// Returns the time of a measure at G = `clock`.
-fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> MeasureTime {
+fn moment(window: WindowPolicy, times: &TimeTable, clock: u128, pages: u64) -> MeasureTime {
     let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
     MeasureTime {
         clock,

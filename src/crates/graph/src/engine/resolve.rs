@@ -174,7 +174,7 @@ impl<S: Storage> Admit for Engine<S> {
     ) -> Result<()> {
         let before = *self.ledger.totals();
         let (ledger, storage) = (&mut self.ledger, &mut self.storage);
-        let (shard, remote_pages) = (self.shard, &mut self.counters.shard.remote_pages);
+        let (shard, remote_pages) = (self.shard, &mut self.state.counters.shard.remote_pages);
         self.index
             .admit_all(&batch.fingerprints, names, |at, page, is_new| {
                 if is_new {

@@ -4,12 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::history::{AdmissionCursor, Admissions};
 use super::mark::CashMark;
 use super::row::HistoryRow;
-use super::window::Policy;
+use super::window::RowPolicy;
 use crate::{Error, Result};
 
 /// Stream of rows in page order.
@@ -20,78 +19,66 @@ pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<HistoryRow>) -> Result<()> + 'a>;
 
 /// Merges runs, oldest first, into one stream of rows in page order; joins and drops rows by the policy. `start` is G
 /// at the start of the window.
-pub fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: u128) -> Rows<'a> {
-    if !policy.is_timed() {
-        rows_of_run(sum(policy, runs))
-    } else {
-        kept(policy, Box::new(RunMerge::start(runs)), start)
-    }
+pub fn merge(policy: RowPolicy, runs: Vec<Blocks<'_>>, start: u128) -> Rows<'_> {
+    rows_of_run(merged(policy, runs, None, start))
 }
 
 /// Merges runs like [`merge`], including the oldest run of all, so each page's first measure is opened into a state.
 /// `admissions` are all admissions, in page order.
 pub fn fold<'a>(
-    policy: &Arc<dyn Policy>,
+    policy: RowPolicy,
     runs: Vec<Blocks<'a>>,
     admissions: Admissions<'a>,
     start: u128,
 ) -> Rows<'a> {
-    if !policy.is_timed() {
-        return merge(policy, runs, start);
-    }
-    let mut admissions = AdmissionCursor::new(admissions);
-    let mut last = None;
-    let opens = policy.clone();
-    let opened = RunMerge::start(runs).map(move |row| {
-        let row = row?;
-        let first = last != Some(row.page);
-        last = Some(row.page);
-        if !first || row.folded {
-            return Ok(row);
-        }
-        let at = admissions.at(row.page)?;
-        Ok(opens.open(&row, (at.clock, at.first)))
-    });
-    kept(policy, Box::new(opened), start)
+    rows_of_run(fold_pages(policy, runs, admissions, start))
 }
 
 /// Merges runs like [`fold`], yielding blocks; all rows of a page are in one block.
 pub fn fold_pages<'a>(
-    policy: &Arc<dyn Policy>,
+    policy: RowPolicy,
     runs: Vec<Blocks<'a>>,
     admissions: Admissions<'a>,
     start: u128,
 ) -> Blocks<'a> {
-    if !policy.is_timed() {
-        return sum(policy, runs);
-    }
-    let mut rows = fold(policy, runs, admissions, start).peekable();
-    Box::new(move |block| {
-        loop {
-            let last = block.last().map(|row| row.page);
-            let goes_in = |row: &Result<HistoryRow>| match row {
-                Ok(row) => block.len() < STRETCH || Some(row.page) == last,
-                Err(_) => true,
-            };
-            match rows.next_if(goes_in) {
-                Some(row) => block.push(row?),
-                None => return Ok(()),
-            }
-        }
-    })
+    merged(policy, runs, Some(admissions), start)
 }
 
-fn kept<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
-    Box::new(Forget {
-        rows: Join {
-            rows,
-            pending: None,
-            policy: policy.clone(),
-        },
-        next: None,
-        page: Vec::new(),
-        policy: policy.clone(),
-        start,
+/// Merges runs into blocks. After an error nothing follows.
+fn merged<'a>(
+    policy: RowPolicy,
+    runs: Vec<Blocks<'a>>,
+    admissions: Option<Admissions<'a>>,
+    start: u128,
+) -> Blocks<'a> {
+    let runs = runs.into_iter().map(RunReader::new).collect();
+    if policy.is_timed() {
+        let mut pages = PageMerge {
+            policy,
+            runs,
+            heads: None,
+            admissions: admissions.map(AdmissionCursor::new),
+            start,
+            page: Vec::new(),
+        };
+        return until_failure(move |block| pages.next(block));
+    }
+    let mut sums = SumMerge {
+        sources: runs,
+        policy,
+        rows: vec![HistoryRow::default(); STRETCH],
+        there: [0; STRETCH / 64],
+    };
+    until_failure(move |block| sums.next(block))
+}
+
+/// Returns a reader that ends after the first error.
+fn until_failure<'a>(mut next: impl FnMut(&mut Vec<HistoryRow>) -> Result<()> + 'a) -> Blocks<'a> {
+    let mut failed = false;
+    Box::new(move |block| {
+        let read = if failed { Ok(()) } else { next(block) };
+        failed |= read.is_err();
+        read
     })
 }
 
@@ -128,6 +115,11 @@ impl RunReader<'_> {
         &self.block[self.taken - rows..self.taken]
     }
 
+    /// Returns the page of the next row.
+    fn page(&mut self) -> Result<Option<u64>> {
+        Ok(self.ahead()?.first().map(|row| row.page))
+    }
+
     fn next(&mut self) -> Result<Option<HistoryRow>> {
         let row = self.ahead()?.first().copied();
         self.taken += usize::from(row.is_some());
@@ -146,28 +138,11 @@ const STRETCH: usize = 128;
 /// Number of consecutive rows of one run, with no row of another run in between, that are passed on without adding.
 const ALONE: usize = 64;
 
-/// Merges runs of a policy that joins any two rows of a page: adds up the rows of all runs in place, for one stretch of
-/// [`STRETCH`] pages at a time.
-fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
-    let mut sum = SumMerge {
-        sources: runs.into_iter().map(RunReader::new).collect(),
-        policy: policy.clone(),
-        rows: vec![HistoryRow::default(); STRETCH],
-        there: [0; STRETCH / 64],
-    };
-    Box::new(move |block| {
-        let added = sum.next(block);
-        if added.is_err() {
-            sum.sources.clear();
-            sum.there = [0; STRETCH / 64];
-        }
-        added
-    })
-}
-
+/// Merge of runs by a policy that joins any two rows of a page: adds up the rows of all runs in place, for one stretch
+/// of [`STRETCH`] pages at a time.
 struct SumMerge<'a> {
     sources: Vec<RunReader<'a>>,
-    policy: Arc<dyn Policy>,
+    policy: RowPolicy,
     /// Rows of the current stretch, one per page, and a bitmap of those present.
     rows: Vec<HistoryRow>,
     there: [u64; STRETCH / 64],
@@ -179,7 +154,7 @@ impl SumMerge<'_> {
         // The next page, the run that has it, and the next page of the other runs.
         let (mut first, mut others) = (None, u64::MAX);
         for (at, source) in self.sources.iter_mut().enumerate() {
-            let Some(page) = source.ahead()?.first().map(|row| row.page) else {
+            let Some(page) = source.page()? else {
                 continue;
             };
             match first {
@@ -253,142 +228,71 @@ impl SumMerge<'_> {
     }
 }
 
-/// K-way merge by page; rows of one page come in the order of their runs.
-struct RunMerge<'a> {
+/// K-way merge, page by page; rows of one page come in the order of their runs.
+struct PageMerge<'a> {
+    policy: RowPolicy,
     runs: Vec<RunReader<'a>>,
-    heads: BinaryHeap<Reverse<(u64, usize)>>,
-    next: Vec<Option<HistoryRow>>,
-    failed: Option<Error>,
-}
-
-impl<'a> RunMerge<'a> {
-    fn start(runs: Vec<Blocks<'a>>) -> RunMerge<'a> {
-        let mut merge = RunMerge {
-            next: vec![None; runs.len()],
-            heads: BinaryHeap::with_capacity(runs.len()),
-            runs: runs.into_iter().map(RunReader::new).collect(),
-            failed: None,
-        };
-        for run in 0..merge.runs.len() {
-            merge.pull(run);
-        }
-        merge
-    }
-
-    fn pull(&mut self, run: usize) {
-        if let Some(page) = self.advance(run) {
-            self.heads.push(Reverse((page, run)));
-        }
-    }
-
-    /// Takes the next row of a run. Returns its page.
-    fn advance(&mut self, run: usize) -> Option<u64> {
-        match self.runs[run].next() {
-            Ok(row) => {
-                self.next[run] = row;
-                row.map(|row| row.page)
-            }
-            Err(error) => {
-                self.failed = Some(error);
-                None
-            }
-        }
-    }
-}
-
-impl Iterator for RunMerge<'_> {
-    type Item = Result<HistoryRow>;
-
-    fn next(&mut self) -> Option<Result<HistoryRow>> {
-        if let Some(error) = self.failed.take() {
-            self.heads.clear();
-            return Some(Err(error));
-        }
-        let &Reverse((_, run)) = self.heads.peek()?;
-        let row = self.next[run].take()?;
-        let page = self.advance(run);
-        // Replaces the head of the heap instead of popping and pushing.
-        let mut head = self.heads.peek_mut()?;
-        match page {
-            Some(page) => *head = Reverse((page, run)),
-            None => {
-                PeekMut::pop(head);
-            }
-        }
-        Some(Ok(row))
-    }
-}
-
-/// Joins neighbouring rows of one page where the policy does so.
-struct Join<'a> {
-    rows: Rows<'a>,
-    pending: Option<HistoryRow>,
-    policy: Arc<dyn Policy>,
-}
-
-impl Iterator for Join<'_> {
-    type Item = Result<HistoryRow>;
-
-    fn next(&mut self) -> Option<Result<HistoryRow>> {
-        loop {
-            let row = match self.rows.next() {
-                None => return self.pending.take().map(Ok),
-                Some(Err(error)) => {
-                    self.pending = None;
-                    return Some(Err(error));
-                }
-                Some(Ok(row)) => row,
-            };
-            match &mut self.pending {
-                None => self.pending = Some(row),
-                Some(held) => {
-                    if held.page != row.page || !self.policy.join(held, &row) {
-                        return Some(Ok(std::mem::replace(held, row)));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Drops, page by page, the rows that the policy no longer needs.
-struct Forget<'a> {
-    rows: Join<'a>,
-    /// First row of the next page.
-    next: Option<HistoryRow>,
-    /// Remaining rows of the current page, newest first.
-    page: Vec<HistoryRow>,
-    policy: Arc<dyn Policy>,
+    /// Next page of each run that is not at its end; `None` before the first page.
+    heads: Option<BinaryHeap<Reverse<(u64, usize)>>>,
+    /// Admissions, if the runs include the oldest of all.
+    admissions: Option<AdmissionCursor<'a>>,
     start: u128,
+    /// Rows of the current page.
+    page: Vec<HistoryRow>,
 }
 
-impl Iterator for Forget<'_> {
-    type Item = Result<HistoryRow>;
-
-    fn next(&mut self) -> Option<Result<HistoryRow>> {
-        if self.page.is_empty() {
-            self.page.extend(self.next.take());
-            loop {
-                match self.rows.next() {
-                    None => break,
-                    Some(Err(error)) => {
-                        self.page.clear();
-                        return Some(Err(error));
-                    }
-                    Some(Ok(row)) => match self.page.first().filter(|first| first.page != row.page)
-                    {
-                        None => self.page.push(row),
-                        Some(_) => {
-                            self.next = Some(row);
-                            break;
-                        }
-                    },
+impl PageMerge<'_> {
+    /// Appends the rows of the next pages to the block.
+    fn next(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
+        let mut heads = match self.heads.take() {
+            Some(heads) => heads,
+            None => {
+                let mut heads = BinaryHeap::with_capacity(self.runs.len());
+                for (run, reader) in self.runs.iter_mut().enumerate() {
+                    heads.extend(reader.page()?.map(|page| Reverse((page, run))));
                 }
+                heads
+            }
+        };
+        while let Some(&Reverse((page, _))) = heads.peek()
+            && block.len() < STRETCH
+        {
+            while let Some(mut head) = heads.peek_mut()
+                && head.0.0 == page
+            {
+                let run = head.0.1;
+                let row = self.runs[run].next()?;
+                // Replaces the head of the heap instead of popping and pushing.
+                match self.runs[run].page()? {
+                    Some(page) => *head = Reverse((page, run)),
+                    None => {
+                        PeekMut::pop(head);
+                    }
+                }
+                self.join(row)?;
             }
             self.policy.forget(&mut self.page, self.start);
-            self.page.reverse();
+            block.append(&mut self.page);
         }
-        self.page.pop().map(Ok)
+        self.heads = Some(heads);
+        Ok(())
+    }
+
+    /// Joins the next row of the current page to the one before, where the policy does so.
+    fn join(&mut self, row: Option<HistoryRow>) -> Result<()> {
+        let Some(mut row) = row else { return Ok(()) };
+        if let Some(last) = self.page.last_mut() {
+            if self.policy.join(last, &row) {
+                return Ok(());
+            }
+        } else if let Some(admissions) = &mut self.admissions
+            && !row.folded
+        {
+            let at = admissions.at(row.page)?;
+            row = self.policy.open(&row, (at.clock, at.first));
+        }
+        self.page.push(row);
+        Ok(())
     }
 }
 

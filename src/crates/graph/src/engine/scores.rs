@@ -1,9 +1,106 @@
-//! Scores of all pages computed from their links, and the effort it took.
+//! Scores of all pages: the two estimators, certificates, the effort of a computation over links, and the state that a
+//! settling ends with, from which a later one may start (`rank::settle`).
+
+use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::certificate::Certificate;
 use crate::Result;
+
+/// Estimator of importance: one of a snapshot's two columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Estimator {
+    /// X; for a window of measures or an interpolation, the estimate of section 3.3.
+    Distributed,
+    /// Y: the cash that the page received, in the window, as a share.
+    Received,
+}
+
+impl Estimator {
+    /// Returns (importance, distributed) of (received, distributed).
+    pub fn read(self, (received, distributed): (f64, f64)) -> (f64, f64) {
+        match self {
+            Estimator::Received => (received, distributed),
+            Estimator::Distributed => (distributed, distributed),
+        }
+    }
+}
+
+impl fmt::Display for Estimator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Estimator::Distributed => "distributed",
+            Estimator::Received => "received",
+        })
+    }
+}
+
+impl FromStr for Estimator {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "distributed" => Ok(Estimator::Distributed),
+            "received" => Ok(Estimator::Received),
+            _ => Err(format!("{text:?}: received or distributed")),
+        }
+    }
+}
+
+/// Certified accuracy of an estimate. Distances are L1, between vectors that sum to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// ||Y - X||_1, rounded up.
+    pub residual_l1: f64,
+    /// Error bound e for rounding to whole units.
+    pub rounding_l1: f64,
+    /// Bound on ||received - PageRank||_1; absent if 2 or more.
+    pub received_l1: Option<f64>,
+    /// Bound on ||distributed - PageRank||_1; absent if 2 or more, or for the paper's estimate
+    /// with cash (`whole`).
+    pub distributed_l1: Option<f64>,
+}
+
+impl Certificate {
+    /// Returns true if no number is NaN or infinite.
+    pub fn is_finite(&self) -> bool {
+        let bounds = [self.received_l1, self.distributed_l1];
+        let bounds = bounds.into_iter().flatten();
+        bounds
+            .chain([self.residual_l1, self.rounding_l1])
+            .all(f64::is_finite)
+    }
+}
+
+/// Computes the bounds from a residual and the rounding error, as derived in [`super::estimate`].
+pub fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate {
+    let bound = |l1: f64| {
+        let l1 = up((l1 + rounding) / (1.0 - damping));
+        (l1 < 2.0).then_some(l1)
+    };
+    Certificate {
+        residual_l1: residual,
+        rounding_l1: rounding,
+        received_l1: bound(damping * residual),
+        distributed_l1: bound(residual),
+    }
+}
+
+/// Returns `units / clock`, rounded up; infinity if `clock` is 0.
+pub fn ratio_up(units: u128, clock: u128) -> f64 {
+    if clock == 0 {
+        return f64::INFINITY;
+    }
+    up(units as f64 / clock as f64)
+}
+
+/// Returns slightly more than `x`, to cover the rounding of a few operations and of the published values: each is off
+/// by at most 2^-53 of itself, and they sum to 1.
+fn up(x: f64) -> f64 {
+    x * (1.0 + 1e-14) + 1e-14
+}
 
 /// Effort of a computation over links.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -66,4 +163,42 @@ impl ScoreUnits {
     pub fn importance(self, units: i64) -> f64 {
         (units as f64 + self.offset).max(0.0) / self.sum
     }
+}
+
+/// Sums of a settled state.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SettledTotals {
+    /// Number of pages at that time.
+    pub pages: u64,
+    /// Damping, in 1/2^32.
+    pub damping: u64,
+    /// Sum of X over all pages.
+    pub sum: i128,
+    /// T: units received by the virtual page.
+    pub virtual_page: i128,
+    /// F: bound on the additional rounding error of larger units.
+    pub strayed: u128,
+    pub effort: Effort,
+}
+
+/// Numbers of a settled state per page, in page order.
+#[derive(Debug, Clone, Copy)]
+pub struct SettledPages<'a> {
+    /// X of each page.
+    pub own: &'a [i64],
+    /// D of each page.
+    pub accounts: &'a [i64],
+    /// Cost of a visit, which also tells whether the page has a row and links.
+    pub costs: &'a [u8],
+}
+
+/// Numbers of a settled state per page, for filling.
+#[derive(Debug)]
+pub struct SettledPagesMut<'a> {
+    /// X of each page.
+    pub own: &'a mut [i64],
+    /// D of each page.
+    pub accounts: &'a mut [i64],
+    /// See [`SettledPages::costs`].
+    pub costs: &'a mut [u8],
 }

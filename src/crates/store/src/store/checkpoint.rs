@@ -140,8 +140,8 @@ impl StoreWriter {
             let merged =
                 writing.merge_runs(&parts, number, blocks, |rows, admissions| {
                     match range.start {
-                        0 => fold(&policy, rows, admissions, start),
-                        _ => merge(&policy, rows, start),
+                        0 => fold(policy, rows, admissions, start),
+                        _ => merge(policy, rows, start),
                     }
                 })?;
             self.manifest.runs.splice(range, [merged]);

@@ -84,7 +84,7 @@ impl View {
             pages,
             cash_chunks: self.cash.slots.len() as u64,
             marks: self.marks().len() as u64,
-            expected_wrong_merges: crate::engine::expected_wrong_merges(pages),
+            expected_wrong_merges: crate::engine::Index::expected_wrong_merges(pages),
             ..VerifyReport::default()
         };
         note(self.inspect_cash());

@@ -17,7 +17,7 @@ use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
-    Policy, TimeTable, Totals, fold_pages,
+    RowPolicy, TimeTable, Totals, fold_pages,
 };
 use crate::{Error, Result};
 
@@ -25,7 +25,7 @@ use crate::{Error, Result};
 pub struct View {
     pub(super) dir: PathBuf,
     settings: Settings,
-    policy: Arc<dyn Policy>,
+    policy: RowPolicy,
     pub(super) key: HashKey,
     pub(super) reading: ReadTransaction,
     pub(super) manifest: Manifest,
@@ -173,7 +173,7 @@ impl View {
         let run = |run: &HistoryRun| Ok(of_run(self.reading.rows(*run)?, run, since));
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
-        Ok(fold_pages(&self.policy, runs, admissions, start))
+        Ok(fold_pages(self.policy, runs, admissions, start))
     }
 
     /// Returns the number of rows of the history.

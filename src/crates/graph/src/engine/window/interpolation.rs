@@ -1,82 +1,21 @@
-//! `interpolation:T`: one number per page, for a window of length T.
+//! `interpolation:T`: one number per page, for a window of length T. A page's measures, oldest first, are folded into
+//! one state.
 
-use super::policy::Policy;
-use super::shape::{Length, Shape, WindowSpec};
-use super::{RowContent, Span, WindowPolicy};
-use crate::engine::estimator::Estimator;
 use crate::engine::ledger::ENDOWMENT;
 use crate::engine::row::HistoryRow;
 use crate::model::PageId;
 
-pub(super) const WINDOW: WindowSpec = WindowSpec {
-    name: "interpolation",
-    forms: &[(
-        "interpolation:T",
-        "about the last T, from one number per page",
-    )],
-    read: |rest| rest.map(|length| Ok(WindowPolicy::Interpolation(length.parse()?))),
-};
-
-/// Interpolation for a window of this length.
-pub(super) struct Interpolation(pub Span);
-
-impl Shape for Interpolation {
-    fn kept(&self, _: Estimator) -> RowContent {
-        RowContent::Folded(self.0)
-    }
-
-    fn span(&self) -> Option<Span> {
-        Some(self.0)
-    }
-
-    fn allows_received(&self) -> bool {
-        false
-    }
-
-    fn noted(&self, pages: u64, length: Length<'_>) -> (u64, u128) {
-        (pages, length(self.0))
-    }
-
-    fn turnovers(&self, _: u128, supply: f64, length: Length<'_>) -> Option<f64> {
-        Some(match self.0 {
-            Span::Turnovers(turnovers) => turnovers,
-            span => length(span) as f64 / supply,
-        })
-    }
-
-    fn form(&self) -> String {
-        format!("interpolation:{}", self.0)
-    }
-}
-
-/// Policy that folds a page's measures, oldest first, into one state.
-pub(super) struct Folding;
-
-impl Policy for Folding {
-    fn is_timed(&self) -> bool {
-        true
-    }
-
-    fn join(&self, row: &mut HistoryRow, next: &HistoryRow) -> bool {
-        // Measures stay separate until they are folded into a state.
-        if !row.folded {
-            return false;
-        }
-        interpolate(row, next);
-        true
-    }
-
-    fn open(&self, measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
-        let mut state = HistoryRow {
-            page: measure.page,
-            clock,
-            pages,
-            folded: true,
-            ..HistoryRow::default()
-        };
-        interpolate(&mut state, measure);
-        state
-    }
+/// Opens a state from a page's first measure. (`clock`, `pages`) are G and the number of pages at its admission.
+pub(super) fn open(measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
+    let mut state = HistoryRow {
+        page: measure.page,
+        clock,
+        pages,
+        folded: true,
+        ..HistoryRow::default()
+    };
+    interpolate(&mut state, measure);
+    state
 }
 
 /// Folds the measure `next` into a state (section 3.3, Interpolation): `H (T - (G - G_i)) / T + C` if `G - G_i < T`,
@@ -85,7 +24,7 @@ impl Policy for Folding {
 /// default with a weight w ([`default_weight`]), to which the formula applies as well: 1 at the admission, then w (T -
 /// (G - G_i)) / T, or 0. Between its admission and its first measure a page received C less the endowment. A row
 /// without a measure (an unchanged page) changes the last fetch only.
-fn interpolate(state: &mut HistoryRow, next: &HistoryRow) {
+pub(super) fn interpolate(state: &mut HistoryRow, next: &HistoryRow) {
     state.take_visits(next);
     if next.clock == 0 {
         return;

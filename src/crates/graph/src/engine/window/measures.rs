@@ -8,7 +8,6 @@
 //! has left its interval, so it does not matter when measures were joined. It counts in full until then: for it the
 //! window begins up to one interval earlier.
 
-use super::policy::Policy;
 use crate::engine::row::HistoryRow;
 
 /// Measures of a page that are kept.
@@ -36,50 +35,9 @@ impl KeptMeasures {
         };
         kept.min(measures.len())
     }
-}
 
-/// Returns the length of a group's interval for a window of this many units: a power of two, so that it rarely changes
-/// as the number of pages grows.
-pub fn stretch(units: u128, groups: u32) -> u128 {
-    let most = (units / u128::from(groups)).max(1);
-    1 << most.ilog2()
-}
-
-/// Returns the G from which no window needs a measure: its own or, in a group, the end of its interval.
-fn end(measure: &HistoryRow) -> u128 {
-    match measure.span {
-        0 => measure.clock,
-        stretch => measure.clock.div_ceil(stretch) * stretch,
-    }
-}
-
-impl Policy for KeptMeasures {
-    fn is_timed(&self) -> bool {
-        true
-    }
-
-    /// A page found unchanged leaves no measure, only its last fetch, which any row may carry.
-    fn join(&self, row: &mut HistoryRow, next: &HistoryRow) -> bool {
-        if next.clock == 0 && !next.folded {
-            row.take_visits(next);
-            return true;
-        }
-        if row.clock == 0 && !row.folded {
-            let before = std::mem::replace(row, *next);
-            row.take_earlier_visits(&before);
-            return true;
-        }
-        if !row.folded && !next.folded && next.span > 0 && end(row) == end(next) {
-            row.take_visits(next);
-            row.cash += next.cash;
-            row.clock = next.clock;
-            row.span = next.span;
-            return true;
-        }
-        false
-    }
-
-    fn forget(&self, rows: &mut Vec<HistoryRow>, start: u128) {
+    /// Drops the rows in front that no window needs, and leaves a base for them.
+    pub(super) fn forget(self, rows: &mut Vec<HistoryRow>, start: u128) {
         // Rows before a base were dropped with it.
         let base = rows.iter().rposition(|row| row.folded);
         let first = base.map_or(0, |base| base + 1);
@@ -98,4 +56,41 @@ impl Policy for KeptMeasures {
         }
         rows.insert(0, base);
     }
+}
+
+/// Returns the length of a group's interval for a window of this many units: a power of two, so that it rarely changes
+/// as the number of pages grows.
+pub fn stretch(units: u128, groups: u32) -> u128 {
+    let most = (units / u128::from(groups)).max(1);
+    1 << most.ilog2()
+}
+
+/// Returns the G from which no window needs a measure: its own or, in a group, the end of its interval.
+fn end(measure: &HistoryRow) -> u128 {
+    match measure.span {
+        0 => measure.clock,
+        stretch => measure.clock.div_ceil(stretch) * stretch,
+    }
+}
+
+/// Joins `next` into the preceding `row`. A page found unchanged leaves no measure, only its last fetch, which any row
+/// may carry.
+pub(super) fn join(row: &mut HistoryRow, next: &HistoryRow) -> bool {
+    if next.clock == 0 && !next.folded {
+        row.take_visits(next);
+        return true;
+    }
+    if row.clock == 0 && !row.folded {
+        let before = std::mem::replace(row, *next);
+        row.take_earlier_visits(&before);
+        return true;
+    }
+    if !row.folded && !next.folded && next.span > 0 && end(row) == end(next) {
+        row.take_visits(next);
+        row.cash += next.cash;
+        row.clock = next.clock;
+        row.span = next.span;
+        return true;
+    }
+    false
 }

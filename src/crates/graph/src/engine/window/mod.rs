@@ -1,42 +1,58 @@
-//! Windows: the part of the history from which importance is computed (section 3.3 of the paper).
+//! Windows: the part of the history from which importance is computed (sections 3.2 and 3.3 of the paper).
 //!
 //! A window of *sums* begins at a retained mark, so that all a page distributed since is one number: `auto`, `whole`,
 //! and `fixed` with the estimator `received`. A window of *measures* keeps each visit separately: `fixed` with
 //! `distributed`, and `variable`. An *interpolation* keeps one number per page, which decays with time.
 
-mod auto;
-mod fixed;
 mod interpolation;
 mod measures;
-mod policy;
-mod shape;
 mod span;
-mod sums;
-mod variable;
-mod whole;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::estimator::Estimator;
-use interpolation::Folding;
-use shape::WindowSpec;
-use sums::SumsPolicy;
+use super::mark::{CashMark, superfluous, superfluous_since};
+use super::row::HistoryRow;
+use super::scores::Estimator;
 
-pub use fixed::FixedWindow;
 pub(super) use interpolation::default_weight;
 pub use measures::KeptMeasures;
-pub use policy::Policy;
-pub use shape::Shape;
 pub use span::{Span, TimeTable};
 
-/// Content of a page's rows.
+/// Policy that selects the window a store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum WindowPolicy {
+    /// Window since the retained mark that gives the least certified residual.
+    Auto,
+    /// Everything since the start of the stream, including the cash that pages hold.
+    Whole,
+    /// Window of the last N turnovers or seconds.
+    Fixed(FixedWindow),
+    /// Last N measures of every page, 1 to [`MEASURES_MAX`].
+    Variable(u32),
+    /// One interpolated measure per page, for a window of this length.
+    Interpolation(Span),
+}
+
+/// Window of the last `span`, by measures or since the mark nearest to its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RowContent {
-    /// Sums between marks.
+pub struct FixedWindow {
+    /// Length of the window.
+    pub span: Span,
+    /// Minimum number of measures kept of every page (the paper's improved policy); 0 for none.
+    pub least: u32,
+    /// Approximate number of groups into which a page's consecutive measures are joined, exceeded at most twofold; 0
+    /// for no groups.
+    pub groups: u32,
+}
+
+/// Policy by which a page's rows are joined, dropped and read. Rows are of one page, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RowPolicy {
+    /// Sums between marks: one row per page.
     Sums,
     /// Separate measures.
     Measures(KeptMeasures),
@@ -44,82 +60,77 @@ pub enum RowContent {
     Folded(Span),
 }
 
-/// Defines the enum of all windows from a table: for each its documentation, its parameters, the type behind [`Shape`],
-/// and its specification. Names, help and completions come from it.
-macro_rules! windows {
-    ($($(#[$doc:meta])* $item:ident $(($chosen:ident: $type:ty))? => $shape:expr, $entry:path;)*) => {
-        /// Policy that selects the window a store keeps.
-        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-        #[serde(into = "String", try_from = "String")]
-        pub enum WindowPolicy {
-            $($(#[$doc])* $item $(($type))?,)*
-        }
-
-        const ANNOUNCED: &[WindowSpec] = &[$($entry),*];
-
-        impl WindowPolicy {
-            /// Returns the implementation of this kind of window.
-            pub fn shape(self) -> Box<dyn Shape> {
-                match self {
-                    $(WindowPolicy::$item $(($chosen))? => Box::new($shape),)*
-                }
-            }
-        }
-    };
-}
-
-windows! {
-    /// Window since the retained mark that gives the least certified residual.
-    Auto => auto::Auto, auto::WINDOW;
-    /// Everything since the start of the stream.
-    Whole => whole::WholeWindow, whole::WINDOW;
-    /// Window of the last N turnovers or seconds.
-    Fixed(window: FixedWindow) => window, fixed::WINDOW;
-    /// Last N measures of every page, 1 to [`MEASURES_MAX`].
-    Variable(last: u32) => variable::Variable(last), variable::WINDOW;
-    /// One interpolated measure per page, for a window of this length.
-    Interpolation(span: Span) => interpolation::Interpolation(span), interpolation::WINDOW;
-}
-
 /// Largest number of measures per page that a policy may request.
 pub const MEASURES_MAX: u32 = 1000;
 
+/// Function that converts a span to units of G.
+pub(super) type Length<'a> = &'a dyn Fn(Span) -> u128;
+
 impl WindowPolicy {
-    /// Returns the ways to write a window, each with a short description.
-    pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
-        ANNOUNCED.iter().flat_map(|window| window.forms).copied()
-    }
+    /// Ways to write a window, each with a short description.
+    pub const FORMS: [(&'static str, &'static str); 7] = [
+        ("auto", "since the mark that gives the best certificate"),
+        ("whole", "all of it"),
+        ("fixed:T", "the last T"),
+        (
+            "fixed:T,min=M",
+            "the last T, and at least M visits of every page",
+        ),
+        (
+            "fixed:T,groups=N",
+            "the last T, in about N groups of visits",
+        ),
+        ("variable:K", "the last K visits of each page"),
+        (
+            "interpolation:T",
+            "about the last T, from one number per page",
+        ),
+    ];
 
     /// Returns the policy by which rows are kept, if importance is read by `estimator`.
-    pub fn policy(self, estimator: Estimator) -> Arc<dyn Policy> {
-        match self.shape().kept(estimator) {
-            RowContent::Sums => Arc::new(SumsPolicy),
-            RowContent::Measures(measures) => Arc::new(measures),
-            RowContent::Folded(_) => Arc::new(Folding),
-        }
-    }
-
-    /// Returns the measures that are kept, if any.
-    pub fn measures(self, estimator: Estimator) -> Option<KeptMeasures> {
-        match self.shape().kept(estimator) {
-            RowContent::Measures(measures) => Some(measures),
-            RowContent::Sums | RowContent::Folded(_) => None,
+    pub fn rows(self, estimator: Estimator) -> RowPolicy {
+        match (self, estimator) {
+            (WindowPolicy::Fixed(window), Estimator::Distributed) => {
+                let least = window.least;
+                RowPolicy::Measures(KeptMeasures::Since { least })
+            }
+            (WindowPolicy::Variable(last), _) => RowPolicy::Measures(KeptMeasures::Last(last)),
+            (WindowPolicy::Interpolation(span), _) => RowPolicy::Folded(span),
+            _ => RowPolicy::Sums,
         }
     }
 
     /// Returns true if marks (copies of the cash cells) are used.
     pub fn uses_marks(self, estimator: Estimator) -> bool {
-        self.shape().uses_marks(estimator)
+        match self {
+            WindowPolicy::Auto => true,
+            WindowPolicy::Fixed(_) => estimator == Estimator::Received,
+            _ => false,
+        }
+    }
+
+    /// Returns true if the window selects the mark at which it begins.
+    pub fn chooses_mark(self) -> bool {
+        self == WindowPolicy::Auto
     }
 
     /// Returns the length of the window, if it has one.
     pub fn span(self) -> Option<Span> {
-        self.shape().span()
+        match self {
+            WindowPolicy::Fixed(FixedWindow { span, .. }) => Some(span),
+            WindowPolicy::Interpolation(span) => Some(span),
+            _ => None,
+        }
     }
 
     /// Returns true if the window supports `estimator`: receipts are known since marks only.
     pub fn allows(self, estimator: Estimator) -> bool {
-        estimator == Estimator::Distributed || self.shape().allows_received()
+        estimator == Estimator::Distributed
+            || match self {
+                WindowPolicy::Auto | WindowPolicy::Whole => true,
+                WindowPolicy::Fixed(window) => (window.least, window.groups) == (0, 0),
+                WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_) => false,
+            }
     }
 
     /// Returns the default estimator: `received` if the window supports it.
@@ -130,11 +141,138 @@ impl WindowPolicy {
             Estimator::Distributed
         }
     }
+
+    /// Returns G at the start of a window that ends at `clock`; 0 if its start is not a value of G.
+    pub(super) fn start(self, clock: u128, length: Length<'_>) -> u128 {
+        match self {
+            WindowPolicy::Fixed(window) => clock.saturating_sub(length(window.span)),
+            _ => 0,
+        }
+    }
+
+    /// Returns the number of pages and the interval of the clock to store with a measure; 0 for nothing.
+    pub(super) fn noted(self, pages: u64, length: Length<'_>) -> (u64, u128) {
+        match self {
+            WindowPolicy::Fixed(window) if window.groups > 0 => {
+                (0, measures::stretch(length(window.span), window.groups))
+            }
+            WindowPolicy::Interpolation(span) => (pages, length(span)),
+            _ => (0, 0),
+        }
+    }
+
+    /// Returns the marks at which the window may begin; the best is taken. `marks` are oldest first and begin with the
+    /// start of the stream, `start` is G at the window's start, and no mark before `oldest` is wanted. Empty if the
+    /// window does not begin at marks.
+    pub(super) fn candidates<'m>(
+        self,
+        marks: &[&'m CashMark],
+        estimator: Estimator,
+        start: u128,
+        oldest: u128,
+    ) -> Vec<&'m CashMark> {
+        match self {
+            WindowPolicy::Auto => {
+                // If all marks are too old, the newest is the best available.
+                let old = marks.partition_point(|mark| mark.totals.clock < oldest);
+                marks[old.min(marks.len().saturating_sub(1))..].to_vec()
+            }
+            WindowPolicy::Whole => marks[..1].to_vec(),
+            WindowPolicy::Fixed(_) if estimator == Estimator::Received => {
+                let off = |mark: &&&CashMark| mark.totals.clock.abs_diff(start);
+                marks.iter().min_by_key(off).copied().into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the index of the mark to drop when there are more than `limit`; `start` is G at the start of the window.
+    pub(super) fn superfluous(
+        self,
+        marks: &[CashMark],
+        limit: usize,
+        start: u128,
+    ) -> Option<usize> {
+        match self {
+            WindowPolicy::Fixed(_) => superfluous_since(marks, limit, start),
+            _ => superfluous(marks, limit),
+        }
+    }
+
+    /// Returns the length in turnovers of a window that does not begin at a mark; `since` is the cash distributed since
+    /// its start, and `supply` all cash.
+    pub(super) fn turnovers(self, since: u128, supply: f64, length: Length<'_>) -> Option<f64> {
+        match self {
+            WindowPolicy::Fixed(_) => Some(since as f64 / supply),
+            WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
+            WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a page's cash counts, as in the paper's whole history; such an estimate has no bound.
+    pub(super) fn counts_cash(self) -> bool {
+        self == WindowPolicy::Whole
+    }
+}
+
+impl RowPolicy {
+    /// Returns true if measures need the clock.
+    pub fn is_timed(self) -> bool {
+        !matches!(self, RowPolicy::Sums)
+    }
+
+    /// Joins `next` into the preceding `row`. Returns false if both must be kept.
+    pub fn join(self, row: &mut HistoryRow, next: &HistoryRow) -> bool {
+        match self {
+            RowPolicy::Sums => {
+                row.cash += next.cash;
+                row.take_visits(next);
+                true
+            }
+            RowPolicy::Measures(_) => measures::join(row, next),
+            // Measures stay separate until they are folded into a state.
+            RowPolicy::Folded(_) if !row.folded => false,
+            RowPolicy::Folded(_) => {
+                interpolation::interpolate(row, next);
+                true
+            }
+        }
+    }
+
+    /// Opens a state from a page's first measure. `admitted` is (G, pages) at the page's admission.
+    pub(super) fn open(self, measure: &HistoryRow, admitted: (u128, u64)) -> HistoryRow {
+        match self {
+            RowPolicy::Folded(_) => interpolation::open(measure, admitted),
+            RowPolicy::Sums | RowPolicy::Measures(_) => *measure,
+        }
+    }
+
+    /// Drops those of `rows` that no window will need. `start` is G at the start of the window, which never moves back.
+    pub(super) fn forget(self, rows: &mut Vec<HistoryRow>, start: u128) {
+        if let RowPolicy::Measures(kept) = self {
+            kept.forget(rows, start);
+        }
+    }
 }
 
 impl fmt::Display for WindowPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shape().form())
+        match self {
+            WindowPolicy::Auto => f.write_str("auto"),
+            WindowPolicy::Whole => f.write_str("whole"),
+            WindowPolicy::Fixed(window) => {
+                write!(f, "fixed:{}", window.span)?;
+                for (name, number) in [("min", window.least), ("groups", window.groups)] {
+                    if number > 0 {
+                        write!(f, ",{name}={number}")?;
+                    }
+                }
+                Ok(())
+            }
+            WindowPolicy::Variable(last) => write!(f, "variable:{last}"),
+            WindowPolicy::Interpolation(span) => write!(f, "interpolation:{span}"),
+        }
     }
 }
 
@@ -142,23 +280,40 @@ impl FromStr for WindowPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, rest) = match text.split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text, None),
-        };
-        let window = ANNOUNCED.iter().find(|window| window.name == name);
-        let read = window.and_then(|window| (window.read)(rest));
-        read.unwrap_or_else(|| {
-            let forms: Vec<&str> = WindowPolicy::forms().map(|(form, _)| form).collect();
-            let forms = forms.join(", ");
-            Err(format!(
-                "unknown window {text:?}: {forms} (T in turnovers, like 1.5, or of fetch time, like 90d)"
-            ))
-        })
+        match text.split_once(':') {
+            None if text == "auto" => Ok(WindowPolicy::Auto),
+            None if text == "whole" => Ok(WindowPolicy::Whole),
+            Some(("fixed", length)) => {
+                let (length, groups) = option(length, ",groups=")?;
+                let (length, least) = option(length, ",min=")?;
+                Ok(WindowPolicy::Fixed(FixedWindow {
+                    span: length.parse()?,
+                    least,
+                    groups,
+                }))
+            }
+            Some(("variable", last)) => Ok(WindowPolicy::Variable(number(last)?)),
+            Some(("interpolation", length)) => Ok(WindowPolicy::Interpolation(length.parse()?)),
+            _ => {
+                let forms = WindowPolicy::FORMS.map(|(form, _)| form).join(", ");
+                Err(format!(
+                    "unknown window {text:?}: {forms} (T in turnovers, like 1.5, or of fetch time, like 90d)"
+                ))
+            }
+        }
     }
 }
 
-fn measures(text: &str) -> Result<u32, String> {
+/// Cuts the option of this name and its number off the end; returns 0 if it is not given.
+fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
+    match text.split_once(name) {
+        None => Ok((text, 0)),
+        Some((before, measures)) => Ok((before, number(measures)?)),
+    }
+}
+
+/// Parses a number of measures.
+fn number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=MEASURES_MAX) => Ok(number),
         _ => Err(format!(
@@ -206,17 +361,13 @@ mod tests {
         assert_eq!("fixed:7d".parse(), "fixed:1w".parse::<WindowPolicy>());
     }
 
-    /// Help is right: each form, with a length and numbers filled in, parses as a window, and every kind has one.
+    /// Help is right: each form, with a length and numbers filled in, parses as a window.
     #[test]
     fn every_form_is_a_window() {
-        for window in ANNOUNCED {
-            assert!(!window.forms.is_empty());
-            for (form, about) in window.forms {
-                let text = form.replace('T', "1.5").replace(['M', 'N', 'K'], "2");
-                let read: WindowPolicy = text.parse().unwrap();
-                assert_eq!(read.to_string(), text, "{about}");
-                assert!(form.starts_with(window.name));
-            }
+        for (form, about) in WindowPolicy::FORMS {
+            let text = form.replace('T', "1.5").replace(['M', 'N', 'K'], "2");
+            let read: WindowPolicy = text.parse().unwrap();
+            assert_eq!(read.to_string(), text, "{about}");
         }
     }
 
