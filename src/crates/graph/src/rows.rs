@@ -53,6 +53,14 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Returns the sum of the weights of all links; without weights, the number of links.
+    pub fn weight(self) -> u64 {
+        match self.weights {
+            [] => self.targets.len() as u64,
+            weights => weights.iter().sum(),
+        }
+    }
+
     /// Yields the targets that are links, each with its part of what the page passes on.
     pub fn parts(self) -> impl Iterator<Item = (u32, f64)> + 'a {
         let all: u64 = self.weights.iter().sum();

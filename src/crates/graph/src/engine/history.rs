@@ -59,16 +59,11 @@ impl Visit {
     }
 }
 
-/// Rows that are not yet in a run, in stream order.
-pub struct VisitLog {
-    notes: Notes,
-    /// Number of notes at which the log is cut.
-    full: usize,
-}
-
-/// Notes of the log that become one run.
+/// Log of rows that are not yet in a run, in stream order. All of them become one run.
 pub struct Notes {
     policy: RowPolicy,
+    /// Number of notes at which the log is cut.
+    full: usize,
     notes: Vec<HistoryNote>,
     /// Time of each note, if the policy needs it.
     moments: Vec<MeasureTime>,
@@ -117,47 +112,65 @@ const FAILED: u64 = 8;
 const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
 
-impl VisitLog {
-    pub fn new(policy: RowPolicy) -> VisitLog {
-        VisitLog {
-            notes: Notes::new(policy),
+impl Notes {
+    /// Returns an empty log.
+    pub(super) fn new(policy: RowPolicy) -> Notes {
+        Notes {
+            policy,
             full: LOG_ROWS,
+            notes: Vec::new(),
+            moments: Vec::new(),
+            totals: Vec::new(),
+            order: Vec::new(),
         }
     }
 
-    /// Returns the policy by which rows are kept.
-    pub fn policy(&self) -> RowPolicy {
-        self.notes.policy
+    /// Returns an empty log with the same policy and size.
+    pub fn another(&self) -> Notes {
+        Notes {
+            full: self.full,
+            ..Notes::new(self.policy)
+        }
     }
 
-    /// Returns true if measures are kept with their clock.
-    pub fn is_timed(&self) -> bool {
-        self.notes.policy.is_timed()
-    }
-
-    /// Sets the number of rows at which the log is cut; results do not depend on it.
-    pub fn set_full(&mut self, rows: usize) {
-        self.full = rows;
-    }
-
-    /// Returns true if the log has to be cut into a run now.
-    pub fn is_full(&self) -> bool {
-        // Totals are three times as large as a note.
-        self.notes.len() + 2 * self.notes.totals.len() >= self.full
+    pub fn len(&self) -> usize {
+        self.notes.len()
     }
 
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty()
     }
 
+    /// Returns true if measures are kept with their clock.
+    pub(super) fn is_timed(&self) -> bool {
+        self.policy.is_timed()
+    }
+
+    /// Sets the number of rows at which the log is cut; results do not depend on it.
+    pub(super) fn set_full(&mut self, rows: usize) {
+        self.full = rows;
+    }
+
+    /// Returns true if the log has to be cut into a run now.
+    pub(super) fn is_full(&self) -> bool {
+        // Totals are three times as large as a note.
+        self.notes.len() + 2 * self.totals.len() >= self.full
+    }
+
     /// Logs that a page distributed cash, in a visit or a recycling.
-    pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: MeasureTime) {
+    pub(super) fn measure(
+        &mut self,
+        page: PageId,
+        cash: u64,
+        visit: Option<Visit>,
+        moment: MeasureTime,
+    ) {
         let bits = visit.map_or(0, Visit::bits);
         self.note(page, cash, bits, visit.unwrap_or_default(), moment);
     }
 
     /// Logs that a page was found unchanged: only its last fetch changes.
-    pub fn seen(&mut self, page: PageId, look: Visit) {
+    pub(super) fn seen(&mut self, page: PageId, look: Visit) {
         self.note(
             page,
             0,
@@ -168,7 +181,7 @@ impl VisitLog {
     }
 
     /// Logs a failed fetch, which is neither a visit nor a fetch of the page.
-    pub fn failed(&mut self, page: PageId, at: Option<Time>) {
+    pub(super) fn failed(&mut self, page: PageId, at: Option<Time>) {
         let failure = Visit {
             fetched: at,
             ..Visit::default()
@@ -181,59 +194,31 @@ impl VisitLog {
         let (bits, fetched) = match visit.totals {
             None => (bits | timed, visit.fetched.unwrap_or(0)),
             Some(totals) => {
-                self.notes.totals.push((visit.fetched, totals));
-                let at = self.notes.totals.len() - 1;
+                self.totals.push((visit.fetched, totals));
+                let at = self.totals.len() - 1;
                 (TOTALS | bits & REACHED, at as Time)
             }
         };
-        self.notes.notes.push(HistoryNote {
+        self.notes.push(HistoryNote {
             page: page.0 << NOTE_BITS | bits,
             cash,
             fetched,
             digest: visit.digest,
         });
         if self.is_timed() {
-            self.notes.moments.push(moment);
+            self.moments.push(moment);
         }
     }
 
     /// Passes all notes to `run`, which returns notes for reuse, these or others.
-    pub fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
-        let empty = self.notes.another();
-        self.notes = run(std::mem::replace(&mut self.notes, empty))?;
-        self.notes.clear();
+    pub(super) fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
+        let empty = self.another();
+        let mut notes = run(std::mem::replace(self, empty))?;
+        notes.notes.clear();
+        notes.moments.clear();
+        notes.totals.clear();
+        *self = notes;
         Ok(())
-    }
-}
-
-impl Notes {
-    fn new(policy: RowPolicy) -> Notes {
-        Notes {
-            policy,
-            notes: Vec::new(),
-            moments: Vec::new(),
-            totals: Vec::new(),
-            order: Vec::new(),
-        }
-    }
-
-    /// Returns an empty set of notes with the same policy.
-    pub fn another(&self) -> Notes {
-        Notes::new(self.policy)
-    }
-
-    pub fn len(&self) -> usize {
-        self.notes.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.notes.is_empty()
-    }
-
-    fn clear(&mut self) {
-        self.notes.clear();
-        self.moments.clear();
-        self.totals.clear();
     }
 
     fn row(&self, at: usize) -> HistoryRow {

@@ -267,7 +267,7 @@ impl HistoryView for Engine<InMemory> {
         let runs = self.storage().runs.iter();
         let runs = runs.map(|(interval, rows)| blocks(rows, *interval >= since));
         Ok(fold_pages(
-            self.log.policy(),
+            self.config().policy(),
             runs.collect(),
             self.admissions()?,
             start,

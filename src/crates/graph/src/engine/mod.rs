@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{BatchEntry, Digest, FetchTotals, LinkCounts, Time, What};
 use crate::rules::Shard;
 use crate::{Error, Result};
-use history::{MeasureTime, Visit, VisitLog};
+use history::{MeasureTime, Visit};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub use cells::Cells;
@@ -136,7 +136,7 @@ pub struct Engine<S = InMemory> {
     config: Config,
     index: Index,
     ledger: Ledger,
-    log: VisitLog,
+    log: Notes,
     /// State besides the arrays; its totals are in the ledger.
     state: EngineState,
     storage: S,
@@ -157,7 +157,7 @@ impl<S: Storage> Engine<S> {
         Ok(Engine {
             index: Index::new()?,
             ledger,
-            log: VisitLog::new(config.policy()),
+            log: Notes::new(config.policy()),
             state: EngineState::default(),
             storage,
             track_fetches: true,
@@ -422,7 +422,8 @@ impl<S: Storage> Engine<S> {
             self.state.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, links, age);
-        let moment = self.moment(paid.clock);
+        let pages = self.ledger.totals().pages;
+        let moment = moment(self.config.window, &self.state.times, paid.clock, pages);
         self.log.measure(page, paid.cash, Some(visit), moment);
     }
 
@@ -493,12 +494,6 @@ impl<S: Storage> Engine<S> {
         let length = |span: Span| span.units(clock, pages, &self.state.times);
         let start = self.config.window.start(clock, &length);
         self.state.window_start = self.state.window_start.max(start);
-    }
-
-    /// Returns the time of a measure at G = `clock`.
-    fn moment(&self, clock: u128) -> MeasureTime {
-        let pages = self.ledger.totals().pages;
-        moment(self.config.window, &self.state.times, clock, pages)
     }
 
     /// Makes a mark, if marks are used.

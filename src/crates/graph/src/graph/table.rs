@@ -215,11 +215,6 @@ impl<W: Weight> LinkRows<W> {
         (links + self.ends.len() * size_of::<usize>()) as u64
     }
 
-    /// Returns the number of rows without links.
-    pub fn dangling(&self) -> usize {
-        self.rows().filter(|row| row.is_empty()).count()
-    }
-
     /// Returns whether links have weights.
     pub fn is_weighted(&self) -> bool {
         self.links.weights() > 0

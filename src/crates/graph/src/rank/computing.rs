@@ -217,34 +217,27 @@ impl NamedNodes<'_> {
         aside: Option<(&dyn Disk, PathBuf)>,
         watch: &mut dyn Watch,
     ) -> Result<Option<MeasureResult>> {
-        let Some(sites) = &self.sites else {
-            return self.measure(rows, 0, watch);
-        };
-        let memory = self.options.memory;
-        let left = memory.map(|memory| memory.saturating_sub(sites.bytes()));
-        let pairing = Pairing {
-            links: self.of.site_links,
-            inside: self.of.inside,
-            bytes: pair_bytes_within(self.of.pair_bytes, left),
-            aside,
-        };
-        let graph = SiteGraph::of_rows(rows, sites, pairing)?;
-        self.measure(&graph, sites.bytes() + graph.bytes(), watch)
-    }
-
-    /// Computes the measure of rows of pages or sites; `taken` bytes of memory are in use.
-    fn measure(
-        &self,
-        rows: &dyn Rows,
-        taken: u64,
-        watch: &mut dyn Watch,
-    ) -> Result<Option<MeasureResult>> {
         let mut options = self.options.clone();
-        options.memory = options.memory.map(|memory| memory.saturating_sub(taken));
-        let measured = self.of.measure.compute(rows, &options, watch)?;
+        let left = |taken| options.memory.map(|memory| memory.saturating_sub(taken));
+        let graph;
+        let (nodes, memory): (&dyn Rows, _) = match &self.sites {
+            None => (rows, options.memory),
+            Some(sites) => {
+                let pairing = Pairing {
+                    links: self.of.site_links,
+                    inside: self.of.inside,
+                    bytes: pair_bytes_within(self.of.pair_bytes, left(sites.bytes())),
+                    aside,
+                };
+                graph = SiteGraph::of_rows(rows, sites, pairing)?;
+                (&graph, left(sites.bytes() + graph.bytes()))
+            }
+        };
+        options.memory = memory;
+        let measured = self.of.measure.compute(nodes, &options, watch)?;
         Ok(measured.map(|measured| MeasureResult {
             measured,
-            links: rows.links(),
+            links: nodes.links(),
             parameters: self.parameters.clone(),
             skipped: self.skipped,
         }))

@@ -194,10 +194,7 @@ impl SeedFlow {
         }
         let units = std::mem::take(&mut self.waiting[page]);
         self.own[page] += units;
-        let all = match row.weights {
-            [] => row.targets.len() as u64,
-            weights => weights.iter().sum(),
-        };
+        let all = row.weight();
         if all == 0 {
             self.pool += Shares::over(units, self.damping, 1).at(1);
             return Ok(());

@@ -1,6 +1,6 @@
 //! Exact PageRank of a graph in memory, by power iteration, with a proven bound on the error.
 //!
-//! The fixpoint `pi` is the engine's: damping d as rounded by [`damping_units`], with teleports and the mass of
+//! The fixpoint `pi` is the engine's: damping d as rounded by [`damping_units`](crate::engine::damping_units), with teleports and the mass of
 //! dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
 //!
 //! ```text
@@ -47,26 +47,18 @@
 
 use super::{RESOLUTION, RankMethod, Teleport, VecScores};
 use crate::Result;
-use crate::engine::damping_units;
 use crate::graph::{Graph, LinkRows, Weight};
 use crate::metrics::sum::CompensatedSum;
 
 /// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerOptions {
-    /// Damping, 0 <= damping < 1, rounded as by [`damping_units`].
+    /// Damping, 0 <= damping < 1, rounded as by [`damping_units`](crate::engine::damping_units).
     pub damping: f64,
     /// Residual at which it stops: the change by a step in L1. Positive.
     pub residual: f64,
     /// True for half steps, for damping near 1 where links form short cycles. The result is the same.
     pub lazy: bool,
-}
-
-impl PowerOptions {
-    /// Returns the multiple of 2^-32 that is used for the requested damping.
-    pub fn damping_used(&self) -> f64 {
-        damping_units(self.damping) as f64 / 2f64.powi(32)
-    }
 }
 
 impl Default for PowerOptions {

@@ -129,6 +129,7 @@ impl SitesBuilder {
 
 impl Sites {
     /// Returns the sites of pages with these names, in the order of their numbers. Fails like [`SitesBuilder`].
+    #[cfg(test)]
     pub fn of_names<'n>(
         level: Level,
         memory: Option<u64>,

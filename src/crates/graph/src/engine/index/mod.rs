@@ -14,9 +14,7 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::model::{Fingerprint, PageId};
-use segment::{
-    FULL, IndexSegment, LEAST_HOMES, REACH, SegmentLayout, SlotSearch, bytes_of, grown, touch,
-};
+use segment::{FULL, IndexSegment, LEAST_HOMES, REACH, SegmentLayout, bytes_of, grown, touch};
 
 pub use segment::Slot;
 
@@ -74,10 +72,7 @@ impl Probe {
 
     /// Returns the page of the fingerprint, given the slots at its location.
     pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
-        match self.layout.search(self.wanted, slots) {
-            SlotSearch::Found(page) => Some(page),
-            SlotSearch::Free(_) | SlotSearch::Crowded => None,
-        }
+        self.layout.search(self.wanted, slots).page()
     }
 }
 
@@ -173,10 +168,7 @@ impl Index {
     /// Returns the page of this fingerprint, if known.
     pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
         let (segment, tag) = Self::split(fingerprint);
-        match self.segments[segment].find(tag) {
-            SlotSearch::Found(page) => Some(page),
-            SlotSearch::Free(_) | SlotSearch::Crowded => None,
-        }
+        self.segments[segment].find(tag).page()
     }
 
     /// Admits the fingerprints in `places`, in order. Calls `each` with the position, the page, and whether the page is

@@ -202,6 +202,16 @@ pub(super) enum SlotSearch {
     Crowded,
 }
 
+impl SlotSearch {
+    /// Returns the page that was found, if any.
+    pub(super) fn page(self) -> Option<PageId> {
+        match self {
+            SlotSearch::Found(page) => Some(page),
+            SlotSearch::Free(_) | SlotSearch::Crowded => None,
+        }
+    }
+}
+
 impl IndexSegment {
     pub(super) fn with_homes(homes: usize) -> Result<IndexSegment> {
         let slots = Cells::reserve(homes + REACH)?;

@@ -355,10 +355,7 @@ impl LedgerBlock {
 
     /// Passes on the difference between the shares of X after a visit and before it. Returns their sum.
     fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
-        let all = match row.weights {
-            [] => row.targets.len() as u64,
-            weights => weights.iter().sum(),
-        };
+        let all = row.weight();
         let [before, after] = [before, after].map(|own| {
             let shares = Shares::over(own.unsigned_abs(), self.damping, all);
             move |weight| {
@@ -563,10 +560,7 @@ fn paid(each: i64, weight: u64) -> i64 {
 }
 
 fn cost_of(row: &Row<'_>) -> Cost {
-    match row.weights {
-        [] => cost(row.targets.len() as u64),
-        weights => cost(weights.iter().filter(|&&weight| weight > 0).count() as u64),
-    }
+    cost(row.degree() as u64)
 }
 
 /// Error for rows that do not belong to a settled state.
