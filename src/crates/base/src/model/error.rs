@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use cashrank_fence::Unusable;
 
@@ -171,7 +172,7 @@ impl Error {
         matches!(self, Error::Io { source, .. } if full.contains(&source.kind()))
     }
 
-    /// Clones the error for several receivers; of a system error only the kind and the message.
+    /// Clones an error of a store's file for several receivers; of a system error only the kind and the message.
     pub fn again(&self) -> Error {
         match self {
             Error::Io {
@@ -179,60 +180,11 @@ impl Error {
                 action,
                 source,
             } => Error::io(path, action)(std::io::Error::new(source.kind(), source.to_string())),
-            Error::Corrupt {
-                input,
-                record,
-                damage,
-            } => Error::Corrupt {
-                input: input.clone(),
-                record: *record,
-                damage: damage.clone(),
-            },
-            Error::BadRecord {
-                input,
-                record,
-                offset,
-                reason,
-                detail,
-            } => Error::BadRecord {
-                input: input.clone(),
-                record: *record,
-                offset: *offset,
-                reason,
-                detail: detail.clone(),
-            },
             Error::Damaged { path, what } => Error::damaged(path, what),
-            Error::Busy { path } => Error::Busy { path: path.clone() },
-            &Error::TooManyPages { limit, keeps_links } => {
-                Error::TooManyPages { limit, keeps_links }
-            }
-            &Error::OverBudget {
-                pages,
-                need,
-                budget,
-            } => Error::OverBudget {
-                pages,
-                need,
-                budget,
-            },
-            Error::TooLarge {
-                work,
-                need,
-                budget,
-                instead,
-            } => Error::TooLarge {
-                work: work.clone(),
-                need: *need,
-                budget: *budget,
-                instead,
-            },
-            &Error::AddressSpace { need, remedy } => Error::AddressSpace { need, remedy },
-            Error::Internal { what } => Error::internal(what),
-            Error::Usage(text) => Error::Usage(text.clone()),
-            Error::Conflict(text) => Error::Conflict(text.clone()),
             Error::Missing(text) => Error::Missing(text.clone()),
             Error::Unsupported(text) => Error::Unsupported(text.clone()),
-            Error::InputChanged(text) => Error::InputChanged(text.clone()),
+            Error::Conflict(text) => Error::Conflict(text.clone()),
+            other => Error::internal(other.to_string()),
         }
     }
 
@@ -299,6 +251,7 @@ impl Error {
         }
     }
 }
+
 /// Returns the advice for too many pages.
 fn too_many(keeps_links: bool) -> String {
     if keeps_links {
@@ -307,5 +260,45 @@ fn too_many(keeps_links: bool) -> String {
             .to_owned()
     } else {
         format!("raise `limit_pages` (at most {})", super::PageId::LIMIT)
+    }
+}
+
+/// Exit code of a process; see `formats/guide/reliability.md`.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Done = 0,
+    Unknown = 1,
+    Refused = 2,
+    Skipped = 3,
+    Corrupt = 4,
+    Damaged = 5,
+    Busy = 6,
+    Io = 7,
+    Memory = 8,
+    Fault = 9,
+    Stopped = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+impl From<&Error> for Exit {
+    fn from(error: &Error) -> Exit {
+        match error {
+            Error::Corrupt { .. } | Error::BadRecord { .. } => Exit::Corrupt,
+            Error::Damaged { .. } => Exit::Damaged,
+            Error::Busy { .. } => Exit::Busy,
+            Error::Io { .. } => Exit::Io,
+            Error::Internal { .. } => Exit::Fault,
+            Error::OverBudget { .. } | Error::TooLarge { .. } | Error::AddressSpace { .. } => {
+                Exit::Memory
+            }
+            _ => Exit::Refused,
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! Pages: their numbers, and the facts about a ranked one.
+//! Pages: their numbers, their fetches, and the facts about a ranked one.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use super::{PageState, Time, utc};
+use super::{Time, utc};
+use crate::words;
 
 /// Number of a page: 0 for the first page that appears in the stream, and so on without gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,30 +58,17 @@ pub struct Page<'a> {
     pub site: Option<SiteFacts>,
 }
 
-/// Kind of change of a page or site since an older ranking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// Not in the older ranking.
-    New,
-    /// Score changed other than by dilution.
-    Changed,
-    /// Score changed in proportion to that of the mean page, because new pages took a share.
-    Diluted,
-    /// Found gone (404, 410) since the older ranking; it stays in the ranking.
-    Gone,
-}
-
-impl Change {
-    pub const ALL: [Change; 4] = [Change::New, Change::Changed, Change::Diluted, Change::Gone];
-
-    /// Returns the change in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Change::New => "new",
-            Change::Changed => "changed",
-            Change::Diluted => "diluted",
-            Change::Gone => "gone",
-        }
+words! {
+    /// Kind of change of a page or site since an older ranking.
+    Change {
+        /// Not in the older ranking.
+        New = "new",
+        /// Score changed other than by dilution.
+        Changed = "changed",
+        /// Score changed in proportion to that of the mean page, because new pages took a share.
+        Diluted = "diluted",
+        /// Found gone (404, 410) since the older ranking; it stays in the ranking.
+        Gone = "gone",
     }
 }
 
@@ -120,4 +108,70 @@ pub struct SitePage {
 /// Serializes a time as RFC 3339, in UTC.
 pub fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {
     time.and_then(utc).serialize(to)
+}
+
+/// Visits, failures and changes of a page. Snapshots hold them for each page, and crawl orders use them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fetches {
+    /// Number of visits: records with the page's links.
+    pub visits: u64,
+    /// Time of the last fetch, in seconds since 1970.
+    pub last: Option<Time>,
+    /// Number of failed fetches since the page was last reached.
+    pub failed: u64,
+    /// Time of the last failure, in seconds since 1970.
+    pub last_failed: Option<Time>,
+    /// Number of comparisons of two successive fetches that could show a change of the page.
+    pub compared: u64,
+    /// Number of comparisons that found a change.
+    pub changed: u64,
+    /// Seconds from the first compared fetch to the last.
+    pub watched_s: u64,
+    /// True if the page was gone (404, 410) at its last visit; `None`: an older snapshot, which does not say.
+    pub gone: Option<bool>,
+    /// Units of cash that were recycled from the page since its last visit.
+    pub recycled: u64,
+}
+
+impl Fetches {
+    /// Returns the page's state; `None` for a visited page if the snapshot does not say whether it is gone.
+    pub fn state(&self) -> Option<PageState> {
+        match (self.visits, self.gone?) {
+            (0, _) if self.failed > 0 => Some(PageState::Failed),
+            (0, _) => Some(PageState::NotCrawled),
+            (_, true) => Some(PageState::Gone),
+            (_, false) => Some(PageState::Crawled),
+        }
+    }
+}
+
+/// Totals over all fetches of a page, in place of one fetch, in a record of a store's dump.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FetchTotals {
+    /// Number of visits; 0: the page was never visited.
+    pub visits: u32,
+    /// Number of failed fetches since the page was last reached.
+    pub failed: u32,
+    /// Time of the last failure, in seconds since 1970.
+    pub last_failed: Option<Time>,
+    /// Number of comparisons of two successive fetches that could show a change of the page.
+    pub compared: u32,
+    /// Number of comparisons that found a change; at most `compared`.
+    pub changed: u32,
+    /// Seconds from the first compared fetch to the last.
+    pub watched_s: u32,
+}
+
+words! {
+    /// State of a page, by its fetches.
+    PageState {
+        /// Visited, and present the last time that a fetch reached it.
+        Crawled = "crawled",
+        /// Known only from links.
+        NotCrawled = "not crawled",
+        /// Never visited, and its last fetch failed.
+        Failed = "failed",
+        /// Answered 404 or 410 at its last visit. It stays in the ranking.
+        Gone = "gone",
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Digest, FetchTotals, LINKS_MAX, Rel};
+use super::{Digest, FetchTotals, LINKS_MAX};
+use crate::words;
+use serde::{Deserialize, Serialize};
 
 /// Time as seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
@@ -94,11 +96,6 @@ impl<'a> Record<'a> {
     /// Returns the record with all data owned.
     pub fn into_owned(self) -> Record<'static> {
         let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
-        let link = |link: Link<'a>| Link {
-            url: Cow::Owned(link.url.into_owned()),
-            rel: link.rel,
-            weight: link.weight,
-        };
         Record {
             url: owned(self.url),
             base: self.base.map(owned),
@@ -107,7 +104,7 @@ impl<'a> Record<'a> {
             status: self.status,
             digest: self.digest,
             redirect: self.redirect.map(owned),
-            links: self.links.into_iter().map(link).collect(),
+            links: self.links.into_iter().map(Link::into_owned).collect(),
             revisit: self.revisit,
             same_as: self.same_as.map(owned),
             totals: self.totals,
@@ -153,6 +150,15 @@ impl<'a> Link<'a> {
             weight: 1,
         }
     }
+
+    /// Returns the link with its own copy of the URL.
+    pub fn into_owned(self) -> Link<'static> {
+        Link {
+            url: Cow::Owned(self.url.into_owned()),
+            rel: self.rel,
+            weight: self.weight,
+        }
+    }
 }
 
 impl<'a> From<Cow<'a, [u8]>> for Link<'a> {
@@ -161,54 +167,27 @@ impl<'a> From<Cow<'a, [u8]>> for Link<'a> {
     }
 }
 
-/// Reason why a record was not applied. The summary counts and names each separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Reason {
-    /// Not what the format requires: broken JSON, a missing field, a wrong type.
-    Malformed,
-    /// The bytes are not UTF-8 where the format requires it.
-    InvalidUtf8,
-    /// The record has no usable URL of its own.
-    BadUrl,
-    /// The time is invalid. Such records are used without a time, and reported; only archives made by earlier versions
-    /// have them as skipped.
-    BadTime,
-    /// The record is longer than `--limit-line`.
-    TooLong,
-    /// The record's own URL is longer than `--limit-url`.
-    UrlTooLong,
-    /// The record has more links than `--limit-links`.
-    TooManyLinks,
-    /// The input ended inside the record.
-    CutShort,
-}
-
-impl Reason {
-    /// All reasons, in the order in which they are reported.
-    pub const ALL: [Reason; 8] = [
-        Reason::Malformed,
-        Reason::InvalidUtf8,
-        Reason::BadUrl,
-        Reason::BadTime,
-        Reason::TooLong,
-        Reason::UrlTooLong,
-        Reason::TooManyLinks,
-        Reason::CutShort,
-    ];
-
-    /// Returns the name used in `--json` output and in the summary.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Malformed => "malformed",
-            Reason::InvalidUtf8 => "invalid-utf8",
-            Reason::BadUrl => "bad-url",
-            Reason::BadTime => "bad-time",
-            Reason::TooLong => "too-long",
-            Reason::UrlTooLong => "url-too-long",
-            Reason::TooManyLinks => "too-many-links",
-            Reason::CutShort => "cut-short",
-        }
+words! {
+    /// Reason why a record was not applied. The summary counts and names each separately, in this order.
+    #[non_exhaustive]
+    Reason {
+        /// Not what the format requires: broken JSON, a missing field, a wrong type.
+        Malformed = "malformed",
+        /// The bytes are not UTF-8 where the format requires it.
+        InvalidUtf8 = "invalid-utf8",
+        /// The record has no usable URL of its own.
+        BadUrl = "bad-url",
+        /// The time is invalid. Such records are used without a time, and reported; only archives made by earlier versions
+        /// have them as skipped.
+        BadTime = "bad-time",
+        /// The record is longer than `--limit-line`.
+        TooLong = "too-long",
+        /// The record's own URL is longer than `--limit-url`.
+        UrlTooLong = "url-too-long",
+        /// The record has more links than `--limit-links`.
+        TooManyLinks = "too-many-links",
+        /// The input ended inside the record.
+        CutShort = "cut-short",
     }
 }
 
@@ -232,4 +211,90 @@ pub enum Parsed<'r, 'a> {
     /// Not a record, and not the end of one: reading the next one takes far more memory than its bytes. A decoder that
     /// is one of many threads should wait here until the records before are processed.
     Large,
+}
+
+/// Set of link types. HTML living standard, section 4.6.7 (`nofollow`); `ugc` and `sponsored` are the search engines'
+/// refinements of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Rel(u8);
+
+impl Rel {
+    /// The page does not vouch for the target.
+    pub const NOFOLLOW: Rel = Rel(1);
+    /// A visitor of the page set the link.
+    pub const UGC: Rel = Rel(2);
+    /// The link was paid for.
+    pub const SPONSORED: Rel = Rel(4);
+
+    const NAMED: [(&[u8], Rel); 3] = [
+        (b"nofollow", Rel::NOFOLLOW),
+        (b"ugc", Rel::UGC),
+        (b"sponsored", Rel::SPONSORED),
+    ];
+
+    /// Parses a `rel` attribute: words between spaces, in any case. Other words are ignored.
+    pub fn of(attribute: &[u8]) -> Rel {
+        let words = attribute.split(u8::is_ascii_whitespace);
+        words.fold(Rel::default(), |all, word| {
+            let known = Rel::NAMED
+                .iter()
+                .find(|(name, _)| word.eq_ignore_ascii_case(name));
+            known.map_or(all, |(_, rel)| all.with(*rel))
+        })
+    }
+
+    /// Returns the words of the attribute, separated by spaces; empty if there are none.
+    pub fn words(self) -> String {
+        let named = Rel::NAMED.iter().filter(|(_, rel)| self.has(*rel));
+        let words: Vec<_> = named
+            .map(|(name, _)| String::from_utf8_lossy(name))
+            .collect();
+        words.join(" ")
+    }
+
+    /// Returns the union of both sets.
+    pub fn with(self, other: Rel) -> Rel {
+        Rel(self.0 | other.0)
+    }
+
+    /// Returns whether the set contains all of `other`.
+    pub fn has(self, other: Rel) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Yields every set of types, in the order of [`Rel::bits`].
+    pub fn all() -> impl Iterator<Item = Rel> {
+        (0..8).map(Rel)
+    }
+
+    /// Returns one bit per type, from the lowest: nofollow, ugc, sponsored.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// Treatment of links from a page to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SelfLinks {
+    /// Self-links are dropped: a page cannot vote for itself.
+    #[default]
+    Drop,
+    /// Self-links count like other links.
+    Keep,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_rel() {
+        let all = Rel::NOFOLLOW.with(Rel::UGC).with(Rel::SPONSORED);
+        assert_eq!(Rel::of(b" NoFollow\tugc\nsponsored noopener"), all);
+        assert_eq!(Rel::of(b"nofollows no-follow"), Rel::default());
+        assert!(all.has(Rel::UGC) && !Rel::UGC.has(all));
+        assert_eq!(all.bits(), 7);
+        assert!(Rel::all().all(|rel| Rel::of(rel.words().as_bytes()) == rel));
+    }
 }

@@ -1,4 +1,4 @@
-//! Tables of things that users choose by name: formats of inputs, of rankings, of lists.
+//! Things with a name for users: tables of formats of inputs, of rankings, of lists; and values written as words.
 
 /// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry has a
 /// `name` and a description, `about`.
@@ -44,6 +44,31 @@ macro_rules! registry {
                     let what = $what;
                     $crate::model::Error::Usage(format!("no {what} {name:?}; there are: {names}"))
                 })
+            }
+        }
+    };
+}
+
+/// Defines an enum whose values are words for users, on the command line, in tables and in JSON.
+#[macro_export]
+macro_rules! words {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $item:ident = $word:literal,)* }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $item,)*
+        }
+
+        impl $name {
+            /// All values, in the order of their definition.
+            pub const ALL: [$name; [$($word),*].len()] = [$($name::$item),*];
+
+            /// Returns the word for the value.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$item => $word,)*
+                }
             }
         }
     };

@@ -5,109 +5,40 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, Result, words};
 
-/// Field of the `records` format whose name can be chosen (`formats/records.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum FieldName {
-    #[serde(rename = "url")]
-    Url,
-    #[serde(rename = "links")]
-    Links,
-    #[serde(rename = "fetched_at")]
-    FetchedAt,
-    #[serde(rename = "status")]
-    Status,
-    #[serde(rename = "redirect")]
-    Redirect,
-    #[serde(rename = "digest")]
-    Digest,
-    #[serde(rename = "requested_url")]
-    RequestedUrl,
-    #[serde(rename = "final_url")]
-    FinalUrl,
-    #[serde(rename = "base")]
-    Base,
-    #[serde(rename = "method")]
-    Method,
-    #[serde(rename = "links_nofollow")]
-    LinksNofollow,
-    #[serde(rename = "links_rel")]
-    LinksRel,
-    #[serde(rename = "links_weight")]
-    LinksWeight,
-    #[serde(rename = "revisit")]
-    Revisit,
-    /// `url` of a link that is an object.
-    #[serde(rename = "link.url")]
-    LinkUrl,
-    /// `rel` of a link that is an object.
-    #[serde(rename = "link.rel")]
-    LinkRel,
-    /// `nofollow` of a link that is an object.
-    #[serde(rename = "link.nofollow")]
-    LinkNofollow,
-    /// `weight` of a link that is an object.
-    #[serde(rename = "link.weight")]
-    LinkWeight,
+words! {
+    /// Field of the `records` format whose name can be chosen (`formats/records.md`). Those of links come last.
+    FieldName {
+        Url = "url",
+        Links = "links",
+        FetchedAt = "fetched_at",
+        Status = "status",
+        Redirect = "redirect",
+        Digest = "digest",
+        RequestedUrl = "requested_url",
+        FinalUrl = "final_url",
+        Base = "base",
+        Method = "method",
+        LinksNofollow = "links_nofollow",
+        LinksRel = "links_rel",
+        LinksWeight = "links_weight",
+        Revisit = "revisit",
+        /// `url` of a link that is an object.
+        LinkUrl = "link.url",
+        /// `rel` of a link that is an object.
+        LinkRel = "link.rel",
+        /// `nofollow` of a link that is an object.
+        LinkNofollow = "link.nofollow",
+        /// `weight` of a link that is an object.
+        LinkWeight = "link.weight",
+    }
 }
 
 impl FieldName {
-    /// All fields, those of links last.
-    pub const ALL: [FieldName; 18] = [
-        FieldName::Url,
-        FieldName::Links,
-        FieldName::FetchedAt,
-        FieldName::Status,
-        FieldName::Redirect,
-        FieldName::Digest,
-        FieldName::RequestedUrl,
-        FieldName::FinalUrl,
-        FieldName::Base,
-        FieldName::Method,
-        FieldName::LinksNofollow,
-        FieldName::LinksRel,
-        FieldName::LinksWeight,
-        FieldName::Revisit,
-        FieldName::LinkUrl,
-        FieldName::LinkRel,
-        FieldName::LinkNofollow,
-        FieldName::LinkWeight,
-    ];
-
-    /// Returns its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            FieldName::Url => "url",
-            FieldName::Links => "links",
-            FieldName::FetchedAt => "fetched_at",
-            FieldName::Status => "status",
-            FieldName::Redirect => "redirect",
-            FieldName::Digest => "digest",
-            FieldName::RequestedUrl => "requested_url",
-            FieldName::FinalUrl => "final_url",
-            FieldName::Base => "base",
-            FieldName::Method => "method",
-            FieldName::LinksNofollow => "links_nofollow",
-            FieldName::LinksRel => "links_rel",
-            FieldName::LinksWeight => "links_weight",
-            FieldName::Revisit => "revisit",
-            FieldName::LinkUrl => "link.url",
-            FieldName::LinkRel => "link.rel",
-            FieldName::LinkNofollow => "link.nofollow",
-            FieldName::LinkWeight => "link.weight",
-        }
-    }
-
     /// Returns whether it is a field of a link, not of the record.
     pub fn is_of_link(self) -> bool {
-        matches!(
-            self,
-            FieldName::LinkUrl
-                | FieldName::LinkRel
-                | FieldName::LinkNofollow
-                | FieldName::LinkWeight
-        )
+        self.name().starts_with("link.")
     }
 }
 

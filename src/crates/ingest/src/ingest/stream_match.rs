@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::model::signature::{HEAD, fronts};
+use crate::model::{SIGNATURE_HEAD as HEAD, signature_fronts as fronts};
 use crate::model::{Signature, human};
 use crate::{Error, Result};
 
