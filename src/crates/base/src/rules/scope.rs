@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::scope_form::{pattern, rule};
-use crate::url::{CanonicalForm, canonical, host, path_and_query, without_www};
+use super::scope_form::rule;
+use crate::url::{host, path_and_query, without_www};
 use crate::{Error, Result};
 
 /// Rules that decide which pages count. Records of other pages are left out, and so are links to them. If any rules
@@ -123,51 +123,24 @@ pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-impl FromStr for Rule {
-    type Err = Error;
-
-    /// Parses a rule of a store: stores of earlier versions may have some that no page matches.
-    fn from_str(text: &str) -> Result<Rule> {
-        let (excludes, rule) = match text.strip_prefix('!') {
-            Some(rule) => (true, rule),
-            None => (false, text),
-        };
-        let wrong = || {
-            Error::Usage(format!(
-                "{text:?}: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything, optionally \
-                with ! in front; names as in canonical URLs"
-            ))
-        };
-        let (kind, name) = rule.split_once(':').ok_or_else(wrong)?;
-        let is_as_is = |url: &str| {
-            let form = canonical(url.as_bytes(), None, url.len(), &mut Vec::new());
-            form == Ok(CanonicalForm::AsIs)
-        };
-        let is_host_of = |of: &str| {
-            let url = format!("http://{of}/");
-            is_as_is(&url) && host(url.as_bytes()) == of.as_bytes()
-        };
-        let is_host = || is_host_of(name);
-        let is_prefix = || {
-            let of = name.split('/').next().unwrap_or_default();
-            let is_path = !name.ends_with('/') && !name.contains(['?', '#']);
-            is_path && is_host_of(of) && is_as_is(&format!("http://{name}/"))
-        };
-        let pages = match kind {
-            "host" if is_host() => PagePattern::Host(name.into()),
-            "barehost" if is_host() && without_www(name.as_bytes()) == name.as_bytes() => {
-                PagePattern::BareHost(name.into())
-            }
-            "domain" if is_host() => PagePattern::Domain(name.into()),
-            "prefix" if is_prefix() => PagePattern::Prefix(name.into()),
-            "url" if !name.is_empty() => match pattern(name) {
-                Ok(canonical) => PagePattern::url(name, canonical),
-                Err(_) => PagePattern::Url(name.into(), None),
-            },
-            _ => return Err(wrong()),
+/// Parses a rule of a store. Those of earlier versions may be such that no page matches; they are kept as they are.
+fn stored_rule(text: &str) -> Result<Rule> {
+    let (excludes, plain) = match text.strip_prefix('!') {
+        Some(plain) => (true, plain),
+        None => (false, text),
+    };
+    rule(text).or_else(|error| {
+        let pages = match plain.split_once(':') {
+            Some((_, "")) | None => return Err(error),
+            Some(("host", name)) => PagePattern::Host(name.into()),
+            Some(("barehost", name)) => PagePattern::BareHost(name.into()),
+            Some(("domain", name)) => PagePattern::Domain(name.into()),
+            Some(("prefix", name)) => PagePattern::Prefix(name.into()),
+            Some(("url", name)) => PagePattern::Url(name.into(), None),
+            Some(_) => return Err(error),
         };
         Ok(Rule { excludes, pages })
-    }
+    })
 }
 
 impl fmt::Display for Rule {
@@ -203,7 +176,7 @@ impl TryFrom<Vec<String>> for Scope {
     type Error = Error;
 
     fn try_from(rules: Vec<String>) -> Result<Scope> {
-        let rules: Result<_> = rules.iter().map(|rule| rule.parse()).collect();
+        let rules: Result<_> = rules.iter().map(|rule| stored_rule(rule)).collect();
         Ok(Scope(rules?))
     }
 }
