@@ -94,15 +94,24 @@ pub(super) struct ParquetTable {
     /// Row group being read, and the number of its rows not read yet.
     group: usize,
     left: u64,
-    /// Number of rows before the next one.
-    row: u64,
+    /// Number of rows read at once.
+    rows: usize,
+    /// Number of rows read last, and of those returned.
+    filled: usize,
+    used: usize,
+    /// Number of rows of the file before those read last.
+    before: u64,
     values: Arc<AtomicU64>,
     broken: bool,
 }
 
 impl ParquetTable {
-    /// Reads the file's footer. `prefix` begins messages about damage.
-    pub fn open(file: impl ChunkReader + 'static, prefix: String) -> Result<ParquetTable, Fault> {
+    /// Reads the file's footer. `prefix` begins messages about damage; `rows` are read at once.
+    pub fn open(
+        file: impl ChunkReader + 'static,
+        prefix: String,
+        rows: usize,
+    ) -> Result<ParquetTable, Fault> {
         let opened = contained(|| SerializedFileReader::new(file));
         let file: Box<dyn FileReader> = match opened {
             Some(Ok(file)) => Box::new(file),
@@ -115,7 +124,10 @@ impl ParquetTable {
             columns: Vec::new(),
             group: 0,
             left: 0,
-            row: 0,
+            rows,
+            filled: 0,
+            used: 0,
+            before: 0,
             values: Arc::default(),
             broken: false,
         })
@@ -204,51 +216,79 @@ impl ParquetTable {
         schema.column(leaf)
     }
 
-    /// Reads up to `most` further rows, all of one row group. Returns their number; 0 after the last.
-    pub fn fill(&mut self, most: usize) -> Result<usize, Fault> {
+    /// Moves to the next row; returns `false` after the last.
+    pub fn next_row(&mut self) -> Result<bool, Fault> {
+        if self.used == self.filled {
+            self.fill()?;
+        }
+        if self.filled == 0 {
+            return Ok(false);
+        }
+        self.used += 1;
+        for column in &mut self.columns {
+            column.row = column.next();
+        }
+        Ok(true)
+    }
+
+    /// Parses the next row; `None` after the last. A message of `parse` becomes damage at this row.
+    pub fn read_row<T>(
+        &mut self,
+        parse: impl FnOnce(&ParquetTable) -> Result<T, String>,
+    ) -> Option<Result<T, Fault>> {
+        match self.next_row() {
+            Ok(true) => Some(parse(self).map_err(|what| {
+                let row = self.before + self.used as u64 - 1;
+                let place = format!("row {row} of the file (counted from 0)");
+                let what = format!("{}{place}: {what}", self.group_place());
+                Fault::Damage(DamageKind::InvalidData, what)
+            })),
+            Ok(false) => None,
+            Err(fault) => Some(Err(fault)),
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), Fault> {
         if self.broken {
             return Err(unusable(&self.prefix));
         }
-        let filled = contained(|| self.try_fill(most));
+        self.before += self.filled as u64;
+        (self.filled, self.used) = (0, 0);
+        let filled = contained(|| self.try_fill());
         self.broken = !matches!(filled, Some(Ok(_)));
-        match filled {
-            Some(Ok(rows)) => {
-                self.row += rows as u64;
-                Ok(rows)
-            }
-            Some(Err(error)) => Err(fault(error, &self.place())),
-            None => Err(unusable(&self.place())),
-        }
+        let place = || {
+            let before = self.before;
+            let rows = format!("from row {before} of the file on (counted from 0): ");
+            self.group_place() + &rows
+        };
+        self.filled = match filled {
+            Some(Ok(rows)) => rows,
+            Some(Err(error)) => return Err(fault(error, &place())),
+            None => return Err(unusable(&place())),
+        };
+        Ok(())
     }
 
-    /// Returns the position of the next rows, for messages.
-    fn place(&self) -> String {
+    /// Returns the beginning of a position, for messages: the row group.
+    fn group_place(&self) -> String {
         format!(
-            "{}row group {}, from row {} of the file on (counted from 0): ",
+            "{}row group {}, ",
             self.prefix,
-            self.group.saturating_sub(1),
-            self.row
+            self.group.saturating_sub(1)
         )
     }
 
-    /// Returns the position of a row, for messages: the `row`th of the `rows` that were read last.
-    pub fn place_of(&self, row: usize, rows: usize) -> String {
-        format!(
-            "{}row group {}, row {} of the file (counted from 0)",
-            self.prefix,
-            self.group.saturating_sub(1),
-            self.row - rows as u64 + row as u64
-        )
-    }
-
-    fn try_fill(&mut self, most: usize) -> Result<usize, ParquetError> {
+    /// Reads further rows, all of one row group. Returns their number; 0 after the last.
+    fn try_fill(&mut self) -> Result<usize, ParquetError> {
         while self.left == 0 {
             if self.group == self.file.num_row_groups() {
                 return Ok(0);
             }
             self.begin_group()?;
         }
-        let rows = usize::try_from(self.left).unwrap_or(most).min(most);
+        let rows = usize::try_from(self.left)
+            .unwrap_or(self.rows)
+            .min(self.rows);
         for column in &mut self.columns {
             self.values.store(0, Ordering::Relaxed);
             let read = column.fill(rows)?;
@@ -281,14 +321,7 @@ impl ParquetTable {
         Ok(())
     }
 
-    /// Returns a column's values in its next row: at most one, or any number for a list.
-    pub fn next(&mut self, column: usize) -> &[Cell] {
-        let column = &mut self.columns[column];
-        column.row = column.next();
-        &column.cells[column.row.clone()]
-    }
-
-    /// Returns the values that [`ParquetTable::next`] returned last.
+    /// Returns a column's values in the current row: at most one, or any number for a list.
     pub fn row(&self, column: usize) -> &[Cell] {
         let column = &self.columns[column];
         column.cells.get(column.row.clone()).unwrap_or_default()

@@ -7,10 +7,10 @@
 use std::fs::File;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::text::{PIECE, Rows, TELLING, TextLayout};
+use super::text::{PIECE, PageWriter, Rows, SNIFF_NAMES, TextLayout};
 use super::{Fault, columns_of};
 use crate::Result;
-use crate::disk::{ExternalSorter, Sorted};
+use crate::disk::ExternalSorter;
 use crate::model::{Error, Limits};
 
 /// Number of rows read at once.
@@ -25,78 +25,6 @@ const PAIRS: [[&str; 2]; 6] = [
     ["source", "destination"],
     ["from_url", "to_url"],
 ];
-
-/// Reader of a table of links.
-pub(super) struct EdgeTable {
-    table: ParquetTable,
-    layout: TextLayout,
-    /// Rows that the table has read and whose names were not taken.
-    left: usize,
-    /// Number of rows written, of those whose names were taken.
-    done: usize,
-    /// Page whose links are being written.
-    open: Option<Vec<u8>>,
-    /// Number of rows of that page whose names cannot be used, and of those whose weight cannot.
-    unusable: u64,
-    badly_weighed: u64,
-    /// The file opened again, and its source column, until the order of rows is known.
-    unknown_order: Option<(File, ColumnField)>,
-    /// Memory for sorting, in bytes.
-    memory: usize,
-    /// Rows in sorted order, if the table's order is another.
-    sorted: Option<Sorted>,
-    /// Error of reading the first rows.
-    failed: Option<Fault>,
-    /// Names of some rows: only of about one piece, since rows may share long names.
-    names: Vec<TableLink>,
-    has_weights: bool,
-    canon: Canon,
-}
-
-/// Canonicalises sources that are URLs: rows of one page form one record, however they spell it.
-struct Canon {
-    layout: TextLayout,
-    /// Maximum length of a URL, in bytes.
-    longest: usize,
-    /// Last name and its canonical form: the next row mostly has the same name.
-    last: [Vec<u8>; 2],
-}
-
-impl Canon {
-    fn of(layout: TextLayout, longest: usize) -> Canon {
-        Canon {
-            layout,
-            longest,
-            last: Default::default(),
-        }
-    }
-
-    /// Returns a source as the store names it; a name that is not a URL stays unchanged.
-    fn form(&mut self, name: Vec<u8>) -> Vec<u8> {
-        if self.layout != TextLayout::Records || name.is_empty() {
-            return name;
-        }
-        let [last, form] = &mut self.last;
-        if *last != name {
-            *form = (self.layout)
-                .page_name(&name, self.longest, &mut Vec::new())
-                .to_vec();
-            *last = name;
-        }
-        form.clone()
-    }
-}
-
-/// Row of the table. The target is empty if absent, or if the weight cannot be used: then it is [`NO_WEIGHT`].
-#[derive(Default)]
-struct TableLink {
-    from: Vec<u8>,
-    to: Vec<u8>,
-    weight: u32,
-}
-
-/// Weight of a row without a target whose weight cannot be used; that of others without a target is 0.
-const NO_WEIGHT: u32 = 1;
 
 /// Index of the weight column among the chosen columns.
 pub(super) const WEIGHT: usize = 2;
@@ -113,13 +41,13 @@ pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     })
 }
 
-/// Chooses the columns of links (names or numbers) and of weights. Returns whether there are weights; fails with
-/// [`Error::Unsupported`] if a column has another type.
+/// Chooses the columns of links (names or numbers) and of weights, and returns them. Fails with [`Error::Unsupported`]
+/// if a column has another type.
 pub(super) fn choose(
     table: &mut ParquetTable,
     found: &[ColumnField],
     [from, to]: [&ColumnField; 2],
-) -> Result<bool> {
+) -> Result<Vec<ColumnField>> {
     let is_name = |field: &ColumnField| {
         let kinds = [ValueType::Text, ValueType::Int, ValueType::Unsigned];
         !field.is_list && field.kind.is_some_and(|kind| kinds.contains(&kind))
@@ -140,24 +68,26 @@ pub(super) fn choose(
             from.name, to.name
         )));
     }
-    let Some(weights) = found.iter().find(|field| field.name == "weight") else {
-        return Ok(false);
-    };
-    let is_number = matches!(
-        weights.kind,
-        Some(ValueType::Int | ValueType::Unsigned | ValueType::Float)
-    );
-    if weights.is_list || !is_number || !table.choose(weights)? {
-        return Err(Error::Unsupported(
-            "column `weight` holds something else than whole numbers".into(),
-        ));
+    let mut chosen = vec![from.clone(), to.clone()];
+    if let Some(weights) = found.iter().find(|field| field.name == "weight") {
+        let is_number = matches!(
+            weights.kind,
+            Some(ValueType::Int | ValueType::Unsigned | ValueType::Float)
+        );
+        if weights.is_list || !is_number || !table.choose(weights)? {
+            return Err(Error::Unsupported(
+                "column `weight` holds something else than whole numbers".into(),
+            ));
+        }
+        chosen.push(weights.clone());
     }
-    Ok(true)
+    Ok(chosen)
 }
 
-/// Returns the weight in a cell, or 1 if there is none. `None`: it is not a whole number of 32 bits.
-pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
-    match cells.first() {
+/// Returns the weight in the current row, or 1 if there is none. `None`: it is not a whole number of 32 bits.
+pub(super) fn weight(table: &ParquetTable, has_weights: bool) -> Option<u32> {
+    let cell = has_weights.then(|| table.row(WEIGHT).first()).flatten();
+    match cell {
         None => Some(1),
         Some(Cell::Int(number)) => u32::try_from(*number).ok(),
         Some(Cell::Unsigned(number)) => u32::try_from(*number).ok(),
@@ -166,238 +96,119 @@ pub(super) fn weight(cells: &[Cell]) -> Option<u32> {
     }
 }
 
+/// Row of the table. An absent name is empty; the weight is `None` if it cannot be used.
+struct TableLink {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    weight: Option<u32>,
+}
+
+type TableLinks = Box<dyn Iterator<Item = Result<TableLink, Fault>> + Send>;
+
+/// Reader of a table of links.
+pub(super) struct EdgeTable {
+    file: File,
+    columns: Vec<ColumnField>,
+    /// Maximum length of a URL, in bytes.
+    longest: usize,
+    /// Memory for sorting, in bytes.
+    memory: usize,
+    writer: PageWriter,
+    /// Rows not written yet; `None` before the first.
+    links: Option<TableLinks>,
+    /// Number of rows inside the open page whose names cannot be used, and of those whose weight cannot.
+    unusable: u64,
+    badly_weighed: u64,
+}
+
 impl EdgeTable {
-    /// Returns a reader of a table whose columns were chosen. `again` is the file opened a second time, with its source
-    /// column. Sorting takes `limits.held_bytes` of memory.
-    pub fn of(
-        table: ParquetTable,
-        again: Option<(File, ColumnField)>,
+    /// Returns a reader of these columns of a file; reads the first names. Sorting takes `limits.held_bytes` of memory.
+    pub fn open(
+        file: File,
+        columns: Vec<ColumnField>,
         limits: &Limits,
-        has_weights: bool,
-    ) -> EdgeTable {
+    ) -> Result<EdgeTable, Fault> {
         let mut edges = EdgeTable {
-            table,
-            has_weights,
-            canon: Canon::of(TextLayout::Adjacency, 0),
-            layout: TextLayout::Adjacency,
-            left: 0,
-            done: 0,
-            open: None,
+            file,
+            columns,
+            longest: limits.url_bytes as usize,
+            memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
+            writer: PageWriter::new(TextLayout::Adjacency),
+            links: None,
             unusable: 0,
             badly_weighed: 0,
-            unknown_order: again,
-            memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
-            sorted: None,
-            failed: None,
-            names: Vec::new(),
         };
-        if let Err(fault) = edges.fill() {
-            edges.failed = Some(fault);
-        }
-        let first: Vec<Vec<u8>> = edges
-            .names
-            .iter()
-            .flat_map(|link| [&link.from, &link.to])
-            .take(TELLING)
-            .cloned()
+        // Damage is found again when the rows are read.
+        let links = edges.in_place()?.map_while(Result::ok);
+        let first: Vec<Vec<u8>> = links
+            .flat_map(|link| [link.from, link.to])
+            .take(SNIFF_NAMES)
             .collect();
-        edges.layout = TextLayout::of(&first, has_weights);
-        edges.canon = Canon::of(edges.layout, limits.url_bytes as usize);
-        edges
+        edges.writer.layout = TextLayout::of(&first, edges.has_weights());
+        Ok(edges)
     }
 
     /// Returns the layout of the text.
     pub fn layout(&self) -> TextLayout {
-        self.layout
+        self.writer.layout
     }
 
-    fn fill(&mut self) -> Result<(), Fault> {
-        if self.left == 0 {
-            self.left = self.table.fill(ROWS)?;
-        }
-        self.done = 0;
-        self.names.clear();
-        let mut bytes = 0;
-        while self.left > 0 && bytes < PIECE {
-            let [from, mut to] = [0, 1].map(|column| name(self.table.next(column)));
-            let weight = if self.has_weights {
-                weight(self.table.next(WEIGHT))
-            } else {
-                Some(1)
-            };
-            let weight = match weight {
-                Some(_) if to.is_empty() => 0,
-                Some(weight) => weight,
-                None => {
-                    to.clear();
-                    NO_WEIGHT
-                }
-            };
-            bytes += from.len() + to.len();
-            self.names.push(TableLink { from, to, weight });
-            self.left -= 1;
-        }
-        Ok(())
+    fn has_weights(&self) -> bool {
+        self.columns.len() > WEIGHT
     }
 
-    fn link(&mut self, from: &[u8], to: &[u8], weight: u32, out: &mut Vec<u8>) {
-        if !self.layout.holds(from) || !self.layout.holds(to) {
-            let is_weight = to.is_empty() && weight == NO_WEIGHT;
-            *(if is_weight {
-                &mut self.badly_weighed
-            } else {
-                &mut self.unusable
-            }) += 1;
-            if self.open.is_none() {
-                self.close(out);
+    fn table(&self, columns: &[ColumnField]) -> Result<ParquetTable, Fault> {
+        let mut table = ParquetTable::open(self.file.try_clone()?, String::new(), ROWS)?;
+        for field in columns {
+            table.choose(field)?;
+        }
+        Ok(table)
+    }
+
+    /// Returns the rows in the table's order.
+    fn in_place(&self) -> Result<TableLinks, Fault> {
+        let mut table = self.table(&self.columns)?;
+        let (mut source, has_weights) = (self.source_reader(), self.has_weights());
+        Ok(Box::new(std::iter::from_fn(move || {
+            table.read_row(|table| {
+                Ok(TableLink {
+                    from: source(table),
+                    to: name(table.row(1)),
+                    weight: weight(table, has_weights),
+                })
+            })
+        })))
+    }
+
+    /// Returns a reader of a row's source as the store names it: rows of one page form one record, however they spell
+    /// it. A name that is not a URL stays unchanged.
+    fn source_reader(&self) -> impl FnMut(&ParquetTable) -> Vec<u8> + Send + use<> {
+        let (layout, longest) = (self.writer.layout, self.longest);
+        // The next row mostly has the same name.
+        let (mut last, mut form) = (Vec::new(), Vec::new());
+        move |table| {
+            let source = name(table.row(0));
+            if source.is_empty() || source == last {
+                return if source.is_empty() {
+                    source
+                } else {
+                    form.clone()
+                };
             }
-            return;
-        }
-        let again = self.open.as_deref() == Some(from);
-        if !again {
-            self.close(out);
-            self.layout.begin(from, None, out);
-            self.open = Some(from.to_vec());
-        }
-        self.layout.link(from, to, weight, !again, out);
-    }
-
-    fn close(&mut self, out: &mut Vec<u8>) {
-        if let Some(page) = self.open.take() {
-            self.layout.end(&page, true, out);
-        }
-        for _ in 0..std::mem::take(&mut self.unusable) {
-            self.layout.unusable(out);
-        }
-        for _ in 0..std::mem::take(&mut self.badly_weighed) {
-            self.layout.badly_weighed(out);
+            form = layout.page_name(&source, longest, &mut Vec::new()).to_vec();
+            last = source;
+            form.clone()
         }
     }
 
-    /// Returns the next row in the table's order; `None` after the last.
-    fn next_row(&mut self) -> Result<Option<TableLink>, Fault> {
-        if self.done == self.names.len() {
-            self.fill()?;
-            if self.names.is_empty() {
-                return Ok(None);
-            }
-        }
-        self.done += 1;
-        let mut link = std::mem::take(&mut self.names[self.done - 1]);
-        link.from = self.canon.form(link.from);
-        Ok(Some(link))
-    }
-
-    /// Sorts all rows: by source, to find the first row of each, and then by first row.
-    fn sort(&mut self) -> Result<Sorted, Fault> {
-        let folder = std::env::temp_dir();
-        let mut by_source = ExternalSorter::new(self.memory, &folder);
-        let mut row = 0u64;
-        let mut value = Vec::new();
-        while let Some(link) = self.next_row()? {
-            value.clear();
-            value.extend_from_slice(&row.to_be_bytes());
-            value.extend_from_slice(&link.weight.to_be_bytes());
-            value.extend_from_slice(&link.to);
-            by_source.push(&link.from, &value)?;
-            row += 1;
-        }
-        let mut by_first_row = ExternalSorter::new(self.memory, &folder);
-        let mut source: Option<(Vec<u8>, [u8; ROW])> = None;
-        for record in by_source.sorted()? {
-            let (from, rest) = record?;
-            let (row, weight_and_to) = rest.split_first_chunk::<ROW>().ok_or_else(lost)?;
-            let first = match &source {
-                Some((open, first)) if *open == from => *first,
-                _ => *row,
-            };
-            value.clear();
-            value.extend_from_slice(&(from.len() as u64).to_be_bytes());
-            value.extend_from_slice(&from);
-            value.extend_from_slice(weight_and_to);
-            by_first_row.push(&first, &value)?;
-            source = Some((from, first));
-        }
-        Ok(by_first_row.sorted()?)
-    }
-
-    /// Finds the order of rows, and sorts them if a source occurs in several places.
-    fn look_at_order(&mut self) -> Result<(), Fault> {
-        let Some((file, from)) = self.unknown_order.take() else {
-            return Ok(());
-        };
-        // If damage ends the scan, the rows before it are read in place, and the damage is found again.
-        let canon = Canon::of(self.layout, self.canon.longest);
-        if let Ok(false) = is_ordered(file, &from, canon) {
-            self.sorted = Some(self.sort()?);
-        }
-        Ok(())
-    }
-
-    /// Writes the next row; returns `false` after the last.
-    fn write_row(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        if let Some(sorted) = &mut self.sorted {
-            let Some(row) = sorted.next() else {
-                return Ok(false);
-            };
-            let (_, row) = row?;
-            let (len, row) = row.split_first_chunk::<8>().ok_or_else(lost)?;
-            let from = usize::try_from(u64::from_be_bytes(*len)).ok();
-            let (from, rest) = from
-                .and_then(|from| row.split_at_checked(from))
-                .ok_or_else(lost)?;
-            let (weight, to) = rest.split_first_chunk().ok_or_else(lost)?;
-            self.link(from, to, u32::from_be_bytes(*weight), out);
-            return Ok(true);
-        }
-        let Some(link) = self.next_row()? else {
-            return Ok(false);
-        };
-        self.link(&link.from, &link.to, link.weight, out);
-        Ok(true)
-    }
-}
-
-impl Rows for EdgeTable {
-    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        if let Some(fault) = self.failed.take() {
-            return Err(fault);
-        }
-        self.look_at_order()?;
-        while out.len() < PIECE {
-            if !self.write_row(out)? {
-                self.close(out);
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-/// Size of a row number, in bytes.
-const ROW: usize = size_of::<u64>();
-
-/// Returns the error for a sorted row that is not what was written.
-fn lost() -> Error {
-    Error::internal("a sorted row of a table is not what it was")
-}
-
-/// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length and
-/// then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
-fn is_ordered(file: File, from: &ColumnField, mut canon: Canon) -> Result<bool, Fault> {
-    let mut table = ParquetTable::open(file, String::new())?;
-    if !table.choose(from)? {
-        return Ok(true);
-    }
-    let mut last: Option<Vec<u8>> = None;
-    let mut orders = [true; 4];
-    loop {
-        let rows = table.fill(ROWS)?;
-        if rows == 0 {
-            return Ok(true);
-        }
-        for _ in 0..rows {
-            let source = canon.form(name(table.next(0)));
+    /// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length
+    /// and then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
+    fn is_ordered(&self) -> Result<bool, Fault> {
+        let mut table = self.table(&self.columns[..1])?;
+        let mut source = self.source_reader();
+        let mut last: Option<Vec<u8>> = None;
+        let mut orders = [true; 4];
+        while let Some(source) = table.read_row(|table| Ok(source(table))).transpose()? {
             if source.is_empty() || last.as_ref() == Some(&source) {
                 continue;
             }
@@ -414,6 +225,105 @@ fn is_ordered(file: File, from: &ColumnField, mut canon: Canon) -> Result<bool, 
             }
             last = Some(source);
         }
+        Ok(true)
+    }
+
+    /// Sorts all rows: by source, to find the first row of each, and then by first row.
+    fn sorted(&self) -> Result<TableLinks, Fault> {
+        const NO_WEIGHT: u64 = u64::MAX;
+        let lost = || Error::internal("a sorted row of a table is not what it was");
+        let sorter = || ExternalSorter::new(self.memory, &std::env::temp_dir());
+        let mut by_source = sorter();
+        for (row, link) in (0u64..).zip(self.in_place()?) {
+            let link = link?;
+            let numbers = [row, link.weight.map_or(NO_WEIGHT, u64::from)].map(u64::to_be_bytes);
+            by_source.push(&link.from, &[numbers.as_flattened(), &link.to].concat())?;
+        }
+        let mut by_first_row = sorter();
+        let mut page: Option<(Vec<u8>, [u8; 8])> = None;
+        for record in by_source.sorted()? {
+            let (from, rest) = record?;
+            let (row, link) = rest.split_first_chunk().ok_or_else(lost)?;
+            let first = match &page {
+                Some((open, first)) if *open == from => *first,
+                _ => *row,
+            };
+            let len = (from.len() as u64).to_be_bytes();
+            by_first_row.push(&first, &[&len, &*from, link].concat())?;
+            page = Some((from, first));
+        }
+        let link = move |row: &[u8]| {
+            let (len, row) = row.split_first_chunk()?;
+            let from = usize::try_from(u64::from_be_bytes(*len)).ok()?;
+            let (from, rest) = row.split_at_checked(from)?;
+            let (weight, to) = rest.split_first_chunk()?;
+            Some(TableLink {
+                from: from.to_vec(),
+                to: to.to_vec(),
+                weight: u32::try_from(u64::from_be_bytes(*weight)).ok(),
+            })
+        };
+        let rows = by_first_row.sorted()?;
+        Ok(Box::new(
+            rows.map(move |row| Ok(link(&row?.1).ok_or_else(lost)?)),
+        ))
+    }
+
+    fn write(&mut self, link: &TableLink, out: &mut Vec<u8>) {
+        let layout = self.writer.layout;
+        match link.weight {
+            Some(weight) if layout.holds(&link.from) && layout.holds(&link.to) => {
+                if self.writer.page() != Some(&link.from) {
+                    self.end_page(out);
+                    self.writer.begin(&link.from, None, out);
+                }
+                return self.writer.link(&link.to, weight, out);
+            }
+            Some(_) => self.unusable += 1,
+            None => self.badly_weighed += 1,
+        }
+        if self.writer.page().is_none() {
+            self.end_page(out);
+        }
+    }
+
+    /// Ends the open page. A record that is skipped and counted follows for each row inside it that cannot be used.
+    fn end_page(&mut self, out: &mut Vec<u8>) {
+        self.writer.end(out);
+        let [unusable, badly_weighed]: [&[u8]; 2] = match self.writer.layout {
+            TextLayout::Records => [
+                b"{\"url\":null}\n",
+                b"{\"url\":\"?\",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n",
+            ],
+            TextLayout::Adjacency => [b"\t\n", b"?\t?\tanother-value\n"],
+            TextLayout::Edges => [b"?\n", b"?\t?\tanother-value\n"],
+        };
+        for _ in 0..std::mem::take(&mut self.unusable) {
+            out.extend_from_slice(unusable);
+        }
+        for _ in 0..std::mem::take(&mut self.badly_weighed) {
+            out.extend_from_slice(badly_weighed);
+        }
+    }
+}
+
+impl Rows for EdgeTable {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let mut links = match self.links.take() {
+            Some(links) => links,
+            // If damage ends the scan, the rows before it are read in place, and the damage is found again.
+            None if matches!(self.is_ordered(), Ok(false)) => self.sorted()?,
+            None => self.in_place()?,
+        };
+        while out.len() < PIECE {
+            let Some(link) = links.next().transpose()? else {
+                self.end_page(out);
+                return Ok(false);
+            };
+            self.write(&link, out);
+        }
+        self.links = Some(links);
+        Ok(true)
     }
 }
 

@@ -5,18 +5,26 @@
 //! 304 without a time, so that the store knows them. They are found by reading the links an extra time, if any page was
 //! not fetched.
 //!
-//! Memory: the names of all pages, and 8 bytes and a bit for each.
+//! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all and
+//! the latest fetch: as separate records, the links of the last one would replace the others'.
+//!
+//! Memory: the names of all pages, 8 bytes for each, 16 more if the table tells of fetches, and one if any page was not
+//! fetched. Links of later spellings are sorted in bounded memory and temporary files.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
-use super::text::{PIECE, Rows, TELLING, TextLayout};
-use super::twins::Twins;
-use crate::Result;
-use crate::model::{DamageKind, Limits};
-use crate::model::{LOOK_EVERY, check_room};
+#[cfg(feature = "parquet")]
+use super::pair;
+use super::text::{PIECE, PageWriter, Rows, SNIFF_NAMES, TextLayout};
+use super::{failed, lines};
+use crate::disk::{ExternalSorter, Sorted};
+use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
+use crate::{Error, Result};
 
 /// Row of the table of pages.
 pub(super) struct GraphPage {
@@ -36,15 +44,14 @@ pub(super) enum LastFetch {
 }
 
 impl LastFetch {
-    /// Combines the fetches of two twins.
-    pub fn or(self, other: LastFetch) -> LastFetch {
+    /// Combines the fetches of two spellings of a page.
+    fn or(self, other: LastFetch) -> LastFetch {
+        use LastFetch::{Never, Read, Unchanged};
         match (self, other) {
-            (LastFetch::Read(one), LastFetch::Read(other)) => LastFetch::Read(one.max(other)),
-            (LastFetch::Unchanged(one), LastFetch::Unchanged(other)) => {
-                LastFetch::Unchanged(one.max(other))
-            }
-            (read @ LastFetch::Read(_), _) | (_, read @ LastFetch::Read(_)) => read,
-            (LastFetch::Never, other) | (other, LastFetch::Never) => other,
+            (Read(one), Read(other)) => Read(one.max(other)),
+            (Unchanged(one), Unchanged(other)) => Unchanged(one.max(other)),
+            (read @ Read(_), _) | (_, read @ Read(_)) => read,
+            (Never, other) | (other, Never) => other,
         }
     }
 
@@ -57,11 +64,6 @@ impl LastFetch {
     }
 }
 
-/// Pages in order, from number 0 on.
-pub(super) trait GraphPages: Send {
-    fn next(&mut self) -> Result<Option<GraphPage>, Fault>;
-}
-
 /// Link between pages, by their numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumberedLink {
@@ -70,52 +72,97 @@ pub(super) struct NumberedLink {
     pub weight: u32,
 }
 
-/// Links in the order of their sources.
-pub(super) trait Links: Send {
-    fn next(&mut self) -> Result<Option<NumberedLink>, Fault>;
+/// Pages in order, from number 0 on.
+pub(super) type Pages = Box<dyn Iterator<Item = Result<GraphPage, Fault>> + Send>;
 
-    /// Returns the position of the last link, for messages.
-    fn place(&self) -> String;
+/// Links, which [`LinkCheck`] has checked.
+pub(super) type Links = Box<dyn Iterator<Item = Result<NumberedLink, Fault>> + Send>;
+
+/// Checks that links are between known pages, and sorted by source.
+pub(super) struct LinkCheck {
+    /// Number of pages.
+    pub pages: u64,
+    /// Source of the last link.
+    pub last: u64,
+}
+
+impl LinkCheck {
+    pub fn check(&mut self, link: NumberedLink) -> Result<NumberedLink, String> {
+        let (source, last, pages) = (link.source, self.last, self.pages);
+        let number = source.max(link.target);
+        if number >= pages {
+            return Err(format!(
+                "a link of page {number}, and there are {pages} pages, counted from 0"
+            ));
+        }
+        if source < last {
+            return Err(format!(
+                "a link of page {source} after those of page {last}: sort links by source"
+            ));
+        }
+        self.last = source;
+        Ok(link)
+    }
 }
 
 /// Files of a graph.
-pub(super) trait Files: Send {
+pub(super) enum GraphFiles {
+    /// Common Crawl's layout.
+    Lines {
+        vertices: Vec<PathBuf>,
+        edges: Vec<PathBuf>,
+        limits: Limits,
+    },
+    /// Two Parquet tables.
+    #[cfg(feature = "parquet")]
+    Tables { pages: PathBuf, links: PathBuf },
+}
+
+impl GraphFiles {
     /// Opens the table of pages at its start.
-    fn pages(&self) -> Result<Box<dyn GraphPages>, Fault>;
+    fn pages(&self) -> Result<Pages> {
+        match self {
+            GraphFiles::Lines {
+                vertices, limits, ..
+            } => Ok(lines::pages(vertices, limits)),
+            #[cfg(feature = "parquet")]
+            GraphFiles::Tables { pages, .. } => pair::pages(pages),
+        }
+    }
 
-    /// Opens the links at their start.
-    fn links(&self) -> Result<Box<dyn Links>, Fault>;
-
-    /// Returns whether links have weights.
-    fn has_weights(&self) -> bool;
+    /// Opens the links between `pages` pages at their start; returns them, and whether they have weights.
+    fn links(&self, pages: u64) -> Result<(Links, bool)> {
+        match self {
+            GraphFiles::Lines { edges, limits, .. } => {
+                Ok((lines::links(edges, limits, pages), false))
+            }
+            #[cfg(feature = "parquet")]
+            GraphFiles::Tables { links, .. } => pair::links(links, pages),
+        }
+    }
 }
 
 /// Reader of a graph.
-pub(super) struct Graph {
-    files: Box<dyn Files>,
+pub(super) struct GraphText {
+    files: GraphFiles,
     layout: TextLayout,
-    memory: Option<u64>,
-    /// Maximum length of a name, in bytes.
-    longest: usize,
+    limits: Limits,
     /// State of reading; `None` before it begins.
     reading: Option<GraphReading>,
 }
 
-impl Graph {
-    /// Returns a reader of these files; reads the first names.
-    pub fn of(files: impl Files + 'static, limits: &Limits) -> Result<Graph, Fault> {
-        let mut names = Vec::new();
-        let mut pages = files.pages()?;
-        while let Some(page) = pages.next()?
-            && names.len() < TELLING
-        {
-            names.push(page.name);
-        }
-        Ok(Graph {
-            layout: TextLayout::of(&names, files.has_weights()),
-            files: Box::new(files),
-            memory: limits.memory,
-            longest: limits.url_bytes as usize,
+impl GraphText {
+    /// Returns a reader of the files in a folder; reads the first names.
+    pub fn open(folder: &Path, files: GraphFiles, limits: &Limits) -> Result<GraphText> {
+        let (pages, (_, has_weights)) = (files.pages()?, files.links(0)?);
+        let first = pages.take(SNIFF_NAMES).map(|page| Ok(page?.name));
+        let first: Vec<Vec<u8>> = first
+            .collect::<Result<_, Fault>>()
+            .map_err(|fault| failed(folder, fault))?;
+        Ok(GraphText {
+            layout: TextLayout::of(&first, has_weights),
+            files,
+            limits: limits.clone(),
             reading: None,
         })
     }
@@ -126,274 +173,273 @@ impl Graph {
     }
 }
 
-impl Rows for Graph {
+impl Rows for GraphText {
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let reading = match &mut self.reading {
             Some(reading) => reading,
-            none => {
-                let names = GraphNames::read(&mut *self.files.pages()?, self.layout, self.memory)?;
-                let mut twins = names.twins(self.layout, self.longest)?;
-                twins.read(&*self.files, names.len(), self.memory)?;
-                none.insert(GraphReading::begin(names, twins, &*self.files)?)
-            }
+            none => none.insert(GraphReading::begin(&self.files, self.layout, &self.limits)?),
         };
-        reading.more(self.layout, out)
+        while out.len() < PIECE {
+            if !reading.step(out)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
 /// State of reading a graph.
 struct GraphReading {
-    names: GraphNames,
-    twins: Twins,
-    pages: Box<dyn GraphPages>,
-    links: PeekedLinks,
+    pages: PageTable,
+    /// Maps every later spelling of a page to its first.
+    firsts: BTreeMap<u64, u64>,
+    links: Peekable<Links>,
+    /// Targets and weights of the links of later spellings, by their first.
+    later: Peekable<Sorted>,
+    /// Pages that come first, which were never fetched and have no links; the last of them is the next.
+    isolated: Vec<u64>,
+    writer: PageWriter,
     /// Page whose links are being written.
     open: Option<u64>,
-    has_links: bool,
-    /// Next page, in the table's order and among the isolated pages that come first.
-    page: u64,
-    alone: u64,
+    /// Next page in the table's order.
+    next: u64,
 }
 
 impl GraphReading {
     fn begin(
-        mut names: GraphNames,
-        twins: Twins,
-        files: &dyn Files,
+        files: &GraphFiles,
+        layout: TextLayout,
+        limits: &Limits,
     ) -> Result<GraphReading, Fault> {
-        if names.has_alone {
-            let mut links = PeekedLinks::of(files.links()?, names.len())?;
-            while let Some(link) = links.next {
-                names.not_alone(link.source);
-                names.not_alone(link.target);
-                links.advance()?;
+        let mut pages = PageTable::read(files.pages()?, layout, limits.memory)?;
+        let firsts = pages.spellings(layout, limits.url_bytes as usize)?;
+        for (&later, &first) in &firsts {
+            pages.join_fetches(first, later);
+        }
+        let open_links = || files.links(pages.len());
+        let mut later = ExternalSorter::new(
+            usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
+            &std::env::temp_dir(),
+        );
+        if !firsts.is_empty() {
+            for link in open_links()?.0 {
+                let link = link?;
+                if let Some(first) = firsts.get(&link.source) {
+                    let value = [link.target, link.weight.into()].map(u64::to_be_bytes);
+                    later.push(&first.to_be_bytes(), value.as_flattened())?;
+                }
             }
         }
+        let is_never = |page: &u64| matches!(pages.fetch(*page), LastFetch::Never);
+        let mut isolated: Vec<u64> = (0..pages.len()).rev().filter(is_never).collect();
+        if !isolated.is_empty() {
+            let mut is_linked = vec![false; pages.len() as usize];
+            for link in open_links()?.0 {
+                let link = link?;
+                for page in [link.source, link.target] {
+                    is_linked[*firsts.get(&page).unwrap_or(&page) as usize] = true;
+                }
+            }
+            isolated.retain(|page| !firsts.contains_key(page) && !is_linked[*page as usize]);
+        }
         Ok(GraphReading {
-            pages: files.pages()?,
-            links: PeekedLinks::of(files.links()?, names.len())?,
+            links: open_links()?.0.peekable(),
+            later: later.sorted()?.peekable(),
+            isolated,
+            writer: PageWriter::new(layout),
             open: None,
-            has_links: false,
-            page: 0,
-            alone: 0,
-            names,
-            twins,
+            next: 0,
+            firsts,
+            pages,
         })
     }
 
-    fn more(&mut self, layout: TextLayout, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        while out.len() < PIECE {
-            if self.names.has_alone && self.alone < self.names.len() {
-                if self.names.is_alone(self.alone) {
-                    layout.known(self.names.get(self.alone), None, out);
-                }
-                self.alone += 1;
-                continue;
-            }
-            match (self.open, self.links.next) {
-                (Some(page), Some(link)) if link.source == page => {
-                    self.write(layout, page, link, out);
-                    self.links.advance()?;
-                }
-                (Some(page), _) => {
-                    for link in self.twins.take_links(page) {
-                        self.write(layout, page, link, out);
-                    }
-                    layout.end(self.names.get(page), self.has_links, out);
+    /// Writes the next link, or the beginning or end of a page; returns `false` after the last page.
+    fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        if let Some(page) = self.isolated.pop() {
+            self.writer.known(self.pages.name(page), None, out);
+        } else if let Some(page) = self.open {
+            match self.next_link(page)? {
+                Some((target, weight)) => self.writer.link(self.pages.name(target), weight, out),
+                None => {
+                    self.writer.end(out);
                     self.open = None;
                 }
-                (None, _) if self.page == self.names.len() => return Ok(false),
-                (None, _) => self.next_page(layout, out)?,
             }
+        } else if self.next < self.pages.len() {
+            let page = self.next;
+            self.next += 1;
+            self.begin_page(page, out)?;
+        } else {
+            return Ok(false);
         }
         Ok(true)
     }
 
-    fn write(&mut self, layout: TextLayout, page: u64, link: NumberedLink, out: &mut Vec<u8>) {
-        let (from, to) = (self.names.get(page), self.names.get(link.target));
-        layout.link(from, to, link.weight, !self.has_links, out);
-        self.has_links = true;
-    }
-
-    /// Writes the next page, without its links, if it was fetched.
-    fn next_page(&mut self, layout: TextLayout, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let Some(row) = self.pages.next()? else {
-            let what = "the table of pages was changed while it was read";
-            return Err(Fault::Damage(DamageKind::InvalidData, what.into()));
-        };
-        let page = self.page;
-        self.page += 1;
-        let is_own = |link: Option<NumberedLink>| link.is_some_and(|link| link.source == page);
-        if self.twins.is_later(page) {
-            while is_own(self.links.next) {
-                self.links.advance()?;
-            }
+    /// Begins a page, if it was fetched and is the first of its spellings.
+    fn begin_page(&mut self, page: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+        if self.firsts.contains_key(&page) {
+            while self.own_link(page)?.is_some() {}
             return Ok(());
         }
-        let has_links = is_own(self.links.next) || !self.twins.links(page).is_empty();
-        let name = self.names.get(page);
-        match self.twins.fetch(page, row.fetch) {
-            LastFetch::Unchanged(at) if !has_links => layout.known(name, Some(at), out),
+        let has_links = self.links.peek().is_some_and(|link| is_of(link, page))
+            || self
+                .later
+                .peek()
+                .is_some_and(|link| is_later_of(link, page));
+        match self.pages.fetch(page) {
+            LastFetch::Unchanged(at) if !has_links => {
+                self.writer.known(self.pages.name(page), Some(at), out);
+            }
             LastFetch::Never if !has_links => {}
             fetch => {
-                layout.begin(name, fetch.time(), out);
-                (self.open, self.has_links) = (Some(page), false);
+                self.writer.begin(self.pages.name(page), fetch.time(), out);
+                self.open = Some(page);
             }
         }
         Ok(())
     }
-}
 
-/// Links with a look-ahead of one.
-pub(super) struct PeekedLinks {
-    links: Box<dyn Links>,
-    pub next: Option<NumberedLink>,
-    pages: u64,
-}
-
-impl PeekedLinks {
-    pub fn of(links: Box<dyn Links>, pages: u64) -> Result<PeekedLinks, Fault> {
-        let mut links = PeekedLinks {
-            links,
-            next: None,
-            pages,
+    /// Takes the next link of a page: its own, and then those of its other spellings.
+    fn next_link(&mut self, page: u64) -> Result<Option<(u64, u32)>, Fault> {
+        if let Some(link) = self.own_link(page)? {
+            return Ok(Some((link.target, link.weight)));
+        }
+        let later = self.later.next_if(|link| is_later_of(link, page));
+        let Some((_, value)) = later.transpose()? else {
+            return Ok(None);
         };
-        links.advance()?;
-        Ok(links)
+        let [target, weight] = value.as_chunks().0 else {
+            return Err(Error::internal("a sorted link of a graph is not what it was").into());
+        };
+        Ok(Some((
+            u64::from_be_bytes(*target),
+            u64::from_be_bytes(*weight) as u32,
+        )))
     }
 
-    /// Moves to the next link, whose source must not be smaller than the last one's.
-    pub fn advance(&mut self) -> Result<(), Fault> {
-        let last = self.next.map_or(0, |link| link.source);
-        self.next = self.links.next()?;
-        let Some(NumberedLink { source, target, .. }) = self.next else {
-            return Ok(());
-        };
-        let (number, pages) = (source.max(target), self.pages);
-        let wrong = if number >= pages {
-            format!("a link of page {number}, and there are {pages} pages, counted from 0")
-        } else if source < last {
-            format!("a link of page {source} after those of page {last}: sort links by source")
-        } else {
-            return Ok(());
-        };
-        let what = format!("{}: {wrong}", self.links.place());
-        Err(Fault::Damage(DamageKind::InvalidData, what))
+    fn own_link(&mut self, page: u64) -> Result<Option<NumberedLink>, Fault> {
+        self.links.next_if(|link| is_of(link, page)).transpose()
     }
 }
 
-/// Names of all pages, in memory.
-struct GraphNames {
+/// Returns whether a link is of this page; an error is of any.
+fn is_of(link: &Result<NumberedLink, Fault>, page: u64) -> bool {
+    link.as_ref().map_or(true, |link| link.source == page)
+}
+
+fn is_later_of(link: &Result<(Vec<u8>, Vec<u8>)>, page: u64) -> bool {
+    link.as_ref()
+        .map_or(true, |(first, _)| *first == page.to_be_bytes())
+}
+
+/// Names and fetches of all pages, in memory.
+struct PageTable {
     text: Vec<u8>,
     ends: Vec<u64>,
-    /// Bitmap of the isolated pages: never fetched, and without a link seen so far.
-    alone: Vec<u64>,
-    has_alone: bool,
+    /// Fetches of the first pages; of the others, as of all in most graphs, nothing is known.
+    fetches: Vec<LastFetch>,
 }
 
-impl GraphNames {
-    fn read(
-        pages: &mut dyn GraphPages,
-        layout: TextLayout,
-        memory: Option<u64>,
-    ) -> Result<GraphNames, Fault> {
-        let mut names = GraphNames {
+impl PageTable {
+    fn read(pages: Pages, layout: TextLayout, memory: Option<u64>) -> Result<PageTable, Fault> {
+        let mut table = PageTable {
             text: Vec::new(),
             ends: Vec::new(),
-            alone: Vec::new(),
-            has_alone: false,
+            fetches: Vec::new(),
         };
-        while let Some(page) = pages.next()? {
+        for page in pages {
+            let page = page?;
             if !layout.holds(&page.name) {
-                let what = format!("page {} has a name that is empty or no text", names.len());
+                let what = format!("page {} has a name that is empty or no text", table.len());
                 return Err(Fault::Damage(DamageKind::InvalidData, what));
             }
-            let number = names.len();
-            if number.is_multiple_of(64) {
-                names.alone.push(0);
+            if !matches!(page.fetch, LastFetch::Read(None)) {
+                table
+                    .fetches
+                    .resize(table.ends.len(), LastFetch::Read(None));
+                table.fetches.push(page.fetch);
             }
-            if matches!(page.fetch, LastFetch::Never) {
-                names.alone[(number / 64) as usize] |= 1 << (number % 64);
-                names.has_alone = true;
-            }
-            names.text.extend_from_slice(&page.name);
-            names.ends.push(names.text.len() as u64);
-            if names.len().is_multiple_of(LOOK_EVERY) {
-                names.check(memory)?;
+            table.text.extend_from_slice(&page.name);
+            table.ends.push(table.text.len() as u64);
+            if table.len().is_multiple_of(LOOK_EVERY) {
+                table.check(memory)?;
             }
         }
-        names.check(memory)?;
-        names.text.shrink_to_fit();
-        names.ends.shrink_to_fit();
-        Ok(names)
+        table.check(memory)?;
+        table.text.shrink_to_fit();
+        table.ends.shrink_to_fit();
+        Ok(table)
     }
 
-    /// Finds the pages that share one URL; two of the same name are an error. The hashes reuse the memory freed since
-    /// growing.
-    fn twins(&self, layout: TextLayout, longest: usize) -> Result<Twins, Fault> {
+    /// Maps each page to the first of the pages that share its URL, unless it is that itself; two of the same name are
+    /// an error. The hashes reuse the memory freed since growing.
+    fn spellings(&self, layout: TextLayout, longest: usize) -> Result<BTreeMap<u64, u64>, Fault> {
         let mut scratch = Vec::new();
-        let mut hash = |page| xxh3_64(layout.page_name(self.get(page), longest, &mut scratch));
+        let mut hash = |page| xxh3_64(layout.page_name(self.name(page), longest, &mut scratch));
         let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();
         hashes.sort_unstable();
-        let mut twins = Twins::default();
+        let mut firsts = BTreeMap::new();
         for same in hashes
             .chunk_by(|a, b| a.0 == b.0)
             .filter(|same| same.len() > 1)
         {
-            let mut named: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
+            let (mut urls, mut names) = (BTreeMap::new(), BTreeMap::new());
             for &(_, page) in same {
-                let name = layout.page_name(self.get(page), longest, &mut scratch);
-                named.entry(name.to_vec()).or_default().push(page);
-            }
-            for pages in named.values() {
-                self.must_differ(pages)?;
-                let (first, later) = (pages[0], &pages[1..]);
-                later.iter().for_each(|&later| twins.add(first, later));
+                let name = self.name(page);
+                if let Some(other) = names.insert(name, page) {
+                    let name = String::from_utf8_lossy(name);
+                    let what = format!(
+                        "pages {other} and {page} are both `{name}`: a page has one number"
+                    );
+                    return Err(Fault::Damage(DamageKind::InvalidData, what));
+                }
+                let url = layout.page_name(name, longest, &mut scratch).to_vec();
+                let first = *urls.entry(url).or_insert(page);
+                if first != page {
+                    firsts.insert(page, first);
+                }
             }
         }
-        Ok(twins)
+        Ok(firsts)
     }
 
-    /// Fails if two of these pages have the same name.
-    fn must_differ(&self, pages: &[u64]) -> Result<(), Fault> {
-        let mut named: Vec<_> = pages.iter().map(|&page| (self.get(page), page)).collect();
-        named.sort_unstable();
-        let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) else {
-            return Ok(());
-        };
-        let (name, one, other) = (twice[0].0, twice[0].1, twice[1].1);
-        let name = String::from_utf8_lossy(name);
-        let what = format!("pages {one} and {other} are both `{name}`: a page has one number");
-        Err(Fault::Damage(DamageKind::InvalidData, what))
+    fn fetch(&self, page: u64) -> LastFetch {
+        let fetch = self.fetches.get(page as usize);
+        fetch.copied().unwrap_or(LastFetch::Read(None))
     }
 
-    /// Fails if the names exceed the memory. A vector that grows by doubling may have twice the capacity, with the old
+    fn join_fetches(&mut self, first: u64, later: u64) {
+        let joint = self.fetch(first).or(self.fetch(later));
+        if let Some(fetch) = self.fetches.get_mut(first as usize) {
+            *fetch = joint;
+        }
+    }
+
+    /// Fails if the table exceeds the memory. A vector that grows by doubling may have twice the capacity, with the old
     /// one still allocated.
-    fn check(&self, memory: Option<u64>) -> Result<(), Fault> {
-        let need = 3 * (self.text.len() as u64 + 8 * self.len()) + self.len() / 8;
+    fn check(&self, memory: Option<u64>) -> Result<()> {
+        let fetches = (size_of::<LastFetch>() * self.fetches.len()) as u64;
+        let need = 3 * (self.text.len() as u64 + 8 * self.len() + fetches) + self.len();
         let work = || {
             format!(
                 "a graph of more than {} pages, with their names,",
                 self.len()
             )
         };
-        let instead = "join links and names outside, and read a table of names";
-        Ok(check_room(memory, need, work, instead)?)
+        check_room(
+            memory,
+            need,
+            work,
+            "join links and names outside, and read a table of names",
+        )
     }
 
     fn len(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    fn is_alone(&self, page: u64) -> bool {
-        self.alone[(page / 64) as usize] >> (page % 64) & 1 == 1
-    }
-
-    fn not_alone(&mut self, page: u64) {
-        self.alone[(page / 64) as usize] &= !(1 << (page % 64));
-    }
-
-    fn get(&self, page: u64) -> &[u8] {
+    fn name(&self, page: u64) -> &[u8] {
         let at = page as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start as usize..self.ends[at] as usize]

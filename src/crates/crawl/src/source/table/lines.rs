@@ -6,86 +6,54 @@ use std::path::PathBuf;
 
 use super::super::decompress::Fault;
 use super::super::plain::{Plain, open_plain};
-use super::graph::{Files, GraphPage, GraphPages, LastFetch, Links, NumberedLink};
+use super::graph::{GraphPage, LastFetch, LinkCheck, Links, NumberedLink, Pages};
+use crate::Error;
 use crate::model::{DamageKind, Limits};
-use crate::{Error, Result};
 
-/// Files of a graph in Common Crawl's layout.
-pub(super) struct LineFiles {
-    pub vertices: Vec<PathBuf>,
-    pub edges: Vec<PathBuf>,
-    pub limits: Limits,
-}
-
-impl Files for LineFiles {
-    fn pages(&self) -> Result<Box<dyn GraphPages>, Fault> {
-        Ok(Box::new(Vertices {
-            lines: GraphFileLines::of(&self.vertices, &self.limits),
-            next: 0,
-        }))
-    }
-
-    fn links(&self) -> Result<Box<dyn Links>, Fault> {
-        Ok(Box::new(GraphFileLines::of(&self.edges, &self.limits)))
-    }
-
-    fn has_weights(&self) -> bool {
-        false
-    }
-}
-
-struct Vertices {
-    lines: GraphFileLines,
-    next: u64,
-}
-
-impl GraphPages for Vertices {
-    fn next(&mut self) -> Result<Option<GraphPage>, Fault> {
-        if !self.lines.next_line()? {
-            return Ok(None);
-        }
-        let mut fields = self.lines.line.split(|&byte| byte == b'\t');
-        let (number, name) = (fields.next().and_then(number), fields.next());
-        let row = match (number, name) {
-            (Some(number), Some(name)) if number == self.next => GraphPage {
+/// Reads the files of vertices.
+pub(super) fn pages(files: &[PathBuf], limits: &Limits) -> Pages {
+    let mut lines = GraphFileLines::of(files, limits);
+    let mut expected = 0;
+    Box::new(std::iter::from_fn(move || {
+        lines.read(|line| {
+            let mut fields = line.split(|&byte| byte == b'\t');
+            let (Some(number), Some(name)) = (fields.next().and_then(number), fields.next()) else {
+                return Err("a number, a tab and a name are expected".into());
+            };
+            if number != expected {
+                return Err(format!(
+                    "vertex {number} where {expected} is expected: vertices must be numbered from 0 on, in order"
+                ));
+            }
+            expected += 1;
+            Ok(GraphPage {
                 name: name.to_vec(),
                 fetch: LastFetch::Read(None),
-            },
-            (Some(number), Some(_)) => {
-                let expected = self.next;
-                return Err(self.lines.wrong(&format!(
-                    "vertex {number} where {expected} is expected: vertices must be numbered from 0 on, in order"
-                )));
-            }
-            _ => return Err(self.lines.wrong("a number, a tab and a name are expected")),
-        };
-        self.next += 1;
-        Ok(Some(row))
-    }
+            })
+        })
+    }))
 }
 
-impl Links for GraphFileLines {
-    fn next(&mut self) -> Result<Option<NumberedLink>, Fault> {
-        if !self.next_line()? {
-            return Ok(None);
-        }
-        let mut fields = self.line.split(|&byte| byte == b'\t');
-        match [fields.next(), fields.next(), fields.next()] {
-            [Some(from), Some(to), None] => match [number(from), number(to)] {
-                [Some(source), Some(target)] => Ok(Some(NumberedLink {
-                    source,
-                    target,
-                    weight: 1,
-                })),
-                _ => Err(self.wrong("two numbers are expected")),
-            },
-            _ => Err(self.wrong("two numbers with a tab between them are expected")),
-        }
-    }
-
-    fn place(&self) -> String {
-        format!("{}: line {}", self.name(), self.number)
-    }
+/// Reads the files of edges between `pages` pages.
+pub(super) fn links(files: &[PathBuf], limits: &Limits, pages: u64) -> Links {
+    let mut lines = GraphFileLines::of(files, limits);
+    let mut check = LinkCheck { pages, last: 0 };
+    Box::new(std::iter::from_fn(move || {
+        lines.read(|line| {
+            let mut fields = line.split(|&byte| byte == b'\t');
+            let [Some(from), Some(to), None] = [fields.next(), fields.next(), fields.next()] else {
+                return Err("two numbers with a tab between them are expected".into());
+            };
+            let [Some(source), Some(target)] = [number(from), number(to)] else {
+                return Err("two numbers are expected".into());
+            };
+            check.check(NumberedLink {
+                source,
+                target,
+                weight: 1,
+            })
+        })
+    }))
 }
 
 fn number(text: &[u8]) -> Option<u64> {
@@ -119,7 +87,18 @@ impl GraphFileLines {
         }
     }
 
-    /// Reads the next line that is neither blank nor a comment; returns `false` after the last.
+    /// Parses the next line that is neither blank nor a comment; `None` after the last.
+    fn read<T>(
+        &mut self,
+        parse: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Option<Result<T, Fault>> {
+        match self.next_line() {
+            Ok(true) => Some(parse(&self.line).map_err(|what| self.wrong(&what))),
+            Ok(false) => None,
+            Err(fault) => Some(Err(fault)),
+        }
+    }
+
     fn next_line(&mut self) -> Result<bool, Fault> {
         loop {
             let Some(open) = &mut self.open else {
@@ -134,7 +113,12 @@ impl GraphFileLines {
             };
             self.line.clear();
             let read = open.read_until(b'\n', &mut self.line);
-            if read.map_err(passed_on_by_reader)? == 0 {
+            // The reader passes on errors of this crate.
+            let read = read.map_err(|error| match error.downcast::<Error>() {
+                Ok(error) => error.into(),
+                Err(error) => Fault::Io(error),
+            })?;
+            if read == 0 {
                 self.open = None;
                 continue;
             }
@@ -142,11 +126,8 @@ impl GraphFileLines {
             if self.line.starts_with(BYTE_ORDER_MARK) {
                 self.line.drain(..BYTE_ORDER_MARK.len());
             }
-            if self.line.last() == Some(&b'\n') {
-                self.line.pop();
-            }
-            if self.line.last() == Some(&b'\r') {
-                self.line.pop();
+            for end in [b'\n', b'\r'] {
+                self.line.pop_if(|last| *last == end);
             }
             if !self.line.trim_ascii().is_empty() && self.line[0] != b'#' {
                 return Ok(true);
@@ -154,23 +135,10 @@ impl GraphFileLines {
         }
     }
 
-    fn name(&self) -> String {
-        let file = self.begun.checked_sub(1).and_then(|at| self.files.get(at));
-        let name = file.and_then(|path| path.file_name());
-        name.unwrap_or_default().to_string_lossy().into_owned()
-    }
-
     fn wrong(&self, what: &str) -> Fault {
-        Fault::Damage(
-            DamageKind::InvalidData,
-            format!("{}: {what}", Links::place(self)),
-        )
-    }
-}
-
-fn passed_on_by_reader(error: std::io::Error) -> Fault {
-    match error.downcast::<Error>() {
-        Ok(error) => error.into(),
-        Err(error) => Fault::Io(error),
+        let file = self.begun.checked_sub(1).and_then(|at| self.files.get(at));
+        let name = file.and_then(|path| path.file_name()).unwrap_or_default();
+        let what = format!("{}: line {}: {what}", name.to_string_lossy(), self.number);
+        Fault::Damage(DamageKind::InvalidData, what)
     }
 }

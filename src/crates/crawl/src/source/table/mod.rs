@@ -14,7 +14,6 @@
 mod columns;
 #[cfg(feature = "parquet")]
 mod edges;
-mod folder;
 mod graph;
 mod lines;
 #[cfg(feature = "parquet")]
@@ -22,7 +21,6 @@ mod pair;
 #[cfg(feature = "parquet")]
 mod records;
 mod text;
-mod twins;
 
 use std::fs::File;
 use std::io::Read;
@@ -31,10 +29,11 @@ use std::path::Path;
 use super::SourceOptions;
 use super::decompress::Fault;
 use super::input::open_file;
+use crate::disk::{Disk, RealDisk};
 use crate::model::{Damage, Limits};
 use crate::{Error, Result};
+use graph::{GraphFiles, GraphText};
 
-pub use folder::is_graph;
 pub(super) use text::TableText;
 
 /// First bytes of a Parquet file.
@@ -55,6 +54,101 @@ pub struct KnownFormat {
     pub why: String,
 }
 
+/// Files of a graph in a folder, found by their names.
+///
+/// | files | graph |
+/// |---|---|
+/// | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them |
+/// | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout |
+struct GraphFolder<'n> {
+    pages: Option<&'n str>,
+    links: Option<&'n str>,
+    vertices: Vec<&'n str>,
+    edges: Vec<&'n str>,
+}
+
+impl<'n> GraphFolder<'n> {
+    fn of(names: &'n [String]) -> GraphFolder<'n> {
+        let names = || names.iter().map(String::as_str);
+        let lines = |part: &str| -> Vec<&str> {
+            let is_text = |name: &&str| {
+                let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+                name.ends_with(".txt") && name.contains(part)
+            };
+            names().filter(is_text).collect()
+        };
+        GraphFolder {
+            pages: names().find(|name| ["pages.parquet", "sites.parquet"].contains(name)),
+            links: names().find(|name| *name == "links.parquet"),
+            vertices: lines("vertices"),
+            edges: lines("edges"),
+        }
+    }
+}
+
+/// Returns whether the folder holds a graph, or a part of one.
+pub fn is_graph(folder: &Path) -> bool {
+    RealDisk.list(folder).is_ok_and(|names| {
+        let found = GraphFolder::of(&names);
+        found.links.is_some() || !found.vertices.is_empty()
+    })
+}
+
+/// Opens the graph in a folder, if there is one.
+fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
+    let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
+    let found = GraphFolder::of(&names);
+    let has_vertices = !found.vertices.is_empty();
+    let wrong = |what: &str| Error::Unsupported(format!("{}: has {what}", folder.display()));
+    let (files, why) = match (found.pages, found.links) {
+        (_, Some(_)) if has_vertices => {
+            return Err(wrong(
+                "links.parquet and files of vertices: leave one graph",
+            ));
+        }
+        (None, Some(_)) => return Err(wrong("links.parquet and no pages.parquet")),
+        (Some(pages), Some(links)) => (
+            tables(folder, pages, links)?,
+            format!("it is a folder with {pages} and {links}"),
+        ),
+        (_, None) if !has_vertices => return Ok(None),
+        (_, None) if found.edges.is_empty() => {
+            return Err(wrong("files of vertices and none of edges"));
+        }
+        (_, None) => {
+            let paths = |names: &[&str]| names.iter().map(|name| folder.join(name)).collect();
+            let files = GraphFiles::Lines {
+                vertices: paths(&found.vertices),
+                edges: paths(&found.edges),
+                limits: limits.clone(),
+            };
+            let why = "it is a folder with files of vertices and of edges";
+            (files, why.to_owned())
+        }
+    };
+    let graph = GraphText::open(folder, files, limits)?;
+    Ok(Some(TableInput {
+        known: KnownFormat {
+            format: graph.layout().format(),
+            why,
+        },
+        text: TableText::of(graph),
+    }))
+}
+
+#[cfg(feature = "parquet")]
+fn tables(folder: &Path, pages: &str, links: &str) -> Result<GraphFiles> {
+    Ok(GraphFiles::Tables {
+        pages: folder.join(pages),
+        links: folder.join(links),
+    })
+}
+
+#[cfg(not(feature = "parquet"))]
+fn tables(folder: &Path, _: &str, links: &str) -> Result<GraphFiles> {
+    Err(without_parquet(&folder.join(links)))
+}
+
 /// Opens a table, or a folder with a graph; `None` if it is neither.
 pub(super) fn open(
     path: &Path,
@@ -62,7 +156,7 @@ pub(super) fn open(
     limits: &Limits,
 ) -> Result<Option<TableInput>> {
     if path.is_dir() {
-        return folder::graph_in(path, limits);
+        return graph_in(path, limits);
     }
     // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
     if !path.is_file() {
@@ -83,10 +177,7 @@ pub(super) fn parquet(
     options: &SourceOptions,
     limits: &Limits,
 ) -> Result<TableInput> {
-    let broken = |fault| failed(path, fault);
-    let again = file.try_clone().map_err(Error::io(path, "open"))?;
-    let table = columns::ParquetTable::open(file, String::new()).map_err(broken)?;
-    of_columns(table, options, again, limits).map_err(|error| match error {
+    of_columns(file, path, options, limits).map_err(|error| match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
         other => other,
     })
@@ -105,12 +196,15 @@ fn without_parquet(path: &Path) -> Error {
 
 #[cfg(feature = "parquet")]
 fn of_columns(
-    mut table: columns::ParquetTable,
+    file: File,
+    path: &Path,
     options: &SourceOptions,
-    again: File,
     limits: &Limits,
 ) -> Result<TableInput> {
     use crate::decode::{FieldKind, Names, field_kind};
+    let again = file.try_clone().map_err(Error::io(path, "open"))?;
+    let table = columns::ParquetTable::open(file, String::new(), records::ROWS);
+    let mut table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
         let is_page = |field: &columns::ColumnField| {
@@ -137,9 +231,9 @@ fn of_columns(
         "it is a Parquet table of links from {:?} to {:?}",
         pair[0].name, pair[1].name
     );
-    let has_weights = edges::choose(&mut table, &found, pair)?;
-    let again = Some((again, pair[0].clone()));
-    let edges = edges::EdgeTable::of(table, again, limits, has_weights);
+    let chosen = edges::choose(&mut table, &found, pair)?;
+    let edges = edges::EdgeTable::open(again, chosen, limits);
+    let edges = edges.map_err(|fault| failed(path, fault))?;
     Ok(TableInput {
         known: KnownFormat {
             format: edges.layout().format(),

@@ -1,109 +1,116 @@
 //! Two Parquet tables: pages, whose rows are numbered from 0, and links between these numbers, as `export` writes them.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::graph::{Files, GraphPage, GraphPages, LastFetch, Links, NumberedLink};
-use super::{Fault, columns_of, edges};
-use crate::model::DamageKind;
+use super::graph::{GraphPage, LastFetch, LinkCheck, Links, NumberedLink, Pages};
+use super::{columns_of, edges, failed};
 use crate::{Error, Result};
 
 /// Number of rows read at once.
 const ROWS: usize = 4096;
 
-/// Paths of the two tables.
-pub(super) struct ParquetFiles {
-    pages: PathBuf,
-    links: PathBuf,
-    has_weights: bool,
-}
-
-impl ParquetFiles {
-    /// Returns the two tables after checking their columns. Fails with [`Error::Unsupported`] if a column is missing or
-    /// has another type.
-    pub fn of(pages: PathBuf, links: PathBuf) -> Result<ParquetFiles> {
-        let mut files = ParquetFiles {
-            pages,
-            links,
-            has_weights: false,
+/// Opens the table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.
+pub(super) fn pages(path: &Path) -> Result<Pages> {
+    let (mut table, found) = open(path)?;
+    let numbers = [ValueType::Int, ValueType::Unsigned];
+    let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
+    let mut chosen = [None; 4];
+    let columns: [(&str, &[ValueType]); 4] = [
+        ("url", &[ValueType::Text]),
+        ("page", &numbers),
+        ("visits", &numbers),
+        ("last_fetch", &times),
+    ];
+    let mut count = 0;
+    for (place, (name, kinds)) in chosen.iter_mut().zip(columns) {
+        let Some(field) = found.iter().find(|field| field.name == name) else {
+            continue;
         };
-        files.open_pages()?;
-        files.has_weights = files.open_links()?.has_weights;
-        Ok(files)
+        if field.is_list || !field.kind.is_some_and(|kind| kinds.contains(&kind)) {
+            let what = format!("column `{name}` holds something else than it should");
+            return Err(unsupported(path, what));
+        }
+        if table.choose(field).map_err(in_file(path))? {
+            *place = Some(count);
+            count += 1;
+        }
     }
-
-    fn open_pages(&self) -> Result<PageTable> {
-        let (mut table, found) = open(&self.pages)?;
-        let column = |name: &str, kinds: &[ValueType]| -> Result<Option<ColumnField>> {
-            let Some(field) = found.iter().find(|field| field.name == name) else {
-                return Ok(None);
+    let [Some(url), page, visits, last_fetch] = chosen else {
+        let what = format!(
+            "a table of pages without the column `url`; it has {}",
+            columns_of(&found)
+        );
+        return Err(unsupported(path, what));
+    };
+    let mut expected = 0;
+    Ok(Box::new(std::iter::from_fn(move || {
+        table.read_row(|table| {
+            let name = match table.row(url) {
+                [Cell::Text(name), ..] => name.data().to_vec(),
+                _ => Vec::new(),
             };
-            if field.is_list || !field.kind.is_some_and(|kind| kinds.contains(&kind)) {
-                return Err(unsupported(
-                    &self.pages,
-                    format!("column `{name}` holds something else than it should"),
+            let number = |column: Option<usize>| table.row(column?).first().and_then(whole);
+            if page.is_some() && number(page) != Some(expected) {
+                return Err(format!(
+                    "page {} where page {expected} is expected: sort the table by `page`, from 0 on",
+                    number(page).map_or("null".into(), |page| page.to_string())
                 ));
             }
-            Ok(Some(field.clone()))
-        };
-        let numbers = [ValueType::Int, ValueType::Unsigned];
-        let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
-        let columns = [
-            column("url", &[ValueType::Text])?,
-            column("page", &numbers)?,
-            column("visits", &numbers)?,
-            column("last_fetch", &times)?,
-        ];
-        if columns[0].is_none() {
-            let what = format!(
-                "a table of pages without the column `url`; it has {}",
-                columns_of(&found)
-            );
-            return Err(unsupported(&self.pages, what));
-        }
-        let mut chosen = [None; 4];
-        let mut count = 0;
-        for (field, number) in columns.iter().zip(&mut chosen) {
-            let Some(field) = field else {
-                continue;
+            expected += 1;
+            let fetched_at = number(last_fetch);
+            let fetch = match fetched_at {
+                _ if visits.is_none() || number(visits) > Some(0) => LastFetch::Read(fetched_at),
+                Some(at) => LastFetch::Unchanged(at),
+                None => LastFetch::Never,
             };
-            let is_read = table.choose(field).map_err(in_file(&self.pages))?;
-            *number = is_read.then_some(count);
-            count += usize::from(is_read);
-        }
-        Ok(PageTable {
-            rows: Filled::of(table),
-            columns: chosen,
-            next: 0,
+            Ok(GraphPage { name, fetch })
         })
-    }
+    })))
+}
 
-    fn open_links(&self) -> Result<LinkTable> {
-        let (mut table, found) = open(&self.links)?;
-        let pair = edges::pair(&found);
-        let is_number =
-            |field: &&ColumnField| matches!(field.kind, Some(ValueType::Int | ValueType::Unsigned));
-        let Some(pair) = pair.filter(|pair| pair.iter().all(is_number)) else {
-            let what = format!(
-                "two columns of numbers, `source` and `target`, are expected; it has {}",
-                columns_of(&found)
-            );
-            return Err(unsupported(&self.links, what));
-        };
-        let has_weights = edges::choose(&mut table, &found, pair).map_err(in_file(&self.links))?;
-        Ok(LinkTable {
-            rows: Filled::of(table),
-            has_weights,
+/// Opens the table of links between `pages` pages; returns it, and whether it has weights. Fails like [`pages`].
+pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
+    let (mut table, found) = open(path)?;
+    let is_number =
+        |field: &&ColumnField| matches!(field.kind, Some(ValueType::Int | ValueType::Unsigned));
+    let Some(pair) = edges::pair(&found).filter(|pair| pair.iter().all(is_number)) else {
+        let what = format!(
+            "two columns of numbers, `source` and `target`, are expected; it has {}",
+            columns_of(&found)
+        );
+        return Err(unsupported(path, what));
+    };
+    let chosen = edges::choose(&mut table, &found, pair).map_err(in_file(path))?;
+    let has_weights = chosen.len() > edges::WEIGHT;
+    let mut check = LinkCheck { pages, last: 0 };
+    let links = std::iter::from_fn(move || {
+        table.read_row(|table| {
+            let number = |column| table.row(column).first().and_then(whole);
+            let page = |column| number(column).and_then(|page| u64::try_from(page).ok());
+            let [Some(source), Some(target)] = [page(0), page(1)] else {
+                return Err("a link with a null or a number below 0".into());
+            };
+            let Some(weight) = edges::weight(table, has_weights) else {
+                let most = u32::MAX;
+                return Err(format!("a weight that is no whole number from 0 to {most}"));
+            };
+            check.check(NumberedLink {
+                source,
+                target,
+                weight,
+            })
         })
-    }
+    });
+    Ok((Box::new(links), has_weights))
 }
 
 fn open(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {
     let file = File::open(path).map_err(Error::io(path, "open"))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let table = ParquetTable::open(file, format!("{name}: "));
-    let table = table.map_err(|fault| super::failed(path, fault))?;
+    let table = ParquetTable::open(file, format!("{name}: "), ROWS);
+    let table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     Ok((table, found))
 }
@@ -118,133 +125,6 @@ fn in_file(path: &Path) -> impl Fn(Error) -> Error {
 
 fn unsupported(path: &Path, what: String) -> Error {
     Error::Unsupported(format!("{}: {what}", path.display()))
-}
-
-impl Files for ParquetFiles {
-    fn pages(&self) -> Result<Box<dyn GraphPages>, Fault> {
-        Ok(Box::new(self.open_pages()?))
-    }
-
-    fn links(&self) -> Result<Box<dyn Links>, Fault> {
-        Ok(Box::new(self.open_links()?))
-    }
-
-    fn has_weights(&self) -> bool {
-        self.has_weights
-    }
-}
-
-/// Table with rows that were read but not used.
-struct Filled {
-    table: ParquetTable,
-    filled: usize,
-    used: usize,
-}
-
-impl Filled {
-    fn of(table: ParquetTable) -> Filled {
-        Filled {
-            table,
-            filled: 0,
-            used: 0,
-        }
-    }
-
-    /// Moves to the next row; `None` after the last.
-    fn next(&mut self) -> Result<Option<&mut ParquetTable>, Fault> {
-        if self.used == self.filled {
-            self.filled = self.table.fill(ROWS)?;
-            self.used = 0;
-        }
-        if self.filled == 0 {
-            return Ok(None);
-        }
-        self.used += 1;
-        Ok(Some(&mut self.table))
-    }
-
-    /// Returns the position of the last row, for messages.
-    fn place(&self) -> String {
-        self.table
-            .place_of(self.used.saturating_sub(1), self.filled)
-    }
-
-    fn wrong(&self, what: &str) -> Fault {
-        Fault::Damage(DamageKind::InvalidData, format!("{}: {what}", self.place()))
-    }
-}
-
-struct PageTable {
-    rows: Filled,
-    /// Indexes of the columns `url`, `page`, `visits`, `last_fetch`; `None` if absent.
-    columns: [Option<usize>; 4],
-    next: u64,
-}
-
-impl GraphPages for PageTable {
-    fn next(&mut self) -> Result<Option<GraphPage>, Fault> {
-        let Some(table) = self.rows.next()? else {
-            return Ok(None);
-        };
-        let [url, page, visits, last_fetch] = self.columns;
-        let name = match url.map(|url| table.next(url)) {
-            Some([Cell::Text(name), ..]) => name.data().to_vec(),
-            _ => Vec::new(),
-        };
-        let mut number = |column: Option<usize>| table.next(column?).first().and_then(whole);
-        let [page, visits, fetched_at] = [number(page), number(visits), number(last_fetch)];
-        let expected = self.next;
-        if self.columns[1].is_some() && page != i64::try_from(expected).ok() {
-            return Err(self.rows.wrong(&format!(
-                "page {} where page {expected} is expected: sort the table by `page`, from 0 on",
-                page.map_or("null".into(), |page| page.to_string())
-            )));
-        }
-        self.next += 1;
-        Ok(Some(GraphPage {
-            name,
-            fetch: match fetched_at {
-                _ if self.columns[2].is_none() || visits > Some(0) => LastFetch::Read(fetched_at),
-                Some(at) => LastFetch::Unchanged(at),
-                None => LastFetch::Never,
-            },
-        }))
-    }
-}
-
-struct LinkTable {
-    rows: Filled,
-    has_weights: bool,
-}
-
-impl Links for LinkTable {
-    fn next(&mut self) -> Result<Option<NumberedLink>, Fault> {
-        let Some(table) = self.rows.next()? else {
-            return Ok(None);
-        };
-        let numbers = [0, 1].map(|column| table.next(column).first().and_then(whole));
-        let weight = if self.has_weights {
-            edges::weight(table.next(edges::WEIGHT))
-        } else {
-            Some(1)
-        };
-        let [Some(source), Some(target)] = numbers.map(|number| u64::try_from(number?).ok()) else {
-            return Err(self.rows.wrong("a link with a null or a number below 0"));
-        };
-        let Some(weight) = weight else {
-            let what = format!("a weight that is no whole number from 0 to {}", u32::MAX);
-            return Err(self.rows.wrong(&what));
-        };
-        Ok(Some(NumberedLink {
-            source,
-            target,
-            weight,
-        }))
-    }
-
-    fn place(&self) -> String {
-        self.rows.place()
-    }
 }
 
 fn whole(cell: &Cell) -> Option<i64> {

@@ -10,7 +10,7 @@ use crate::rules::Shard;
 use crate::source::SourceOptions;
 
 /// Number of rows read at once.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 
 /// Column that is read.
 struct RecordColumn {
@@ -25,8 +25,6 @@ struct RecordColumn {
 pub(super) struct RecordTable {
     table: ParquetTable,
     columns: Vec<RecordColumn>,
-    /// Rows that the table has read and that were not begun.
-    left: usize,
     /// List being written in the current row: its column, and the number of values written. Values of a row may share
     /// long texts, so that a row is written in several pieces.
     open: Option<(usize, usize)>,
@@ -97,7 +95,6 @@ impl RecordTable {
             shard: page.zip(options.shard).filter(|_| !has_final_urls),
             names,
             skips_links: false,
-            left: 0,
             open: None,
         })
     }
@@ -110,14 +107,13 @@ impl Rows for RecordTable {
                 self.go_on(column, written, out);
                 continue;
             }
-            if self.left == 0 {
-                self.left = self.table.fill(ROWS)?;
-            }
-            if self.left == 0 {
+            if !self.table.next_row()? {
                 return Ok(false);
             }
-            self.left -= 1;
-            self.next_row();
+            self.skips_links = self.shard.is_some_and(|(column, shard)| {
+                let page = self.table.row(column).first();
+                matches!(page, Some(Cell::Text(page)) if shard.passes_over(page.data(), self.names))
+            });
             out.push(b'{');
             self.begin(0, out);
         }
@@ -126,18 +122,6 @@ impl Rows for RecordTable {
 }
 
 impl RecordTable {
-    /// Moves to the next row.
-    fn next_row(&mut self) {
-        for column in 0..self.columns.len() {
-            self.table.next(column);
-        }
-        let names = self.names;
-        self.skips_links = self.shard.is_some_and(|(column, shard)| {
-            let page = self.table.row(column).first();
-            matches!(page, Some(Cell::Text(page)) if shard.passes_over(page.data(), names))
-        });
-    }
-
     /// Writes the columns of a row from `from` on, up to a list that exceeds a piece.
     fn begin(&mut self, from: usize, out: &mut Vec<u8>) {
         for at in from..self.columns.len() {

@@ -10,7 +10,7 @@ use crate::url;
 pub(super) const PIECE: usize = 64 << 10;
 
 /// Number of first names that decide whether names are URLs.
-pub(super) const TELLING: usize = 16;
+pub(super) const SNIFF_NAMES: usize = 16;
 
 /// Source of rows that are written as text.
 pub trait Rows: Send {
@@ -82,7 +82,7 @@ impl TableText {
 pub(super) enum TextLayout {
     /// JSON lines: `{"url":...,"links":[...]}`.
     Records,
-    /// Adjacency list: `name TAB target ...`.
+    /// Adjacency list: `name TAB target ...`. It has no weights.
     Adjacency,
     /// Edge list: `name TAB target TAB weight`, one line per link.
     Edges,
@@ -94,12 +94,10 @@ impl TextLayout {
         let is_url =
             |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
         let urls = names.iter().filter(is_url).count();
-        if 2 * urls > names.len() {
-            TextLayout::Records
-        } else if has_weights {
-            TextLayout::Edges
-        } else {
-            TextLayout::Adjacency
+        match has_weights {
+            _ if 2 * urls > names.len() => TextLayout::Records,
+            true => TextLayout::Edges,
+            false => TextLayout::Adjacency,
         }
     }
 
@@ -131,24 +129,43 @@ impl TextLayout {
 
     /// Returns whether the text can represent this name.
     pub fn holds(self, name: &[u8]) -> bool {
-        match self {
-            TextLayout::Records => !name.is_empty(),
-            TextLayout::Adjacency => {
-                !name.is_empty() && !name.contains(&b'\t') && lines::control(name).is_none()
+        let is_text = |blanks: &[u8]| {
+            !name.iter().any(|byte| blanks.contains(byte)) && lines::control(name).is_none()
+        };
+        !name.is_empty()
+            && match self {
+                TextLayout::Records => true,
+                TextLayout::Adjacency => is_text(b"\t"),
+                TextLayout::Edges => name[0] != b'#' && is_text(b" \t"),
             }
-            TextLayout::Edges => {
-                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-                !name.is_empty()
-                    && name[0] != b'#'
-                    && !name.iter().any(is_blank)
-                    && lines::control(name).is_none()
-            }
+    }
+}
+
+/// Writes pages with their links, one page after the other.
+pub(super) struct PageWriter {
+    pub layout: TextLayout,
+    /// Page whose links are being written.
+    page: Option<Vec<u8>>,
+    has_links: bool,
+}
+
+impl PageWriter {
+    pub fn new(layout: TextLayout) -> PageWriter {
+        PageWriter {
+            layout,
+            page: None,
+            has_links: false,
         }
     }
 
-    /// Begins a page and its list of links. `fetched_at` is in seconds since 1970.
-    pub fn begin(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
-        match self {
+    /// Returns the page whose links are being written.
+    pub fn page(&self) -> Option<&[u8]> {
+        self.page.as_deref()
+    }
+
+    /// Begins a page; the one before must have ended. `fetched_at` is in seconds since 1970.
+    pub fn begin(&mut self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
+        match self.layout {
             TextLayout::Records => {
                 out.extend_from_slice(br#"{"url":"#);
                 put_string(name, out);
@@ -158,13 +175,16 @@ impl TextLayout {
             TextLayout::Adjacency => out.extend_from_slice(name),
             TextLayout::Edges => {}
         }
+        self.page = Some(name.to_vec());
+        self.has_links = false;
     }
 
-    /// Appends a link of the page `from`; `first` if it is the page's first. An adjacency list has no weights.
-    pub fn link(self, from: &[u8], to: &[u8], weight: u32, first: bool, out: &mut Vec<u8>) {
-        match self {
+    /// Appends a link of the page.
+    pub fn link(&mut self, to: &[u8], weight: u32, out: &mut Vec<u8>) {
+        let is_first = !std::mem::replace(&mut self.has_links, true);
+        match self.layout {
             TextLayout::Records => {
-                if !first {
+                if !is_first {
                     out.push(b',');
                 }
                 if weight == 1 {
@@ -179,7 +199,7 @@ impl TextLayout {
                 out.extend_from_slice(to);
             }
             TextLayout::Edges => {
-                for name in [from, to] {
+                for name in [self.page.as_deref().unwrap_or_default(), to] {
                     out.extend_from_slice(name);
                     out.push(b'\t');
                 }
@@ -188,53 +208,31 @@ impl TextLayout {
         }
     }
 
-    /// Ends a page. In an edge list, a page without links gets a link to itself of weight 0.
-    pub fn end(self, name: &[u8], has_links: bool, out: &mut Vec<u8>) {
-        match self {
-            TextLayout::Records => out.extend_from_slice(b"]}\n"),
-            TextLayout::Adjacency => out.push(b'\n'),
-            TextLayout::Edges if has_links => {}
-            TextLayout::Edges => self.link(name, name, 0, true, out),
+    /// Ends the page, if one was begun. In an edge list, a page without links gets a link to itself of weight 0.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if self.layout == TextLayout::Edges && !self.has_links {
+            let page = self.page.clone();
+            page.inspect(|page| self.link(page, 0, out));
+        }
+        match (self.page.take(), self.layout) {
+            (None, _) | (_, TextLayout::Edges) => {}
+            (_, TextLayout::Records) => out.extend_from_slice(b"]}\n"),
+            (_, TextLayout::Adjacency) => out.push(b'\n'),
         }
     }
 
     /// Writes a page whose links are unknown: it was found unchanged, or is only to be admitted. Adjacency and edge
     /// lists cannot express this: there it is a page without links.
-    pub fn known(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
-        match self {
-            TextLayout::Records => {
-                out.extend_from_slice(br#"{"status":304,"url":"#);
-                put_string(name, out);
-                put_time(fetched_at, out);
-                out.extend_from_slice(b"}\n");
-            }
-            TextLayout::Adjacency | TextLayout::Edges => {
-                self.begin(name, None, out);
-                self.end(name, false, out);
-            }
+    pub fn known(&mut self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
+        if self.layout == TextLayout::Records {
+            out.extend_from_slice(br#"{"status":304,"url":"#);
+            put_string(name, out);
+            put_time(fetched_at, out);
+            out.extend_from_slice(b"}\n");
+        } else {
+            self.begin(name, None, out);
+            self.end(out);
         }
-    }
-
-    /// Writes a record that is skipped and counted, for a link whose names the text cannot represent.
-    #[cfg(feature = "parquet")]
-    pub fn unusable(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(match self {
-            TextLayout::Records => b"{\"url\":null}\n",
-            TextLayout::Adjacency => b"\t\n",
-            TextLayout::Edges => b"?\n",
-        });
-    }
-
-    /// Writes a record that is skipped and counted, for a link whose weight is not one.
-    #[cfg(feature = "parquet")]
-    pub fn badly_weighed(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(match self {
-            TextLayout::Records => {
-                br#"{"url":"?","links":[{"url":"?","weight":"another value"}]}"#.as_slice()
-            }
-            TextLayout::Adjacency | TextLayout::Edges => b"?\t?\tanother-value",
-        });
-        out.push(b'\n');
     }
 }
 
