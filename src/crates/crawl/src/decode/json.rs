@@ -1,38 +1,193 @@
-//! Helpers of the JSON formats: text borrowed where possible, errors on one short line, and repair of unpaired
+//! Helpers of the JSON formats: values borrowed where possible, errors on one short line, and repair of unpaired
 //! surrogates.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
 
 /// Maximum length of an error's detail: serde quotes the offending value in full.
 const DETAIL_MAX: usize = 200;
 
-/// JSON string, borrowed from the input unless it has escapes.
-pub(super) struct JsonText<'a>(pub Cow<'a, [u8]>);
+/// JSON value, whose texts are borrowed from the input unless they have escapes. The fields of objects are skipped, and
+/// so are the values of lists nested deeper than [`LIST_DEPTH`].
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Whole number beyond `i64`.
+    Unsigned(u64),
+    Float(f64),
+    Text(Cow<'a, str>),
+    List(Vec<Value<'a>>),
+    Object,
+}
 
-impl<'de> Deserialize<'de> for JsonText<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor)
+impl Value<'_> {
+    /// Returns the text; empty if the value is something else.
+    pub fn text(&self) -> &str {
+        match self {
+            Value::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    /// Returns the error for a value of another type than expected.
+    pub fn wrong_type<E: Error>(&self, expected: &str) -> E {
+        E::invalid_type(self.unexpected(), &expected)
+    }
+
+    /// Returns the error for a value of the expected type that is not permitted.
+    pub fn wrong_value<E: Error>(&self, expected: &str) -> E {
+        E::invalid_value(self.unexpected(), &expected)
+    }
+
+    fn unexpected(&self) -> Unexpected<'_> {
+        match self {
+            Value::Null => Unexpected::Unit,
+            Value::Bool(value) => Unexpected::Bool(*value),
+            Value::Int(number) => Unexpected::Signed(*number),
+            Value::Unsigned(number) => Unexpected::Unsigned(*number),
+            Value::Float(number) => Unexpected::Float(*number),
+            Value::Text(text) => Unexpected::Str(text),
+            Value::List(_) => Unexpected::Seq,
+            Value::Object => Unexpected::Map,
+        }
     }
 }
 
-struct TextVisitor;
+/// Receiver of a value. Its errors get the value's position.
+pub(super) trait ValueSink<'a> {
+    type Output;
 
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = JsonText<'de>;
+    fn take<E: Error>(self, value: Value<'a>) -> Result<Self::Output, E>;
+}
+
+/// Number of levels of lists that are read.
+const LIST_DEPTH: u8 = 2;
+
+/// Reads any value and passes it on.
+pub(super) struct ValueSeed<S> {
+    sink: S,
+    depth: u8,
+}
+
+impl<S> ValueSeed<S> {
+    pub fn to(sink: S) -> ValueSeed<S> {
+        let depth = LIST_DEPTH;
+        ValueSeed { sink, depth }
+    }
+}
+
+impl<'de, S: ValueSink<'de>> DeserializeSeed<'de> for ValueSeed<S> {
+    type Value = S::Output;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<S::Output, D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de, S: ValueSink<'de>> Visitor<'de> for ValueSeed<S> {
+    type Value = S::Output;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
+        f.write_str("a value")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(JsonText(Cow::Borrowed(text.as_bytes())))
+    fn visit_unit<E: Error>(self) -> Result<S::Output, E> {
+        self.sink.take(Value::Null)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(JsonText(Cow::Owned(text.as_bytes().to_vec())))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<S::Output, E> {
+        self.sink.take(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<S::Output, E> {
+        self.sink.take(Value::Int(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<S::Output, E> {
+        let value = i64::try_from(number).map_or(Value::Unsigned(number), Value::Int);
+        self.sink.take(value)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<S::Output, E> {
+        self.sink.take(Value::Float(number))
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<S::Output, E> {
+        self.sink.take(Value::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<S::Output, E> {
+        self.sink.take(Value::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<S::Output, A::Error> {
+        let mut values = Vec::new();
+        if self.depth == 0 {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+        } else {
+            let (sink, depth) = ((), self.depth - 1);
+            while let Some(value) = seq.next_element_seed(ValueSeed { sink, depth })? {
+                values.push(value);
+            }
+        }
+        self.sink.take(Value::List(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<S::Output, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        self.sink.take(Value::Object)
+    }
+}
+
+impl<'de> Deserialize<'de> for Value<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        ValueSeed::to(()).deserialize(json)
+    }
+}
+
+impl<'a> ValueSink<'a> for () {
+    type Output = Value<'a>;
+
+    fn take<E: Error>(self, value: Value<'a>) -> Result<Value<'a>, E> {
+        Ok(value)
+    }
+}
+
+/// Reads the name of an object's field, and returns what the function makes of it.
+pub(super) struct KeySeed<F>(pub F);
+
+impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for KeySeed<F> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<T, D::Error> {
+        json.deserialize_identifier(self)
+    }
+}
+
+impl<T, F: FnOnce(&str) -> T> Visitor<'_> for KeySeed<F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<T, E> {
+        Ok((self.0)(name))
+    }
+}
+
+/// Returns the bytes of a text.
+pub(super) fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     }
 }
 

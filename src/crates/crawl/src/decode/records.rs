@@ -17,22 +17,20 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use self::link::{LinkWeights, LinksSeed, Marks};
+use self::link::LinksSeed;
 use self::names::{Field, FieldNameMap, NameBits, NamedField};
 use self::unread::Unread;
-use self::values::{
-    ContentDigest, Count, MethodField, RawTime, RawTotals, RequestedUrls, StatusField,
-};
-use super::json::{self, JsonText};
+use self::values::{RawTotals, Text, some};
+use super::json::{self, KeySeed, Value, ValueSeed, ValueSink};
 use super::lines::{self, LineSkipper, TextLine};
 pub use documents::{JsonLayout, layout};
 
 use super::{
-    Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, put_time, skips_links,
-    utf8,
+    Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, http, put_time,
+    skips_links, utf8,
 };
-use crate::model::{is_redirect, keep};
-use crate::rules::{InputRules, Shard};
+use crate::model::{Digest, is_redirect, keep};
+use crate::rules::{InputRules, Rel, Shard};
 
 /// Records whose pages are URLs.
 pub const FORMAT: FormatSpec = FormatSpec {
@@ -224,7 +222,7 @@ impl JsonRecords {
 }
 
 /// URLs requested before the record's own.
-type Hops<'a> = Vec<Cow<'a, [u8]>>;
+type Hops<'a> = Vec<Text<'a>>;
 
 /// Reads the text of one record at a time.
 #[derive(Clone, Copy)]
@@ -323,21 +321,16 @@ impl RecordReader<'_> {
 
     /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
     fn skips_links(self, raw: &RawRecord<'_>) -> bool {
-        let found = raw.found.peek().filter(|JsonText(found)| !found.is_empty());
+        let found = raw.found.peek().filter(|found| !found.is_empty());
         let page = found.or(raw.url.as_ref());
-        page.is_some_and(|JsonText(page)| skips_links(self.shard, page, self.naming))
+        page.is_some_and(|page| skips_links(self.shard, page, self.naming))
     }
 
     /// Returns whether a page of the shard redirected to the record's page.
     fn has_own_redirect(self, raw: &RawRecord<'_>) -> bool {
-        let found = raw.found.peek().filter(|JsonText(found)| !found.is_empty());
-        let hops = raw
-            .asked
-            .peek()
-            .into_iter()
-            .flat_map(|RequestedUrls(hops)| hops);
+        let found = raw.found.peek().filter(|found| !found.is_empty());
         let first = raw.url.iter().filter(|_| found.is_some());
-        let mut hops = hops.chain(first.map(|JsonText(url)| url));
+        let mut hops = raw.asked.peek().into_iter().flatten().chain(first);
         hops.any(|hop| !skips_links(self.shard, hop, self.naming))
     }
 }
@@ -389,19 +382,20 @@ impl<T> FirstNamed<T> {
 /// Fields other than links, as found.
 #[derive(Default)]
 struct RawRecord<'a> {
-    url: Option<JsonText<'a>>,
-    time: FirstNamed<RawTime<'a>>,
-    status: FirstNamed<StatusField>,
-    redirect: Option<JsonText<'a>>,
-    digest: ContentDigest,
-    asked: FirstNamed<RequestedUrls<'a>>,
-    found: FirstNamed<JsonText<'a>>,
-    base: Option<JsonText<'a>>,
-    method: FirstNamed<MethodField>,
-    nofollow: Option<Marks>,
-    rel: Option<Marks>,
-    weight: Option<LinkWeights>,
-    revisit: Option<JsonText<'a>>,
+    url: Option<Text<'a>>,
+    time: FirstNamed<Value<'a>>,
+    status: FirstNamed<i32>,
+    redirect: Option<Text<'a>>,
+    digest: Digest,
+    asked: FirstNamed<Hops<'a>>,
+    found: FirstNamed<Text<'a>>,
+    base: Option<Text<'a>>,
+    /// Report name of the response, if the method is not GET.
+    method: FirstNamed<Option<&'static str>>,
+    nofollow: Option<Vec<Rel>>,
+    rel: Option<Vec<Rel>>,
+    weight: Option<Vec<u32>>,
+    revisit: Option<Text<'a>>,
     totals: RawTotals<'a>,
     /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
@@ -410,6 +404,41 @@ struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
+    /// Stores the value of a field other than links.
+    fn set<E: Error>(
+        &mut self,
+        NamedField { field, order }: NamedField<Field>,
+        value: Value<'a>,
+    ) -> Result<(), E> {
+        match field {
+            Field::Url => self.url = values::text(value)?,
+            Field::FetchedAt => self.time.put(order, some(value)),
+            Field::FetchedAtUtc => self.time.put(order, some(value).map(values::in_utc)),
+            Field::Status => self.status.put(order, values::status(value)?),
+            Field::Redirect => self.redirect = values::text(value)?,
+            Field::Digest => self.digest = Digest::of_text(value.text()),
+            Field::RequestedUrl => self.asked.put(order, values::urls(value)?),
+            Field::FinalUrl => self.found.put(order, values::text(value)?),
+            Field::Base => self.base = values::text(value)?,
+            Field::Method => {
+                let method = |value: Value<'_>| http::not_get(value.text().as_bytes());
+                self.method.put(order, some(value).map(method));
+            }
+            Field::LinksNofollow => self.nofollow = link::nofollows(value),
+            Field::LinksRel => self.rel = link::rels(value),
+            Field::LinksWeight => self.weight = link::weights(value)?,
+            Field::Revisit => self.revisit = values::text(value)?,
+            Field::Visits => self.totals.visits = some(value),
+            Field::Failed => self.totals.failed = some(value),
+            Field::LastFailed => self.totals.last_failed = some(value),
+            Field::Compared => self.totals.compared = some(value),
+            Field::Changed => self.totals.changed = some(value),
+            Field::Watched => self.totals.watched_s = some(value),
+            Field::Links => {}
+        }
+        Ok(())
+    }
+
     /// Fills the record. `Some(kind)`: it is valid, but not a crawl record.
     fn put(
         self,
@@ -417,41 +446,40 @@ impl<'a> RawRecord<'a> {
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
-        if let Some(MethodField(Some(kind))) = self.method.get() {
+        if let Some(Some(kind)) = self.method.get() {
             return Ok(Some(kind));
         }
-        for (marks, field) in [
-            (&self.nofollow, Field::LinksNofollow),
-            (&self.rel, Field::LinksRel),
+        let (links, nulls) = (&mut record.links, &self.nulls);
+        let add_rel = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
+        for (field, put) in [
+            (
+                Field::LinksNofollow,
+                link::put_each(links, nulls, self.nofollow, add_rel),
+            ),
+            (
+                Field::LinksRel,
+                link::put_each(links, nulls, self.rel, add_rel),
+            ),
+            (
+                Field::LinksWeight,
+                link::put_each(links, nulls, self.weight, |link, weight| {
+                    link.weight = weight
+                }),
+            ),
         ] {
-            let put = marks
-                .as_ref()
-                .filter(|_| !self.lacks_links)
-                .map_or(Ok(()), |marks| marks.put(&mut record.links, &self.nulls));
             put.map_err(|wrong| Bad::malformed(format!("{:?} has {wrong}", names.name(field))))?;
         }
-        if let Some(LinkWeights(weights)) = self.weight.as_ref().filter(|_| !self.lacks_links) {
-            let put = link::put_each(&mut record.links, &self.nulls, weights, |link, weight| {
-                link.weight = *weight;
-            });
-            put.map_err(|wrong| {
-                Bad::malformed(format!("{:?} has {wrong}", names.name(Field::LinksWeight)))
-            })?;
-        }
-        let same_as = self.revisit.map(|JsonText(url)| url);
-        record.same_as = same_as.filter(|url| !url.is_empty());
+        let not_empty = |text: Option<Text<'a>>| text.filter(|text| !text.is_empty());
+        record.same_as = not_empty(self.revisit);
         record.revisit = record.same_as.is_some();
         record.totals = self.totals.read()?;
-        let base = self.base.map(|JsonText(base)| base);
-        record.base = base.filter(|base| !base.is_empty());
+        record.base = not_empty(self.base);
         record.url = match self.url {
-            Some(JsonText(url)) if !url.is_empty() => url,
+            Some(url) if !url.is_empty() => url,
             url => return Err(no_url(url.is_some(), names)),
         };
-        let RequestedUrls(hops) = self.asked.get().unwrap_or(RequestedUrls(Vec::new()));
-        *asked = hops;
-        if let Some(JsonText(found)) = self.found.get().filter(|JsonText(found)| !found.is_empty())
-        {
+        *asked = self.asked.get().unwrap_or_default();
+        if let Some(found) = not_empty(self.found.get()) {
             let found = redirects::absolute(found, &record.url);
             asked.push(std::mem::replace(&mut record.url, found));
         }
@@ -463,14 +491,24 @@ impl<'a> RawRecord<'a> {
             );
             return Err(Bad::malformed(message));
         }
-        put_time(record, self.time.get().map_or(Ok(None), RawTime::read));
-        record.status = self.status.get().map(|StatusField(status)| status);
-        record.digest = self.digest.0;
+        put_time(record, self.time.peek().map_or(Ok(None), values::read_time));
+        record.status = self.status.get();
+        record.digest = self.digest;
         if record.status.is_none_or(is_redirect) {
-            let redirect = self.redirect.map(|JsonText(redirect)| redirect);
-            record.redirect = redirect.filter(|redirect| !redirect.is_empty());
+            record.redirect = not_empty(self.redirect);
         }
         Ok(None)
+    }
+}
+
+/// Receives the value of a field.
+struct FieldSink<'r, 'a>(&'r mut RawRecord<'a>, NamedField<Field>);
+
+impl<'a> ValueSink<'a> for FieldSink<'_, 'a> {
+    type Output = ();
+
+    fn take<E: Error>(self, value: Value<'a>) -> Result<(), E> {
+        self.0.set(self.1, value)
     }
 }
 
@@ -487,30 +525,6 @@ fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
         (false, name) => format!("no {name:?}, which `field` names as the URL"),
     };
     Bad::new(Reason::BadUrl, message)
-}
-
-/// Name of a field of an object.
-struct FieldKey<'n, F>(&'n FieldNameMap, fn(&FieldNameMap, &str) -> Option<F>);
-
-impl<'de, F> DeserializeSeed<'de> for FieldKey<'_, F> {
-    type Value = Option<F>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Option<F>, D::Error> {
-        json.deserialize_identifier(self)
-    }
-}
-
-impl<F> Visitor<'_> for FieldKey<'_, F> {
-    type Value = Option<F>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field name")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Option<F>, E> {
-        let FieldKey(names, find) = self;
-        Ok(find(names, name))
-    }
 }
 
 /// Reads one object; appends its links to the vector, whose capacity is reused.
@@ -544,39 +558,17 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
         let mut links_by = u8::MAX;
         let RecordSeed { reader, links } = self;
         let names = reader.names;
-        while let Some(known) = map.next_key_seed(FieldKey(names, FieldNameMap::field))? {
-            let Some(NamedField { field, order }) = known else {
+        while let Some(known) = map.next_key_seed(KeySeed(|name: &str| names.field(name)))? {
+            let Some(known) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
+            let NamedField { field, order } = known;
             if seen.again(order) {
                 let name = names.name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
-                Field::Url => raw.url = map.next_value()?,
-                Field::FetchedAt => raw.time.put(order, map.next_value()?),
-                Field::FetchedAtUtc => {
-                    let time: Option<RawTime<'_>> = map.next_value()?;
-                    raw.time.put(order, time.map(RawTime::in_utc));
-                }
-                Field::Status => raw.status.put(order, map.next_value()?),
-                Field::Redirect => raw.redirect = map.next_value()?,
-                Field::Digest => raw.digest = map.next_value()?,
-                Field::RequestedUrl => raw.asked.put(order, map.next_value()?),
-                Field::FinalUrl => raw.found.put(order, map.next_value()?),
-                Field::Base => raw.base = map.next_value()?,
-                Field::Method => raw.method.put(order, map.next_value()?),
-                Field::LinksNofollow => raw.nofollow = Marks::nofollow(map.next_value()?),
-                Field::LinksRel => raw.rel = Marks::rel(map.next_value()?),
-                Field::LinksWeight => raw.weight = map.next_value()?,
-                Field::Revisit => raw.revisit = map.next_value()?,
-                Field::Visits => raw.totals.visits = map.next_value()?,
-                Field::Failed => raw.totals.failed = map.next_value()?,
-                Field::LastFailed => raw.totals.last_failed = map.next_value()?,
-                Field::Compared => raw.totals.compared = map.next_value()?,
-                Field::Changed => raw.totals.changed = map.next_value()?,
-                Field::Watched => raw.totals.watched_s = map.next_value()?,
                 Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
                 Field::Links if reader.skips_links(&raw) => {
                     map.next_value::<IgnoredAny>()?;
@@ -592,6 +584,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
                         links_by = order;
                     }
                 }
+                _ => map.next_value_seed(ValueSeed::to(FieldSink(&mut raw, known)))?,
             }
         }
         Ok(raw)

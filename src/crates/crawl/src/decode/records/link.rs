@@ -1,17 +1,15 @@
-//! Links of a record: URLs, or objects with a URL and attributes of the link.
+//! Links of a record: URLs, or objects with a URL and attributes of the link; and lists with a value for each link.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
-    Unexpected, Visitor,
-};
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::names::{FieldNameMap, LinkField, NameBits, NamedField};
-use super::{FieldKey, FirstNamed, JsonText, Link, keep, listed};
+use super::values::{Text, text};
+use super::{FirstNamed, Link, keep, listed};
 use crate::decode::groups;
+use crate::decode::json::{KeySeed, Value};
 use crate::model::LINKS_MAX;
 use crate::rules::Rel;
 
@@ -36,10 +34,17 @@ impl<'a> LinksSeed<'_, '_, 'a> {
         }
     }
 
-    /// Reads the text of a list; returns `false` if it is not one.
-    fn list<E: Error>(&mut self, text: &str) -> Result<bool, E> {
-        let Some(json) = listed::json(text) else {
+    /// Reads links written as one text.
+    fn text<E: Error>(mut self, text: Cow<'a, str>) -> Result<bool, E> {
+        if listed::is_missing(&text) {
             return Ok(false);
+        }
+        self.clear();
+        let Some(json) = listed::json(&text) else {
+            for (at, url) in split_parts(text).into_iter().enumerate() {
+                self.add(at, (!url.is_empty()).then(|| Link::to(url)));
+            }
+            return Ok(true);
         };
         let mut links = Vec::new();
         let list = LinksSeed {
@@ -49,12 +54,8 @@ impl<'a> LinksSeed<'_, '_, 'a> {
         };
         let read = list.deserialize(&mut serde_json::Deserializer::from_str(&json));
         read.map_err(|error| E::custom(format_args!("in the text of a list: {error}")))?;
-        let owned = links.into_iter().map(|link| Link {
-            url: Cow::Owned(link.url.into_owned()),
-            rel: link.rel,
-            weight: link.weight,
-        });
-        self.links.extend(owned);
+        let owned = |link: Link<'_>| -> Link<'a> { link.into_owned() };
+        self.links.extend(links.into_iter().map(owned));
         Ok(true)
     }
 }
@@ -74,33 +75,12 @@ impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
         f.write_str("an array of links, or null")
     }
 
-    fn visit_borrowed_str<E: Error>(mut self, text: &'de str) -> Result<bool, E> {
-        if listed::is_missing(text) {
-            return Ok(false);
-        }
-        self.clear();
-        if !self.list(text)? {
-            for (at, url) in parts(text).enumerate() {
-                self.add(at, (!url.is_empty()).then(|| Link::to(url.as_bytes())));
-            }
-        }
-        Ok(true)
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<bool, E> {
+        self.text(Cow::Borrowed(text))
     }
 
-    fn visit_str<E: Error>(mut self, text: &str) -> Result<bool, E> {
-        if listed::is_missing(text) {
-            return Ok(false);
-        }
-        self.clear();
-        if !self.list(text)? {
-            for (at, url) in parts(text).enumerate() {
-                self.add(
-                    at,
-                    (!url.is_empty()).then(|| Link::to(url.as_bytes().to_vec())),
-                );
-            }
-        }
-        Ok(true)
+    fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
+        self.text(Cow::Owned(text.to_owned()))
     }
 
     fn visit_unit<E: Error>(self) -> Result<bool, E> {
@@ -119,113 +99,111 @@ impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
 }
 
 /// Splits values joined by `@@`, as advertools writes them; yields nothing if the text says that there is no list.
-pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn parts(text: &str) -> impl Iterator<Item = &str> {
     let is_none = text.is_empty() || listed::is_missing(text);
     text.split("@@").filter(move |_| !is_none)
 }
 
-/// Returns the values of a list, or of the text of one; `None` if it is something else.
-fn values(list: Value) -> Option<Vec<Value>> {
-    match list {
-        Value::Array(values) => Some(values),
-        Value::String(text) => match listed::json(&text) {
-            Some(json) => serde_json::from_str(&json).ok(),
-            None => Some(parts(&text).map(Value::from).collect()),
-        },
-        _ => None,
+fn split_parts<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
+    match text {
+        Cow::Borrowed(text) => parts(text).map(|part| part.as_bytes().into()).collect(),
+        Cow::Owned(text) => parts(&text)
+            .map(|part| part.as_bytes().to_vec().into())
+            .collect(),
     }
 }
 
 /// Returns the URLs in a text: a list, or URLs joined by `@@`.
-pub(super) fn urls(text: &str) -> Vec<Cow<'_, str>> {
-    let list = listed::json(text);
-    match list.and_then(|json| serde_json::from_str::<Vec<Option<String>>>(&json).ok()) {
-        Some(urls) => urls.into_iter().flatten().map(Cow::Owned).collect(),
-        None => parts(text).map(Cow::Borrowed).collect(),
-    }
-}
-
-/// Attributes of a record's links, given in a separate list.
-pub(super) struct Marks(pub Vec<Rel>);
-
-impl Marks {
-    /// Reads `links_nofollow`, a list of booleans. `None`: it is something else and ignored.
-    pub fn nofollow(value: Value) -> Option<Marks> {
-        Marks::of(value, |value| {
-            let is_true = match &value {
-                Value::Null => false,
-                Value::Bool(is_true) => *is_true,
-                Value::Number(number) => match number.as_f64()? {
-                    0.0 => false,
-                    1.0 => true,
-                    _ => return None,
-                },
-                Value::String(text) => match &*text.trim().to_ascii_lowercase() {
-                    "true" | "t" | "1" | "nofollow" => true,
-                    "false" | "f" | "0" | "" => false,
-                    _ => return None,
-                },
-                _ => return None,
-            };
-            Some(if is_true {
-                Rel::NOFOLLOW
-            } else {
-                Rel::default()
-            })
-        })
-    }
-
-    /// Reads `links_rel`, a list of `rel` attributes. `None`: it is something else and ignored.
-    pub fn rel(value: Value) -> Option<Marks> {
-        Marks::of(value, |value| {
-            serde_json::from_value(value).ok().map(|Said(rel)| rel)
-        })
-    }
-
-    fn of(value: Value, mark: impl Fn(Value) -> Option<Rel>) -> Option<Marks> {
-        values(value)?
+pub(super) fn split_list<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
+    let urls = listed::json(&text)
+        .and_then(|json| serde_json::from_str::<Vec<Option<String>>>(&json).ok());
+    match urls {
+        Some(urls) => urls
             .into_iter()
-            .map(mark)
-            .collect::<Option<_>>()
-            .map(Marks)
-    }
-
-    /// Adds each mark to its link; `nulls` are the positions that are not links. Fails if the counts differ.
-    pub fn put(&self, links: &mut [Link<'_>], nulls: &[usize]) -> Result<(), String> {
-        put_each(links, nulls, &self.0, |link, mark| {
-            link.rel = link.rel.with(*mark)
-        })
+            .flatten()
+            .map(|url| url.into_bytes().into())
+            .collect(),
+        None => split_parts(text),
     }
 }
 
-/// Weights of a record's links, given in a separate list.
-pub(super) struct LinkWeights(pub Vec<u32>);
+/// Reads each value of a list, or of the text of one; `None` if it is something else.
+fn each<T, E>(
+    list: Value<'_>,
+    mut read: impl FnMut(Value<'_>) -> Result<T, E>,
+) -> Option<Result<Vec<T>, E>> {
+    Some(match list {
+        Value::List(values) => values.into_iter().map(read).collect(),
+        Value::Text(text) => match listed::json(&text) {
+            Some(json) => {
+                let values: Vec<Value<'_>> = serde_json::from_str(&json).ok()?;
+                values.into_iter().map(read).collect()
+            }
+            None => parts(&text)
+                .map(|part| read(Value::Text(part.into())))
+                .collect(),
+        },
+        _ => return None,
+    })
+}
 
-impl<'de> Deserialize<'de> for LinkWeights {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LinkWeights, D::Error> {
-        let list = Value::deserialize(deserializer)?;
-        let weights = values(list).ok_or_else(|| D::Error::custom("weights are no list"))?;
-        let weight = |value| match value {
-            Value::String(text) if text.trim().is_empty() => Ok(1),
-            Value::String(text) => groups::weight(text.trim().as_bytes()).map_err(|bad| bad.detail),
-            value => Weight::deserialize(value)
-                .map(|Weight(weight)| weight)
-                .map_err(|error| error.to_string()),
+/// Reads `links_nofollow`, a list of booleans. `None`: it is something else and ignored.
+pub(super) fn nofollows(list: Value<'_>) -> Option<Vec<Rel>> {
+    let nofollow = |value: Value<'_>| {
+        let is_true = match value {
+            Value::Null | Value::Int(0) => false,
+            Value::Int(1) => true,
+            Value::Bool(is_true) => is_true,
+            Value::Float(0.0) => false,
+            Value::Float(1.0) => true,
+            Value::Text(text) => match &*text.trim().to_ascii_lowercase() {
+                "true" | "t" | "1" | "nofollow" => true,
+                "false" | "f" | "0" | "" => false,
+                _ => return Err(()),
+            },
+            _ => return Err(()),
         };
-        let weights: Result<Vec<u32>, String> = weights.into_iter().map(weight).collect();
-        weights.map(LinkWeights).map_err(D::Error::custom)
-    }
+        Ok(if is_true {
+            Rel::NOFOLLOW
+        } else {
+            Rel::default()
+        })
+    };
+    each(list, nofollow)?.ok()
 }
 
-/// Assigns each link its value of a separate list; `nulls` are the positions that are not links. Fails if the counts
-/// differ.
+/// Reads `links_rel`, a list of `rel` attributes. `None`: it is something else and ignored.
+pub(super) fn rels(list: Value<'_>) -> Option<Vec<Rel>> {
+    each(list, rel::<serde::de::value::Error>)?.ok()
+}
+
+/// Reads `links_weight`, a list of weights, or null.
+pub(super) fn weights<E: Error>(list: Value<'_>) -> Result<Option<Vec<u32>>, E> {
+    if matches!(list, Value::Null) {
+        return Ok(None);
+    }
+    let weights = each(list, |value| match value {
+        Value::Text(text) if text.trim().is_empty() => Ok(1),
+        Value::Text(text) => {
+            groups::weight(text.trim().as_bytes()).map_err(|bad| E::custom(bad.detail))
+        }
+        value => weight(value),
+    });
+    weights
+        .unwrap_or_else(|| Err(E::custom("weights are no list")))
+        .map(Some)
+}
+
+/// Assigns each link its value of a separate list, if there is one; `nulls` are the positions that are not links. Fails
+/// if the counts differ.
 pub(super) fn put_each<'a, T>(
     links: &mut [Link<'a>],
     nulls: &[usize],
-    values: &[T],
-    put: impl Fn(&mut Link<'a>, &T),
+    values: Option<Vec<T>>,
+    put: impl Fn(&mut Link<'a>, T),
 ) -> Result<(), String> {
     let all = links.len() + nulls.len();
+    let values = values.unwrap_or_default();
     if all == 0 || values.is_empty() || links.len() > LINKS_MAX {
         return Ok(());
     }
@@ -279,10 +257,9 @@ impl<'de> Visitor<'de> for One<'_> {
         let One(names) = self;
         let mut url = FirstNamed::default();
         let mut is_named = false;
-        let mut rel = Rel::default();
-        let mut weight = 1;
+        let mut link = Link::to(Cow::default());
         let mut seen = NameBits::default();
-        while let Some(known) = map.next_key_seed(FieldKey(names, FieldNameMap::link_field))? {
+        while let Some(known) = map.next_key_seed(KeySeed(|name: &str| names.link_field(name)))? {
             let Some(NamedField { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -291,103 +268,56 @@ impl<'de> Visitor<'de> for One<'_> {
                 let name = names.link_name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
-            match field {
-                LinkField::Url => {
-                    url.put(order, map.next_value()?);
+            let value: Value<'de> = map.next_value()?;
+            match (field, value) {
+                (LinkField::Url, value) => {
+                    url.put(order, text(value)?);
                     is_named = true;
                 }
-                LinkField::Rel => rel = rel.with(map.next_value::<Said>()?.0),
-                LinkField::Nofollow if map.next_value::<Option<bool>>()? == Some(true) => {
-                    rel = rel.with(Rel::NOFOLLOW);
+                (LinkField::Rel, value) => link.rel = link.rel.with(rel(value)?),
+                (LinkField::Nofollow, Value::Bool(true)) => {
+                    link.rel = link.rel.with(Rel::NOFOLLOW);
                 }
-                LinkField::Nofollow => {}
-                LinkField::Weight => weight = map.next_value::<Weight>()?.0,
+                (LinkField::Nofollow, Value::Bool(false) | Value::Null) => {}
+                (LinkField::Nofollow, other) => return Err(other.wrong_type("a boolean")),
+                (LinkField::Weight, value) => link.weight = weight(value)?,
             }
         }
         if !is_named {
             let name = names.link_name(LinkField::Url);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
         }
-        Ok(url.get().map(|JsonText(url)| Link { url, rel, weight }))
+        Ok(url.get().map(|url| Link { url, ..link }))
     }
 }
 
-/// `weight`: a whole number of 32 bits, also written as 3.0, or null for 1.
-struct Weight(u32);
-
-impl<'de> Deserialize<'de> for Weight {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Weight, D::Error> {
-        deserializer.deserialize_any(WeightVisitor)
-    }
+/// Reads a `weight`: a whole number of 32 bits, also written as 3.0, or null for 1.
+fn weight<E: Error>(value: Value<'_>) -> Result<u32, E> {
+    let expected = || {
+        let most = u32::MAX;
+        format!("`weight`: a whole number from 0 to {most}, or null")
+    };
+    let weight = match &value {
+        Value::Null => Some(1),
+        Value::Int(number) => u32::try_from(*number).ok(),
+        Value::Float(number) => Some(*number as u32).filter(|whole| f64::from(*whole) == *number),
+        Value::Unsigned(_) => None,
+        _ => return Err(value.wrong_type(&expected())),
+    };
+    weight.ok_or_else(|| value.wrong_value(&expected()))
 }
 
-struct WeightVisitor;
-
-impl Visitor<'_> for WeightVisitor {
-    type Value = Weight;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`weight`: a whole number from 0 to {}, or null",
-            u32::MAX
-        )
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Weight, E> {
-        Ok(Weight(1))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Weight, E> {
-        let wrong = || E::invalid_value(Unexpected::Unsigned(number), &self);
-        u32::try_from(number).map(Weight).map_err(|_| wrong())
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Weight, E> {
-        let wrong = || E::invalid_value(Unexpected::Signed(number), &self);
-        u32::try_from(number).map(Weight).map_err(|_| wrong())
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Weight, E> {
-        if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
-            Ok(Weight(number as u32))
-        } else {
-            Err(E::invalid_value(Unexpected::Float(number), &self))
-        }
-    }
-}
-
-/// `rel`: the text of the attribute, a list of its words, or null.
-struct Said(Rel);
-
-impl<'de> Deserialize<'de> for Said {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
-        deserializer.deserialize_any(SaidVisitor)
-    }
-}
-
-struct SaidVisitor;
-
-impl<'de> Visitor<'de> for SaidVisitor {
-    type Value = Said;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`rel`: a string, a list of strings, or null")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Said, E> {
-        Ok(Said(Rel::default()))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Said, E> {
-        Ok(Said(Rel::of(text.as_bytes())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Said, A::Error> {
-        let mut rel = Rel::default();
-        while let Some(word) = seq.next_element::<Cow<'_, str>>()? {
-            rel = rel.with(Rel::of(word.as_bytes()));
-        }
-        Ok(Said(rel))
+/// Reads a `rel`: the text of the attribute, a list of its words, or null.
+fn rel<E: Error>(value: Value<'_>) -> Result<Rel, E> {
+    match value {
+        Value::Null => Ok(Rel::default()),
+        Value::Text(words) => Ok(Rel::of(words.as_bytes())),
+        Value::List(words) => words
+            .into_iter()
+            .try_fold(Rel::default(), |rel, word| match word {
+                Value::Text(word) => Ok(rel.with(Rel::of(word.as_bytes()))),
+                other => Err(other.wrong_type("a string")),
+            }),
+        other => Err(other.wrong_type("`rel`: a string, a list of strings, or null")),
     }
 }

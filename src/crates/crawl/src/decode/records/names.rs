@@ -1,7 +1,7 @@
 //! Maps names in the file to fields: the usual names, or those chosen (`--field`).
 
 use crate::model::Names as Naming;
-use crate::rules::{FieldName, FieldNames};
+use crate::rules::FieldNames;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
@@ -163,28 +163,24 @@ impl FieldNameMap {
             .to_vec();
         for choice in fields.choices() {
             let name = choice.theirs.clone();
-            match choice.ours {
-                FieldName::Url => choose(&mut of_record, name, &[Field::Url]),
-                FieldName::Links => choose(&mut of_record, name, &[Field::Links]),
-                FieldName::FetchedAt => {
-                    let times = [Field::FetchedAt, Field::FetchedAtUtc];
-                    choose(&mut of_record, name, &times);
+            // The first usual name of a field is its own.
+            let ours = choice.ours.name();
+            if let Some(known) = ours
+                .strip_prefix("link.")
+                .and_then(|of| find(&USUAL_OF_LINKS, of))
+            {
+                choose(&mut of_link, name, &[known.field]);
+            } else if let Some(known) = find(&USUAL, ours) {
+                match known.field {
+                    Field::FetchedAt => {
+                        choose(
+                            &mut of_record,
+                            name,
+                            &[Field::FetchedAt, Field::FetchedAtUtc],
+                        );
+                    }
+                    field => choose(&mut of_record, name, &[field]),
                 }
-                FieldName::Status => choose(&mut of_record, name, &[Field::Status]),
-                FieldName::Redirect => choose(&mut of_record, name, &[Field::Redirect]),
-                FieldName::RequestedUrl => choose(&mut of_record, name, &[Field::RequestedUrl]),
-                FieldName::FinalUrl => choose(&mut of_record, name, &[Field::FinalUrl]),
-                FieldName::Base => choose(&mut of_record, name, &[Field::Base]),
-                FieldName::Method => choose(&mut of_record, name, &[Field::Method]),
-                FieldName::LinksNofollow => choose(&mut of_record, name, &[Field::LinksNofollow]),
-                FieldName::LinksRel => choose(&mut of_record, name, &[Field::LinksRel]),
-                FieldName::LinksWeight => choose(&mut of_record, name, &[Field::LinksWeight]),
-                FieldName::Revisit => choose(&mut of_record, name, &[Field::Revisit]),
-                FieldName::Digest => choose(&mut of_record, name, &[Field::Digest]),
-                FieldName::LinkUrl => choose(&mut of_link, name, &[LinkField::Url]),
-                FieldName::LinkRel => choose(&mut of_link, name, &[LinkField::Rel]),
-                FieldName::LinkNofollow => choose(&mut of_link, name, &[LinkField::Nofollow]),
-                FieldName::LinkWeight => choose(&mut of_link, name, &[LinkField::Weight]),
             }
         }
         FieldNameMap::Chosen(Box::new(CustomNames { of_record, of_link }))

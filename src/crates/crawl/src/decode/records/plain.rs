@@ -8,11 +8,8 @@ use std::borrow::Cow;
 
 use wide::u8x16;
 
-use super::names::{Field, NameBits, NamedField};
-use super::{
-    ContentDigest, Count, JsonText, Link, MethodField, RawRecord, RawTime, RecordReader,
-    RequestedUrls, StatusField, keep,
-};
+use super::names::{Field, NameBits};
+use super::{Link, RawRecord, RecordReader, Value, keep};
 
 /// Reads one object and appends its links to `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(
@@ -41,11 +38,14 @@ pub(super) fn read<'a>(
                 if seen.again(known.order) || is_second {
                     return None;
                 }
-                if known.field == Field::Links && reader.skips_links(&raw) {
+                if known.field != Field::Links {
+                    let value = scan.value()?;
+                    raw.set::<serde::de::value::Error>(known, value).ok()?;
+                } else if reader.skips_links(&raw) {
                     scan.links(|_| ())?;
                     raw.lacks_links = true;
                 } else {
-                    field(&mut scan, known, &mut raw, links)?;
+                    scan.links(|link| keep(links, Cow::Borrowed(link)))?;
                 }
             }
             None => drop(scan.string()?),
@@ -57,44 +57,6 @@ pub(super) fn read<'a>(
         }
     }
     scan.is_at_end().then_some(raw)
-}
-
-fn field<'a>(
-    scan: &mut PlainScan<'a>,
-    NamedField { field, order }: NamedField<Field>,
-    raw: &mut RawRecord<'a>,
-    links: &mut Vec<Link<'a>>,
-) -> Option<()> {
-    match field {
-        Field::Url => raw.url = Some(scan.owned_text()?),
-        Field::Redirect => raw.redirect = Some(scan.owned_text()?),
-        Field::FetchedAt => raw.time.put(order, Some(scan.time()?)),
-        Field::FetchedAtUtc => raw.time.put(order, Some(scan.time()?.in_utc())),
-        Field::Digest => raw.digest = ContentDigest::of(scan.string()?),
-        Field::Status => {
-            let status = StatusField(scan.whole()?.try_into().ok()?);
-            raw.status.put(order, Some(status));
-        }
-        Field::Links => scan.links(|link| keep(links, Cow::Borrowed(link)))?,
-        Field::RequestedUrl => {
-            let asked = RequestedUrls::of(scan.owned_text()?.0);
-            raw.asked.put(order, Some(asked));
-        }
-        Field::FinalUrl => raw.found.put(order, Some(scan.owned_text()?)),
-        Field::Base => raw.base = Some(scan.owned_text()?),
-        Field::Method => raw.method.put(order, Some(MethodField::of(scan.string()?))),
-        Field::Revisit => raw.revisit = Some(scan.owned_text()?),
-        Field::Visits => raw.totals.visits = Some(scan.count()?),
-        Field::Failed => raw.totals.failed = Some(scan.count()?),
-        Field::LastFailed => raw.totals.last_failed = Some(scan.time()?),
-        Field::Compared => raw.totals.compared = Some(scan.count()?),
-        Field::Changed => raw.totals.changed = Some(scan.count()?),
-        Field::Watched => raw.totals.watched_s = Some(scan.count()?),
-        Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => {
-            return None;
-        }
-    }
-    Some(())
 }
 
 /// Number of bytes that are scanned for quotes at once.
@@ -165,16 +127,13 @@ impl<'a> PlainScan<'a> {
         Some((from, to))
     }
 
-    fn owned_text(&mut self) -> Option<JsonText<'a>> {
-        Some(JsonText(Cow::Borrowed(self.string()?.as_bytes())))
-    }
-
-    fn time(&mut self) -> Option<RawTime<'a>> {
+    /// Reads a string or a whole number.
+    fn value(&mut self) -> Option<Value<'a>> {
         match self.next()? {
-            b'"' => Some(RawTime::Text(Cow::Borrowed(self.rest_of_string()?))),
+            b'"' => Some(Value::Text(Cow::Borrowed(self.rest_of_string()?))),
             _ => {
                 self.at -= 1;
-                Some(RawTime::Seconds(self.whole()?))
+                Some(Value::Int(self.whole()?))
             }
         }
     }
@@ -196,11 +155,6 @@ impl<'a> PlainScan<'a> {
         let number = rest[..len].iter();
         self.at += len;
         Some(number.fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
-    }
-
-    fn count(&mut self) -> Option<Count> {
-        let number = self.whole()?;
-        Some(Count::of(u64::try_from(number).ok()))
     }
 
     /// Calls `each` for every link of a list of strings.

@@ -1,79 +1,40 @@
 //! Writes a record as one line of JSON, which reads back as the same record.
 
 use super::names::page_field;
-use crate::decode::{Names, Record, put_string};
-use crate::model::utc;
+use crate::decode::{Link, Names, Record, Time, put_string, utc};
 use crate::rules::Rel;
 
 /// Appends the record as a line. Times that RFC 3339 cannot express are left out; no format yields one.
 pub fn write(record: &Record<'_>, names: Names, line: &mut Vec<u8>) {
-    line.push(b'{');
-    put_text(page_field(names), &record.url, line);
-    if let Some(time) = record.fetched_at.and_then(utc) {
-        line.push(b',');
-        put_text("fetched_at", time.as_bytes(), line);
-    }
-    if let Some(status) = record.status {
-        line.push(b',');
-        put_name("status", line);
-        line.extend_from_slice(status.to_string().as_bytes());
-    }
-    let same_as = match &record.same_as {
-        None if record.revisit => Some(&record.url),
-        same_as => same_as.as_ref(),
-    };
-    for (name, text) in [
-        ("redirect", record.redirect.as_ref()),
-        ("base", record.base.as_ref()),
-        ("revisit", same_as),
-    ] {
-        if let Some(text) = text {
-            line.push(b',');
-            put_text(name, text, line);
+    let mut object = ObjectWriter { line, start: b'{' };
+    object.text(page_field(names), Some(&record.url));
+    object.time("fetched_at", record.fetched_at);
+    object.number("status", record.status);
+    object.text("redirect", record.redirect.as_deref());
+    object.text("base", record.base.as_deref());
+    let same_as = record.same_as.as_ref();
+    let itself = Some(&record.url).filter(|_| record.revisit);
+    object.text("revisit", same_as.or(itself).map(|url| &**url));
+    let digest = record.digest.text();
+    object.text("digest", digest.as_deref().map(str::as_bytes));
+    if let Some(totals) = record.totals {
+        object.number("visits", Some(totals.visits));
+        for (name, count) in [
+            ("failed", totals.failed),
+            ("compared", totals.compared),
+            ("changed", totals.changed),
+            ("watched_s", totals.watched_s),
+        ] {
+            object.number(name, Some(count).filter(|count| *count > 0));
         }
+        object.time("last_failed", totals.last_failed);
     }
-    if let Some(digest) = record.digest.text() {
-        line.push(b',');
-        put_text("digest", digest.as_bytes(), line);
+    let links = &record.links;
+    if !links.is_empty() {
+        object.list("links", links, |link, line| put_url(&link.url, line));
     }
-    put_totals(record, line);
-    put_links(record, line);
-    line.extend_from_slice(b"}\n");
-}
-
-fn put_totals(record: &Record<'_>, line: &mut Vec<u8>) {
-    let Some(totals) = record.totals else {
-        return;
-    };
-    let counts = [
-        ("failed", totals.failed),
-        ("compared", totals.compared),
-        ("changed", totals.changed),
-        ("watched_s", totals.watched_s),
-    ];
-    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-    for (name, count) in [("visits", totals.visits)].into_iter().chain(counts) {
-        line.push(b',');
-        put_name(name, line);
-        line.extend_from_slice(count.to_string().as_bytes());
-    }
-    if let Some(time) = totals.last_failed.and_then(utc) {
-        line.push(b',');
-        put_text("last_failed", time.as_bytes(), line);
-    }
-}
-
-fn put_links(record: &Record<'_>, line: &mut Vec<u8>) {
-    if record.links.is_empty() {
-        return;
-    }
-    line.push(b',');
-    put_list("links", &record.links, line, |link, line| {
-        put_url(&link.url, line);
-    });
-    if record.links.iter().any(|link| link.rel != Rel::default()) {
-        line.push(b',');
-        put_list("links_rel", &record.links, line, |link, line| {
+    if links.iter().any(|link| link.rel != Rel::default()) {
+        object.list("links_rel", links, |link, line| {
             if link.rel == Rel::default() {
                 line.extend_from_slice(b"null");
             } else {
@@ -81,39 +42,58 @@ fn put_links(record: &Record<'_>, line: &mut Vec<u8>) {
             }
         });
     }
-    if record.links.iter().any(|link| link.weight != 1) {
-        line.push(b',');
-        put_list("links_weight", &record.links, line, |link, line| {
+    if links.iter().any(|link| link.weight != 1) {
+        object.list("links_weight", links, |link, line| {
             line.extend_from_slice(link.weight.to_string().as_bytes());
         });
     }
+    line.extend_from_slice(b"}\n");
 }
 
-fn put_list<T>(
-    name: &str,
-    values: &[T],
-    line: &mut Vec<u8>,
-    mut put: impl FnMut(&T, &mut Vec<u8>),
-) {
-    put_name(name, line);
-    line.push(b'[');
-    for (at, value) in values.iter().enumerate() {
-        if at > 0 {
-            line.push(b',');
-        }
-        put(value, line);
+/// Appends fields of an object.
+struct ObjectWriter<'l> {
+    line: &'l mut Vec<u8>,
+    /// What stands before the next field: a brace, then commas.
+    start: u8,
+}
+
+impl ObjectWriter<'_> {
+    fn name(&mut self, name: &str) {
+        self.line.push(std::mem::replace(&mut self.start, b','));
+        put_string(name.as_bytes(), self.line);
+        self.line.push(b':');
     }
-    line.push(b']');
-}
 
-fn put_name(name: &str, line: &mut Vec<u8>) {
-    put_string(name.as_bytes(), line);
-    line.push(b':');
-}
+    fn text(&mut self, name: &str, text: Option<&[u8]>) {
+        if let Some(text) = text {
+            self.name(name);
+            put_url(text, self.line);
+        }
+    }
 
-fn put_text(name: &str, text: &[u8], line: &mut Vec<u8>) {
-    put_name(name, line);
-    put_url(text, line);
+    fn number(&mut self, name: &str, number: Option<impl ToString>) {
+        if let Some(number) = number {
+            self.name(name);
+            self.line.extend_from_slice(number.to_string().as_bytes());
+        }
+    }
+
+    fn time(&mut self, name: &str, time: Option<Time>) {
+        let time = time.and_then(utc);
+        self.text(name, time.as_deref().map(str::as_bytes));
+    }
+
+    fn list(&mut self, name: &str, links: &[Link<'_>], put: impl Fn(&Link<'_>, &mut Vec<u8>)) {
+        self.name(name);
+        self.line.push(b'[');
+        for (at, link) in links.iter().enumerate() {
+            if at > 0 {
+                self.line.push(b',');
+            }
+            put(link, self.line);
+        }
+        self.line.push(b']');
+    }
 }
 
 /// Appends a URL. Bytes that are not UTF-8 are percent-encoded, as in its canonical form.

@@ -3,281 +3,337 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Reads a JSON object only: serde's derived structs would also accept an array.
-#[derive(Default)]
-pub(super) struct ObjectOnly<T>(pub T);
+use super::attribute;
+use crate::decode::Link;
+use crate::decode::html::Meta;
+use crate::decode::http;
+use crate::decode::json::{KeySeed, Value, ValueSeed, ValueSink};
+use crate::model::keep;
+use crate::rules::Rel;
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_map(ObjectVisitor(PhantomData))
-    }
+/// Name of a text, or of an object that is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Key {
+    /// Header of a WARC record.
+    Warc,
+    Kind,
+    Url,
+    Date,
+    Digest,
+    RefersTo,
+    /// Header of an ARC record.
+    Arc,
+    ArcUrl,
+    ArcDate,
+    Method,
+    Response,
+    Status,
+    Length,
+    /// Digest of the body, computed by the extractor.
+    BodyDigest,
+    Location,
+    Refresh,
+    Robots,
+    ContentLength,
+    TransferEncoding,
+    Base,
+    HttpEquiv,
+    Name,
+    Content,
+    Path,
+    LinkUrl,
+    Rel,
 }
 
-struct ObjectVisitor<T>(PhantomData<T>);
+const KEYS: usize = Key::Rel as usize + 1;
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = ObjectOnly<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(ObjectOnly)
-    }
+/// Part of the JSON that is read.
+enum Node {
+    /// Object with these fields; its presence is noted under the key.
+    Object(Option<Key>, &'static [(&'static str, Node)]),
+    /// Objects in a list, or a single one without it: links, or `<meta>`s.
+    Items(ItemKind, &'static [(&'static str, Node)]),
+    /// Text or number; of a list, its first value.
+    Text(Key),
+    /// Text or number, or a list of them.
+    Texts(Key),
 }
 
-/// Values of named fields; `None` if absent or `null`.
-pub(super) type Values<'a, const N: usize> = [Option<Cow<'a, str>>; N];
-
-/// Reads the fields of an object that have these names, in any case, and skips all others.
 #[derive(Clone, Copy)]
-pub(super) struct Pick<const N: usize>(pub [&'static str; N]);
-
-impl<'de, const N: usize> DeserializeSeed<'de> for Pick<N> {
-    type Value = Option<Values<'de, N>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_option(self)
-    }
+enum ItemKind {
+    Link,
+    Meta,
 }
 
-impl<'de, const N: usize> Visitor<'de> for Pick<N> {
-    type Value = Option<Values<'de, N>>;
+use Node::{Items, Object, Text, Texts};
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with `{}`", self.0.join("`, `"))
+static RECORD: Node = Object(None, &[("Envelope", Object(None, ENVELOPE))]);
+
+const ENVELOPE: &[(&str, Node)] = &[
+    ("WARC-Header-Metadata", Object(Some(Key::Warc), WARC)),
+    ("ARC-Header-Metadata", Object(Some(Key::Arc), ARC)),
+    ("Payload-Metadata", Object(None, PAYLOAD)),
+];
+
+const WARC: &[(&str, Node)] = &[
+    ("WARC-Type", Text(Key::Kind)),
+    ("WARC-Target-URI", Text(Key::Url)),
+    ("WARC-Date", Text(Key::Date)),
+    ("WARC-Payload-Digest", Text(Key::Digest)),
+    ("WARC-Refers-To-Target-URI", Text(Key::RefersTo)),
+];
+
+const ARC: &[(&str, Node)] = &[
+    ("Target-URI", Text(Key::ArcUrl)),
+    ("Date", Text(Key::ArcDate)),
+];
+
+const PAYLOAD: &[(&str, Node)] = &[
+    ("HTTP-Request-Metadata", Object(None, REQUEST)),
+    (
+        "HTTP-Response-Metadata",
+        Object(Some(Key::Response), RESPONSE),
+    ),
+];
+
+const REQUEST: &[(&str, Node)] = &[(
+    "Request-Message",
+    Object(None, &[("Method", Text(Key::Method))]),
+)];
+
+const RESPONSE: &[(&str, Node)] = &[
+    (
+        "Response-Message",
+        Object(None, &[("Status", Text(Key::Status))]),
+    ),
+    ("Headers", Object(None, HEADERS)),
+    ("Entity-Length", Text(Key::Length)),
+    ("Entity-Digest", Text(Key::BodyDigest)),
+    ("HTML-Metadata", Object(None, HTML)),
+];
+
+const HEADERS: &[(&str, Node)] = &[
+    ("Location", Texts(Key::Location)),
+    ("Refresh", Texts(Key::Refresh)),
+    ("X-Robots-Tag", Texts(Key::Robots)),
+    ("Content-Length", Texts(Key::ContentLength)),
+    ("Transfer-Encoding", Texts(Key::TransferEncoding)),
+];
+
+const HTML: &[(&str, Node)] = &[
+    ("Head", Object(None, HEAD)),
+    ("Links", Items(ItemKind::Link, LINK)),
+];
+
+const HEAD: &[(&str, Node)] = &[
+    ("Base", Text(Key::Base)),
+    ("Metas", Items(ItemKind::Meta, META)),
+];
+
+const META: &[(&str, Node)] = &[
+    ("http-equiv", Text(Key::HttpEquiv)),
+    ("name", Text(Key::Name)),
+    ("content", Text(Key::Content)),
+];
+
+const LINK: &[(&str, Node)] = &[
+    ("path", Text(Key::Path)),
+    ("url", Text(Key::LinkUrl)),
+    ("rel", Text(Key::Rel)),
+];
+
+/// What the JSON of a record says.
+#[derive(Default)]
+pub(super) struct Facts<'a> {
+    texts: [Option<Cow<'a, str>>; KEYS],
+    pub links: Vec<Link<'a>>,
+    /// Targets of refreshes in `<meta>`.
+    pub refreshes: Vec<Link<'a>>,
+    /// True if a `<meta>` makes all links `nofollow`.
+    pub meta_nofollow: bool,
+    /// True if an `X-Robots-Tag` makes all links `nofollow`.
+    pub nofollow: bool,
+    /// True if a body of at least one byte was announced.
+    pub announced: bool,
+}
+
+impl<'a> Facts<'a> {
+    pub fn has(&self, key: Key) -> bool {
+        self.texts[key as usize].is_some()
     }
 
-    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
+    pub fn get(&self, key: Key) -> Option<&str> {
+        self.texts[key as usize].as_deref()
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
+    pub fn take(&mut self, key: Key) -> Option<Cow<'a, str>> {
+        self.texts[key as usize].take()
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_map(self)
+    /// Notes a text. If there are several, the first counts; of a header, the first that is not blank.
+    fn set(&mut self, key: Key, text: Cow<'a, str>) {
+        match key {
+            Key::Robots => self.nofollow |= http::is_nofollow(text.as_bytes()),
+            Key::ContentLength => self.announced |= !matches!(text.trim(), "" | "0"),
+            Key::TransferEncoding => {
+                self.announced |= text.to_ascii_lowercase().contains("chunked");
+            }
+            Key::Location | Key::Refresh if text.trim().is_empty() => {}
+            _ => drop(self.texts[key as usize].get_or_insert(text)),
+        }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = [const { None }; N];
-        while let Some(known) = map.next_key_seed(Name(&self.0))? {
-            match known {
-                Some(at) if values[at].is_none() => {
-                    let FirstValue(value) = map.next_value()?;
-                    values[at] = value;
+    /// Takes the texts of a link or `<meta>`.
+    fn end(&mut self, item: ItemKind) {
+        match item {
+            ItemKind::Meta => {
+                let [http_equiv, name, content] = [Key::HttpEquiv, Key::Name, Key::Content]
+                    .map(|key| self.take(key).map(attribute));
+                let meta = Meta {
+                    http_equiv,
+                    name,
+                    content,
+                };
+                if let Some(url) = meta.refresh() {
+                    keep(&mut self.refreshes, Link::to(url.to_vec()));
                 }
-                _ => drop(map.next_value::<IgnoredAny>()?),
+                self.meta_nofollow |= meta.is_nofollow();
+            }
+            ItemKind::Link => {
+                let [path, url, rel] =
+                    [Key::Path, Key::LinkUrl, Key::Rel].map(|key| self.take(key));
+                // The target of an anchor or of an image map's area.
+                let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
+                if let (true, Some(url)) = (is_link, url) {
+                    let rel = rel.map(|rel| Rel::of(&attribute(rel))).unwrap_or_default();
+                    let link = Link::to(attribute(url));
+                    keep(&mut self.links, Link { rel, ..link });
+                }
             }
         }
-        Ok(Some(values))
     }
 }
 
-/// Finds a field's name among these.
-pub(super) struct Name<'n>(pub &'n [&'static str]);
+/// Reads a part of the JSON; all others are skipped.
+pub(super) struct Walk<'f, 'a> {
+    node: &'static Node,
+    facts: &'f mut Facts<'a>,
+}
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_identifier(self)
+impl<'f, 'a> Walk<'f, 'a> {
+    /// Reads the JSON of a whole record.
+    pub fn of(facts: &'f mut Facts<'a>) -> Walk<'f, 'a> {
+        let node = &RECORD;
+        Walk { node, facts }
     }
 }
 
-impl Visitor<'_> for Name<'_> {
-    type Value = Option<usize>;
+impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let Walk { node, facts } = self;
+        match node {
+            Object(..) | Items(..) => json.deserialize_any(Walk { node, facts })?,
+            Text(key) => {
+                let text = ValueSeed::to(First).deserialize(json)?;
+                text.into_iter().for_each(|text| facts.set(*key, text));
+            }
+            Texts(key) => {
+                let texts = ValueSeed::to(All).deserialize(json)?;
+                texts.into_iter().for_each(|text| facts.set(*key, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field name")
+        f.write_str(match self.node {
+            Items(..) => "a list of objects",
+            _ => "an object",
+        })
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self
-            .0
-            .iter()
-            .position(|known| known.eq_ignore_ascii_case(name)))
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Walk { node, facts } = self;
+        let (Object(_, fields) | Items(_, fields)) = node else {
+            return Ok(());
+        };
+        let find = |name: &str| {
+            fields
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
+        while let Some(known) = map.next_key_seed(KeySeed(find))? {
+            match known {
+                Some((_, node)) => map.next_value_seed(Walk { node, facts })?,
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        match node {
+            Object(Some(key), _) => facts.set(*key, Cow::Borrowed("")),
+            Items(item, _) => facts.end(*item),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Walk { node, facts } = self;
+        if !matches!(node, Items(..)) {
+            return Err(Value::List(Vec::new()).wrong_type("an object"));
+        }
+        while seq.next_element_seed(Walk { node, facts })?.is_some() {}
+        Ok(())
     }
 }
 
 /// Value written as a text, a number, or, for a repeated header, a list whose first element counts.
-pub(super) struct FirstValue<'a>(pub Option<Cow<'a, str>>);
+struct First;
 
-impl<'de> Deserialize<'de> for FirstValue<'de> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_any(FirstVisitor)
+impl<'a> ValueSink<'a> for First {
+    type Output = Option<Cow<'a, str>>;
+
+    fn take<E: Error>(self, value: Value<'a>) -> Result<Self::Output, E> {
+        Ok(Some(match value {
+            Value::Null => return Ok(None),
+            Value::Text(text) => text,
+            Value::Int(number) => number.to_string().into(),
+            Value::Unsigned(number) => number.to_string().into(),
+            Value::Float(number) => number.to_string().into(),
+            Value::List(values) => match values.into_iter().next() {
+                None => return Ok(None),
+                Some(Value::List(_)) => return Err(Value::Object.wrong_type("a text or a number")),
+                Some(first) => return First.take(first),
+            },
+            other => return Err(other.wrong_type("a text, a number, or a list of them")),
+        }))
     }
 }
 
-struct FirstVisitor;
+/// All values but null of a text, a number, or a list of them.
+struct All;
 
-impl<'de> Visitor<'de> for FirstVisitor {
-    type Value = FirstValue<'de>;
+impl<'a> ValueSink<'a> for All {
+    type Output = Vec<Cow<'a, str>>;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, a number, or a list of them")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(FirstValue(Some(Cow::Borrowed(text))))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(FirstValue(Some(Cow::Owned(text.to_owned()))))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(FirstValue(Some(Cow::Owned(number.to_string()))))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(FirstValue(Some(Cow::Owned(number.to_string()))))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(FirstValue(Some(Cow::Owned(number.to_string()))))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(FirstValue(None))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let FirstValue(first) = seq.next_element()?.unwrap_or(FirstValue(None));
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(FirstValue(first))
-    }
-}
-
-/// Reads the fields of an object that have these names, in any case, and passes on each value with its name's index:
-/// all elements of a list, and all occurrences of a repeated name.
-pub(super) struct NamedFields<const N: usize, F>(pub [&'static str; N], pub F);
-
-impl<'de, const N: usize, F: FnMut(usize, Cow<'de, str>)> Visitor<'de> for NamedFields<N, F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with `{}`", self.0.join("`, `"))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some(known) = map.next_key_seed(Name(&self.0))? {
-            match known {
-                Some(at) => {
-                    let Texts(values) = map.next_value()?;
-                    values.into_iter().for_each(|value| (self.1)(at, value));
-                }
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// All non-null values of a text, a number, or a list of them.
-struct Texts<'a>(Vec<Cow<'a, str>>);
-
-impl<'de> Deserialize<'de> for Texts<'de> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_any(TextsVisitor)
-    }
-}
-
-struct TextsVisitor;
-
-impl TextsVisitor {
-    fn one<'a, E>(first: Result<FirstValue<'a>, E>) -> Result<Texts<'a>, E> {
-        first.map(|FirstValue(text)| Texts(text.into_iter().collect()))
-    }
-}
-
-impl<'de> Visitor<'de> for TextsVisitor {
-    type Value = Texts<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        FirstVisitor.expecting(f)
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Self::one(FirstVisitor.visit_borrowed_str(text))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Self::one(FirstVisitor.visit_str(text))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Self::one(FirstVisitor.visit_i64(number))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Self::one(FirstVisitor.visit_u64(number))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Self::one(FirstVisitor.visit_f64(number))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Texts(Vec::new()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut texts = Vec::new();
-        while let Some(FirstValue(text)) = seq.next_element()? {
-            texts.extend(text);
-        }
-        Ok(Texts(texts))
-    }
-}
-
-/// Reads a list of objects, or a single one without its list, and passes on the picked fields of each.
-pub(super) struct Each<const N: usize, F>(pub Pick<N>, pub F);
-
-impl<'de, const N: usize, F: FnMut(Values<'de, N>)> DeserializeSeed<'de> for Each<N, F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-impl<'de, const N: usize, F: FnMut(Values<'de, N>)> Visitor<'de> for Each<N, F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of objects")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, map: A) -> Result<(), A::Error> {
-        if let Some(object) = self.0.visit_map(map)? {
-            (self.1)(object);
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(object) = seq.next_element_seed(self.0)? {
-            if let Some(object) = object {
-                (self.1)(object);
-            }
-        }
-        Ok(())
+    fn take<E: Error>(self, value: Value<'a>) -> Result<Self::Output, E> {
+        let values = match value {
+            Value::List(values) => values,
+            value => vec![value],
+        };
+        let texts = values.into_iter().map(|value| First.take(value));
+        texts.filter_map(Result::transpose).collect()
     }
 }
