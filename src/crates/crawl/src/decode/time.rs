@@ -1,6 +1,8 @@
 //! Times in crawlers' notations, parsed to seconds since 1970-01-01T00:00:00Z. All lie within the years 0000 to 9999: a
 //! larger number is most likely in milliseconds, and rejected.
 
+use std::ops::RangeInclusive;
+
 use jiff::civil::{Date, DateTime, datetime};
 
 use super::Time;
@@ -33,35 +35,52 @@ pub fn from_fraction(seconds: f64) -> Option<Time> {
 ///
 /// Second 60 is read as 59.
 pub fn from_text(text: &str) -> Option<Time> {
-    near(text, None).or_else(|| from_digits(text).filter(|_| text.len() >= 14))
+    spelled(text, false).or_else(|| from_digits(text).filter(|_| text.len() >= 14))
 }
 
 /// Parses a time of an archive file, which is in UTC unless it has an offset: digits ([`from_digits`]; 14 in ARC), the
 /// notations of [`from_text`], also without an offset, or the shorter forms of WARC 1.1 (`2016`, `2016-01`,
 /// `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
 pub fn from_archive(text: &str) -> Option<Time> {
-    let spelled = || near(text, Some(0)).or_else(|| from_short(text));
-    from_digits(text).or_else(spelled)
+    from_digits(text).or_else(|| spelled(text, true))
 }
 
-/// Parses the notations of [`from_text`] other than digits. `unsaid` is the offset of a time without one.
-fn near(text: &str, unsaid: Option<i64>) -> Option<Time> {
+/// Parses the notations of [`from_text`] other than digits, or those of an archive.
+fn spelled(text: &str, of_archive: bool) -> Option<Time> {
     let mut rest = TimeParser(text.trim_matches(' ').as_bytes());
-    let year = rest.digits(4)?;
-    let separator = [*rest.0.first().filter(|byte| b"-/".contains(byte))?];
-    let month = rest.few_after(&separator, 2)?;
+    let mut parts = [rest.digits(4..=4)?, 1, 1, 0, 0, 0];
+    let is_end = |rest: &TimeParser<'_>| of_archive && rest.0.is_empty();
+    if is_end(&rest) {
+        return seconds(parts, 0);
+    }
+    let separator = [rest.one_of(b"-/")?];
+    parts[1] = rest.digits(1..=2)?;
+    if is_end(&rest) {
+        return seconds(parts, 0);
+    }
+    rest.one_of(&separator)?;
     let before = rest.0.len();
-    let day = rest.few_after(&separator, 3)?;
-    let day = day_of_month(year, month, day, before - rest.0.len() > 3)?;
-    let (hour, minute) = (rest.few_after(b"Tt ", 2)?, rest.few_after(b":", 2)?);
-    let second = rest.few_after(b":", 2)?;
-    rest.fraction()?;
-    let offset = match (rest.0.is_empty(), unsaid) {
-        (true, Some(offset)) => offset,
-        _ => rest.offset_of_any_kind()?,
+    let day = rest.digits(1..=3)?;
+    parts[2] = day_of_month(parts[0], parts[1], day, before - rest.0.len() == 3)?;
+    if is_end(&rest) {
+        return seconds(parts, 0);
+    }
+    rest.one_of(b"Tt ")?;
+    parts[3] = rest.digits(1..=2)?;
+    rest.one_of(b":")?;
+    parts[4] = rest.digits(1..=2)?;
+    let has_seconds = rest.0.starts_with(b":");
+    if has_seconds || !of_archive {
+        rest.one_of(b":")?;
+        parts[5] = rest.digits(1..=2)?;
+        rest.fraction()?;
+    }
+    let offset = if has_seconds && is_end(&rest) {
+        0
+    } else {
+        rest.offset()?
     };
-    rest.end()?;
-    seconds([year, month, day, hour, minute, second], offset)
+    rest.0.is_empty().then(|| seconds(parts, offset))?
 }
 
 /// Returns the day of the month, which may be written as a day of the year: in Java's patterns, `dd` is the former and
@@ -72,11 +91,7 @@ fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     let first = Date::new(year, i8::try_from(month).ok()?, 1).ok()?;
     let days = 1..=i16::from(first.days_in_month());
     let of_year = day - (first.day_of_year() - 1);
-    let found = if is_long {
-        [of_year; 2]
-    } else {
-        [day, of_year]
-    };
+    let found = [if is_long { of_year } else { day }, of_year];
     found.into_iter().find(|day| days.contains(day))
 }
 
@@ -84,17 +99,21 @@ fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
 /// a millisecond (17 digits, rounded down). Not ten digits, which may be seconds since 1970, nor six, which may be a
 /// year of two digits.
 pub(super) fn from_digits(text: &str) -> Option<Time> {
-    let length_fits = matches!(text.len(), 8 | 12 | 14 | 17);
-    if !length_fits || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !matches!(text.len(), 8 | 12 | 14 | 17) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let mut rest = TimeParser(text.as_bytes());
-    let mut parts = [rest.digits(4)?, rest.digits(2)?, rest.digits(2)?, 0, 0, 0];
+    let mut parts = [
+        rest.digits(4..=4)?,
+        rest.digits(2..=2)?,
+        rest.digits(2..=2)?,
+        0,
+        0,
+        0,
+    ];
     for part in &mut parts[3..] {
         // The last three of 17 digits are a fraction.
-        if rest.0.len() >= 2 {
-            *part = rest.digits(2)?;
-        }
+        *part = rest.digits(2..=2).unwrap_or(0);
     }
     seconds(parts, 0)
 }
@@ -102,37 +121,20 @@ pub(super) fn from_digits(text: &str) -> Option<Time> {
 /// Parses the output of Java's `Date.toString`: `Tue Apr 02 11:22:33 UTC 2013`. The zone is `GMT+01:00` or an
 /// unambiguous name ([`ZONES`]); the day of the week is ignored.
 pub(super) fn from_java(text: &str) -> Option<Time> {
-    let mut words = text.split(' ');
-    let mut word = || words.next();
-    let (_, month, day, clock, zone, year) = (word()?, word()?, word()?, word()?, word()?, word()?);
-    if word().is_some() {
+    let words: Vec<&str> = text.split(' ').collect();
+    let &[_, month, day, clock, zone, year] = &words[..] else {
+        return None;
+    };
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    let (offset, minutes) = match ZONES.iter().find(|(name, _)| *name == zone) {
+        Some((_, minutes)) => ("Z", i64::from(*minutes)),
+        None => (zone.strip_prefix("GMT")?, 0),
+    };
+    if (day.len(), clock.len(), year.len()) != (2, 8, 4) {
         return None;
     }
-    let month = MONTHS.iter().position(|name| *name == month)? as i16 + 1;
-    let mut day = TimeParser(day.as_bytes());
-    let day_of_month = day.digits(2)?;
-    day.end()?;
-    let mut clock = TimeParser(clock.as_bytes());
-    let time = [
-        clock.digits(2)?,
-        clock.after(b":", 2)?,
-        clock.after(b":", 2)?,
-    ];
-    clock.end()?;
-    let mut year = TimeParser(year.as_bytes());
-    let years = year.digits(4)?;
-    year.end()?;
-    let offset = match ZONES.iter().find(|(name, _)| *name == zone) {
-        Some((_, minutes)) => i64::from(*minutes) * 60,
-        None => {
-            let mut rest = TimeParser(zone.strip_prefix("GMT")?.as_bytes());
-            let offset = rest.offset()?;
-            rest.end()?;
-            offset
-        }
-    };
-    let [hour, minute, second] = time;
-    seconds([years, month, day_of_month, hour, minute, second], offset)
+    let time = spelled(&format!("{year}-{month}-{day}T{clock}{offset}"), false)?;
+    from_seconds(time - 60 * minutes)
 }
 
 const MONTHS: [&str; 12] = [
@@ -161,24 +163,6 @@ pub(super) const ZONES: [(&str, i16); 17] = [
     ("MSK", 180),
 ];
 
-fn from_short(text: &str) -> Option<Time> {
-    let mut rest = TimeParser(text.as_bytes());
-    let mut parts = [rest.digits(4)?, 1, 1, 0, 0, 0];
-    let mut offset = 0;
-    for (at, before) in [(1, b"-"), (2, b"-")] {
-        if rest.0.is_empty() {
-            break;
-        }
-        parts[at] = rest.after(before, 2)?;
-    }
-    if !rest.0.is_empty() {
-        (parts[3], parts[4]) = (rest.after(b"Tt ", 2)?, rest.after(b":", 2)?);
-        offset = rest.offset()?;
-    }
-    rest.end()?;
-    seconds(parts, offset)
-}
-
 /// Converts year, month, day, hour, minute, second at an offset from UTC in seconds.
 fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     let [year, rest @ ..] = parts;
@@ -189,43 +173,26 @@ fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     from_seconds(since - offset)
 }
 
-/// Returns an offset in seconds east of UTC.
-fn offset(is_west: bool, hours: i16, minutes: i16) -> Option<i64> {
-    let seconds = 60 * (i64::from(hours) * 60 + i64::from(minutes));
-    let signed = if is_west { -seconds } else { seconds };
-    (hours < 24 && minutes < 60).then_some(signed)
-}
-
 /// Parser over the rest of a text.
 struct TimeParser<'a>(&'a [u8]);
 
 impl TimeParser<'_> {
-    fn digits(&mut self, count: usize) -> Option<i16> {
-        let (digits, rest) = self.0.split_at_checked(count)?;
+    /// Reads a number with at least and at most these many digits.
+    fn digits(&mut self, count: RangeInclusive<usize>) -> Option<i16> {
+        let all = self.0.iter().take(*count.end());
+        let len = all.take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, rest) = self.0.split_at(len);
         self.0 = rest;
-        digits.iter().try_fold(0, |number, digit| {
-            let digit = digit.is_ascii_digit().then(|| i16::from(digit - b'0'))?;
-            Some(number * 10 + digit)
-        })
+        let number = digits
+            .iter()
+            .fold(0, |number, digit| number * 10 + i16::from(digit - b'0'));
+        count.contains(&len).then_some(number)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
         let (&byte, rest) = self.0.split_first()?;
         self.0 = rest;
-        Some(byte)
-    }
-
-    /// Reads `count` digits after one of `before`.
-    fn after(&mut self, before: &[u8], count: usize) -> Option<i16> {
-        before.contains(&self.byte()?).then_some(())?;
-        self.digits(count)
-    }
-
-    /// Reads one to `most` digits after one of `before`.
-    fn few_after(&mut self, before: &[u8], most: usize) -> Option<i16> {
-        before.contains(&self.byte()?).then_some(())?;
-        let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit());
-        self.digits(digits.count().clamp(1, most))
+        bytes.contains(&byte).then_some(byte)
     }
 
     /// Skips a `.` and at least one digit, if there is a `.`.
@@ -238,46 +205,26 @@ impl TimeParser<'_> {
         Some(())
     }
 
-    /// Reads `Z` or `+hh:mm`; returns seconds.
+    /// Reads `Z`, `UTC`, `GMT`, `+hh:mm`, `+hhmm` or `+hh`, with an optional space before it; returns seconds east of
+    /// UTC.
     fn offset(&mut self) -> Option<i64> {
-        let is_west = match self.byte()? {
-            b'Z' | b'z' => return Some(0),
-            b'+' => false,
-            b'-' => true,
-            _ => return None,
-        };
-        offset(is_west, self.digits(2)?, self.after(b":", 2)?)
-    }
-
-    /// Reads `UTC`, `GMT`, `+hhmm`, `+hh` or what [`TimeParser::offset`] reads, with an optional space before it.
-    fn offset_of_any_kind(&mut self) -> Option<i64> {
         self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
-        let (&first, digits) = self.0.split_first()?;
-        let is_plain = digits.iter().all(u8::is_ascii_digit);
-        let mut rest = TimeParser(digits);
-        let offset = match (first, digits.len()) {
-            (b'U' | b'u' | b'G' | b'g', _) => {
-                let named = [&b"UTC"[..], b"GMT"];
-                let known = named.iter().any(|name| self.0.eq_ignore_ascii_case(name));
-                known.then_some(0)?
-            }
-            (b'+' | b'-', 2 | 4) if is_plain => {
-                let hours = rest.digits(2)?;
-                let minutes = if digits.len() == 4 {
-                    rest.digits(2)?
-                } else {
-                    0
-                };
-                offset(first == b'-', hours, minutes)?
-            }
-            _ => return self.offset(),
+        let names: [&[u8]; 3] = [b"Z", b"UTC", b"GMT"];
+        if names.iter().any(|name| self.0.eq_ignore_ascii_case(name)) {
+            self.0 = &[];
+            return Some(0);
+        }
+        let is_west = self.one_of(b"+-")? == b'-';
+        let hours = self.digits(2..=2)?;
+        let minutes = if self.0.is_empty() {
+            0
+        } else {
+            self.0 = self.0.strip_prefix(b":").unwrap_or(self.0);
+            self.digits(2..=2)?
         };
-        self.0 = &[];
-        Some(offset)
-    }
-
-    fn end(&self) -> Option<()> {
-        self.0.is_empty().then_some(())
+        let seconds = 60 * (i64::from(hours) * 60 + i64::from(minutes));
+        let signed = if is_west { -seconds } else { seconds };
+        (hours < 24 && minutes < 60).then_some(signed)
     }
 }
 
