@@ -28,7 +28,7 @@ pub fn check_list(head: &[u8]) -> Result<()> {
     let found = if head.starts_with(PARQUET) {
         Some("it is a Parquet file".to_owned())
     } else {
-        (foreign::binary(head).map(str::to_owned))
+        foreign::binary(head)
             .or_else(|| foreign::text(head))
             .or_else(|| zeros(head))
             .or_else(|| records_of(head))
@@ -148,8 +148,7 @@ impl Format {
 /// says what they look like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
-    let foreign = || foreign::binary(head).map(str::to_owned);
-    let foreign = foreign().or_else(|| foreign::text(start));
+    let foreign = foreign::binary(head).or_else(|| foreign::text(start));
     let guessed = match start {
         _ if head.starts_with(PARQUET) => Err(
             "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe"

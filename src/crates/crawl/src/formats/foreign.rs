@@ -2,121 +2,91 @@
 
 use std::ops::Range;
 
-/// Magic bytes of a kind of file, with what it is and what to do.
-struct Magic {
-    bytes: &'static [u8],
-    what: &'static str,
-}
+/// Packed files: their first bytes, how they are packed, and what unpacks them.
+const PACKED: [(&[u8], &str, &str); 9] = [
+    (b"BZh", "bzip2", "bzcat"),
+    (b"\xfd7zXZ\0", "xz", "xzcat"),
+    (b"\x04\x22\x4d\x18", "LZ4", "lz4cat"),
+    (b"\x02\x21\x4c\x18", "LZ4", "lz4cat"),
+    (b"LZIP\x01", "lzip", "lzip -dc"),
+    (b"\x1f\x9d", "compress (.Z)", "zcat"),
+    (b"\x5d\0\0", "LZMA", "lzcat"),
+    (b"x\x01", "zlib", "pigz -dc"),
+    (b"x\x9c", "zlib", "pigz -dc"),
+];
 
-const fn magic(bytes: &'static [u8], what: &'static str) -> Magic {
-    Magic { bytes, what }
-}
-
-/// Binary files. A magic precedes any other that it begins with.
-const MAGICS: [Magic; 39] = [
-    magic(b"PK\x03\x04", ZIP),
-    magic(b"PK\x05\x06", ZIP),
-    magic(b"PK\x07\x08", ZIP),
-    magic(
-        b"BZh",
-        "it is packed with bzip2: `bzcat FILE | cashrank ... -`",
-    ),
-    magic(
-        b"\xfd7zXZ\0",
-        "it is packed with xz: `xzcat FILE | cashrank ... -`",
-    ),
-    magic(
+/// Other binary files: their first bytes, what they are, and what to do.
+const BINARY: [(&[u8], &str); 26] = [
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),
+    (b"PK\x07\x08", ZIP),
+    (
         b"7z\xbc\xaf\x27\x1c",
-        "it is a 7z archive: `7z x -so FILE | cashrank ... -`",
+        "a 7z archive: `7z x -so FILE | cashrank ... -`",
     ),
-    magic(b"\x04\x22\x4d\x18", LZ4),
-    magic(b"\x02\x21\x4c\x18", LZ4),
-    magic(
-        b"LZIP\x01",
-        "it is packed with lzip: `lzip -dc FILE | cashrank ... -`",
-    ),
-    magic(
-        b"\xff\x06\0\0sNaPpY",
-        "it is packed with Snappy: unpack it first",
-    ),
-    magic(
-        b"\x1f\x9d",
-        "it is packed with compress (.Z): `zcat FILE | cashrank ... -`",
-    ),
-    magic(
+    (b"\xff\x06\0\0sNaPpY", "packed with Snappy: unpack it first"),
+    (
         b"Rar!\x1a\x07",
-        "it is a RAR archive: `unrar p -inul FILE | cashrank ... -`",
+        "a RAR archive: `unrar p -inul FILE | cashrank ... -`",
     ),
-    magic(
-        b"ARROW1",
-        "it is an Arrow file (Feather): write it as Parquet",
-    ),
-    magic(
+    (b"ARROW1", "an Arrow file (Feather): write it as Parquet"),
+    (
         b"\xff\xff\xff\xff\x10\0\0\0",
-        "it is an Arrow stream: write it as Parquet",
+        "an Arrow stream: write it as Parquet",
     ),
-    magic(
+    (
         b"SQLite format 3\0",
-        "it is an SQLite database: write its table as Parquet, or as JSON lines",
+        "an SQLite database: write its table as Parquet, or as JSON lines",
     ),
-    magic(b"ORC\n", "it is an ORC file: write it as Parquet"),
-    magic(b"ORC\x08", "it is an ORC file: write it as Parquet"),
-    magic(
+    (b"ORC\n", "an ORC file: write it as Parquet"),
+    (b"ORC\x08", "an ORC file: write it as Parquet"),
+    (
         b"Obj\x01",
-        "it is an Avro file: write it as Parquet, or as JSON lines",
+        "an Avro file: write it as Parquet, or as JSON lines",
     ),
-    magic(
+    (
         b"SEQ\x06",
-        "it is a Hadoop sequence file: of Nutch's segments, take `nutch readseg -dump`",
+        "a Hadoop sequence file: of Nutch's segments, take `nutch readseg -dump`",
     ),
-    magic(
-        b"\x89HDF\r\n\x1a\n",
-        "it is an HDF5 file: write it as Parquet",
-    ),
-    magic(
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file: write it as Parquet"),
+    (
         b"\x93NUMPY",
-        "it is a NumPy array: write it as Parquet, or as lines of two numbers",
+        "a NumPy array: write it as Parquet, or as lines of two numbers",
     ),
     // Inputs are decompressed before, so this is nested compression.
-    magic(b"\x1f\x8b\x08", GZIP_INSIDE),
-    magic(b"\x28\xb5\x2f\xfd", ZSTD_INSIDE),
-    magic(
-        b"\x5d\0\0",
-        "it is packed with LZMA: `lzcat FILE | cashrank ... -`",
-    ),
-    magic(b"x\x01", ZLIB),
-    magic(b"x\x9c", ZLIB),
-    magic(b"%PDF-", "it is a PDF"),
-    magic(b"\x89PNG\r\n\x1a\n", "it is an image (PNG)"),
-    magic(b"\xff\xd8\xff", "it is an image (JPEG)"),
-    magic(b"GIF8", "it is an image (GIF)"),
-    magic(
+    (b"\x1f\x8b\x08", GZIP_INSIDE),
+    (b"\x28\xb5\x2f\xfd", ZSTD_INSIDE),
+    (b"%PDF-", "a PDF"),
+    (b"\x89PNG\r\n\x1a\n", "an image (PNG)"),
+    (b"\xff\xd8\xff", "an image (JPEG)"),
+    (b"GIF8", "an image (GIF)"),
+    (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-        "it is a document of Microsoft Office (OLE)",
+        "a document of Microsoft Office (OLE)",
     ),
-    magic(b"\x7fELF", "it is a program (ELF)"),
-    magic(b"\xca\xfe\xba\xbe", "it is a Java class, or a program"),
-    magic(b"\xff\xfe\0\0", UTF_32),
-    magic(b"\0\0\xfe\xff", UTF_32),
-    magic(b"\xff\xfe", UTF_16),
-    magic(b"\xfe\xff", UTF_16),
-    magic(b"\x89CZA\r\n\x1a\n", CZA),
-    magic(
+    (b"\x7fELF", "a program (ELF)"),
+    (b"\xca\xfe\xba\xbe", "a Java class, or a program"),
+    (b"\x89CZA\r\n\x1a\n", CZA),
+    (
         b"redb\x1a\n\xa9\r\n",
-        "it is the database of a store: name the store's folder with `store`",
+        "the database of a store: name the store's folder with `store`",
     ),
 ];
 
-const ZIP: &str = "it is a ZIP archive; of a WACZ, take the WARC files in it: `unzip -p FILE 'archive/*.warc.gz' | \
+const ZIP: &str = "a ZIP archive; of a WACZ, take the WARC files in it: `unzip -p FILE 'archive/*.warc.gz' | \
                    cashrank ... -`";
-const GZIP_INSIDE: &str = "it is packed twice, with gzip inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
-const ZSTD_INSIDE: &str = "it is packed twice, with zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
-const CZA: &str = "it is a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
+const GZIP_INSIDE: &str = "packed twice, with gzip inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
+const ZSTD_INSIDE: &str = "packed twice, with zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
+const CZA: &str = "a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
                    makes another format: read the inputs that it was made of";
-const ZLIB: &str = "it is packed with zlib: `pigz -dc FILE | cashrank ... -`";
-const LZ4: &str = "it is packed with LZ4: `lz4cat FILE | cashrank ... -`";
-const UTF_16: &str = "it is text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | cashrank ... -`";
-const UTF_32: &str = "it is text in UTF-32: `iconv -f UTF-32 -t UTF-8 FILE | cashrank ... -`";
+
+/// Encodings by their byte order marks. One that begins with another precedes it.
+const ENCODINGS: [(&[u8], &str); 4] = [
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+];
 
 /// Magic of a tar archive; older ones have only a checksum of the first header.
 const TAR: Range<usize> = 257..262;
@@ -127,17 +97,31 @@ const TAR_CHECKSUM: Range<usize> = 148..156;
 const LOOKED_AT: usize = 64;
 
 /// Returns what a packed or otherwise binary file is, and what to do; `None` if unknown.
-pub fn binary(head: &[u8]) -> Option<&'static str> {
-    let found = MAGICS.iter().find(|magic| head.starts_with(magic.bytes));
-    if let Some(magic) = found.filter(|magic| magic.bytes != b"BZh" || is_bzip2(head)) {
-        return Some(magic.what);
+pub fn binary(head: &[u8]) -> Option<String> {
+    let is_packed = |(magic, ..): &&(&[u8], _, _)| {
+        head.starts_with(magic) && (*magic != b"BZh" || is_bzip2(head))
+    };
+    if let Some((_, packing, program)) = PACKED.iter().find(is_packed) {
+        return Some(format!(
+            "it is packed with {packing}: `{program} FILE | cashrank ... -`"
+        ));
+    }
+    if let Some((_, what)) = BINARY.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Some(format!("it is {what}"));
     }
     if head.get(TAR) == Some(b"ustar") || is_tar_header(head) {
         return Some(
-            "it is a tar archive: `tar -xOf FILE | cashrank ... -`, if what it holds may follow each other",
+            "it is a tar archive: `tar -xOf FILE | cashrank ... -`, if what it holds may follow each other".into(),
         );
     }
-    wide(head)
+    let marked = ENCODINGS.iter().find(|(mark, _)| head.starts_with(mark));
+    let encoding = marked
+        .map(|(_, encoding)| *encoding)
+        .or_else(|| wide(head))?;
+    let kind = &encoding[..6];
+    Some(format!(
+        "it is text in {kind}: `iconv -f {encoding} -t UTF-8 FILE | cashrank ... -`"
+    ))
 }
 
 /// Returns whether the checksum of a tar header is right: the sum of its bytes, with spaces for the checksum itself, in
@@ -171,26 +155,20 @@ fn is_bzip2(head: &[u8]) -> bool {
 
 /// Recognises UTF-16 or UTF-32 without a byte order mark, mostly ASCII.
 fn wide(head: &[u8]) -> Option<&'static str> {
-    let looked = &head[..head.len().min(LOOKED_AT) / 4 * 4];
+    let (units, _) = head[..head.len().min(LOOKED_AT)].as_chunks::<4>();
     let is_so = |zeros: [bool; 4]| {
-        let mut units = looked.chunks_exact(4);
-        looked.len() >= 8
-            && units.all(|unit| {
-                unit.iter()
-                    .zip(zeros)
-                    .all(|(byte, zero)| (*byte == 0) == zero)
-            })
+        let fits = |unit: &[u8; 4]| unit.map(|byte| byte == 0) == zeros;
+        units.len() >= 2 && units.iter().all(fits)
     };
     match () {
-        () if is_so([false, true, false, true]) => Some(LITTLE_16),
-        () if is_so([true, false, true, false]) => Some(BIG_16),
-        () if is_so([false, true, true, true]) || is_so([true, true, true, false]) => Some(UTF_32),
+        () if is_so([false, true, false, true]) => Some("UTF-16LE"),
+        () if is_so([true, false, true, false]) => Some("UTF-16BE"),
+        () if is_so([false, true, true, true]) || is_so([true, true, true, false]) => {
+            Some("UTF-32")
+        }
         () => None,
     }
 }
-
-const LITTLE_16: &str = "it is text in UTF-16: `iconv -f UTF-16LE -t UTF-8 FILE | cashrank ... -`";
-const BIG_16: &str = "it is text in UTF-16: `iconv -f UTF-16BE -t UTF-8 FILE | cashrank ... -`";
 
 /// Returns what a text is that stands in place of a file: a pointer to it, its checksum, or an error message.
 pub fn text(head: &[u8]) -> Option<String> {
