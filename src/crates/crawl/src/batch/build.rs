@@ -1,6 +1,7 @@
 //! Builds batches from what decoders yield.
 
 use super::names::SpellingTable;
+use super::weights::{Weighing, check_sum};
 use crate::decode::Decoder;
 use crate::decode::records::write::write;
 use crate::model::batch::TEXT_BYTES;
@@ -51,10 +52,10 @@ pub struct Builder {
     complained: [usize; Reason::ALL.len()],
     /// True if relative links are joined to their page ([`Decoder::joins_links`]).
     joins: bool,
-    /// Keeps redirects and bases as they are written.
-    keeps_written: bool,
-    /// Keeps records as lines of JSON.
-    keeps_lines: bool,
+    /// True if redirects and bases are kept as they are written ([`Batch::written`]).
+    pub keeps_written: bool,
+    /// True if records are kept as lines of JSON ([`Batch::lines`]).
+    pub keeps_lines: bool,
     /// Fingerprint of each of the next links as spelled; `None` if the spelling alone does not name a page.
     spelled: Vec<Option<Fingerprint>>,
     /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`].
@@ -71,7 +72,7 @@ struct Linked {
 }
 
 /// Reason and message for a record that cannot be used.
-struct Unusable(Reason, String);
+pub(super) struct Unusable(pub Reason, pub String);
 
 /// Reason why a name is not used.
 enum Refusal {
@@ -148,16 +149,6 @@ impl Builder {
         }
     }
 
-    /// Keeps redirects and bases as they are written ([`Batch::written`]).
-    pub fn keep_written(&mut self) {
-        self.keeps_written = true;
-    }
-
-    /// Keeps records as lines of JSON ([`Batch::lines`]).
-    pub fn keep_lines(&mut self) {
-        self.keeps_lines = true;
-    }
-
     /// Returns a batch for a record of `bytes` bytes that was dropped unread.
     pub fn over_limit(&mut self, bytes: u64) -> Batch {
         let limit = self.rules.limits.line_bytes;
@@ -232,13 +223,7 @@ impl Builder {
                 }
                 if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
                     self.batch.timeless.push(at);
-                    complain(
-                        &mut self.batch,
-                        &mut self.complained,
-                        Reason::BadTime,
-                        at,
-                        || detail.clone(),
-                    );
+                    self.complain(Reason::BadTime, at, detail.clone());
                 }
             }),
         };
@@ -250,10 +235,19 @@ impl Builder {
             }
             self.batch.links.truncate(links as usize);
             self.batch.weights.truncate(links as usize);
-            complain(&mut self.batch, &mut self.complained, reason, at, || detail);
+            self.complain(reason, at, detail);
             self.entry(What::Skipped(reason), links)
         });
         self.batch.entries.push(BatchEntry { end, ..entry });
+    }
+
+    /// Keeps the message about an entry, if it is among the first for its reason.
+    fn complain(&mut self, reason: Reason, at: u32, detail: String) {
+        let complained = &mut self.complained[reason as usize];
+        if *complained < COMPLAINTS {
+            *complained += 1;
+            self.batch.complaints.push((at, detail));
+        }
     }
 
     /// Adds a record like [`Builder::record`], and keeps a page's record as a line if requested.
@@ -267,15 +261,13 @@ impl Builder {
             return Ok(entry);
         }
         let start = self.batch.lines.len();
-        if self.joins || self.naming == Naming::Opaque {
-            write(record, self.naming, &mut self.batch.lines);
-        } else {
-            write(
-                &self.without_relative(record),
-                self.naming,
-                &mut self.batch.lines,
-            );
-        }
+        let absolute =
+            (!self.joins && self.naming == Naming::Url).then(|| self.without_relative(record));
+        write(
+            absolute.as_ref().unwrap_or(record),
+            self.naming,
+            &mut self.batch.lines,
+        );
         let (bytes, limit) = (self.batch.lines.len() - start, self.rules.limits.line_bytes);
         if bytes as u64 <= limit {
             return Ok(entry);
@@ -337,14 +329,9 @@ impl Builder {
             _ => &[],
         };
         if links.len() as u64 > self.rules.limits.links {
-            return Err(Unusable(
-                Reason::TooManyLinks,
-                format!(
-                    "{} links, more than `limit_links` {}",
-                    links.len(),
-                    self.rules.limits.links
-                ),
-            ));
+            let (count, limit) = (links.len(), self.rules.limits.links);
+            let what = format!("{count} links, more than `limit_links` {limit}");
+            return Err(Unusable(Reason::TooManyLinks, what));
         }
         let Some(source) = self.source(&record.url)? else {
             return Ok(self.entry(What::OutOfScope, links_start));
@@ -373,14 +360,11 @@ impl Builder {
             Ok(name) => Ok(Some(name)),
             Err(Refusal::OutOfScope) => Ok(None),
             Err(Refusal::Rejected(reject)) => Err(match reject {
-                Reject::TooLong => Unusable(
-                    Reason::UrlTooLong,
-                    format!(
-                        "a URL of {} bytes, more than `limit_url` {}",
-                        raw.len(),
-                        self.rules.limits.url_bytes
-                    ),
-                ),
+                Reject::TooLong => {
+                    let (bytes, limit) = (raw.len(), self.rules.limits.url_bytes);
+                    let what = format!("a URL of {bytes} bytes, more than `limit_url` {limit}");
+                    Unusable(Reason::UrlTooLong, what)
+                }
                 reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
             }),
         }
@@ -460,13 +444,10 @@ impl Builder {
                 (self.leave)();
             }
             if text > self.rules.limits.line_bytes {
-                return Err(Unusable(
-                    Reason::TooLong,
-                    format!(
-                        "its links, made absolute, take more than `limit_line` {} bytes",
-                        self.rules.limits.line_bytes
-                    ),
-                ));
+                let limit = self.rules.limits.line_bytes;
+                let what =
+                    format!("its links, made absolute, take more than `limit_line` {limit} bytes");
+                return Err(Unusable(Reason::TooLong, what));
             }
         }
         if weighs {
@@ -555,62 +536,6 @@ impl Builder {
     }
 }
 
-/// Computes the weights of links.
-struct Weighing {
-    /// Weights of the batch's names as link targets; [`UNASKED`] if not computed yet.
-    of_names: Vec<u64>,
-    /// True if weights depend on the kind of link or on its target.
-    is_chosen: bool,
-}
-
-/// Marks a weight that is not computed yet; larger than any product in an accepted record.
-const UNASKED: u64 = u64::MAX;
-
-impl Weighing {
-    fn new(follow: &Follow) -> Weighing {
-        Weighing {
-            of_names: Vec::new(),
-            is_chosen: !follow.is_default(),
-        }
-    }
-
-    /// Returns the weight of a link from a page of `host` to a name of the batch; at most [`u64::MAX`]. Names that are
-    /// not URLs have no host.
-    fn weight(
-        &mut self,
-        follow: &Follow,
-        batch: &Batch,
-        (host, target): (&[u8], u32),
-        link: &Link<'_>,
-    ) -> u64 {
-        let is_internal = !host.is_empty() && url::host(batch.name(target)) == host;
-        let weight = u64::from(link.weight).saturating_mul(follow.weight(link.rel, is_internal));
-        if !follow.has_pages() {
-            return weight;
-        }
-        let at = target as usize;
-        if self.of_names.len() <= at {
-            self.of_names.resize(at + 1, UNASKED);
-        }
-        if self.of_names[at] == UNASKED {
-            self.of_names[at] = follow.weight_of_page(batch.name(target));
-        }
-        weight.saturating_mul(self.of_names[at])
-    }
-}
-
-/// Rejects links whose total weight is too large to divide cash by.
-fn check_sum(weights: &[u64]) -> Result<(), Unusable> {
-    let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
-    if sum < 1 << 63 {
-        return Ok(());
-    }
-    Err(Unusable(
-        Reason::Malformed,
-        "its links weigh 2^63 or more together: give them smaller weights".to_owned(),
-    ))
-}
-
 /// Returns the front of an input's text for a message.
 fn shown(text: &[u8]) -> String {
     let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
@@ -645,20 +570,5 @@ fn meaning(record: &Record<'_>) -> What {
         Some(status) if !has_page(status) => What::Failed,
         _ if record.revisit => What::Unchanged,
         _ => What::Visit,
-    }
-}
-
-/// Keeps the message about an entry, if it is among the first for its reason.
-fn complain(
-    batch: &mut Batch,
-    complained: &mut [usize; Reason::ALL.len()],
-    reason: Reason,
-    at: u32,
-    detail: impl FnOnce() -> String,
-) {
-    let complained = &mut complained[reason as usize];
-    if *complained < COMPLAINTS {
-        *complained += 1;
-        batch.complaints.push((at, detail()));
     }
 }

@@ -7,6 +7,7 @@
 
 mod build;
 mod names;
+mod weights;
 
 pub use crate::model::{Batch, BatchEntry, Fingerprints, HashKey, LinkCounts, What};
 pub use build::{Builder, Rules};

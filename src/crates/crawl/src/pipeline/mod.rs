@@ -4,7 +4,7 @@
 //! channels are bounded; buffers are recycled.
 
 #[cfg(test)]
-mod cuts;
+mod cuts_tests;
 mod delays;
 mod flow;
 mod look;
@@ -88,12 +88,8 @@ impl Pipeline {
         };
         let worker = |thread: usize| {
             let mut builder = Builder::new(rules.clone(), decoder.names());
-            if by.keeps_written {
-                builder.keep_written();
-            }
-            if by.keeps_lines {
-                builder.keep_lines();
-            }
+            builder.keeps_written = by.keeps_written;
+            builder.keeps_lines = by.keeps_lines;
             Worker {
                 builder,
                 decoder: decoder.clone(),

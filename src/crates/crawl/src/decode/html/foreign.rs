@@ -13,70 +13,59 @@ pub(super) struct Foreign(Vec<ForeignLevel>);
 enum ForeignLevel {
     Svg,
     Math,
-    /// Element of SVG or MathML that holds HTML; an index into [`HOLDERS`].
-    Html(u8),
+    /// Element of SVG or MathML that holds HTML.
+    Html(&'static [u8]),
 }
 
-/// Elements that hold HTML: the first [`OF_SVG`] in SVG, the others in MathML.
-const HOLDERS: [&[u8]; 8] = [
-    b"foreignobject",
-    b"desc",
-    b"title",
-    b"mi",
-    b"mo",
-    b"mn",
-    b"ms",
-    b"mtext",
-];
-const OF_SVG: u8 = 3;
-
-/// HTML elements whose start tags end the surrounding SVG and MathML.
-const BREAKING: [&[u8]; 44] = [
-    b"b",
-    b"big",
-    b"blockquote",
-    b"body",
-    b"br",
-    b"center",
-    b"code",
-    b"dd",
-    b"div",
-    b"dl",
-    b"dt",
-    b"em",
-    b"embed",
-    b"h1",
-    b"h2",
-    b"h3",
-    b"h4",
-    b"h5",
-    b"h6",
-    b"head",
-    b"hr",
-    b"i",
-    b"img",
-    b"li",
-    b"listing",
-    b"menu",
-    b"meta",
-    b"nobr",
-    b"ol",
-    b"p",
-    b"pre",
-    b"ruby",
-    b"s",
-    b"small",
-    b"span",
-    b"strong",
-    b"strike",
-    b"sub",
-    b"sup",
-    b"table",
-    b"tt",
-    b"u",
-    b"ul",
-    b"var",
-];
+/// Returns whether the start tag of an HTML element ends the surrounding SVG and MathML.
+fn is_breaking(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"b" | b"big"
+            | b"blockquote"
+            | b"body"
+            | b"br"
+            | b"center"
+            | b"code"
+            | b"dd"
+            | b"div"
+            | b"dl"
+            | b"dt"
+            | b"em"
+            | b"embed"
+            | b"h1"
+            | b"h2"
+            | b"h3"
+            | b"h4"
+            | b"h5"
+            | b"h6"
+            | b"head"
+            | b"hr"
+            | b"i"
+            | b"img"
+            | b"li"
+            | b"listing"
+            | b"menu"
+            | b"meta"
+            | b"nobr"
+            | b"ol"
+            | b"p"
+            | b"pre"
+            | b"ruby"
+            | b"s"
+            | b"small"
+            | b"span"
+            | b"strong"
+            | b"strike"
+            | b"sub"
+            | b"sup"
+            | b"table"
+            | b"tt"
+            | b"u"
+            | b"ul"
+            | b"var"
+    )
+}
 
 impl Foreign {
     /// Returns whether what follows is SVG or MathML, not HTML embedded in them.
@@ -97,7 +86,7 @@ impl Foreign {
             self.0.extend(level.filter(|_| !self_closing));
             return level.is_some();
         }
-        if BREAKING.contains(&name) {
+        if is_breaking(name) {
             self.leave();
             return false;
         }
@@ -116,11 +105,11 @@ impl Foreign {
         let ended = |level: &ForeignLevel| match level {
             ForeignLevel::Svg => name == b"svg",
             ForeignLevel::Math => name == b"math",
-            ForeignLevel::Html(holder) => HOLDERS.get(usize::from(*holder)) == Some(&name),
+            ForeignLevel::Html(holder) => name == *holder,
         };
         if let Some(at) = self.0.iter().rposition(ended) {
             self.0.truncate(at);
-        } else if BREAKING.contains(&name) {
+        } else if is_breaking(name) {
             self.leave();
         }
     }
@@ -132,13 +121,14 @@ impl Foreign {
         }
     }
 
-    fn holder(&self, name: &[u8]) -> Option<u8> {
-        let of_svg = self.0.last() == Some(&ForeignLevel::Svg);
-        let holders = (0..).zip(HOLDERS);
-        let found = holders.filter(|(at, _)| (*at < OF_SVG) == of_svg);
-        found
-            .filter(|(_, known)| *known == name)
-            .map(|(at, _)| at)
-            .next()
+    /// Returns the name of an element that holds HTML.
+    fn holder(&self, name: &[u8]) -> Option<&'static [u8]> {
+        let of_svg: [&[u8]; 3] = [b"foreignobject", b"desc", b"title"];
+        let of_math: [&[u8]; 5] = [b"mi", b"mo", b"mn", b"ms", b"mtext"];
+        let mut holders = match self.0.last() {
+            Some(ForeignLevel::Svg) => of_svg.iter(),
+            _ => of_math.iter(),
+        };
+        holders.find(|known| **known == name).copied()
     }
 }

@@ -33,7 +33,7 @@ pub fn html(data: &[u8]) {
     prescan(data, dice.below(2) == 0);
     xml(text);
     #[cfg(test)]
-    super::oracle::check(text);
+    super::oracle_tests::check(text);
 }
 
 fn record(body: &[u8], charset: Option<&[u8]>) -> Record<'static> {

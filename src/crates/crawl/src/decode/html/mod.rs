@@ -9,7 +9,7 @@ mod foreign;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 #[cfg(test)]
-mod oracle;
+mod oracle_tests;
 mod prescan;
 mod query;
 mod refresh;
