@@ -10,13 +10,36 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::Chunk;
 use super::hold::Hold;
-use super::position::Position;
 use crate::decode::{Decoder, Skipped, Skipper};
 
 /// Minimum buffer size if the line limit is small: smaller ones cost more than they save.
 const BUFFER_MIN: usize = 4 << 10;
+
+/// Position in the decompressed input: offset, and XXH3-128 with seed 0 of all bytes before, including those of dropped
+/// over-long records. It does not depend on file or pipe, compression, or where chunks were cut.
+#[derive(Clone)]
+pub(super) struct Position {
+    pub offset: u64,
+    pub prefix: Xxh3,
+}
+
+impl Position {
+    pub fn start() -> Position {
+        Position {
+            offset: 0,
+            prefix: Xxh3::new(),
+        }
+    }
+
+    pub fn advance(&mut self, bytes: &[u8]) {
+        self.prefix.update(bytes);
+        self.offset += bytes.len() as u64;
+    }
+}
 
 pub(super) struct Cutter {
     /// Usual size of a chunk.

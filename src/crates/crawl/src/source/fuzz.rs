@@ -175,7 +175,7 @@ pub fn input(data: &[u8]) {
     let first = how(&mut dice);
     let outcome = read(data, first);
     same_again(data, first, &outcome, &mut dice);
-    let compression = super::sniff::sniff(&data[..data.len().min(4)]);
+    let compression = super::decompress::sniff(&data[..data.len().min(4)]);
     let (content, sound) = judge(data, compression);
     outcome.agrees_with(&content);
     if outcome.sound {

@@ -162,6 +162,21 @@ impl PeekReader {
         self.consumed += n as u64;
     }
 
+    /// Passes the next `n` bytes to `see` and drops them; returns `false` if the input ends before.
+    pub fn pass(&mut self, mut n: usize, mut see: impl FnMut(&[u8])) -> io::Result<bool> {
+        while n > 0 {
+            let bytes = self.peek(1)?;
+            let piece = bytes.len().min(n);
+            if piece == 0 {
+                return Ok(false);
+            }
+            see(&bytes[..piece]);
+            self.consume(piece);
+            n -= piece;
+        }
+        Ok(true)
+    }
+
     /// Fills the capacity of `out`, or reads to the end of the input. Returns the number of bytes added; 0 (with free
     /// capacity in `out`) means the end. A live reader returns what is available.
     pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {

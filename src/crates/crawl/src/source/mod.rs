@@ -20,10 +20,7 @@ mod decompress;
 pub mod fuzz;
 mod hold;
 mod input;
-mod members;
 mod plain;
-mod position;
-mod sniff;
 mod stream;
 mod table;
 

@@ -6,9 +6,8 @@ use std::io::Read;
 
 use super::chunk::Cutter;
 use super::decompress::{Fault, Step, Unpacker};
-use super::hold::Hold;
+use super::hold::{Hold, MemberIndex};
 use super::input::{InputName, PeekReader, open_file};
-use super::members::MemberIndex;
 use super::table::{self, TableInput};
 use super::{Chunk, InputSummary, KnownFormat, Restart, SourceOptions};
 use crate::decode::Decoder;

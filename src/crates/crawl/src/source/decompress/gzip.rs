@@ -5,10 +5,9 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::{Fault, Step, damage};
+use super::{Fault, GZIP_MAGIC, Step, damage};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};
 use crate::source::input::PeekReader;
-use crate::source::sniff::GZIP_MAGIC;
 
 /// Maximum compressed bytes per call, so that their expansion is still in the cache when its checksum is computed.
 const PIECE: usize = 64 << 10;
@@ -188,18 +187,11 @@ impl GzipHeader<'_> {
         Ok(bytes)
     }
 
-    fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
-        while n > 0 {
-            let bytes = self.raw.peek(1)?;
-            if bytes.is_empty() {
-                return truncated(self.start);
-            }
-            let piece = bytes.len().min(n);
-            self.crc.update(&bytes[..piece]);
-            self.raw.consume(piece);
-            n -= piece;
+    fn skip(&mut self, n: usize) -> Result<(), Fault> {
+        match self.raw.pass(n, |bytes| self.crc.update(bytes))? {
+            true => Ok(()),
+            false => truncated(self.start),
         }
-        Ok(())
     }
 
     /// Skips a string and its terminating zero.

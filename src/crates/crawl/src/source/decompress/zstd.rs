@@ -1,22 +1,20 @@
-//! zstd (RFC 8878): consecutive frames, some of them skippable. The first may be a dictionary for all others.
+//! zstd (RFC 8878): consecutive frames, some of them skippable. The first may be a dictionary for all others, optionally
+//! compressed, as in a `.warc.zst` ("Zstandard Compression for WARC Files 1.0", IIPC).
 //!
 //! Frame headers are parsed here first, to know whether a frame has a checksum, and to name errors that the library
 //! would report in general terms. The library is then fed one block per call: on an error it discards what the same
 //! call had decompressed before.
 
-mod dictionary;
-
-use std::io;
+use std::io::{self, Read};
 
 use zstd::zstd_safe::{
     DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_dict_id_from_dict, get_error_name,
     zstd_sys::ZSTD_ErrorCode::{ZSTD_error_checksum_wrong, ZSTD_error_memory_allocation},
 };
 
-use super::{Fault, Step, damage};
+use super::{Fault, Step, ZSTD_MAGIC, damage, is_skippable};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
 use crate::source::input::PeekReader;
-use crate::source::sniff::{ZSTD_MAGIC, is_skippable};
 
 /// Maximum compressed bytes per call: the largest block.
 const PIECE_MAX: usize = 128 << 10;
@@ -87,7 +85,7 @@ impl Zstd {
             let head = raw.peek(4)?;
             if head.is_empty() {
                 return Ok(Step::Finished);
-            } else if self.start == 0 && head.starts_with(&dictionary::MAGIC) {
+            } else if self.start == 0 && head.starts_with(&DICTIONARY_MAGIC) {
                 self.take_dictionary(raw)?;
             } else if is_skippable(head) {
                 self.skip_frame(raw)?;
@@ -105,13 +103,13 @@ impl Zstd {
     }
 
     fn take_dictionary(&mut self, raw: &mut PeekReader) -> Result<(), Fault> {
-        let content = dictionary::read(raw, self.window_max.ilog2())?;
+        let content = read_dictionary(raw, self.window_max.ilog2())?;
         if content.is_empty() {
             return Ok(());
         }
         if self.context.load_dictionary(&content).is_err() {
             // The library reports a lack of memory, whatever is wrong.
-            return dictionary::invalid("it cannot be loaded");
+            return invalid_dictionary("it cannot be loaded");
         }
         self.dictionary = Some(get_dict_id_from_dict(&content).map_or(0, |id| id.get()));
         Ok(())
@@ -122,16 +120,10 @@ impl Zstd {
             return self.truncated();
         };
         raw.consume(8);
-        let mut left = u32::from_le_bytes([a, b, c, d]) as usize;
-        while left > 0 {
-            let piece = raw.peek(1)?.len().min(left);
-            if piece == 0 {
-                return self.truncated();
-            }
-            raw.consume(piece);
-            left -= piece;
+        match raw.pass(u32::from_le_bytes([a, b, c, d]) as usize, |_| ())? {
+            true => Ok(()),
+            false => self.truncated(),
         }
-        Ok(())
     }
 
     /// Checks the header; the library then reads it again.
@@ -318,6 +310,69 @@ fn little_endian(bytes: &[u8]) -> u64 {
         .iter()
         .rev()
         .fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// First bytes of the frame: 0x184D2A5D, little-endian.
+const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+
+/// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.
+/// Compressed or not, it may be no larger than a window: frames cannot refer further back.
+fn read_dictionary(raw: &mut PeekReader, window_log: u32) -> Result<Vec<u8>, Fault> {
+    let truncated = || {
+        damage(
+            Truncated,
+            "the input ends inside the zstd dictionary it begins with",
+        )
+    };
+    let Some(&[_, _, _, _, a, b, c, d]) = raw.peek(8)?.first_chunk::<8>() else {
+        return truncated();
+    };
+    raw.consume(8);
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    if length > 1 << window_log {
+        return too_large_dictionary(window_log);
+    }
+    let mut content = Vec::new();
+    if !raw.pass(length, |bytes| content.extend_from_slice(bytes))? {
+        return truncated();
+    }
+    if content.starts_with(&ZSTD_MAGIC) {
+        return unpack_dictionary(&content, window_log);
+    }
+    Ok(content)
+}
+
+fn unpack_dictionary(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
+    // The window, or the size if that is smaller.
+    if FrameHeader::parse(packed).is_some_and(|header| header.window > 1 << window_log) {
+        return too_large_dictionary(window_log);
+    }
+    let mut content = Vec::new();
+    let result = zstd::Decoder::with_buffer(packed).and_then(|decoder| {
+        let mut decoder = decoder.single_frame();
+        decoder.window_log_max(window_log)?;
+        decoder
+            .take((1 << window_log) + 1)
+            .read_to_end(&mut content)
+    });
+    match result {
+        Ok(_) if content.len() > 1 << window_log => too_large_dictionary(window_log),
+        Ok(_) => Ok(content),
+        Err(error) => invalid_dictionary(&error.to_string()),
+    }
+}
+
+fn invalid_dictionary<T>(why: &str) -> Result<T, Fault> {
+    let what = format!("the zstd dictionary that the input begins with is damaged: {why}");
+    damage(InvalidData, what)
+}
+
+fn too_large_dictionary<T>(window_log: u32) -> Result<T, Fault> {
+    let what = format!(
+        "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes, or its window: raise \
+         `limit_zstd_window`"
+    );
+    damage(Unsupported, what)
 }
 
 #[cfg(test)]
