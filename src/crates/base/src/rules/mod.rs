@@ -3,23 +3,53 @@
 mod fields;
 mod follow;
 pub mod list;
-mod outlinks;
 mod params;
 mod scope;
 mod scope_form;
 mod shard;
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use crate::model::Rel;
+use crate::{Error, Result, words};
 pub use fields::{FieldChoice, FieldName, FieldNames};
 pub use follow::{Follow, PageWeight, WEIGHT_MAX};
-pub use outlinks::Outlinks;
 pub use params::DropParams;
 pub use scope::{Scope, is_rule};
 pub use scope_form::looks_like_rule;
 pub use shard::Shard;
+
+words! {
+    /// Source of a page's links in a WARC: `--outlinks`. A `revisit` has no text: its links are always those of the
+    /// crawler's metadata, or unknown.
+    #[derive(Default)]
+    Outlinks {
+        /// The HTML of the page itself.
+        #[default]
+        Html = "html",
+        /// The `outlink` lines of the crawler's metadata, if there are any; otherwise the HTML.
+        Metadata = "metadata",
+    }
+}
+
+impl fmt::Display for Outlinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Outlinks {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Outlinks> {
+        let known = Outlinks::ALL.into_iter().find(|known| known.name() == text);
+        known.ok_or_else(|| Error::Usage(format!("{text:?}: html or metadata")))
+    }
+}
 
 /// All rules for inputs; the defaults suit most inputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

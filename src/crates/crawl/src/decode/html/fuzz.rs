@@ -1,6 +1,6 @@
 //! Fuzz target: guarantees of the HTML reader for any bytes.
 
-use super::{Markup, charset, prescan::prescan, query, read, read_as, refresh};
+use super::{Markup, charset, query, read, read_as, refresh};
 use crate::decode::Record;
 use crate::fuzz::dice::Dice;
 use crate::rules::Rel;
@@ -21,7 +21,7 @@ pub fn html(data: &[u8]) {
     let text = std::str::from_utf8(&text).expect("text is UTF-8");
     same_in_utf_16(text);
     cut_short(text, &mut dice);
-    if let Some(url) = refresh::url(data) {
+    if let Some(url) = refresh(data) {
         assert!(!url.trim_ascii().is_empty() && url.len() < data.len());
     }
     let query = query::encoded(text.into(), encoding);
@@ -30,7 +30,7 @@ pub fn html(data: &[u8]) {
         query,
         "once is enough"
     );
-    prescan(data, dice.below(2) == 0);
+    charset::prescan(data, dice.below(2) == 0);
     xml(text);
     #[cfg(test)]
     super::oracle_tests::check(text);

@@ -10,9 +10,7 @@ mod foreign;
 pub mod fuzz;
 #[cfg(test)]
 mod oracle_tests;
-mod prescan;
 mod query;
-mod refresh;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -27,9 +25,6 @@ use crate::model::{Link, keep};
 use crate::rules::Rel;
 use tags::{Attribute, Attributes, Tag};
 use xml::Namespaces;
-
-/// Returns the URL of a refresh, from the content of its `<meta>` or the value of the HTTP field.
-pub(super) use refresh::url as refresh;
 
 /// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
 /// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
@@ -129,7 +124,7 @@ pub(super) struct Meta<'t> {
 impl Meta<'_> {
     /// Returns the target of a refresh.
     pub(super) fn refresh(&self) -> Option<&[u8]> {
-        refresh::url(self.content_if(&self.http_equiv, b"refresh")?)
+        refresh(self.content_if(&self.http_equiv, b"refresh")?)
     }
 
     /// Returns whether the `<meta>` makes all links of the page `nofollow`.
@@ -157,5 +152,52 @@ fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record:
                 ..Link::to(url)
             },
         );
+    }
+}
+
+/// Returns the URL of a refresh, from the content of its `<meta>` or the value of the HTTP field `Refresh`, by the HTML
+/// standard's "shared declarative refresh steps", ignoring the time. `None`: the page only reloads itself.
+pub(super) fn refresh(content: &[u8]) -> Option<&[u8]> {
+    let rest = content.trim_ascii_start();
+    let time = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if time == 0 && rest.first() != Some(&b'.') {
+        return None;
+    }
+    let is_time = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let rest = &rest[rest.iter().take_while(is_time).count()..];
+    let rest = match rest {
+        [b';' | b',', rest @ ..] => rest,
+        [blank, ..] if blank.is_ascii_whitespace() => match rest.trim_ascii_start() {
+            [b';' | b',', rest @ ..] => rest,
+            rest => rest,
+        },
+        _ => return None,
+    };
+    let rest = rest.trim_ascii_start();
+    let url = named(rest).map_or(rest, unquoted);
+    (!url.trim_ascii().is_empty()).then_some(url)
+}
+
+/// Returns what follows `url=` in a refresh, or the whole text if it does not begin with a `u`.
+fn named(rest: &[u8]) -> Option<&[u8]> {
+    if !rest
+        .first()
+        .is_some_and(|byte| byte.eq_ignore_ascii_case(&b'u'))
+    {
+        return Some(rest);
+    }
+    let (word, rest) = rest.split_at_checked(3)?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"=")?;
+    word.eq_ignore_ascii_case(b"url")
+        .then(|| rest.trim_ascii_start())
+}
+
+/// Removes the quotes around a URL; the closing one may be missing.
+fn unquoted(url: &[u8]) -> &[u8] {
+    match url {
+        [quote @ (b'\'' | b'"'), rest @ ..] => {
+            rest.split(|byte| byte == quote).next().unwrap_or(rest)
+        }
+        _ => url,
     }
 }
