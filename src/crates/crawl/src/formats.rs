@@ -201,7 +201,13 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
         return guess(head).map(drop);
     }
     if matches!(format, Format::Records | Format::NodeRecords) {
-        return check_records(head);
+        return match guess(head) {
+            Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
+                "{why}, and `format` records has one object a line; leave `format` out, use `format` json, or make lines \
+                 of it with `jq -c .` (of an array: `jq -c '.[]'`)"
+            ))),
+            _ => Ok(()),
+        };
     }
     let graphs = [
         Format::Adjacency,
@@ -244,17 +250,6 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
             "{why}: this is not a graph in the format {}; leave `format` out, or use `format` {}",
             format.name(),
             found.name()
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Checks that records begin as lines of JSON.
-fn check_records(head: &[u8]) -> Result<()> {
-    match guess(head) {
-        Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
-            "{why}, and `format` records has one object a line; leave `format` out, use `format` json, or make lines \
-             of it with `jq -c .` (of an array: `jq -c '.[]'`)"
         ))),
         _ => Ok(()),
     }

@@ -12,7 +12,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 pub use crate::model::Rel;
 use crate::{Error, Result, words};
@@ -73,16 +72,6 @@ pub struct InputRules {
 }
 
 impl InputRules {
-    /// Returns a checksum of the rules that determine names, `--drop-params` and `--scope`: XXH3-64 of their text, one
-    /// per line; 0 without such rules.
-    pub fn names_sum(&self) -> u64 {
-        if self.takes_all() {
-            return 0;
-        }
-        let scope = Vec::<String>::from(self.scope.clone()).join("\n");
-        xxh3_64(format!("{}\n{scope}", self.drop_params).as_bytes())
-    }
-
     /// Returns whether every URL in canonical form names a page, with nothing removed from it.
     pub fn takes_all(&self) -> bool {
         self.drop_params.is_empty() && self.scope.is_all()

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use super::frame::Frame;
 use super::http::{HttpResponse, NO_BODY};
-use super::warc::{is_web, read_time};
-use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links};
+use super::warc::is_web;
+use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time};
 use crate::model::LINE_BYTES;
 use crate::rules::Shard;
 use frame::{ArcHeader, ArcSkipper};
@@ -81,7 +81,7 @@ impl Arc {
         if answer.lacks_body() {
             return Ok(Some(NO_BODY));
         }
-        put_time(record, read_time(header.date));
+        put_time(record, time::read_archive(header.date, "a time"));
         record.status = answer.status;
         record.redirect = answer.redirect();
         if record.redirect.is_none() {

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 
 use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, line_feed, whole_from_the_end};
-use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, time, utf8};
+use super::warc::is_web;
+use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, shown, time, utf8};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "crawl-log",
@@ -133,13 +134,11 @@ impl<'a> LogEntry<'a> {
         }
         let status = match status {
             "-" => None,
-            digits => Some(
-                digits
-                    .parse()
-                    .map_err(|_| Bad::malformed(format!("{:?} is not a status", shown(digits))))?,
-            ),
+            digits => Some(digits.parse().map_err(|_| {
+                Bad::malformed(format!("{:?} is not a status", shown(digits.as_bytes())))
+            })?),
         };
-        if !is_web(url) {
+        if !is_web(url.as_bytes()) {
             return Ok(None);
         }
         let (began, wrong) = parted(began_at(began));
@@ -158,7 +157,7 @@ impl<'a> LogEntry<'a> {
     }
 
     fn edge(&self) -> Option<Edge<'a>> {
-        let is_link = matches!(self.hop, Some('L' | 'R')) && is_web(self.via);
+        let is_link = matches!(self.hop, Some('L' | 'R')) && is_web(self.via.as_bytes());
         is_link.then_some(Edge {
             key: self.via.as_bytes(),
             from: Cow::Borrowed(self.via.as_bytes()),
@@ -168,14 +167,6 @@ impl<'a> LogEntry<'a> {
             bad_time: None,
         })
     }
-}
-
-fn is_web(url: &str) -> bool {
-    let scheme = |name: &str| {
-        url.get(..name.len())
-            .is_some_and(|front| front.eq_ignore_ascii_case(name))
-    };
-    scheme("http://") || scheme("https://")
 }
 
 /// Returns whether a line's first field looks like a time, so that the crawler wrote the line.
@@ -189,17 +180,7 @@ fn is_like_a_time(text: &str) -> bool {
 
 /// Parses `2015-05-22T15:01:09.465Z`, or 17 digits.
 fn log_time(text: &str) -> RecordTime {
-    let found = time::from_archive(text);
-    found.map(Some).ok_or_else(|| {
-        format!(
-            "{:?} is not a time, like 2015-05-22T15:01:09.465Z",
-            shown(text)
-        )
-    })
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(40).collect()
+    time::read_archive(text.as_bytes(), "a time, like 2015-05-22T15:01:09.465Z")
 }
 
 /// Parses the start time of `20150522150108890+70` (start, then duration in ms). `-`: nothing was fetched.
@@ -209,7 +190,7 @@ fn began_at(text: &str) -> RecordTime {
     }
     let (began, _) = text.split_once('+').unwrap_or((text, ""));
     time::from_digits(began).map(Some).ok_or_else(|| {
-        let shown = shown(text);
+        let shown = shown(text.as_bytes());
         format!("{shown:?} is not the time of a fetch, like 20150522150108890+70")
     })
 }

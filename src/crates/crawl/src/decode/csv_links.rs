@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, lines_of, weight};
-use super::{Bad, FormatSpec, Names, Reason, RecordTime, parted, time, utf8};
+use super::{Bad, FormatSpec, Names, Reason, parted, time, utf8};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
@@ -128,7 +128,10 @@ fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
         Some((text, None)) if text.is_empty() => 1,
         Some((text, None)) => weight(&text)?,
     };
-    let (fetched_at, bad_time) = parted(read_date(&date));
+    let (fetched_at, bad_time) = parted(time::read_archive(
+        &date,
+        "a date: 8 or 14 digits, or RFC 3339",
+    ));
     for (name, url) in [("src", &from), ("dest", &to)] {
         if url.is_empty() {
             return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
@@ -161,18 +164,6 @@ pub fn is_link(line: &[u8]) -> bool {
         Ok(GroupLine::Edge(edge)) => web(&edge.from),
         _ => false,
     }
-}
-
-/// Parses the time of the fetch; `Ok(None)` if it is empty.
-fn read_date(date: &[u8]) -> RecordTime {
-    if date.is_empty() {
-        return Ok(None);
-    }
-    let found = std::str::from_utf8(date).ok().and_then(time::from_archive);
-    found.map(Some).ok_or_else(|| {
-        let shown: String = String::from_utf8_lossy(date).chars().take(40).collect();
-        format!("{shown:?} is not a date: 8 or 14 digits, or RFC 3339")
-    })
 }
 
 /// Field, and what follows its comma.

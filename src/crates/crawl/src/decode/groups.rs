@@ -11,7 +11,8 @@ use memchr::{memchr, memrchr};
 
 use super::lines;
 use super::{
-    Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time, skips_links,
+    Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time, shown,
+    skips_links,
 };
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
@@ -77,9 +78,9 @@ pub fn weight(field: &[u8]) -> Result<u32, Bad> {
     whole_number(field)
         .and_then(|number| number.parse().ok())
         .ok_or_else(|| {
-            let shown: String = String::from_utf8_lossy(field).chars().take(40).collect();
             Bad::malformed(format!(
-                "{shown:?} is not a weight, a whole number from 0 to {}",
+                "{:?} is not a weight, a whole number from 0 to {}",
+                shown(field),
                 u32::MAX
             ))
         })

@@ -140,6 +140,11 @@ fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
     shard.is_some_and(|shard| shard.passes_over(url, names))
 }
 
+/// Returns the front of a text for a message.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).chars().take(40).collect()
+}
+
 /// Time of a record, if it has one, or a one-line message about an invalid one.
 type RecordTime = Result<Option<Time>, String>;
 

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped,
-    Skipper, put_time, skips_links, time, utf8,
+    Skipper, put_time, shown, skips_links, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
@@ -294,7 +294,7 @@ fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
 }
 
 fn bad_time(text: &str) -> String {
-    let shown: String = text.chars().take(40).collect();
+    let shown = shown(text.as_bytes());
     let names = time::ZONES.map(|(name, _)| name).join(", ");
     format!("{shown:?} is not a time in a known zone (GMT+hh:mm, {names}); dump it with TZ=UTC")
 }

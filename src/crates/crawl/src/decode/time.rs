@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use jiff::civil::{Date, DateTime, datetime};
 
-use super::Time;
+use super::{RecordTime, Time, shown};
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 /// Earliest time: 0000-01-01T00:00:00Z.
@@ -43,6 +43,16 @@ pub fn from_text(text: &str) -> Option<Time> {
 /// `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
 pub fn from_archive(text: &str) -> Option<Time> {
     from_digits(text).or_else(|| spelled(text, true))
+}
+
+/// Reads a time of an archive file; `Ok(None)` if there is none. The message says what is `expected`.
+pub(super) fn read_archive(text: &[u8], expected: &str) -> RecordTime {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let time = std::str::from_utf8(text).ok().and_then(from_archive);
+    time.map(Some)
+        .ok_or_else(|| format!("{:?} is not {expected}", shown(text)))
 }
 
 /// Parses the notations of [`from_text`] other than digits, or those of an archive.

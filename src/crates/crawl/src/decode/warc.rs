@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::frame::{self, Frame, WarcHeader};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
-    parsed, put_time, skips_links, time,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
+    skips_links, time,
 };
 use crate::model::{Digest, LINE_BYTES};
 use crate::rules::{Outlinks, Shard};
@@ -192,7 +192,7 @@ impl Warc {
         if capture == Capture::Response && answer.lacks_body() {
             return Ok(Some(NO_BODY));
         }
-        put_time(record, read_time(header.date));
+        put_time(record, time::read_archive(header.date, "a time"));
         if !header.digest.is_empty() {
             record.digest = Digest::of_content(xxh3_64(header.digest));
         }
@@ -267,16 +267,4 @@ fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
         Some(known) => known,
         None => "unknown WARC-Type",
     }
-}
-
-/// Parses the time of a fetch; `Ok(None)` if it is empty.
-pub fn read_time(text: &[u8]) -> RecordTime {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let time = std::str::from_utf8(text).ok().and_then(time::from_archive);
-    time.map(Some).ok_or_else(|| {
-        let message: String = String::from_utf8_lossy(text).chars().take(40).collect();
-        format!("{message:?} is not a time")
-    })
 }

@@ -19,9 +19,10 @@ use super::frame::{Frame, WarcHeader};
 use super::html;
 use super::http::{self, NO_BODY};
 use super::json::{self, bytes};
-use super::warc::{is_web, read_time};
+use super::warc::is_web;
 use super::{
-    Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time, utf8,
+    Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time, time,
+    utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
@@ -232,10 +233,8 @@ fn put<'a>(
     }
     record.clear();
     record.url = target(url)?;
-    put_time(
-        record,
-        read_time(date.as_deref().unwrap_or_default().as_bytes()),
-    );
+    let date = date.as_deref().unwrap_or_default().as_bytes();
+    put_time(record, time::read_archive(date, "a time"));
     // A revisit has no body: the extractor's digest is that of nothing.
     let of_body = facts.take(Key::BodyDigest).filter(|_| !revisit);
     let digest = facts.take(Key::Digest).or(of_body);

@@ -12,28 +12,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// Maximum pause in microseconds; each thread gets one of these.
 const LONGEST: [u64; 3] = [0, 100, 1_000];
 
-/// Random source of a pipeline's delays.
-#[derive(Debug, Clone, Copy)]
-pub struct Delays(Option<u64>);
-
-impl Delays {
-    /// Returns the delays of the `turn`th pipeline.
-    pub fn new(seed: Option<u64>, turn: u64) -> Delays {
-        Delays(seed.map(|seed| xxh3_64_with_seed(&turn.to_le_bytes(), seed)))
-    }
-
-    /// Returns the pauses of one of its threads.
-    pub fn of_thread(self, thread: u64) -> Pauses {
-        let state = self
-            .0
-            .map_or(0, |seed| xxh3_64_with_seed(&thread.to_le_bytes(), seed ^ 1));
-        let longest = self
-            .0
-            .map_or(0, |_| LONGEST[(state % LONGEST.len() as u64) as usize]);
-        Pauses { state, longest }
-    }
-}
-
 /// Pauses of a thread.
 #[derive(Debug)]
 pub struct Pauses {
@@ -43,6 +21,18 @@ pub struct Pauses {
 }
 
 impl Pauses {
+    /// Returns the pauses of a thread of the `turn`th pipeline.
+    pub fn of_thread(seed: Option<u64>, turn: u64, thread: u64) -> Pauses {
+        let state = seed.map(|seed| {
+            let seed = xxh3_64_with_seed(&turn.to_le_bytes(), seed);
+            xxh3_64_with_seed(&thread.to_le_bytes(), seed ^ 1)
+        });
+        Pauses {
+            state: state.unwrap_or(0),
+            longest: state.map_or(0, |state| LONGEST[(state % LONGEST.len() as u64) as usize]),
+        }
+    }
+
     /// Pauses; called before a hand-over.
     #[inline]
     pub fn pause(&mut self) {

@@ -27,7 +27,6 @@ use crate::{Error, Result};
 use delays::Pauses;
 use flow::FlowControl;
 
-use delays::Delays;
 use pool::BufferPool;
 
 pub use look::Remark;
@@ -78,10 +77,10 @@ impl Pipeline {
         start: ReadStart,
     ) -> Result<Pipeline> {
         let InputReader { rules, pool, .. } = by;
-        let delays = Delays::new(by.delays, start.turn);
+        let pauses_of = |thread| Pauses::of_thread(by.delays, start.turn, thread);
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         let flow = FlowControl::new(CHUNKS_BYTES);
-        let (admitting, mut pauses) = (flow.clone(), delays.of_thread(1));
+        let (admitting, mut pauses) = (flow.clone(), pauses_of(1));
         let admit = move |chunk: &[u8]| {
             pauses.pause();
             admitting.admit(chunk.len() as u64);
@@ -95,7 +94,7 @@ impl Pipeline {
                 decoder: decoder.clone(),
                 flow: flow.clone(),
                 pool: pool.clone(),
-                pauses: delays.of_thread(2 + thread as u64),
+                pauses: pauses_of(2 + thread as u64),
             }
         };
         let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
@@ -120,7 +119,7 @@ impl Pipeline {
             pool: pool.clone(),
             reader: Some(reader),
             decoders,
-            pauses: delays.of_thread(0),
+            pauses: pauses_of(0),
         })
     }
 

@@ -6,7 +6,6 @@
 //! The parquet crate is not trusted: its panics are reported as damage of the file.
 
 use std::io::ErrorKind;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -74,15 +73,9 @@ struct ColumnCursor {
     /// Definition level of a null in a list.
     null: Option<i16>,
     reader: Option<ColumnReader>,
-    /// Definition and repetition levels and the present values of the rows read last.
-    defined: Vec<i16>,
-    repeated: Vec<i16>,
+    /// Values of the rows read last, and where those of each end.
     cells: Vec<Cell>,
-    /// Position of the next row in the levels and in the values.
-    level: usize,
-    cell: usize,
-    /// Values of the row returned last.
-    row: Range<usize>,
+    ends: Vec<usize>,
 }
 
 /// Parquet file, of which some columns are read.
@@ -175,12 +168,8 @@ impl ParquetTable {
             levels: [column.max_def_level(), column.max_rep_level()],
             null: null_level(&column),
             reader: None,
-            defined: Vec::new(),
-            repeated: Vec::new(),
             cells: Vec::new(),
-            level: 0,
-            cell: 0,
-            row: 0..0,
+            ends: Vec::new(),
         });
         Ok(true)
     }
@@ -225,9 +214,6 @@ impl ParquetTable {
             return Ok(false);
         }
         self.used += 1;
-        for column in &mut self.columns {
-            column.row = column.next();
-        }
         Ok(true)
     }
 
@@ -323,17 +309,18 @@ impl ParquetTable {
 
     /// Returns a column's values in the current row: at most one, or any number for a list.
     pub fn row(&self, column: usize) -> &[Cell] {
-        let column = &self.columns[column];
-        column.cells.get(column.row.clone()).unwrap_or_default()
+        let ColumnCursor { cells, ends, .. } = &self.columns[column];
+        let before = self.used.checked_sub(2).and_then(|at| ends.get(at));
+        let end = self.used.checked_sub(1).and_then(|at| ends.get(at));
+        let (start, end) = (before.copied().unwrap_or(0), end.copied().unwrap_or(0));
+        cells.get(start..end).unwrap_or_default()
     }
 }
 
 impl ColumnCursor {
     fn fill(&mut self, rows: usize) -> Result<usize, ParquetError> {
-        self.defined.clear();
-        self.repeated.clear();
         self.cells.clear();
-        (self.level, self.cell) = (0, 0);
+        self.ends.clear();
         let Some(mut reader) = self.reader.take() else {
             return Ok(0);
         };
@@ -374,44 +361,28 @@ impl ColumnCursor {
         cell: impl Fn(T::T) -> Cell,
     ) -> Result<usize, ParquetError> {
         let mut values: Vec<T::T> = Vec::new();
-        let (defined, repeated) = (&mut self.defined, &mut self.repeated);
-        let (read, ..) = reader.read_records(rows, Some(defined), Some(repeated), &mut values)?;
+        let (mut defined, mut repeated) = (Vec::new(), Vec::new());
+        let levels = (Some(&mut defined), Some(&mut repeated));
+        let (read, ..) = reader.read_records(rows, levels.0, levels.1, &mut values)?;
         let mut cells = values.into_iter().map(cell);
-        if let Some(null) = self.null {
-            let most = self.levels[0];
-            let of_levels = self.defined.iter().filter_map(|&level| match level {
-                level if level == most => cells.next(),
-                level => (level == null).then_some(Cell::Null),
-            });
-            self.cells.extend(of_levels);
-        }
-        self.cells.extend(cells);
-        Ok(read)
-    }
-
-    /// Returns the range of the next row's values.
-    fn next(&mut self) -> Range<usize> {
         let [most, repeats] = self.levels;
-        let start = self.cell;
-        let mut values = 0;
         if most == 0 && repeats == 0 {
-            values = 1;
-        } else {
-            let mut first = true;
-            while let Some(&defined) = self.defined.get(self.level)
-                && (first
-                    || self
-                        .repeated
-                        .get(self.level)
-                        .is_some_and(|&level| level > 0))
-            {
-                values += usize::from(defined == most || Some(defined) == self.null);
-                self.level += 1;
-                first = false;
+            self.cells.extend(cells);
+            self.ends.extend(1..=self.cells.len());
+            return Ok(read);
+        }
+        for (at, level) in defined.into_iter().enumerate() {
+            if at > 0 && repeated.get(at).is_none_or(|&level| level == 0) {
+                self.ends.push(self.cells.len());
+            }
+            if level == most {
+                self.cells.extend(cells.next());
+            } else if Some(level) == self.null {
+                self.cells.push(Cell::Null);
             }
         }
-        self.cell = (start + values).min(self.cells.len());
-        start..self.cell
+        self.ends.push(self.cells.len());
+        Ok(read)
     }
 }
 
