@@ -19,8 +19,7 @@ use crate::decode::records::names::page_field;
 use crate::decode::{Decoder, Link, Names, Parsed, Record, Time};
 use crate::formats::Format;
 use crate::rules::Rel;
-use crate::snapshot::export::parquet::into_io;
-use crate::snapshot::export::row_group::RowGroup;
+use crate::snapshot::export::parquet::{RowGroup, into_io};
 use crate::{Error, Result};
 
 /// Numbers of bytes of lines, and of links, after which a row group ends.

@@ -3,16 +3,15 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    ArrayBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder,
-    TimestampMillisecondBuilder,
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMillisecondArray,
 };
-use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
-use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, signed};
+use super::columns::{ColumnValues, ExportColumn, RowBatch, ValueKind};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
@@ -27,56 +26,25 @@ pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
 const BATCH_ROWS: usize = 1 << 16;
 const BATCH_URL_BYTES: usize = 64 << 20;
 
-/// Values of a column.
-enum ArrowValues {
-    Text(StringBuilder),
-    Real(Float64Builder),
-    Integer(Int64Builder),
-    Bool(BooleanBuilder),
-    Time(TimestampMillisecondBuilder),
+fn field(column: &ExportColumn) -> Field {
+    let kind = match column.kind {
+        ValueKind::Text => DataType::Utf8,
+        ValueKind::Real => DataType::Float64,
+        ValueKind::Integer => DataType::Int64,
+        ValueKind::Bool => DataType::Boolean,
+        ValueKind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+    };
+    Field::new(&column.name, kind, !column.is_required)
 }
 
-impl ArrowValues {
-    fn new(column: &ExportColumn) -> ArrowValues {
-        match column.kind {
-            ValueKind::Text => ArrowValues::Text(StringBuilder::new()),
-            ValueKind::Real => ArrowValues::Real(Float64Builder::new()),
-            ValueKind::Integer => ArrowValues::Integer(Int64Builder::new()),
-            ValueKind::Bool => ArrowValues::Bool(BooleanBuilder::new()),
-            ValueKind::Time => {
-                let times = TimestampMillisecondBuilder::new();
-                ArrowValues::Time(times.with_timezone("UTC"))
-            }
-        }
-    }
-
-    fn push(&mut self, value: Option<ColumnValue<'_>>, page: &Page<'_>) -> Result<()> {
-        match (self, value) {
-            (ArrowValues::Text(to), Some(ColumnValue::Text(text))) => to.append_value(text),
-            (ArrowValues::Real(to), Some(ColumnValue::Real(number))) => to.append_value(number),
-            (ArrowValues::Integer(to), Some(ColumnValue::Integer(number))) => {
-                to.append_value(signed(page, number)?);
-            }
-            (ArrowValues::Time(to), Some(ColumnValue::Time(seconds))) => {
-                to.append_value(seconds * 1000)
-            }
-            (ArrowValues::Bool(to), Some(ColumnValue::Bool(is))) => to.append_value(is),
-            (ArrowValues::Text(to), _) => to.append_null(),
-            (ArrowValues::Real(to), _) => to.append_null(),
-            (ArrowValues::Integer(to), _) => to.append_null(),
-            (ArrowValues::Bool(to), _) => to.append_null(),
-            (ArrowValues::Time(to), _) => to.append_null(),
-        }
-        Ok(())
-    }
-
-    fn builder(&mut self) -> &mut dyn ArrayBuilder {
-        match self {
-            ArrowValues::Text(values) => values,
-            ArrowValues::Real(values) => values,
-            ArrowValues::Integer(values) => values,
-            ArrowValues::Bool(values) => values,
-            ArrowValues::Time(values) => values,
+fn array(values: ColumnValues) -> ArrayRef {
+    match values {
+        ColumnValues::Text(values) => Arc::new(values.into_iter().collect::<StringArray>()),
+        ColumnValues::Real(values) => Arc::new(Float64Array::from(values)),
+        ColumnValues::Integer(values) => Arc::new(Int64Array::from(values)),
+        ColumnValues::Bool(values) => Arc::new(BooleanArray::from(values)),
+        ColumnValues::Time(values) => {
+            Arc::new(TimestampMillisecondArray::from(values).with_timezone("UTC"))
         }
     }
 }
@@ -84,63 +52,45 @@ impl ArrowValues {
 struct Arrow<'w> {
     writer: FileWriter<ExportOutput<'w>>,
     schema: Arc<Schema>,
-    columns: Vec<ExportColumn>,
-    /// Values of the rows of a batch, by column.
-    batch: Vec<ArrowValues>,
-    rows: usize,
+    batch: RowBatch,
     url_bytes: usize,
 }
 
 impl<'w> Arrow<'w> {
     fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Arrow<'w>> {
         let path = out.path.clone();
-        let fields = columns.iter().map(|column| {
-            let kind = match column.kind {
-                ValueKind::Text => DataType::Utf8,
-                ValueKind::Real => DataType::Float64,
-                ValueKind::Integer => DataType::Int64,
-                ValueKind::Bool => DataType::Boolean,
-                ValueKind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
-            };
-            Field::new(&column.name, kind, !column.is_required)
-        });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let fields: Vec<Field> = columns.iter().map(field).collect();
+        let schema = Arc::new(Schema::new(fields));
         let writer = FileWriter::try_new(out, &schema);
         Ok(Arrow {
             writer: writer.map_err(|e| Error::io(path, "write")(into_io(e)))?,
             schema,
-            batch: columns.iter().map(ArrowValues::new).collect(),
-            columns,
-            rows: 0,
+            batch: RowBatch::new(columns),
             url_bytes: 0,
         })
     }
 
     fn write_batch(&mut self) -> Result<()> {
-        if self.rows == 0 {
+        if self.batch.rows == 0 {
             return Ok(());
         }
-        (self.rows, self.url_bytes) = (0, 0);
-        let columns = self.batch.iter_mut();
-        let columns: Vec<ArrayRef> = columns.map(|values| values.builder().finish()).collect();
+        self.url_bytes = 0;
+        let columns = self.batch.take().into_iter().map(array).collect();
         let written = RecordBatch::try_new(self.schema.clone(), columns)
             .and_then(|batch| self.writer.write(&batch));
         written.map_err(|e| self.failed(e))
     }
 
     fn failed(&self, error: ArrowError) -> Error {
-        Error::io(&self.writer.get_ref().path, "write")(into_io(error))
+        self.writer.get_ref().error(into_io(error))
     }
 }
 
 impl Exporter for Arrow<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        for (column, values) in self.columns.iter().zip(&mut self.batch) {
-            values.push(column.of(page)?, page)?;
-        }
-        self.rows += 1;
+        self.batch.push(page)?;
         self.url_bytes += page.url.len();
-        if self.rows >= BATCH_ROWS || self.url_bytes >= BATCH_URL_BYTES {
+        if self.batch.rows >= BATCH_ROWS || self.url_bytes >= BATCH_URL_BYTES {
             self.write_batch()?;
         }
         Ok(())
@@ -151,7 +101,7 @@ impl Exporter for Arrow<'_> {
         let finished = self.writer.finish();
         finished.map_err(|e| self.failed(e))?;
         let flushed = self.writer.get_mut().flush();
-        flushed.map_err(Error::io(&self.writer.get_ref().path, "write"))?;
+        flushed.map_err(|e| self.writer.get_ref().error(e))?;
         Ok(0)
     }
 }

@@ -1,12 +1,13 @@
-//! Columns of tables: one definition for all formats.
+//! Columns of tables: one definition for all formats, with the scores, hosts and domains in them.
 
-use super::host::{domain_of, host_of};
-use super::score::{Score, Scorer};
-use super::{Page, Setup, finite};
-use crate::model::{Change, PageState, utc};
+use std::borrow::Cow;
+use std::f64::consts::LN_2;
+
+use super::{Page, Setup};
+use crate::model::{Change, PageState, registry, utc};
 use crate::rank::measures::{ScoreKind, measure};
 use crate::sites::Level;
-use crate::{Error, Result};
+use crate::{Error, Result, url};
 
 /// Choice of the columns of a table.
 #[derive(Debug, Clone, Default)]
@@ -129,8 +130,8 @@ impl Setup {
     /// Returns all columns of a table in their order.
     pub(super) fn all_columns(&self) -> Vec<ExportColumn> {
         let asked = &self.columns;
-        let mut all = vec![text("url", |page| Some(&page.url)).required()];
-        let rank = integer("rank", |page| Some(page.rank).filter(|rank| *rank > 0));
+        let mut all = vec![url_column()];
+        let rank = rank_column();
         let score = |page: &Page<'_>| (page.rank > 0).then_some(page.importance);
         let score = asked.score.column(score);
         let visits = integer("visits", |page| Some(page.visits)).required();
@@ -158,11 +159,7 @@ impl Setup {
         if asked.state {
             all.push(text("state", state));
         }
-        all.push(match asked.level {
-            Level::Domain => text("host", |_| None),
-            _ => text("host", host_of),
-        });
-        all.push(text("domain", domain_of));
+        all.extend([host_column(self), domain_column()]);
         all.push(integer("page", |page| Some(page.page.0)).required());
         if asked.cash {
             all.push(NumberColumn::new("cash", ValueKind::Real).column(|page| page.cash));
@@ -170,9 +167,11 @@ impl Setup {
             all.push(distributed.column(|page| page.distributed));
         }
         if self.scoring.score != Score::Importance {
-            let column = NumberColumn::new(self.scoring.score.name(), ValueKind::Real);
-            let scorer = Scorer::new(self);
-            all.push(column.column(move |page| scorer.of(page).ok()));
+            let name = self.scoring.score.name().to_owned();
+            all.push(ExportColumn {
+                name,
+                ..score_column(self)
+            });
         }
         all.extend(more);
         if !asked.level.is_page() {
@@ -184,6 +183,32 @@ impl Setup {
         }
         all
     }
+}
+
+pub(super) fn url_column() -> ExportColumn {
+    text("url", |page| Some(&page.url)).required()
+}
+
+/// Makes the column of hosts; domains have none, as they have several.
+pub(super) fn host_column(setup: &Setup) -> ExportColumn {
+    match setup.columns.level {
+        Level::Domain => text("host", |_| None),
+        _ => text("host", host_of),
+    }
+}
+
+pub(super) fn domain_column() -> ExportColumn {
+    text("domain", domain_of)
+}
+
+pub(super) fn rank_column() -> ExportColumn {
+    integer("rank", |page| Some(page.rank).filter(|rank| *rank > 0))
+}
+
+/// Makes the column of the requested score, which is importance in its errors.
+pub(super) fn score_column(setup: &Setup) -> ExportColumn {
+    let score = score_of(setup);
+    NumberColumn::default().column(move |page| Some(score(page)))
 }
 
 fn state<'p>(page: &'p Page<'_>) -> Option<&'p str> {
@@ -236,7 +261,9 @@ impl ExportColumn {
     pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
         let (value, name) = ((self.value)(page), &self.name);
         let why = match value {
-            Some(ColumnValue::Real(number)) => return finite(page, name, number).map(|_| value),
+            Some(ColumnValue::Real(number)) if !number.is_finite() => {
+                format!("its {name} is {number}, which cannot be exported")
+            }
             Some(ColumnValue::Time(seconds)) if utc(seconds).is_none() => {
                 format!("its {name}, {seconds} s from 1970, is outside the years -9999 to 9999")
             }
@@ -245,36 +272,270 @@ impl ExportColumn {
         };
         Err(Error::Unsupported(format!("page {}: {why}", page.page.0)))
     }
-}
 
-/// Appends a row to a line: values between separators, with numbers in Rust's shortest form; `put` appends text.
-pub(super) fn put_values(
-    line: &mut Vec<u8>,
-    separator: u8,
-    columns: &[ExportColumn],
-    page: &Page<'_>,
-    put: impl Fn(&mut Vec<u8>, &str),
-) -> Result<()> {
-    for (at, column) in columns.iter().enumerate() {
-        if at > 0 {
-            line.push(separator);
-        }
-        match column.of(page)? {
-            None => (),
-            Some(ColumnValue::Text(text)) => put(line, text),
-            Some(ColumnValue::Real(number)) => line.extend(format!("{number:?}").bytes()),
-            Some(ColumnValue::Integer(number)) => line.extend(number.to_string().bytes()),
-            Some(ColumnValue::Bool(is)) => line.extend(is.to_string().bytes()),
-            Some(ColumnValue::Time(seconds)) => {
-                line.extend(utc(seconds).unwrap_or_default().bytes())
+    /// Returns its value for a page, for formats whose integers are signed.
+    ///
+    /// # Errors
+    /// As of [`ExportColumn::of`]; also [`Error::Unsupported`] for larger integers.
+    #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
+    pub fn signed_of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
+        match self.of(page)? {
+            Some(ColumnValue::Integer(number)) if number > i64::MAX as u64 => {
+                Err(Error::Unsupported(format!(
+                    "page {}: {number} is above 2^63 - 1, the largest integer of this export",
+                    page.page.0
+                )))
             }
+            value => Ok(value),
         }
     }
-    Ok(())
 }
 
-/// Appends the names of the columns to a line, between separators.
-pub(super) fn put_names(line: &mut Vec<u8>, separator: &str, columns: &[ExportColumn]) {
-    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
-    line.extend_from_slice(names.join(separator).as_bytes());
+registry! {
+    /// Kind of score.
+    ///
+    /// With x the importance of a page, and n the number of pages, so that 1/n is the mean:
+    ///
+    /// | score | value |
+    /// |---|---|
+    /// | `importance` | x; all pages sum to 1 |
+    /// | `ratio` | n x: how often the mean page's; it keeps its scale while a store grows |
+    /// | `log` | log2(1 + n x): 1 for the mean page, and one more for each doubling far above it |
+    ///
+    /// All are 0 or more and increase with importance. Logarithms are computed by `libm`, with the same bits on every
+    /// machine.
+    Score of ScoreSpec, called "score";
+    /// Importance itself.
+    Importance is IMPORTANCE;
+    /// Importance in units of the mean.
+    Ratio is RATIO;
+    /// Logarithm of 1 + that ratio.
+    Log is LOG;
+}
+
+struct ScoreSpec {
+    name: &'static str,
+    about: &'static str,
+    /// Function of the importance and the number of pages.
+    of: fn(f64, f64) -> f64,
+}
+
+const IMPORTANCE: ScoreSpec = ScoreSpec {
+    name: "importance",
+    about: "the importance; all pages sum to 1",
+    of: |importance, _| importance,
+};
+
+const RATIO: ScoreSpec = ScoreSpec {
+    name: "ratio",
+    about: "importance in units of the mean page's",
+    of: |importance, pages| importance * pages,
+};
+
+const LOG: ScoreSpec = ScoreSpec {
+    name: "log",
+    about: "log2(1 + ratio): 1 for a page of mean importance",
+    of: |importance, pages| libm::log1p(importance * pages) / LN_2,
+};
+
+impl Score {
+    /// Returns the factor by which importance is multiplied first, among this many pages.
+    pub fn scale(self, pages: u64) -> f64 {
+        match self {
+            Score::Importance => 1.0,
+            Score::Ratio | Score::Log => pages as f64,
+        }
+    }
+}
+
+/// Score of each page, and where search engines store it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scoring {
+    /// Kind of score.
+    pub score: Score,
+    /// Name of the document field that gets the score.
+    pub field: String,
+    /// Container of the documents: Elasticsearch's index, which may be omitted, or Vespa's `NAMESPACE:TYPE`.
+    pub into: Option<String>,
+}
+
+impl Default for Scoring {
+    fn default() -> Scoring {
+        Scoring {
+            score: Score::Importance,
+            field: "importance".into(),
+            into: None,
+        }
+    }
+}
+
+/// Returns the function that computes scores.
+fn score_of(setup: &Setup) -> impl Fn(&Page<'_>) -> f64 + use<> {
+    let (of, pages) = (setup.scoring.score.spec().of, setup.pages as f64);
+    move |page| of(page.importance, pages)
+}
+
+/// Values of a column until they are encoded; times in milliseconds.
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+pub enum ColumnValues {
+    Text(Vec<Option<String>>),
+    Real(Vec<Option<f64>>),
+    Integer(Vec<Option<i64>>),
+    Bool(Vec<Option<bool>>),
+    Time(Vec<Option<i64>>),
+}
+
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+impl ColumnValues {
+    fn of(kind: ValueKind) -> ColumnValues {
+        match kind {
+            ValueKind::Text => ColumnValues::Text(Vec::new()),
+            ValueKind::Real => ColumnValues::Real(Vec::new()),
+            ValueKind::Integer => ColumnValues::Integer(Vec::new()),
+            ValueKind::Bool => ColumnValues::Bool(Vec::new()),
+            ValueKind::Time => ColumnValues::Time(Vec::new()),
+        }
+    }
+
+    /// Appends a value of its kind, or none.
+    fn push(&mut self, value: Option<ColumnValue<'_>>) {
+        match (self, value) {
+            (ColumnValues::Text(to), Some(ColumnValue::Text(text))) => to.push(Some(text.into())),
+            (ColumnValues::Text(to), _) => to.push(None),
+            (ColumnValues::Real(to), Some(ColumnValue::Real(number))) => to.push(Some(number)),
+            (ColumnValues::Real(to), _) => to.push(None),
+            (ColumnValues::Integer(to), Some(ColumnValue::Integer(number))) => {
+                to.push(Some(number as i64));
+            }
+            (ColumnValues::Time(to), Some(ColumnValue::Time(time))) => to.push(Some(time * 1000)),
+            (ColumnValues::Integer(to) | ColumnValues::Time(to), _) => to.push(None),
+            (ColumnValues::Bool(to), Some(ColumnValue::Bool(is))) => to.push(Some(is)),
+            (ColumnValues::Bool(to), _) => to.push(None),
+        }
+    }
+}
+
+/// Some rows of a table, by column.
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+pub(super) struct RowBatch {
+    pub columns: Vec<ExportColumn>,
+    values: Vec<ColumnValues>,
+    pub rows: usize,
+}
+
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+impl RowBatch {
+    pub fn new(columns: Vec<ExportColumn>) -> RowBatch {
+        RowBatch {
+            values: columns.iter().map(|of| ColumnValues::of(of.kind)).collect(),
+            columns,
+            rows: 0,
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, page: &Page<'_>) -> Result<()> {
+        for (column, values) in self.columns.iter().zip(&mut self.values) {
+            values.push(column.signed_of(page)?);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Takes all rows, by column.
+    pub fn take(&mut self) -> Vec<ColumnValues> {
+        self.rows = 0;
+        let empty = self.columns.iter().map(|of| ColumnValues::of(of.kind));
+        std::mem::replace(&mut self.values, empty.collect())
+    }
+}
+
+/// Returns the host of a page's URL, or in the name of a site; `None` if the name is opaque.
+pub(super) fn host_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
+    if page.site.is_some() {
+        // Behind a host stand the folders of a prefix.
+        return page.url.split('/').next();
+    }
+    let host = url::host(page.url.as_bytes());
+    // A part of a string between letters of ASCII.
+    std::str::from_utf8(host)
+        .ok()
+        .filter(|host| !host.is_empty())
+}
+
+/// Returns the registered domain of that host. A host without a registered domain counts as its own domain.
+pub(super) fn domain_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
+    std::str::from_utf8(url::domain(host_of(page)?.as_bytes())).ok()
+}
+
+/// Reverses the labels of a host: `org.example.www`. Addresses are unchanged.
+pub(in crate::snapshot) fn reversed(host: &str) -> Cow<'_, str> {
+    if is_address(host) {
+        return host.into();
+    }
+    let labels: Vec<&str> = host.rsplit('.').collect();
+    labels.join(".").into()
+}
+
+/// Returns true if a host of a canonical URL is an IP address: only an IPv4 address ends in a number.
+fn is_address(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or(host);
+    host.starts_with('[') || last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SiteFacts;
+
+    fn host_and_domain(name: &str, is_site: bool) -> (Option<String>, Option<String>) {
+        let page = Page {
+            url: name.into(),
+            site: is_site.then(SiteFacts::default),
+            ..Page::default()
+        };
+        let owned = |part: Option<&str>| part.map(str::to_owned);
+        (owned(host_of(&page)), owned(domain_of(&page)))
+    }
+
+    #[test]
+    fn hosts_and_domains() {
+        for (name, host, domain, turned) in [
+            (
+                "https://a.b.example.co.uk/x",
+                "a.b.example.co.uk",
+                "example.co.uk",
+                "uk.co.example.b.a",
+            ),
+            (
+                "http://me@example.org:8080/",
+                "example.org",
+                "example.org",
+                "org.example",
+            ),
+            ("http://co.uk/", "co.uk", "co.uk", "uk.co"),
+            ("http://localhost/", "localhost", "localhost", "localhost"),
+            ("http://192.0.2.7/a", "192.0.2.7", "192.0.2.7", "192.0.2.7"),
+            (
+                "http://[2001:db8::1]:81/a",
+                "[2001:db8::1]",
+                "[2001:db8::1]",
+                "[2001:db8::1]",
+            ),
+        ] {
+            assert_eq!(
+                host_and_domain(name, false),
+                (Some(host.into()), Some(domain.into())),
+                "{name}"
+            );
+            assert_eq!(reversed(host), turned);
+            for site in [host.to_owned(), format!("{host}/folder")] {
+                let found = host_and_domain(&site, true);
+                assert_eq!(found, (Some(host.into()), Some(domain.into())), "{site}");
+            }
+        }
+        for opaque in ["", "17", "ftp://example.org/"] {
+            assert_eq!(host_and_domain(opaque, false), (None, None), "{opaque}");
+        }
+    }
 }

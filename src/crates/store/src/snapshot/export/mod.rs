@@ -29,21 +29,13 @@
 mod absent;
 #[cfg(feature = "arrow")]
 mod arrow;
-mod columns;
-mod csv;
-mod host;
-mod jsonl;
+pub mod columns;
 mod order;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-#[cfg(feature = "parquet")]
-pub mod row_group;
-mod score;
-mod scores;
-mod search;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod tsv;
+mod text;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -58,21 +50,20 @@ use absent::parquet;
 #[cfg(not(feature = "sqlite"))]
 use absent::sqlite;
 
-pub use self::columns::{NumberColumn, OptionalColumns, TableOf, ValueKind};
-pub(super) use self::host::reversed;
+pub(super) use self::columns::reversed;
+pub use self::columns::{NumberColumn, OptionalColumns, Score, Scoring, TableOf, ValueKind};
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
-pub use self::score::{Score, Scoring};
 pub use crate::engine::Page;
 
 registry! {
     /// File format of an export.
     Format of ExportFormatSpec, called "export format";
     /// Tab-separated values with a header line.
-    Tsv is tsv::FORMAT;
+    Tsv is text::TSV;
     /// Comma-separated values by RFC 4180.
-    Csv is csv::FORMAT;
+    Csv is text::CSV;
     /// JSON lines, one object per row.
-    Jsonl is jsonl::FORMAT;
+    Jsonl is text::JSONL;
     /// Apache Parquet file with one table.
     Parquet is parquet::FORMAT;
     /// Apache Arrow file with one table.
@@ -80,15 +71,15 @@ registry! {
     /// SQLite database with a table and indexes.
     Sqlite is sqlite::FORMAT;
     /// Lines of a name and a score.
-    Scores is scores::SCORES;
+    Scores is text::SCORES;
     /// Solr's external file field: lines of a name and a score.
-    Solr is scores::SOLR;
+    Solr is text::SOLR;
     /// Updates of one field, for Elasticsearch and OpenSearch.
-    Elasticsearch is search::ELASTICSEARCH;
+    Elasticsearch is text::ELASTICSEARCH;
     /// Whole documents, for Elasticsearch and OpenSearch.
-    ElasticsearchIndex is search::ELASTICSEARCH_INDEX;
+    ElasticsearchIndex is text::ELASTICSEARCH_INDEX;
     /// Updates of one field, for Vespa.
-    Vespa is search::VESPA;
+    Vespa is text::VESPA;
 }
 
 /// Maximum number of rows of a row group, and the memory of a row with its host and domain, in bytes.
@@ -266,6 +257,11 @@ impl<'w> ExportOutput<'w> {
         self.failed = matches!(&result, Err(e) if e.kind() != io::ErrorKind::Interrupted);
         result
     }
+
+    /// Returns the error that writing failed.
+    fn error(&self, error: io::Error) -> Error {
+        Error::io(&self.path, "write")(error)
+    }
 }
 
 impl Write for ExportOutput<'_> {
@@ -276,49 +272,6 @@ impl Write for ExportOutput<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.guarded(|out| out.flush())
     }
-}
-
-/// Size in bytes at which text formats write their buffer.
-const PIECE: usize = 1 << 16;
-
-/// Buffered lines of an [`ExportOutput`].
-struct LineWriter<'w> {
-    out: ExportOutput<'w>,
-    buffer: Vec<u8>,
-}
-
-impl<'w> LineWriter<'w> {
-    fn new(out: ExportOutput<'w>) -> LineWriter<'w> {
-        LineWriter {
-            out,
-            buffer: Vec::with_capacity(2 * PIECE),
-        }
-    }
-
-    /// Writes the buffer once it is full.
-    fn line_done(&mut self) -> Result<()> {
-        if self.buffer.len() >= PIECE {
-            self.write()?;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self) -> Result<()> {
-        let written = self.out.write_all(&self.buffer);
-        self.buffer.clear();
-        written.map_err(|e| Error::io(&self.out.path, "write")(e))
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.write()?;
-        let flushed = self.out.flush();
-        flushed.map_err(Error::io(&self.out.path, "write"))
-    }
-}
-
-/// Appends an object as JSON.
-fn put_json(line: &mut Vec<u8>, path: &Path, value: &impl serde::Serialize) -> Result<()> {
-    serde_json::to_writer(line, value).map_err(|e| Error::io(path, "write")(io::Error::from(e)))
 }
 
 /// Refuses a name with one of these bytes, which `format` cannot hold.
@@ -341,33 +294,6 @@ pub(super) fn name_without(
         )));
     }
     Ok(())
-}
-
-/// Returns the importance; an error if it is not finite.
-fn importance(page: &Page<'_>) -> Result<f64> {
-    finite(page, "importance", page.importance)
-}
-
-/// Returns a number of a page; an error if it is not finite.
-fn finite(page: &Page<'_>, name: &str, number: f64) -> Result<f64> {
-    if number.is_finite() {
-        return Ok(number);
-    }
-    Err(Error::Unsupported(format!(
-        "page {}: its {name} is {number}, which cannot be exported",
-        page.page.0
-    )))
-}
-
-/// Converts a number for tables with signed integers.
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
-    i64::try_from(number).map_err(|_| {
-        Error::Unsupported(format!(
-            "page {}: {number} is above 2^63 - 1, the largest integer of this export",
-            page.page.0
-        ))
-    })
 }
 
 #[cfg(all(test, feature = "arrow", feature = "parquet", feature = "sqlite"))]

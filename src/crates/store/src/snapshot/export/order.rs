@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::Page;
-use super::host::{host_of, reversed};
+use super::columns::{host_of, reversed};
 use crate::codec::varint::number;
 use crate::disk::ExternalSorter;
 use crate::engine::PageId;
@@ -99,89 +99,73 @@ where
     })))
 }
 
+/// Number of facts in an encoded row, and bytes of each: whether it is known (1), and 8 of the value.
+const FACTS: usize = 14;
+const FACT_BYTES: usize = 9;
+
 /// Encodes a row except for its name, which is in the key at `at`, and the best pages of a site, of which there may be
-/// many.
+/// many: facts, further numbers, and the name of the best page.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
-    let largest = row.site.as_ref().and_then(|site| site.largest);
-    let best = row.site.as_ref().and_then(|site| site.best.as_deref());
-    let code = |state: Option<PageState>| state.map_or(0, |state| state as u64 + 1);
-    let numbers = [
-        at as u64,
-        row.page.0,
-        row.importance.to_bits(),
-        row.rank,
-        row.visits,
-        row.last_fetch.is_some().into(),
-        row.last_fetch.unwrap_or_default() as u64,
+    let site = row.site.as_ref();
+    let best = site.and_then(|site| site.best.as_deref());
+    let real = |number: Option<f64>| number.map(f64::to_bits);
+    let code = |state: Option<PageState>| state.map(|state| state as u64);
+    let facts: [Option<u64>; FACTS] = [
+        Some(at as u64),
+        Some(row.page.0),
+        real(Some(row.importance)),
+        Some(row.rank),
+        Some(row.visits),
+        row.last_fetch.map(|time| time as u64),
         code(row.state),
-        row.cash.is_some().into(),
-        row.cash.unwrap_or_default().to_bits(),
-        row.distributed.is_some().into(),
-        row.distributed.unwrap_or_default().to_bits(),
-        row.site.is_some().into(),
-        row.site.as_ref().map_or(0, |site| site.pages),
-        row.change.map_or(0, |change| change as u64 + 1),
-        largest.is_some().into(),
-        largest.unwrap_or_default().to_bits(),
-        best.is_some().into(),
-        code(row.site.as_ref().and_then(|site| site.best_state)),
-        row.more.len() as u64,
+        real(row.cash),
+        real(row.distributed),
+        row.change.map(|change| change as u64),
+        site.map(|site| site.pages),
+        real(site.and_then(|site| site.largest)),
+        code(site.and_then(|site| site.best_state)),
+        best.map(|best| best.len() as u64),
     ];
-    let more = row.more.iter();
-    let more = more.flat_map(|more| [more.is_some().into(), more.unwrap_or_default().to_bits()]);
-    for number in numbers.into_iter().chain(more) {
-        into.extend_from_slice(&number.to_le_bytes());
+    let more = row.more.iter().map(|number| real(*number));
+    for fact in facts.into_iter().chain(more) {
+        into.push(fact.is_some().into());
+        into.extend_from_slice(&fact.unwrap_or_default().to_le_bytes());
     }
     into.extend_from_slice(best.unwrap_or_default().as_bytes());
 }
 
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
-    let mut rest = value;
-    let mut next = || {
-        let (next, behind) = rest.split_at_checked(8)?;
-        rest = behind;
-        Some(number(next))
-    };
-    let at = next()? as usize;
-    let page = PageId(next()?);
-    let importance = f64::from_bits(next()?);
-    let (rank, visits) = (next()?, next()?);
-    let last_fetch = (next()? == 1, next()? as i64);
-    let state_of = |code: u64| PageState::ALL.get(code.checked_sub(1)? as usize).copied();
-    let state = state_of(next()?);
-    let cash = (next()? == 1, f64::from_bits(next()?));
-    let distributed = (next()? == 1, f64::from_bits(next()?));
-    let (is_site, pages) = (next()? == 1, next()?);
-    let change = next()?.checked_sub(1);
-    let change = change.and_then(|at| Change::ALL.get(at as usize).copied());
-    let largest = (next()? == 1, f64::from_bits(next()?));
-    let (has_best, best_state) = (next()? == 1, state_of(next()?));
-    let mut more = Vec::new();
-    for _ in 0..next()? {
-        let number = (next()? == 1, f64::from_bits(next()?));
-        more.push(number.0.then_some(number.1));
-    }
-    let best = String::from_utf8(rest.to_vec()).ok()?;
-    key.drain(..at.min(key.len()));
+    let fact = |bytes: &[u8]| (bytes[0] == 1).then(|| number(&bytes[1..]));
+    let real = |bits: Option<u64>| bits.map(f64::from_bits);
+    let state = |code: Option<u64>| PageState::ALL.get(code? as usize).copied();
+    let (facts, rest) = value.split_at_checked(FACTS * FACT_BYTES)?;
+    let facts: Vec<_> = facts.chunks_exact(FACT_BYTES).map(fact).collect();
+    let (more, best) =
+        rest.split_at_checked(rest.len() - facts[13].unwrap_or_default() as usize)?;
+    let best = String::from_utf8(best.to_vec()).ok()?;
+    key.drain(..(facts[0]? as usize).min(key.len()));
     Some(Page {
-        page,
-        rank,
-        importance,
-        visits,
-        last_fetch: last_fetch.0.then_some(last_fetch.1),
-        state,
-        url: Cow::Owned(String::from_utf8(key).ok()?),
-        cash: cash.0.then_some(cash.1),
-        distributed: distributed.0.then_some(distributed.1),
-        more,
-        change,
-        site: is_site.then(|| SiteFacts {
+        page: PageId(facts[1]?),
+        importance: real(facts[2])?,
+        rank: facts[3]?,
+        visits: facts[4]?,
+        last_fetch: facts[5].map(|time| time as i64),
+        state: state(facts[6]),
+        cash: real(facts[7]),
+        distributed: real(facts[8]),
+        change: facts[9].and_then(|at| Change::ALL.get(at as usize).copied()),
+        site: facts[10].map(|pages| SiteFacts {
             pages,
-            largest: largest.0.then_some(largest.1),
-            best: has_best.then_some(best),
-            best_state,
+            largest: real(facts[11]),
+            best_state: state(facts[12]),
+            best: facts[13].map(|_| best),
             ..SiteFacts::default()
         }),
+        url: Cow::Owned(String::from_utf8(key).ok()?),
+        more: more
+            .chunks_exact(FACT_BYTES)
+            .map(|bytes| real(fact(bytes)))
+            .collect(),
     })
 }
 

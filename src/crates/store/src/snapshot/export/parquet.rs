@@ -12,20 +12,25 @@
 //! MiB of URLs, which bounds memory here and in readers. URLs are distinct, so they have no dictionary. Integers are
 //! signed, since not every reader supports unsigned ones.
 
-use std::io;
-use std::sync::Arc;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use parquet::basic::Compression;
+use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
+use parquet::column::writer::{ColumnWriter, get_column_writer, get_typed_column_writer_mut};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::properties::{
+    DEFAULT_WRITE_BATCH_SIZE, EnabledStatistics, WriterProperties, WriterPropertiesBuilder,
+};
+use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::row_group::{BATCH_ROWS, RowGroup};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, signed};
+use super::columns::{ColumnValues, ExportColumn, RowBatch, ValueKind};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
@@ -36,193 +41,252 @@ pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     start: |out, setup| Ok(Box::new(Parquet::new(out, setup.all_columns())?)),
 };
 
-fn schema(columns: &[ExportColumn]) -> String {
-    let fields = columns.iter().map(|column| {
-        let required = if column.is_required {
-            "REQUIRED"
-        } else {
-            "OPTIONAL"
-        };
-        let name = &column.name;
-        match column.kind {
-            ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
-            ValueKind::Real => format!("{required} DOUBLE {name};"),
-            ValueKind::Integer => format!("{required} INT64 {name};"),
-            ValueKind::Bool => format!("{required} BOOLEAN {name};"),
-            ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
-        }
-    });
-    let fields: String = fields.collect();
-    format!("message ranking {{{fields}}}")
+/// Returns the field of a schema for a column of this name and kind.
+fn field(name: &str, kind: ValueKind, is_required: bool) -> String {
+    let required = if is_required { "REQUIRED" } else { "OPTIONAL" };
+    match kind {
+        ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
+        ValueKind::Real => format!("{required} DOUBLE {name};"),
+        ValueKind::Integer => format!("{required} INT64 {name};"),
+        ValueKind::Bool => format!("{required} BOOLEAN {name};"),
+        ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
+    }
 }
 
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// Bytes of URLs at which a row group ends.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
-/// Values of a column, to be encoded.
-enum ParquetValues {
-    Text(Optional<ByteArray>),
-    Real(Optional<f64>),
-    Integer(Optional<i64>),
-    Bool(Optional<bool>),
+/// Parquet file that is being written, batch by batch.
+pub struct ParquetFile<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    path: PathBuf,
+    group: Option<RowGroup>,
+    /// True for each column that has no nulls.
+    required: Vec<bool>,
 }
 
-impl ParquetValues {
-    fn new(column: &ExportColumn) -> ParquetValues {
-        match column.kind {
-            ValueKind::Text => ParquetValues::Text(Optional::default()),
-            ValueKind::Real => ParquetValues::Real(Optional::default()),
-            ValueKind::Integer | ValueKind::Time => ParquetValues::Integer(Optional::default()),
-            ValueKind::Bool => ParquetValues::Bool(Optional::default()),
-        }
+impl<W: Write + Send> ParquetFile<W> {
+    /// Begins a file with columns of these names and kinds, each required (true) or with nulls.
+    pub fn new<'c>(
+        out: W,
+        path: &Path,
+        table: &str,
+        columns: impl Iterator<Item = (&'c str, ValueKind, bool)>,
+        properties: WriterPropertiesBuilder,
+    ) -> Result<ParquetFile<W>> {
+        let columns = columns.map(|(name, kind, required)| (field(name, kind, required), required));
+        let (fields, required): (String, Vec<bool>) = columns.unzip();
+        let properties = properties
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let writer =
+            parse_message_type(&format!("message {table} {{{fields}}}")).and_then(|schema| {
+                SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))
+            });
+        Ok(ParquetFile {
+            writer: writer.map_err(|e| Error::io(path, "write")(into_io(e)))?,
+            path: path.to_owned(),
+            group: None,
+            required,
+        })
     }
 
-    fn push(&mut self, value: Option<ColumnValue<'_>>, page: &Page<'_>) -> Result<()> {
-        match (self, value) {
-            (ParquetValues::Text(to), Some(ColumnValue::Text(text))) => {
-                to.push(Some(ByteArray::from(text)))
+    /// Encodes rows, by column, into the current row group.
+    pub fn write(&mut self, columns: Vec<ColumnValues>) -> Result<()> {
+        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
+        let mut columns = columns.into_iter().zip(&self.required);
+        let written = columns.try_for_each(|(values, &required)| match values {
+            ColumnValues::Text(values) => {
+                encode::<ByteArrayType, _>(group, values, required, |text: String| {
+                    ByteArray::from(text.into_bytes())
+                })
             }
-            (ParquetValues::Real(to), Some(ColumnValue::Real(number))) => to.push(Some(number)),
-            (ParquetValues::Integer(to), Some(ColumnValue::Integer(number))) => {
-                to.push(Some(signed(page, number)?));
+            ColumnValues::Real(values) => encode::<DoubleType, _>(group, values, required, |v| v),
+            ColumnValues::Integer(values) | ColumnValues::Time(values) => {
+                encode::<Int64Type, _>(group, values, required, |v| v)
             }
-            (ParquetValues::Integer(to), Some(ColumnValue::Time(seconds))) => {
-                to.push(Some(seconds * 1000))
-            }
-            (ParquetValues::Bool(to), Some(ColumnValue::Bool(is))) => to.push(Some(is)),
-            (ParquetValues::Text(to), _) => to.push(None),
-            (ParquetValues::Real(to), _) => to.push(None),
-            (ParquetValues::Integer(to), _) => to.push(None),
-            (ParquetValues::Bool(to), _) => to.push(None),
-        }
-        Ok(())
+            ColumnValues::Bool(values) => encode::<BoolType, _>(group, values, required, |v| v),
+        });
+        written.map_err(|error| self.error(error))
+    }
+
+    /// Ends the current row group and writes it to the file.
+    pub fn end_group(&mut self) -> Result<()> {
+        let group = self.group.take();
+        let ended = group.map_or(Ok(()), |group| group.end(&mut self.writer));
+        ended.map_err(|error| self.error(error))
+    }
+
+    /// Completes the file.
+    pub fn finish(mut self) -> Result<()> {
+        self.end_group()?;
+        let finished = self.writer.finish();
+        finished.map(drop).map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: ParquetError) -> Error {
+        Error::io(&self.path, "write")(into_io(error))
     }
 }
 
-/// Column with nulls: its values, and for every row whether it has one (1) or not (0).
-#[derive(Default)]
-struct Optional<T> {
-    values: Vec<T>,
-    known: Vec<i16>,
-}
-
-impl<T> Optional<T> {
-    fn push(&mut self, value: Option<T>) {
-        self.known.push(value.is_some().into());
-        self.values.extend(value);
-    }
+/// Encodes values of a column that has no nulls if it is `required`.
+fn encode<T: DataType, V>(
+    group: &mut RowGroup,
+    values: Vec<Option<V>>,
+    required: bool,
+    convert: impl Fn(V) -> T::T,
+) -> std::result::Result<(), ParquetError> {
+    // 1 for a value, 0 for a null.
+    let known: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
+    let values = values.into_iter().flatten();
+    let values: Vec<T::T> = values.map(convert).collect();
+    group.write::<T>(&values, (!required).then_some(&*known), None)
 }
 
 struct Parquet<'w> {
-    writer: SerializedFileWriter<ExportOutput<'w>>,
-    /// Current row group, with its numbers of rows and bytes of URLs, including the batch.
-    group: Option<RowGroup>,
+    file: ParquetFile<ExportOutput<'w>>,
+    batch: RowBatch,
+    /// Numbers of rows and bytes of URLs of the current row group, including the batch.
     rows: usize,
     url_bytes: usize,
-    /// Values of the rows of a group, by column.
-    batch: Vec<ParquetValues>,
-    batch_rows: usize,
-    columns: Vec<ExportColumn>,
 }
 
 impl<'w> Parquet<'w> {
     fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Parquet<'w>> {
         let path = out.path.clone();
-        let start = || {
-            let schema = Arc::new(parse_message_type(&schema(&columns))?);
-            let properties = WriterProperties::builder()
-                .set_compression(Compression::SNAPPY)
-                .set_statistics_enabled(EnabledStatistics::Page)
-                .set_column_dictionary_enabled(ColumnPath::from("url"), false)
-                .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
-                .build();
-            SerializedFileWriter::new(out, schema, Arc::new(properties))
-        };
-        let writer = start().map_err(|e| Error::io(path, "write")(into_io(e)))?;
+        let properties = WriterProperties::builder()
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_column_dictionary_enabled(ColumnPath::from("url"), false);
+        let fields = columns.iter();
+        let fields = fields.map(|column| (&*column.name, column.kind, column.is_required));
         Ok(Parquet {
-            writer,
-            group: None,
+            file: ParquetFile::new(out, &path, "ranking", fields, properties)?,
+            batch: RowBatch::new(columns),
             rows: 0,
             url_bytes: 0,
-            batch: columns.iter().map(ParquetValues::new).collect(),
-            batch_rows: 0,
-            columns,
         })
     }
 
     fn write_batch(&mut self) -> Result<()> {
-        let empty = self.columns.iter().map(ParquetValues::new).collect();
-        let batch = std::mem::replace(&mut self.batch, empty);
-        self.batch_rows = 0;
-        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
-        let written = write_batch(group, &batch, &self.columns);
-        written.map_err(|e| self.failed(e))
-    }
-
-    fn end_group(&mut self) -> Result<()> {
-        if self.batch_rows > 0 {
-            self.write_batch()?;
+        if self.batch.rows == 0 {
+            return Ok(());
         }
-        (self.rows, self.url_bytes) = (0, 0);
-        let group = self.group.take();
-        let ended = group.map_or(Ok(()), |group| group.end(&mut self.writer));
-        ended.map_err(|e| self.failed(e))
-    }
-
-    fn failed(&self, error: ParquetError) -> Error {
-        Error::io(&self.writer.inner().path, "write")(into_io(error))
+        self.file.write(self.batch.take())
     }
 }
 
 impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        for (column, values) in self.columns.iter().zip(&mut self.batch) {
-            values.push(column.of(page)?, page)?;
-        }
-        self.batch_rows += 1;
+        self.batch.push(page)?;
         self.rows += 1;
         self.url_bytes += page.url.len();
-        if self.rows >= GROUP_ROWS || self.url_bytes >= GROUP_URL_BYTES {
-            return self.end_group();
+        let ends_group = self.rows >= GROUP_ROWS || self.url_bytes >= GROUP_URL_BYTES;
+        if ends_group || self.batch.rows >= BATCH_ROWS {
+            self.write_batch()?;
         }
-        if self.batch_rows >= BATCH_ROWS {
-            return self.write_batch();
+        if ends_group {
+            (self.rows, self.url_bytes) = (0, 0);
+            self.file.end_group()?;
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<u64> {
-        self.end_group()?;
-        let finished = self.writer.finish();
-        finished.map_err(|e| self.failed(e))?;
-        Ok(0)
+        self.write_batch()?;
+        self.file.finish().map(|()| 0)
     }
 }
 
-fn write_batch(
-    group: &mut RowGroup,
-    batch: &[ParquetValues],
-    columns: &[ExportColumn],
-) -> Result<(), ParquetError> {
-    for (column, values) in columns.iter().zip(batch) {
-        match values {
-            ParquetValues::Text(values) => write_values::<ByteArrayType>(group, column, values)?,
-            ParquetValues::Real(values) => write_values::<DoubleType>(group, column, values)?,
-            ParquetValues::Integer(values) => write_values::<Int64Type>(group, column, values)?,
-            ParquetValues::Bool(values) => write_values::<BoolType>(group, column, values)?,
+/// Number of rows to write to a column at a time. Pages end at multiples of it.
+pub const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
+
+/// Row group that is encoded as rows arrive, so that only encoded data is buffered.
+pub struct RowGroup {
+    columns: Vec<RowGroupColumn>,
+    /// Index of the column to be written next.
+    next: usize,
+}
+
+struct RowGroupColumn {
+    writer: ColumnWriter<'static>,
+    pages: EncodedPages,
+}
+
+impl RowGroup {
+    /// Creates an empty row group of a file.
+    pub fn new<W: Write + Send>(file: &SerializedFileWriter<W>) -> RowGroup {
+        let columns = file.schema_descr().columns().iter().map(|column| {
+            let pages = EncodedPages::default();
+            let into = Box::new(pages.clone());
+            let writer = get_column_writer(column.clone(), file.properties().clone(), into);
+            RowGroupColumn { writer, pages }
+        });
+        RowGroup {
+            columns: columns.collect(),
+            next: 0,
         }
     }
-    Ok(())
+
+    /// Writes rows of the next column, in round-robin order. `known` holds 1 for a value and 0 for a null; for lists
+    /// the definition levels, and `repeated` the repetition levels.
+    pub fn write<T: DataType>(
+        &mut self,
+        values: &[T::T],
+        known: Option<&[i16]>,
+        repeated: Option<&[i16]>,
+    ) -> std::result::Result<(), ParquetError> {
+        let turn = self.next;
+        self.next = (turn + 1) % self.columns.len();
+        let writer = get_typed_column_writer_mut::<T>(&mut self.columns[turn].writer);
+        writer.write_batch(values, known, repeated)?;
+        Ok(())
+    }
+
+    /// Ends the row group and writes it to the file.
+    pub fn end<W: Write + Send>(
+        self,
+        file: &mut SerializedFileWriter<W>,
+    ) -> std::result::Result<(), ParquetError> {
+        let mut group = file.next_row_group()?;
+        for column in self.columns {
+            let closed = column.writer.close()?;
+            let pages = std::mem::take(&mut *column.pages.bytes());
+            group.append_column(&Bytes::from(pages), closed)?;
+        }
+        group.close()?;
+        Ok(())
+    }
 }
 
-fn write_values<T: DataType>(
-    group: &mut RowGroup,
-    column: &ExportColumn,
-    values: &Optional<T::T>,
-) -> Result<(), ParquetError> {
-    let known = (!column.is_required).then_some(&*values.known);
-    group.write::<T>(&values.values, known, None)
+/// Encoded pages of a column, concatenated.
+#[derive(Clone, Default)]
+struct EncodedPages(Arc<Mutex<Vec<u8>>>);
+
+impl EncodedPages {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PageWriter for EncodedPages {
+    fn write_page(
+        &mut self,
+        page: CompressedPage,
+    ) -> std::result::Result<PageWriteSpec, ParquetError> {
+        let mut bytes = self.bytes();
+        let start = bytes.len() as u64;
+        let mut out = TrackedWrite::new(&mut *bytes);
+        let mut written = SerializedPageWriter::new(&mut out).write_page(page)?;
+        out.flush()?;
+        written.offset += start;
+        Ok(written)
+    }
+
+    fn close(&mut self) -> std::result::Result<(), ParquetError> {
+        Ok(())
+    }
 }
 
 /// Returns the system's error, if there is one inside.

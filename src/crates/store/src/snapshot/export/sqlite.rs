@@ -23,7 +23,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup, signed};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
 use crate::rows::Bits;
@@ -183,11 +183,11 @@ fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
 }
 
 fn sql<'p>(column: &ExportColumn, page: &'p Page<'_>) -> Result<ToSqlOutput<'p>> {
-    Ok(match column.of(page)? {
+    Ok(match column.signed_of(page)? {
         None => ToSqlOutput::Borrowed(ValueRef::Null),
         Some(ColumnValue::Text(text)) => text.into(),
         Some(ColumnValue::Real(number)) => number.into(),
-        Some(ColumnValue::Integer(number)) => signed(page, number)?.into(),
+        Some(ColumnValue::Integer(number)) => (number as i64).into(),
         Some(ColumnValue::Bool(is)) => is.into(),
         Some(ColumnValue::Time(seconds)) => utc(seconds).unwrap_or_default().into(),
     })

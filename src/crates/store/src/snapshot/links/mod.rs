@@ -13,29 +13,28 @@
 //!
 //! Numbers are those of the pages or sites, from 0 in the order of their first appearance.
 
-mod common_crawl;
-mod names;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod tsv;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::LevelRanking;
+use super::common_crawl::hosts_of;
+use super::export::{MOST_SORTING, name_without, reversed};
 use crate::codec::varint::number;
 use crate::disk::ExternalSorter;
+use crate::memory::{LOOK_EVERY, check_room, to_read};
 use crate::rows::{Row, Rows, Stop};
 use crate::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use crate::{Error, Result};
 
 #[cfg(feature = "parquet")]
 pub use self::parquet::write_parquet;
-pub use self::{
-    common_crawl::{write_common_crawl, write_folder},
-    tsv::write_tsv,
-};
 
 /// Callback for the links of a page or site: targets in the order of their numbers, each with its weight.
 pub type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
@@ -85,20 +84,6 @@ impl<'g> LinkGraph<'g> {
         self.ranking.level()
     }
 
-    fn is_weighted(&self) -> bool {
-        self.is_weighted
-    }
-
-    /// Returns the number of pages or sites.
-    pub fn len(&self) -> u64 {
-        self.ranking.len()
-    }
-
-    /// Returns true if there are no pages or sites.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Iterates over all names, in number order.
     pub fn names(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
         match self.ranking.sites() {
@@ -125,7 +110,7 @@ impl<'g> LinkGraph<'g> {
     }
 
     fn each_of_pages(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
-        let memory = super::export::MOST_SORTING.min(room.memory.unwrap_or(u64::MAX));
+        let memory = MOST_SORTING.min(room.memory.unwrap_or(u64::MAX));
         let mut sorter = ExternalSorter::new(memory as usize, room.folder);
         let mut value = Vec::new();
         self.ranking.snapshot().rows()?.sweep(&mut |row| {
@@ -184,4 +169,146 @@ fn write_file<T>(
     let written = write(&mut out, &path)?;
     out.flush().map_err(Error::io(&path, "write"))?;
     Ok(written)
+}
+
+/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors.
+///
+/// # Errors
+/// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; also fails if names do not fit in
+/// memory, or in a line.
+pub fn write_tsv(
+    graph: &LinkGraph<'_>,
+    numbers: bool,
+    room: Room<'_>,
+    out: &mut (dyn Write + Send),
+    path: &Path,
+) -> Result<u64> {
+    let names = if numbers {
+        None
+    } else {
+        let budget = room.memory;
+        let left =
+            budget.map(|budget| budget.saturating_sub(to_read(graph.ranking.snapshot().len())));
+        Some(AllNames::of(graph, left)?)
+    };
+    let weighted = graph.is_weighted;
+    graph.each_links(room, &mut |source, links| {
+        let mut write = || -> std::io::Result<()> {
+            for &(target, weight) in links {
+                match &names {
+                    Some(names) => write!(out, "{}\t{}", names.get(source), names.get(target))?,
+                    None => write!(out, "{source}\t{target}")?,
+                }
+                if weighted {
+                    write!(out, "\t{weight}")?;
+                }
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        };
+        write().map_err(Error::io(path, "write"))
+    })
+}
+
+/// Names of all pages or sites, in memory.
+struct AllNames {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl AllNames {
+    /// Loads all names; an error if they exceed the budget.
+    fn of(graph: &LinkGraph<'_>, budget: Option<u64>) -> Result<AllNames> {
+        let (pages, kind) = (graph.ranking.len(), graph.level().plural());
+        let work = || format!("the names of {pages} {kind}");
+        let check = |text: usize| {
+            // Text that grows by doubling may take twice the memory.
+            let need = pages * size_of::<usize>() as u64 + 2 * text as u64;
+            check_room(
+                budget,
+                need,
+                work,
+                "export the links as numbers, and the ranking beside them",
+            )
+        };
+        check(0)?;
+        let mut all = AllNames {
+            text: String::new(),
+            ends: Vec::with_capacity(pages as usize),
+        };
+        for (at, name) in graph.names().enumerate() {
+            let name = name?;
+            name_without(
+                &name,
+                at as u64,
+                LINE_ENDS,
+                "a line",
+                "the links as numbers",
+            )?;
+            all.text.push_str(&name);
+            all.ends.push(all.text.len());
+            if (at as u64).is_multiple_of(LOOK_EVERY) {
+                check(all.text.len())?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the name of a page or site.
+    fn get(&self, page: u32) -> &str {
+        let page = page as usize;
+        let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[page]]
+    }
+}
+
+/// Writes the links of a snapshot into `folder`. Returns their number. Names stay on disk.
+pub fn write_common_crawl(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
+    let is_host = matches!(graph.level(), Level::Host | Level::BareHost | Level::Domain);
+    let hosts = (graph.level() == Level::Domain)
+        .then(|| hosts_of(graph.ranking.snapshot(), room.memory))
+        .transpose()?;
+    let names = (0..).zip(graph.names()).map(|(at, name)| {
+        let name = name?;
+        name_without(&name, at, LINE_ENDS, "vertices", "parquet")?;
+        Ok(match &hosts {
+            Some(hosts) => {
+                let count = hosts.get(&name).copied().unwrap_or_default();
+                format!("{}\t{count}", reversed(&name))
+            }
+            None if is_host => reversed(&name).into_owned(),
+            None => name,
+        })
+    });
+    write_folder(folder, names, |visit| graph.each_links(room, visit))
+}
+
+/// Writes any graph into `folder`: the lines of `names` after their numbers, from 0, then the links with which `links`
+/// calls back, sorted by source. Returns the result of `links`.
+pub fn write_folder(
+    folder: &Path,
+    names: impl Iterator<Item = Result<String>>,
+    links: impl FnOnce(&mut PageLinks<'_>) -> Result<u64>,
+) -> Result<u64> {
+    write_file(folder, "vertices.txt.gz", |out, path| {
+        let mut out = GzEncoder::new(out, Compression::default());
+        for (at, name) in names.enumerate() {
+            writeln!(out, "{at}\t{}", name?).map_err(Error::io(path, "write"))?;
+        }
+        out.finish().map_err(Error::io(path, "write"))?;
+        Ok(())
+    })?;
+    write_file(folder, "edges.txt.gz", |out, path| {
+        let mut out = GzEncoder::new(out, Compression::default());
+        let count = links(&mut |source, links| {
+            let mut write = || {
+                links
+                    .iter()
+                    .try_for_each(|(target, _)| writeln!(out, "{source}\t{target}"))
+            };
+            write().map_err(Error::io(path, "write"))
+        })?;
+        out.finish().map_err(Error::io(path, "write"))?;
+        Ok(count)
+    })
 }

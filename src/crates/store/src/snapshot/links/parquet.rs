@@ -10,20 +10,15 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding};
-use parquet::data_type::Int64Type;
-use parquet::errors::ParquetError;
+use parquet::basic::Encoding;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
 
 use super::{LinkGraph, Room, write_file};
-use crate::snapshot::export::parquet::into_io;
-use crate::snapshot::export::row_group::{BATCH_ROWS, RowGroup};
-use crate::snapshot::export::{Format, OptionalColumns, Setup, export};
-use crate::{Error, Result};
+use crate::Result;
+use crate::snapshot::export::columns::ColumnValues;
+use crate::snapshot::export::parquet::{BATCH_ROWS, ParquetFile};
+use crate::snapshot::export::{Format, OptionalColumns, Setup, ValueKind, export};
 
 const GROUP_LINKS: usize = 1 << 20;
 
@@ -42,94 +37,66 @@ pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Re
         export(Format::Parquet, &setup, out, path, graph.ranking.rows())
     })?;
     write_file(folder, "links.parquet", |out, path| {
-        let failed = |error| Error::io(path, "write")(into_io(error));
-        let mut table = LinkParquetTable::new(out, graph.is_weighted()).map_err(failed)?;
+        let mut table = LinkTable::new(out, path, graph.is_weighted)?;
         let count = graph.each_links(room, &mut |source, links| {
             let mut links = links.iter();
-            links
-                .try_for_each(|&(target, weight)| table.link(source, target, weight))
-                .map_err(failed)
+            links.try_for_each(|&(target, weight)| table.link(source, target, weight))
         })?;
-        table.finish().map_err(failed)?;
+        table.finish()?;
         Ok(count)
     })
 }
 
-struct LinkParquetTable<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
-    /// Current row group, with its number of links including those to be encoded.
-    group: Option<RowGroup>,
+struct LinkTable<W: Write + Send> {
+    file: ParquetFile<W>,
+    /// Number of links of the current row group, including those to be encoded.
     links: usize,
     /// Sources, targets, and weights if there are any, to be encoded.
-    columns: Vec<Vec<i64>>,
+    columns: Vec<Vec<Option<i64>>>,
 }
 
-impl<W: Write + Send> LinkParquetTable<W> {
-    fn new(out: W, weighted: bool) -> std::result::Result<LinkParquetTable<W>, ParquetError> {
-        let weight = if weighted {
-            "REQUIRED INT64 weight;"
-        } else {
-            ""
-        };
-        let schema =
-            format!("message links {{ REQUIRED INT64 source; REQUIRED INT64 target; {weight} }}");
+impl<W: Write + Send> LinkTable<W> {
+    fn new(out: W, path: &Path, is_weighted: bool) -> Result<LinkTable<W>> {
+        let names = &["source", "target", "weight"][..if is_weighted { 3 } else { 2 }];
         let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
             .set_dictionary_enabled(false)
-            .set_encoding(Encoding::DELTA_BINARY_PACKED)
-            .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
-        let schema = Arc::new(parse_message_type(&schema)?);
-        Ok(LinkParquetTable {
-            writer: SerializedFileWriter::new(out, schema, Arc::new(properties))?,
-            group: None,
+            .set_encoding(Encoding::DELTA_BINARY_PACKED);
+        let columns = names.iter().map(|name| (*name, ValueKind::Integer, true));
+        Ok(LinkTable {
+            file: ParquetFile::new(out, path, "links", columns, properties)?,
             links: 0,
-            columns: vec![Vec::new(); if weighted { 3 } else { 2 }],
+            columns: vec![Vec::new(); names.len()],
         })
     }
 
-    fn link(
-        &mut self,
-        source: u32,
-        target: u32,
-        weight: u64,
-    ) -> std::result::Result<(), ParquetError> {
+    fn link(&mut self, source: u32, target: u32, weight: u64) -> Result<()> {
         // Weights of a page sum to less than 2^63.
         let numbers = [i64::from(source), i64::from(target), weight as i64];
         for (column, number) in self.columns.iter_mut().zip(numbers) {
-            column.push(number);
+            column.push(Some(number));
         }
         self.links += 1;
-        if self.links >= GROUP_LINKS {
-            return self.end_group();
+        let ends_group = self.links >= GROUP_LINKS;
+        if ends_group || self.columns[0].len() >= BATCH_ROWS {
+            self.write_batch()?;
         }
-        if self.columns[0].len() >= BATCH_ROWS {
-            return self.write_batch();
-        }
-        Ok(())
-    }
-
-    fn write_batch(&mut self) -> std::result::Result<(), ParquetError> {
-        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
-        for column in &mut self.columns {
-            group.write::<Int64Type>(column, None, None)?;
-            column.clear();
+        if ends_group {
+            self.links = 0;
+            self.file.end_group()?;
         }
         Ok(())
     }
 
-    fn end_group(&mut self) -> std::result::Result<(), ParquetError> {
+    fn write_batch(&mut self) -> Result<()> {
+        let columns = self.columns.iter_mut().map(std::mem::take);
+        self.file
+            .write(columns.map(ColumnValues::Integer).collect())
+    }
+
+    fn finish(mut self) -> Result<()> {
         if !self.columns[0].is_empty() {
             self.write_batch()?;
         }
-        self.links = 0;
-        let group = self.group.take();
-        group.map_or(Ok(()), |group| group.end(&mut self.writer))
-    }
-
-    fn finish(mut self) -> std::result::Result<(), ParquetError> {
-        self.end_group()?;
-        self.writer.close()?;
-        Ok(())
+        self.file.finish()
     }
 }

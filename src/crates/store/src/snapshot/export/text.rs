@@ -1,0 +1,381 @@
+//! Formats of lines: tables, and documents with a name and a score.
+//!
+//! | format | lines of a row |
+//! |---|---|
+//! | `tsv` | values between tabs, without quoting: a name with a tab or a line end is refused, as there is no common convention for it |
+//! | `csv` | RFC 4180: ends with CR LF, and a field that holds a comma, a quote or a line end is quoted |
+//! | `jsonl` | one JSON object, keys in the order of the columns |
+//! | `scores` | name, tab, score: as `compare` reads it |
+//! | `solr` | `name=score`, for Solr's `ExternalFileField`: a key may hold `=`, since lines are split at their last; sorted by key they load far faster |
+//! | `elasticsearch` | `{"update":{"_id":URL}}` `{"doc":{FIELD:score}}`: the bulk interface of Elasticsearch and OpenSearch |
+//! | `elasticsearch-index` | `{"index":{"_id":URL}}` `{"url":URL,"host":...,"domain":...,"rank":...,FIELD:score}` |
+//! | `vespa` | `{"update":"id:NAMESPACE:TYPE::URL","fields":{FIELD:{"assign":score}}}`: Vespa's document JSON format |
+//!
+//! Numbers have the shortest digits that read back to the same; Solr reads scores as 32-bit numbers. An `_id` has 1 to
+//! 512 bytes: Elasticsearch rejects others, so these pages are left out, and counted. Its `rank_feature` accepts only
+//! positive normal 32-bit numbers, so scores are rounded to these. Updates change existing documents and create none. A
+//! page that was found gone since an older ranking is `{"delete":{"_id":URL}}` in `elasticsearch-index`, whose
+//! documents belong to the ranking; the other two only change a field of existing documents, and delete none.
+
+use std::io::{self, Write};
+
+use super::columns::{ColumnValue, ExportColumn, domain_column, host_column, rank_column};
+use super::columns::{score_column, url_column};
+use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup, without};
+use crate::model::{Change, utc};
+use crate::{Error, Result};
+
+/// Defines a format that is text by its name, its help, its content and what starts it.
+macro_rules! text_format {
+    ($constant:ident, $name:literal, $about:literal, $content:ident, $start:expr) => {
+        pub(super) const $constant: ExportFormatSpec = ExportFormatSpec {
+            name: $name,
+            about: $about,
+            is_text: true,
+            content: Content::$content,
+            start: $start,
+        };
+    };
+}
+
+text_format!(
+    TSV,
+    "tsv",
+    "tab-separated values with a header line",
+    Table,
+    |out, setup| {
+        let refused = (&b"\t\n\r"[..], "TSV");
+        let (header, row) = RowForm::table(setup, "\t", "\n", put_plain);
+        LineExporter::new(out, row).begin(header, refused)
+    }
+);
+text_format!(
+    CSV,
+    "csv",
+    "comma-separated values with a header line (RFC 4180)",
+    Table,
+    |out, setup| {
+        let (header, row) = RowForm::table(setup, ",", "\r\n", put_quoted);
+        LineExporter::new(out, row).begin(header, NONE)
+    }
+);
+text_format!(
+    JSONL,
+    "jsonl",
+    "JSON lines, one object per page",
+    Table,
+    |out, setup| {
+        let parts = setup.all_columns().into_iter().enumerate();
+        let parts = parts.map(|(at, column)| {
+            let before = if at == 0 { '{' } else { ',' };
+            (format!("{before}\"{}\":", column.name), column)
+        });
+        let row = RowForm::of(parts, "}\n", put_json);
+        LineExporter::new(out, row).begin(String::new(), NONE)
+    }
+);
+text_format!(
+    SCORES,
+    "scores",
+    "a URL, a tab and a score per line",
+    Score,
+    |out, setup| {
+        let parts = [("", url_column()), ("\t", score_column(setup))];
+        let row = RowForm::of(parts, "\n", put_plain);
+        let refused = (&b"\t\r\n"[..], "a file of scores");
+        LineExporter::new(out, row).begin(String::new(), refused)
+    }
+);
+text_format!(
+    SOLR,
+    "solr",
+    "url=score, for Solr's ExternalFileField",
+    Score,
+    |out, setup| {
+        let parts = [("", url_column()), ("=", score_column(setup))];
+        let row = RowForm::of(parts, "\n", put_short);
+        let refused = (&b"\r\n"[..], "a file for Solr");
+        LineExporter::new(out, row).begin(String::new(), refused)
+    }
+);
+text_format!(
+    ELASTICSEARCH,
+    "elasticsearch",
+    "bulk updates of one field, for Elasticsearch and OpenSearch",
+    Field,
+    |out, setup| {
+        let field = json(&setup.scoring.field);
+        let parts = [
+            (bulk("update", setup), url_column()),
+            (format!("}}}}\n{{\"doc\":{{{field}:"), score_column(setup)),
+        ];
+        let row = RowForm::of(parts, "}}\n", put_document);
+        let exporter = LineExporter::new(out, row);
+        LineExporter {
+            has_ids: true,
+            ..exporter
+        }
+        .begin(String::new(), NONE)
+    }
+);
+text_format!(
+    ELASTICSEARCH_INDEX,
+    "elasticsearch-index",
+    "bulk documents of their own: url, host, domain, score, rank",
+    Field,
+    |out, setup| {
+        let field = &setup.scoring.field;
+        if ["url", "host", "domain", "rank"].contains(&field.as_str()) {
+            return Err(Error::Usage(format!(
+                "field {field:?}: it holds something else; choose another for the score"
+            )));
+        }
+        let parts = [
+            (bulk("index", setup), url_column()),
+            ("}}\n{\"url\":".to_owned(), url_column()),
+            (",\"host\":".to_owned(), host_column(setup)),
+            (",\"domain\":".to_owned(), domain_column()),
+            (",\"rank\":".to_owned(), rank_column()),
+            (format!(",{}:", json(field)), score_column(setup)),
+        ];
+        let row = RowForm::of(parts, "}\n", put_document);
+        let gone = RowForm::of(
+            [(bulk("delete", setup), url_column())],
+            "}}\n",
+            put_document,
+        );
+        let exporter = LineExporter::new(out, row);
+        LineExporter {
+            gone: Some(gone),
+            has_ids: true,
+            ..exporter
+        }
+        .begin(String::new(), NONE)
+    }
+);
+text_format!(
+    VESPA,
+    "vespa",
+    "partial updates of one field, for Vespa",
+    Field,
+    |out, setup| {
+        let kind = document_type(setup.scoring.into.as_deref())?;
+        let kind = json(&format!("id:{kind}::"));
+        let begin = kind.trim_end_matches('"');
+        let field = json(&setup.scoring.field);
+        let assign = format!(",\"fields\":{{{field}:{{\"assign\":");
+        let parts = [
+            (format!("{{\"update\":{begin}"), url_column()),
+            (assign, score_column(setup)),
+        ];
+        let row = RowForm::of(parts, "}}}\n", |line, value| {
+            let at = line.len();
+            put_document(line, value)?;
+            // The text began before the URL.
+            if line[at] == b'"' {
+                line.remove(at);
+            }
+            Ok(())
+        });
+        LineExporter::new(out, row).begin(String::new(), NONE)
+    }
+);
+
+/// Returns the namespace and type of Vespa's documents, which have no default.
+fn document_type(into: Option<&str>) -> Result<&str> {
+    let is_type = |into: &&str| {
+        let parts = into.split_once(':');
+        parts.is_some_and(|(space, kind)| {
+            !space.is_empty() && !kind.is_empty() && !kind.contains(':')
+        })
+    };
+    into.filter(is_type).ok_or_else(|| {
+        Error::Usage(
+            "Vespa's documents are identified by namespace and type: `into` NAMESPACE:TYPE, like web:page".into(),
+        )
+    })
+}
+
+/// Returns the beginning of an action of the bulk interface, up to the document's id.
+fn bulk(action: &str, setup: &Setup) -> String {
+    let index = setup.scoring.into.as_deref();
+    let index = index.map_or(String::new(), |index| {
+        format!("\"_index\":{},", json(index))
+    });
+    format!("{{\"{action}\":{{{index}\"_id\":")
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Function that appends a value to a line.
+type PutValue = fn(&mut Vec<u8>, Option<ColumnValue<'_>>) -> io::Result<()>;
+
+/// Appends a value as it is, with numbers in Rust's shortest form.
+fn put_plain(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
+    match value {
+        None => Ok(()),
+        Some(ColumnValue::Text(text)) => line.write_all(text.as_bytes()),
+        Some(ColumnValue::Real(number)) => write!(line, "{number:?}"),
+        Some(ColumnValue::Integer(number)) => write!(line, "{number}"),
+        Some(ColumnValue::Bool(is)) => write!(line, "{is}"),
+        Some(ColumnValue::Time(seconds)) => write!(line, "{}", utc(seconds).unwrap_or_default()),
+    }
+}
+
+/// Appends a field of CSV. The empty name is quoted, so that readers do not take it for a missing value.
+fn put_quoted(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
+    match value {
+        Some(ColumnValue::Text(field))
+            if field.is_empty() || field.bytes().any(|byte| b",\"\r\n".contains(&byte)) =>
+        {
+            write!(line, "\"{}\"", field.replace('"', "\"\""))
+        }
+        value => put_plain(line, value),
+    }
+}
+
+fn put_json(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
+    match value {
+        None => line.write_all(b"null"),
+        Some(ColumnValue::Text(text)) => Ok(serde_json::to_writer(line, text)?),
+        Some(ColumnValue::Real(number)) => Ok(serde_json::to_writer(line, &number)?),
+        Some(ColumnValue::Time(time)) => Ok(serde_json::to_writer(line, &utc(time))?),
+        value => put_plain(line, value),
+    }
+}
+
+/// Appends a value with the score as a 32-bit number.
+fn put_short(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
+    match value {
+        Some(ColumnValue::Real(score)) => write!(line, "{:?}", score as f32),
+        value => put_plain(line, value),
+    }
+}
+
+/// Appends a value as JSON with the score as a positive normal 32-bit number: at least 1.17549435e-38.
+fn put_document(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
+    match value {
+        Some(ColumnValue::Real(score)) => {
+            let score = (score as f32).max(f32::MIN_POSITIVE);
+            Ok(serde_json::to_writer(line, &score)?)
+        }
+        value => put_json(line, value),
+    }
+}
+
+/// Form of a row's lines.
+struct RowForm {
+    /// Values, each with the text before it.
+    parts: Vec<(String, ExportColumn)>,
+    end: &'static str,
+    put: PutValue,
+}
+
+impl RowForm {
+    fn of<T: Into<String>>(
+        parts: impl IntoIterator<Item = (T, ExportColumn)>,
+        end: &'static str,
+        put: PutValue,
+    ) -> RowForm {
+        let parts = parts.into_iter();
+        RowForm {
+            parts: parts.map(|(text, column)| (text.into(), column)).collect(),
+            end,
+            put,
+        }
+    }
+
+    /// Returns the header line of a table, and the form of its rows.
+    fn table(
+        setup: &Setup,
+        separator: &'static str,
+        end: &'static str,
+        put: PutValue,
+    ) -> (String, RowForm) {
+        let columns = setup.all_columns();
+        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        let header = names.join(separator) + end;
+        let before = std::iter::once("").chain(std::iter::repeat(separator));
+        (header, RowForm::of(before.zip(columns), end, put))
+    }
+}
+
+/// Bytes that a format's names cannot hold, and what the format is called in the error.
+type RefusedBytes = (&'static [u8], &'static str);
+const NONE: RefusedBytes = (b"", "");
+/// Size in bytes at which lines are written.
+const PIECE: usize = 1 << 16;
+/// Lengths of Elasticsearch's `_id`, in bytes.
+const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=512;
+
+/// Writer of any of these formats.
+struct LineExporter<'w> {
+    out: ExportOutput<'w>,
+    /// Lines to be written.
+    buffer: Vec<u8>,
+    refused: RefusedBytes,
+    row: RowForm,
+    /// Form of a row whose page is gone, if it differs.
+    gone: Option<RowForm>,
+    /// True if rows with names beyond [`ID_BYTES`] are left out.
+    has_ids: bool,
+    left_out: u64,
+}
+
+impl<'w> LineExporter<'w> {
+    fn new(out: ExportOutput<'w>, row: RowForm) -> LineExporter<'w> {
+        LineExporter {
+            out,
+            buffer: Vec::with_capacity(2 * PIECE),
+            refused: NONE,
+            row,
+            gone: None,
+            has_ids: false,
+            left_out: 0,
+        }
+    }
+
+    fn begin(mut self, header: String, refused: RefusedBytes) -> Result<Box<dyn Exporter + 'w>> {
+        self.refused = refused;
+        self.buffer.extend_from_slice(header.as_bytes());
+        Ok(Box::new(self))
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let written = self.out.write_all(&self.buffer);
+        self.buffer.clear();
+        written.map_err(|error| self.out.error(error))
+    }
+}
+
+impl Exporter for LineExporter<'_> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
+        without(page, self.refused.0, self.refused.1)?;
+        if self.has_ids && !ID_BYTES.contains(&page.url.len()) {
+            self.left_out += 1;
+            return Ok(());
+        }
+        let gone = self.gone.as_ref();
+        let gone = gone.filter(|_| page.change == Some(Change::Gone));
+        let RowForm { parts, end, put } = gone.unwrap_or(&self.row);
+        for (text, column) in parts {
+            self.buffer.extend_from_slice(text.as_bytes());
+            let put = put(&mut self.buffer, column.of(page)?);
+            put.map_err(|error| self.out.error(error))?;
+        }
+        self.buffer.extend_from_slice(end.as_bytes());
+        if self.buffer.len() >= PIECE {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<u64> {
+        self.write()?;
+        let flushed = self.out.flush();
+        flushed.map_err(|error| self.out.error(error))?;
+        Ok(self.left_out)
+    }
+}
