@@ -22,9 +22,9 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::StoreWriter;
 use super::names::NameReader;
 use super::reindex::{Indexed, indexed};
+use super::{StoreWriter, TempFile};
 use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{
@@ -60,22 +60,6 @@ fn bytes_of(slots: u64) -> Option<u64> {
     slots.checked_mul(SLOT as u64)?.checked_add(sums)
 }
 
-/// Writes the index of a store with this identity. `sum` is that of the last block of its fingerprints. On an error the
-/// temporary file is removed.
-fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
-    let aside = dir.join(ASIDE);
-    let written = write_file(disk, &aside, store, index, sum);
-    if written.is_err() {
-        // Leaves nothing behind on a full disk.
-        let _ = disk.remove(&aside);
-    }
-    written?;
-    let path = dir.join(INDEX);
-    disk.rename(&aside, &path)
-        .map_err(Error::io(&path, "rename"))?;
-    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
-}
-
 /// Returns the checksum of a chunk in an index whose head begins with `begins`.
 pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
     let begins = xxh3_64(bytemuck::cast_slice(&begins.map(u64::to_le)));
@@ -86,7 +70,10 @@ pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
     hash.digest()
 }
 
-fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
+/// Writes the index of a store with this identity. `sum` is that of the last block of its fingerprints.
+fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
+    let temporary = TempFile::of(disk, dir.join(INDEX));
+    let path = &temporary.path;
     let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
     let begins = [VERSION, store, index.pages(), sum];
     let mut offset = FIXED as u64;
@@ -108,7 +95,9 @@ fn write_file(disk: &dyn Disk, path: &Path, store: u64, index: &Index, sum: u64)
     let head = BlockHead::default().u64s(begins);
     let put = file.write_at(&head.u64s(slots).sealed(), 0);
     put.and_then(|()| file.sync())
-        .map_err(Error::io(path, "write"))
+        .map_err(Error::io(path, "write"))?;
+    drop(file);
+    temporary.put_in_place().map(drop)
 }
 
 impl StoreWriter {

@@ -23,6 +23,7 @@ use std::sync::atomic::AtomicU64;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::TempFile;
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile, RowsDiff};
 use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::log::LogLengths;
@@ -73,22 +74,26 @@ pub struct RowPlace {
 
 impl WarmHead {
     fn to_bytes(self) -> Vec<u8> {
-        let WarmHead { rows, totals, .. } = &self;
-        let wide = |value: i128| [value as u64, (value >> 64) as u64];
-        let effort = &totals.effort;
+        let WarmHead {
+            rows,
+            totals,
+            place,
+            ..
+        } = self;
+        let effort = totals.effort;
         let flag = |flag: u64, is_set: bool| if is_set { flag } else { 0 };
         let flags = flag(REACHED, effort.reached) | flag(RESUMED, effort.resumed);
+        let wide = [totals.sum, totals.virtual_page, totals.strayed as i128];
+        let wide = wide.map(|value| [value as u64, (value >> 64) as u64]);
         BlockHead::default()
             .u64s([VERSION, self.store, self.records])
             .u64s([rows.number, rows.lengths.data, rows.lengths.index])
             .u64s([rows.rows, rows.links, rows.superseded, self.last_block])
             .u64s([totals.pages, totals.damping])
-            .u64s(wide(totals.sum))
-            .u64s(wide(totals.virtual_page))
-            .u64s(wide(totals.strayed as i128))
+            .u64s(wide.concat())
             .u64s([effort.until.to_bits(), flags])
             .u64s([effort.sweeps, effort.links_touched, effort.links])
-            .u64s([self.place.number, self.place.rows, self.place.last_block])
+            .u64s([place.number, place.rows, place.last_block])
             .sealed()
     }
 
@@ -98,53 +103,52 @@ impl WarmHead {
             return Err("the checksum of its head does not match");
         }
         let mut fields = HeadReader(bytes);
-        if fields.u64() != VERSION {
+        let [version, store, records] = fields.u64s();
+        if version != VERSION {
             return Err("it is of another version");
         }
-        let [store, records] = fields.u64s();
         let [number, data, index, rows, links, superseded] = fields.u64s();
-        let rows = CommittedRows {
-            number,
-            lengths: LogLengths { data, index },
-            rows,
-            links,
-            superseded,
-            look_at: 0,
-        };
         let [last_block, pages, damping] = fields.u64s();
-        let mut wide = || {
+        let [sum, virtual_page, strayed] = [(); 3].map(|()| {
             let [low, high] = fields.u64s();
             i128::from(low) | i128::from(high) << 64
-        };
-        let (sum, virtual_page) = (wide(), wide());
-        let strayed = wide() as u128;
-        let until = f64::from_bits(fields.u64());
-        let [flags, sweeps, links_touched, links] = fields.u64s();
-        let [number, place, place_block] = fields.u64s();
+        });
+        let [until, flags, sweeps, links_touched, settled_links] = fields.u64s();
+        let place = fields.u64s();
         Ok(WarmHead {
-            place: RowPlace {
-                number,
-                rows: place,
-                last_block: place_block,
-            },
             store,
             records,
-            rows,
+            rows: CommittedRows {
+                number,
+                lengths: LogLengths { data, index },
+                rows,
+                links,
+                superseded,
+                look_at: 0,
+            },
             last_block,
             totals: SettledTotals {
                 pages,
                 damping,
                 sum,
                 virtual_page,
-                strayed,
+                strayed: strayed as u128,
                 effort: Effort {
-                    until,
+                    until: f64::from_bits(until),
                     reached: flags & REACHED != 0,
                     sweeps,
                     links_touched,
-                    links,
+                    links: settled_links,
                     resumed: flags & RESUMED != 0,
                 },
+            },
+            place: {
+                let [number, rows, last_block] = place;
+                RowPlace {
+                    number,
+                    rows,
+                    last_block,
+                }
             },
         })
     }
@@ -159,28 +163,10 @@ fn length_of(pages: u64) -> Option<u64> {
         .checked_add(FIXED as u64)
 }
 
-/// Writes the warm start of a store, replacing the previous one. On an error the temporary file is removed, and the
-/// previous one may be left.
+/// Writes the warm start of a store, replacing the previous one, which is left if that fails.
 pub fn write(disk: &dyn Disk, dir: &Path, head: WarmHead, pages: SettledPages<'_>) -> Result<()> {
-    let (aside, path) = (dir.join(WARM_ASIDE), dir.join(WARM));
-    let written = write_file(disk, &aside, head, pages).and_then(|file| {
-        file.sync().map_err(Error::io(&aside, "sync"))?;
-        disk.rename(&aside, &path)
-            .and_then(|()| disk.sync_dir(dir))
-            .map_err(Error::io(&path, "write"))
-    });
-    if written.is_err() {
-        let _ = disk.remove(&aside);
-    }
-    written
-}
-
-fn write_file(
-    disk: &dyn Disk,
-    path: &Path,
-    head: WarmHead,
-    pages: SettledPages<'_>,
-) -> Result<Box<dyn DiskFile>> {
+    let temporary = TempFile::of(disk, dir.join(WARM));
+    let path = &temporary.path;
     let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
@@ -200,7 +186,9 @@ fn write_file(
             put(bytes)?;
         }
     }
-    Ok(file)
+    file.sync().map_err(Error::io(path, "sync"))?;
+    drop(file);
+    temporary.put_in_place().map(drop)
 }
 
 /// Returns the checksum of a chunk, in a file whose head's constant part has the checksum `seal`.
