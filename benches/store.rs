@@ -75,7 +75,7 @@ fn store(c: &mut Criterion) {
                 settle: None,
             };
             let published = publish(&RealDisk, &view, &making).expect("is published");
-            let (_, info) = published.expect("nobody stops it");
+            let info = published.expect("nobody stops it").info;
             assert_eq!(info.pages, PAGES);
         });
     });

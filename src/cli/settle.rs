@@ -10,7 +10,7 @@ use cashrank_steer::answers::Resettling;
 use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::{
     Info, PublishedSnapshot, RANK_BYTES, SettleSettings, SnapshotOptions, StartFrom, Watcher,
-    publish_at_rest, settling_needs,
+    publish, settling_needs,
 };
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
@@ -195,7 +195,7 @@ impl SettleArgs {
             settle: Some(settle),
         };
         Ok(beside_a_bar(&watcher, || {
-            publish_at_rest(&RealDisk, view, making)
+            publish(&RealDisk, view, &making)
         })?)
     }
 }

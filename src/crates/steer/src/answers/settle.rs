@@ -69,13 +69,14 @@ impl Resettling {
         Some((path, info))
     }
 
-    /// Returns the settings for settling to `until`; the result is published only if it is more accurate than the
-    /// published ranking.
+    /// Returns the settings for settling a store at rest to `until`; the result is published only if it is more accurate
+    /// than the published ranking, and is the next warm start.
     pub fn settle(&self, until: f64) -> SettleSettings {
         SettleSettings {
             expire: self.expire,
             below: self.bound_l1(),
             or_nothing: true,
+            writes_warm: true,
             ..SettleSettings::until(until)
         }
     }

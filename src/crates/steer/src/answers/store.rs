@@ -113,7 +113,7 @@ impl Store {
                 rank_bytes: RANK_BYTES,
                 settle: Some(again.settle(until)),
             };
-            snapshot::publish_at_rest(&RealDisk, &view, making)?;
+            snapshot::publish(&RealDisk, &view, &making)?;
         }
         self.snapshot()
     }

@@ -5,138 +5,160 @@
 //! magic | packed columns | directory | info | trailer
 //! ```
 
+use std::fmt::Debug;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{ENTRY, TRAILER, column};
+use super::column;
 use crate::codec::frame::{BlockHead, HeadReader, is_sealed};
-use crate::disk::recreate;
-use crate::engine::CHUNK_PAGES;
-use crate::store::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, recreate};
+use crate::engine::{CHUNK_PAGES, PageId};
+use crate::threads::par_map;
 use crate::{Error, Result};
 
 /// First and last bytes of a file: six letters, and the version in two digits.
 pub(super) type Magic = [u8; 8];
+/// Length of the trailer in bytes: see `formats/snapshot.md`.
+pub(super) const TRAILER: usize = 40;
+/// Length of a directory entry in bytes: offset, length, checksum.
+pub(super) const ENTRY: usize = 20;
 
-pub(super) struct FileKind {
+/// Version of a kind of file: its magic, its number, and its number of columns; `None`: as many as the directory has
+/// entries.
+pub struct FileVersion(pub Magic, pub u32, pub Option<usize>);
+
+/// Info of a file, which determines the kind of the file.
+pub trait FileInfo: DeserializeOwned {
+    /// Column, whose number is its place in the directory.
+    type Column: Debug + Copy + Into<usize>;
     /// Name of this kind of file, for messages.
-    pub name: &'static str,
-    /// Magics of its versions, the newest first.
-    pub magics: &'static [Magic],
-    /// Function that returns the error for an unsupported version.
-    pub other_version: fn(&Path, &str) -> Error,
+    const NAME: &'static str;
+    /// Supported versions, the newest first.
+    const VERSIONS: &'static [FileVersion];
+    /// Remedy for a file of another version.
+    const REMEDY: &'static str;
+
+    /// Returns true if it is the info of a file with this many rows and columns.
+    fn fits(&self, rows: u64, columns: usize) -> bool;
 }
 
 /// File that is open for reading.
-pub(super) struct BlockFile {
-    pub path: PathBuf,
+pub struct BlockFile<I> {
+    pub(super) path: PathBuf,
     file: Box<dyn DiskFile>,
     directory: Vec<u8>,
-    pub columns: usize,
+    pub(super) columns: usize,
     /// Number of rows in all blocks.
-    pub count: u64,
+    count: u64,
     /// Offset of the directory, which follows the columns.
     end: u64,
+    pub(super) info: I,
 }
 
-/// Header of a file: the data after its directory.
-pub(super) struct Described {
-    /// Version of the file, as an index into [`FileKind::magics`].
-    pub version: usize,
-    pub info: Vec<u8>,
-}
-
-impl BlockFile {
-    /// Opens a file of this kind. `columns` returns the number of columns for a version, given as an index into
-    /// [`FileKind::magics`]; `None` for as many as the directory has entries.
-    pub fn open(
-        disk: &dyn Disk,
-        path: &Path,
-        kind: &FileKind,
-        columns: impl Fn(usize) -> Option<usize>,
-    ) -> Result<(BlockFile, Described)> {
+impl<I: FileInfo> BlockFile<I> {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if it has another version.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<BlockFile<I>> {
         let file = disk.read(path).map_err(Error::io(path, "open"))?;
         let damaged = |what: &str| Error::damaged(path, what);
         let len = file.size().map_err(Error::io(path, "measure"))?;
         if len < (size_of::<Magic>() + TRAILER) as u64 {
-            return Err(damaged(&format!("too short for a {}", kind.name)));
+            return Err(damaged(&format!("too short for a {}", I::NAME)));
         }
         let mut trailer = [0; TRAILER];
         file.read_at(&mut trailer, len - TRAILER as u64)
             .map_err(Error::reading(path))?;
         let mut magic = Magic::default();
         file.read_at(&mut magic, 0).map_err(Error::reading(path))?;
-        let version = version_of(&magic, &trailer[32..], kind, path)?;
-        let [directory, info, count] = HeadReader(&trailer).u64s();
+        let &FileVersion(_, version, columns) = version_of::<I>(&magic, &trailer[32..], path)?;
+        let [end, info, count] = HeadReader(&trailer).u64s();
         let blocks = count.div_ceil(CHUNK_PAGES);
         let damaged_trailer = || damaged("its trailer is damaged");
-        let held = info.checked_sub(directory).ok_or_else(damaged_trailer)?;
-        let columns = match columns(version) {
-            Some(columns) => columns,
-            None => (held / blocks.max(1) / ENTRY as u64) as usize,
-        };
-        let entries = columns as u64 * ENTRY as u64;
-        if blocks.checked_mul(entries) != Some(held) || info > len - TRAILER as u64 {
+        let held = info.checked_sub(end).ok_or_else(damaged_trailer)?;
+        let entries = (held / blocks.max(1) / ENTRY as u64) as usize;
+        let columns = columns.unwrap_or(entries);
+        let expected = blocks.checked_mul(columns as u64 * ENTRY as u64);
+        if expected != Some(held) || info > len - TRAILER as u64 {
             return Err(damaged_trailer());
         }
-        let mut tail = vec![0; (len - directory) as usize];
-        file.read_at(&mut tail, directory)
+        let mut directory = vec![0; (len - end) as usize];
+        file.read_at(&mut directory, end)
             .map_err(Error::reading(path))?;
-        if !is_sealed(&tail[..tail.len() - size_of::<Magic>()]) {
+        if !is_sealed(&directory[..directory.len() - size_of::<Magic>()]) {
             return Err(damaged("its directory does not match its checksum"));
         }
-        let text = tail[held as usize..tail.len() - TRAILER].to_vec();
-        tail.truncate(held as usize);
-        let opened = BlockFile {
+        let text = &directory[held as usize..directory.len() - TRAILER];
+        let info = parse_info::<I>(text, version, path)?;
+        if !info.fits(count, columns) {
+            return Err(damaged("its info does not fit its trailer"));
+        }
+        directory.truncate(held as usize);
+        Ok(BlockFile {
             path: path.into(),
             file,
-            directory: tail,
+            directory,
             columns,
             count,
-            end: directory,
-        };
-        Ok((
-            opened,
-            Described {
-                version,
-                info: text,
-            },
-        ))
+            end,
+            info,
+        })
     }
 
-    pub fn blocks(&self) -> u64 {
+    /// Returns the file's info.
+    pub fn info(&self) -> &I {
+        &self.info
+    }
+
+    /// Returns the file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn blocks(&self) -> u64 {
         self.count.div_ceil(CHUNK_PAGES)
     }
 
-    pub fn rows_of(&self, block: u64) -> usize {
+    pub(super) fn rows_of(&self, block: u64) -> usize {
         CHUNK_PAGES.min(self.count - block * CHUNK_PAGES) as usize
     }
 
-    pub fn damaged(&self, what: impl Into<String>) -> Error {
+    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
-    /// Returns the error that a column, here called `name`, is damaged.
-    pub fn bad(&self, block: u64, name: &str) -> Error {
-        self.damaged(format!("column {name} of block {block} is damaged"))
+    /// Returns the error that a column is damaged.
+    pub(super) fn bad(&self, block: u64, which: I::Column) -> Error {
+        self.damaged(format!("column {which:?} of block {block} is damaged"))
     }
 
-    pub fn numbers(&self, block: u64, column: usize, name: &str) -> Result<Vec<u64>> {
-        let packed = self.packed(block, column, name)?;
-        column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, name))
+    /// Reads a column of numbers.
+    pub(super) fn column(&self, block: u64, which: I::Column) -> Result<Vec<u64>> {
+        let packed = self.packed(block, which)?;
+        column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, which))
+    }
+
+    /// Iterates over a column, block by block.
+    pub(super) fn column_blocks(
+        &self,
+        which: I::Column,
+    ) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
+        (0..self.blocks()).map(move |block| self.column(block, which))
     }
 
     /// Reads the packed bytes of a column and checks their checksum.
-    pub fn packed(&self, block: u64, column: usize, name: &str) -> Result<Vec<u8>> {
-        let at = (block as usize * self.columns + column) * ENTRY;
-        let entry = &self.directory[at..at + ENTRY];
-        let mut entry = HeadReader(entry);
+    pub(super) fn packed(&self, block: u64, which: I::Column) -> Result<Vec<u8>> {
+        let at = (block as usize * self.columns + which.into()) * ENTRY;
+        let mut entry = HeadReader(&self.directory[at..at + ENTRY]);
         let (offset, len, sum) = (entry.u64(), u64::from(entry.u32()), entry.u64());
         if offset.checked_add(len).is_none_or(|end| end > self.end) {
             return Err(self.damaged(format!(
-                "its directory puts column {name} of block {block} outside of the columns"
+                "its directory puts column {which:?} of block {block} outside of the columns"
             )));
         }
         let mut packed = vec![0; len as usize];
@@ -144,59 +166,132 @@ impl BlockFile {
             .read_at(&mut packed, offset)
             .map_err(Error::reading(&self.path))?;
         if xxh3_64(&packed) != sum {
-            return Err(self.bad(block, name));
+            return Err(self.bad(block, which));
         }
         Ok(packed)
     }
 }
 
-/// Checks the first and last bytes of a file. Returns the index of its magic.
-fn version_of(first: &Magic, last: &[u8], kind: &FileKind, path: &Path) -> Result<usize> {
-    let known = kind.magics.iter().position(|magic| first == magic);
+/// Parses the info, its version first: another version may have other fields.
+fn parse_info<I: FileInfo>(text: &[u8], expected: u32, path: &Path) -> Result<I> {
+    #[derive(serde::Deserialize)]
+    struct InfoVersion {
+        version: u32,
+    }
+    let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
+    let InfoVersion { version } = serde_json::from_slice(text).map_err(damaged)?;
+    if version != expected {
+        return Err(other_version::<I>(path, &version.to_string()));
+    }
+    serde_json::from_slice(text).map_err(damaged)
+}
+
+/// Returns the version of a file by its first and last bytes.
+fn version_of<I: FileInfo>(
+    first: &Magic,
+    last: &[u8],
+    path: &Path,
+) -> Result<&'static FileVersion> {
+    let known = I::VERSIONS.iter().find(|known| *first == known.0);
     if let Some(known) = known
         && first == last
     {
         return Ok(known);
     }
-    let letters = &kind.magics[0][..6];
+    let letters = &I::VERSIONS[0].0[..6];
     if first == last && first[..6] == *letters && first[6..].iter().all(u8::is_ascii_digit) {
-        return Err((kind.other_version)(
-            path,
-            &String::from_utf8_lossy(&first[6..]),
-        ));
+        let found = String::from_utf8_lossy(&first[6..]);
+        return Err(other_version::<I>(path, &found));
     }
     Err(Error::damaged(
         path,
-        format!("it does not begin and end like a {}", kind.name),
+        format!("it does not begin and end like a {}", I::NAME),
     ))
+}
+
+fn other_version<I: FileInfo>(path: &Path, found: &str) -> Error {
+    let reads = match I::VERSIONS {
+        [one] => format!("version {}", one.1),
+        all => format!("versions 1 to {}", all[0].1),
+    };
+    Error::Unsupported(format!(
+        "{}: a {} of version {found}; this cashrank reads {reads}: use the cashrank that made it, or {}",
+        path.display(),
+        I::NAME,
+        I::REMEDY
+    ))
+}
+
+/// Returns rows by their numbers, in the order given. `read` gets a block and places in it, ascending; several blocks are
+/// read at a time, each once.
+pub(super) fn rows_at<T: Clone + Send>(
+    numbers: &[PageId],
+    read: impl Fn(u64, &[usize]) -> Result<Vec<T>> + Sync,
+) -> Result<Vec<T>> {
+    let block_of = |at: usize| numbers[at].0 / CHUNK_PAGES;
+    let mut sorted: Vec<usize> = (0..numbers.len()).collect();
+    sorted.sort_unstable_by_key(|&at| numbers[at]);
+    let mut blocks: Vec<&[usize]> =
+        (sorted.chunk_by(|&one, &other| block_of(one) == block_of(other))).collect();
+    let parts = par_map(&mut blocks, |_, rows| {
+        let inside = |&at: &usize| (numbers[at].0 % CHUNK_PAGES) as usize;
+        let places: Vec<usize> = rows.iter().map(inside).collect();
+        let found = read(block_of(rows[0]), &places)?;
+        Ok(rows.iter().copied().zip(found).collect::<Vec<_>>())
+    })?;
+    let mut found = vec![None; numbers.len()];
+    for (at, row) in parts.into_iter().flatten() {
+        found[at] = Some(row);
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Flattens blocks.
+pub(super) fn flat<T>(
+    blocks: impl Iterator<Item = Result<Vec<T>>>,
+) -> impl Iterator<Item = Result<T>> {
+    blocks.flat_map(|block| {
+        let (items, error) = match block {
+            Ok(items) => (items, None),
+            Err(error) => (Vec::new(), Some(Err(error))),
+        };
+        items.into_iter().map(Ok).chain(error)
+    })
 }
 
 /// Location and checksum of a packed column.
 #[derive(Clone, Copy, Default)]
-pub(super) struct PackedColumnRef {
-    pub offset: u64,
-    pub len: u32,
-    pub sum: u64,
+struct PackedColumn {
+    offset: u64,
+    len: u32,
+    sum: u64,
 }
 
 /// File that is being written.
-pub(super) struct BlockWriter {
-    pub path: PathBuf,
-    pub file: Box<dyn DiskFile>,
+pub(super) struct BlockWriter<I> {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Length of the file so far, in bytes.
     at: u64,
-    magic: Magic,
+    /// Number of columns of a block.
+    columns: usize,
+    /// Packed columns by block.
+    directory: Vec<PackedColumn>,
+    info: PhantomData<fn(&I)>,
 }
 
-impl BlockWriter {
-    pub fn create(disk: &dyn Disk, path: &Path, magic: Magic) -> Result<BlockWriter> {
+impl<I: FileInfo + Serialize> BlockWriter<I> {
+    pub fn create(disk: &dyn Disk, path: &Path, columns: usize) -> Result<BlockWriter<I>> {
         let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
         let mut writer = BlockWriter {
             path: path.into(),
             file,
             at: 0,
-            magic,
+            columns,
+            directory: Vec::new(),
+            info: PhantomData,
         };
-        writer.write(&magic)?;
+        writer.write(&I::VERSIONS[0].0)?;
         Ok(writer)
     }
 
@@ -209,34 +304,58 @@ impl BlockWriter {
         Ok(offset)
     }
 
-    pub fn column(&mut self, packed: std::io::Result<impl AsRef<[u8]>>) -> Result<PackedColumnRef> {
+    /// Writes a column of numbers.
+    pub fn column(&mut self, block: usize, which: I::Column, values: &[u64]) -> Result<()> {
+        self.packed(block, which, column::pack(values))
+    }
+
+    /// Writes a column that is packed already.
+    pub fn packed(
+        &mut self,
+        block: usize,
+        which: I::Column,
+        packed: std::io::Result<impl AsRef<[u8]>>,
+    ) -> Result<()> {
         let packed = packed.map_err(Error::io(&self.path, "compress"))?;
         let packed = packed.as_ref();
-        Ok(PackedColumnRef {
+        let entries = (block + 1) * self.columns;
+        if self.directory.len() < entries {
+            self.directory.resize(entries, PackedColumn::default());
+        }
+        self.directory[block * self.columns + which.into()] = PackedColumn {
             offset: self.write(packed)?,
             len: packed.len() as u32,
             sum: xxh3_64(packed),
-        })
+        };
+        Ok(())
     }
 
-    /// Writes what follows the columns, and makes the file durable. The directory is ordered by block and column.
-    pub fn finish(
-        mut self,
-        directory: impl Iterator<Item = PackedColumnRef>,
-        count: u64,
-        info: &impl Serialize,
-    ) -> Result<()> {
-        let put = |head: BlockHead, packed: PackedColumnRef| {
+    /// Reads back a column of this many numbers.
+    pub fn read(&self, block: usize, which: I::Column, count: usize) -> Result<Vec<u64>> {
+        let packed = self.directory[block * self.columns + which.into()];
+        let mut bytes = vec![0; packed.len as usize];
+        self.file
+            .read_at(&mut bytes, packed.offset)
+            .map_err(Error::reading(&self.path))?;
+        let whole = xxh3_64(&bytes) == packed.sum;
+        let values = whole.then(|| column::unpack(&bytes, count)).flatten();
+        values.ok_or_else(|| Error::damaged(&self.path, "it does not read as written"))
+    }
+
+    /// Writes what follows the columns, and makes the file durable.
+    pub fn finish(mut self, count: u64, info: &I) -> Result<()> {
+        let put = |head: BlockHead, packed: &PackedColumn| {
             head.u64(packed.offset).u32(packed.len).u64(packed.sum)
         };
-        let mut tail = directory.fold(BlockHead::default(), put).bytes();
+        let entries = self.directory.iter();
+        let mut tail = entries.fold(BlockHead::default(), put).bytes();
         let directory = self.at;
         let info_at = directory + tail.len() as u64;
         let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;
         tail.extend_from_slice(&text);
         let places = [directory, info_at, count];
         let mut tail = BlockHead::behind(tail).u64s(places).sealed();
-        tail.extend_from_slice(&self.magic);
+        tail.extend_from_slice(&I::VERSIONS[0].0);
         self.write(&tail)?;
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }

@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::blocks::rows_at;
 use super::{Snapshot, SnapshotColumn, SnapshotPage};
 use crate::Result;
-use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
+use crate::engine::{Fingerprint, PageId};
 use crate::model::PageState;
 use crate::rows::Bits;
 use crate::store::{self, IndexFile};
-use crate::threads::par_map;
 
 /// Number of bits in a filter per name that is looked up, and their minimum.
 const FILTER: u64 = 64;
@@ -26,22 +26,15 @@ impl Snapshot {
 
     /// Returns these pages, which the snapshot must have, in the order given. Reads each block of columns once.
     pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<SnapshotPage>> {
-        self.of_blocks(pages, |block, places| self.columns.pages_at(block, places))
+        self.pages_with(pages, &SnapshotColumn::ALL)
     }
 
     /// Returns the ranks and importances of these pages, which the snapshot must have, in the order given. Reads no
     /// other columns.
     pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
-        self.of_blocks(pages, |block, places| {
-            let ranks = self
-                .columns
-                .column_at(block, SnapshotColumn::Rank, places)?;
-            let importances = self
-                .columns
-                .column_at(block, SnapshotColumn::Importance, places)?;
-            let importances = importances.into_iter().map(f64::from_bits);
-            Ok(ranks.into_iter().zip(importances).collect())
-        })
+        let wanted = [SnapshotColumn::Rank, SnapshotColumn::Importance];
+        let pages = self.pages_with(pages, &wanted)?.into_iter();
+        Ok(pages.map(|page| (page.rank, page.importance)).collect())
     }
 
     /// Returns the fetch states of these pages, which the snapshot must have, in the order given.
@@ -50,30 +43,13 @@ impl Snapshot {
         Ok(pages.iter().map(|page| page.fetches.state()).collect())
     }
 
-    /// Returns what `read` gets at positions of each block for these pages, in the order given. Reads several blocks at
-    /// a time.
-    fn of_blocks<T: Copy + Send>(
-        &self,
-        pages: &[PageId],
-        read: impl Fn(u64, &[usize]) -> Result<Vec<T>> + Sync,
-    ) -> Result<Vec<T>> {
-        let block_of = |at: usize| pages[at].0 / CHUNK_PAGES;
-        let is_known = |&at: &usize| pages[at].0 < self.len();
-        let mut sorted: Vec<usize> = (0..pages.len()).filter(is_known).collect();
-        sorted.sort_unstable_by_key(|&at| pages[at]);
-        let mut blocks: Vec<&[usize]> =
-            (sorted.chunk_by(|&one, &other| block_of(one) == block_of(other))).collect();
-        let parts = par_map(&mut blocks, |_, places| {
-            let inside = |&at: &usize| (pages[at].0 % CHUNK_PAGES) as usize;
-            let inside: Vec<usize> = places.iter().map(inside).collect();
-            let found = read(block_of(places[0]), &inside)?;
-            Ok(places.iter().copied().zip(found).collect::<Vec<_>>())
-        })?;
-        let mut found = vec![None; pages.len()];
-        for (at, one) in parts.into_iter().flatten() {
-            found[at] = Some(one);
-        }
-        Ok(found.into_iter().flatten().collect())
+    /// Reads these columns of the pages that the snapshot has.
+    fn pages_with(&self, pages: &[PageId], wanted: &[SnapshotColumn]) -> Result<Vec<SnapshotPage>> {
+        let known = pages.iter().copied().filter(|page| page.0 < self.len());
+        let known: Vec<PageId> = known.collect();
+        rows_at(&known, |block, places| {
+            self.columns.pages_with(block, Some(places), wanted)
+        })
     }
 
     /// Returns the names of these pages, in the order given. Reads each block of names once.
@@ -178,5 +154,48 @@ impl Snapshot {
             }
         }
         Ok(known)
+    }
+}
+
+/// Table for repeated lookups by name: pages of a snapshot, sorted by the low 64 bits of their names' fingerprints. Takes
+/// 12 bytes of memory per page, and no scans.
+pub struct Lookup {
+    pages: Vec<(u64, u32)>,
+}
+
+impl Lookup {
+    /// Returns the memory for a snapshot of this many pages, in bytes; `None` if it has more than the table supports.
+    pub fn bytes(pages: u64) -> Option<u64> {
+        (pages <= u64::from(u32::MAX)).then(|| pages * size_of::<(u64, u32)>() as u64)
+    }
+
+    /// Reads the fingerprints of a snapshot, once. Pages beyond the limit of [`Lookup::bytes`] are left out.
+    pub fn new(snapshot: &Snapshot) -> Result<Lookup> {
+        let mut pages = Vec::with_capacity(snapshot.info().pages as usize);
+        let prints = snapshot.all_pages("fingerprints", snapshot.names.fingerprints());
+        for (page, print) in (0..=u32::MAX).zip(prints) {
+            pages.push((print? as u64, page));
+        }
+        pages.sort_unstable();
+        Ok(Lookup { pages })
+    }
+
+    /// Finds the pages of `snapshot`, from which this was made, with these names. Candidates are verified against the
+    /// names themselves.
+    pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
+        let fingerprints = snapshot.key.fingerprints();
+        let mut found = vec![None; names.len()];
+        for (name, found) in names.iter().zip(&mut found) {
+            let wanted = store::kept(fingerprints.of(name)) as u64;
+            let from = self.pages.partition_point(|&(print, _)| print < wanted);
+            let same = self.pages[from..]
+                .iter()
+                .take_while(|&&(print, _)| print == wanted);
+            let same: Vec<PageId> = same.map(|&(_, page)| PageId(u64::from(page))).collect();
+            let known = snapshot.names_of(&same)?;
+            let at = known.iter().position(|known| known.as_bytes() == *name);
+            *found = at.map(|at| same[at]);
+        }
+        Ok(found)
     }
 }

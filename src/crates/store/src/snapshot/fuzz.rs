@@ -4,8 +4,9 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::blocks::{ENTRY, TRAILER};
 use super::export::{Format, Setup, export};
-use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, TRAILER, column, elapsed, moved};
+use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
 use crate::fuzz::dice::Bytes;
@@ -88,7 +89,7 @@ struct Found {
 fn read_all(disk: &dyn Disk) -> Result<Found> {
     let snapshot = Snapshot::latest(disk, Path::new(STORE))?;
     let _sound = snapshot.verify();
-    let top = snapshot.best(3);
+    let top = snapshot.top(3);
     if let Ok(top) = &top {
         assert!(top.len() as u64 <= snapshot.info().pages.min(3));
         assert!(top.is_sorted_by_key(|page| (page.rank, page.page)));
@@ -174,14 +175,14 @@ pub(super) fn make_right(file: &mut [u8], magic: [u8; 8]) {
     let place = |at: usize, file: &[u8]| number(&file[at..at + 8]).min(trailer as u64) as usize;
     let (directory, info) = (place(trailer, file), place(trailer + 8, file));
     let mut at = directory;
-    while at + super::ENTRY <= info {
+    while at + ENTRY <= info {
         let (offset, len) = (number(&file[at..at + 8]), number(&file[at + 8..at + 12]));
         let end = offset.saturating_add(len);
         if end <= directory as u64 {
             let sum = xxh3_64(&file[offset as usize..end as usize]);
             file[at + 12..at + 20].copy_from_slice(&sum.to_le_bytes());
         }
-        at += super::ENTRY;
+        at += ENTRY;
     }
     let sum = xxh3_64(&file[directory..trailer + 24]);
     file[trailer + 24..trailer + 32].copy_from_slice(&sum.to_le_bytes());

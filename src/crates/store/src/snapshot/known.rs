@@ -4,12 +4,11 @@
 //! The cache is used if rows of a page are joined whatever runs they are in, and as long as those runs exist: after a
 //! merge everything is read again, with the same result.
 
-use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SnapshotColumn;
-use super::planes::Planes;
+use super::column::Planes;
 use crate::engine::{
     Blocks, CellSweep, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, measure,
 };
@@ -29,14 +28,8 @@ pub(super) const COLUMNS: [SnapshotColumn; 9] = [
     SnapshotColumn::Gone,
     SnapshotColumn::Recycled,
 ];
-/// Positions among them of the columns from which a page's rows are continued.
-const FAILED: usize = 0;
-const LAST_FAILED: usize = 1;
-const COMPARED: usize = 2;
-const CHANGED: usize = 3;
-const VISITS: usize = 5;
+/// Position of the last fetch among them.
 const LAST_FETCH: usize = 6;
-const RECYCLED: usize = 8;
 
 /// Flag of a page: there is a row of it.
 const SEEN: u64 = 1;
@@ -44,6 +37,10 @@ const SEEN: u64 = 1;
 const REACHED: u64 = 2;
 /// Flag of a page: it distributed cash.
 const PAID: u64 = 4;
+
+/// State of a page from which its next row is joined: the digest of the first observation; the digest of the last one
+/// and the time of the first, as differences from the first digest and the last fetch, which are mostly 0; and flags.
+type JoinState = [u64; 4];
 
 fn stored(time: Option<Time>) -> u64 {
     time.unwrap_or(NO_TIME) as u64
@@ -63,15 +60,58 @@ pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
     ]
 }
 
+fn join_state(row: &HistoryRow) -> JoinState {
+    let fetches = &row.fetches;
+    let bits = |digest: Digest| u64::from(digest.bits());
+    let flag = |flag: u64, is_set: bool| if is_set { flag } else { 0 };
+    [
+        bits(fetches.first),
+        bits(fetches.first) ^ bits(fetches.last),
+        fetches.since as u64 ^ stored(row.last_fetch),
+        SEEN | flag(REACHED, fetches.reached) | flag(PAID, row.cash > 0),
+    ]
+}
+
+/// Returns all rows of a page so far, joined; its distributed cash is reduced to 0 or 1.
+fn joined(values: [u64; COLUMNS.len()], state: JoinState) -> HistoryRow {
+    let [
+        failed,
+        last_failed,
+        compared,
+        changed,
+        _,
+        visits,
+        last_fetch,
+        _,
+        recycled,
+    ] = values;
+    let [first, last, since, flags] = state;
+    let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    HistoryRow {
+        cash: u128::from(flags & PAID != 0),
+        visits,
+        last_fetch: Some(last_fetch as Time).filter(|&time| time != NO_TIME),
+        recycled,
+        fetches: RowFetches {
+            failed: short(failed),
+            last_failed: last_failed as Time,
+            reached: flags & REACHED != 0,
+            first: Digest::from_bits(first as u32),
+            last: Digest::from_bits((first ^ last) as u32),
+            compared: short(compared),
+            changed: short(changed),
+            since: (last_fetch ^ since) as Time,
+        },
+        ..HistoryRow::default()
+    }
+}
+
 /// Facts about a block of pages.
+#[derive(Debug)]
 pub(super) struct KnownBlock {
+    /// Columns, each with its packed form if that is up to date.
     columns: [(Planes, Option<Vec<u8>>); COLUMNS.len()],
-    /// State for detecting the next change of a page: digest of the first observation; digest of the last one and time
-    /// of the first, stored as differences from the first digest and the last fetch, which are mostly 0.
-    first: Planes,
-    last: Planes,
-    since: Planes,
-    flags: Planes,
+    state: [Planes; size_of::<JoinState>() / size_of::<u64>()],
     /// Number of rows that are measures of a window.
     measures: u64,
     /// Times when pages were last reached, as of the packed column.
@@ -82,10 +122,7 @@ impl Default for KnownBlock {
     fn default() -> KnownBlock {
         KnownBlock {
             columns: values(&Fetches::default()).map(|usual| (Planes::new(usual), None)),
-            first: Planes::new(0),
-            last: Planes::new(0),
-            since: Planes::new(0),
-            flags: Planes::new(0),
+            state: [(); 4].map(|()| Planes::new(0)),
             measures: 0,
             times: FetchTimes::default(),
         }
@@ -94,51 +131,14 @@ impl Default for KnownBlock {
 
 impl KnownBlock {
     fn grow(&mut self, len: usize) {
-        if len == self.flags.len() {
+        if len == self.state[0].len() {
             return;
         }
         for (planes, packed) in &mut self.columns {
             planes.grow(len);
             *packed = None;
         }
-        for planes in [
-            &mut self.first,
-            &mut self.last,
-            &mut self.since,
-            &mut self.flags,
-        ] {
-            planes.grow(len);
-        }
-    }
-
-    /// Returns all rows of a page so far, joined; its distributed cash is reduced to 0 or 1.
-    fn row(&self, at: usize) -> HistoryRow {
-        let flags = self.flags.get(at);
-        if flags & SEEN == 0 {
-            return HistoryRow::default();
-        }
-        let column = |column: usize| self.columns[column].0.get(at);
-        let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let last_fetch = column(LAST_FETCH);
-        let first = self.first.get(at);
-        let digest = |bits: u64| Digest::from_bits(bits as u32);
-        HistoryRow {
-            cash: u128::from(flags & PAID != 0),
-            visits: column(VISITS),
-            last_fetch: Some(last_fetch as Time).filter(|&time| time != NO_TIME),
-            recycled: column(RECYCLED),
-            fetches: RowFetches {
-                failed: short(column(FAILED)),
-                last_failed: column(LAST_FAILED) as Time,
-                reached: flags & REACHED != 0,
-                first: digest(first),
-                last: digest(first ^ self.last.get(at)),
-                compared: short(column(COMPARED)),
-                changed: short(column(CHANGED)),
-                since: (last_fetch ^ self.since.get(at)) as Time,
-            },
-            ..HistoryRow::default()
-        }
+        self.state.iter_mut().for_each(|planes| planes.grow(len));
     }
 
     /// Adds the next row of a page. Where rows of a page are joined they are one measure, or none.
@@ -149,8 +149,14 @@ impl KnownBlock {
         joins: bool,
         is_measure: &impl Fn(&HistoryRow) -> bool,
     ) {
-        let mut row = self.row(at);
-        let is_known = self.flags.get(at) & SEEN != 0;
+        let state = self.state.each_ref().map(|planes| planes.get(at));
+        let is_known = state[3] & SEEN != 0;
+        let mut row = if is_known {
+            let values = self.columns.each_ref().map(|(planes, _)| planes.get(at));
+            joined(values, state)
+        } else {
+            HistoryRow::default()
+        };
         let counted = joins && is_known && is_measure(&row);
         row.cash |= u128::from(next.cash > 0);
         row.take_visits(next);
@@ -163,26 +169,14 @@ impl KnownBlock {
                 planes.set_first(at, value)
             }
         };
-        let fetches = row.known();
-        for ((planes, packed), value) in self.columns.iter_mut().zip(values(&fetches)) {
+        for ((planes, packed), value) in self.columns.iter_mut().zip(values(&row.known())) {
             if set(planes, value) {
                 *packed = None;
             }
         }
-        let RowFetches {
-            reached,
-            first,
-            last,
-            since,
-            ..
-        } = row.fetches;
-        let bits = |digest: Digest| u64::from(digest.bits());
-        set(&mut self.first, bits(first));
-        set(&mut self.last, bits(first) ^ bits(last));
-        set(&mut self.since, since as u64 ^ stored(row.last_fetch));
-        let flag = |flag: u64, is_set: bool| if is_set { flag } else { 0 };
-        let flags = SEEN | flag(REACHED, reached) | flag(PAID, row.cash > 0);
-        set(&mut self.flags, flags);
+        for (planes, value) in self.state.iter_mut().zip(join_state(&row)) {
+            set(planes, value);
+        }
     }
 
     /// Returns the times when its pages were last reached.
@@ -214,18 +208,13 @@ impl KnownBlock {
         let columns = self.columns.iter();
         let columns =
             columns.map(|(planes, packed)| planes.bytes() + packed.as_ref().map_or(0, Vec::len));
-        let others = [&self.first, &self.last, &self.since, &self.flags];
-        let bytes = columns.sum::<usize>() + others.map(Planes::bytes).iter().sum::<usize>();
-        bytes as u64
+        let state = self.state.iter().map(Planes::bytes);
+        (columns.sum::<usize>() + state.sum::<usize>()) as u64
     }
 }
 
 /// Facts about a block, and the cash of its pages.
-#[derive(Default)]
-pub(super) struct FactsWithCash {
-    pub block: KnownBlock,
-    pub cash: Vec<u64>,
-}
+pub(super) type FactsWithCash = (KnownBlock, Vec<u64>);
 
 /// Adds rows of the history to the blocks `before` and passes all blocks to `each`, which may take them and leave
 /// others. Returns the number of measures, including those of `before`.
@@ -243,11 +232,11 @@ pub(super) fn read(
     let mut known = FactsWithCash::default();
     let mut measures = 0;
     while let Some((first, cells, _)) = sweep.next()? {
-        known.block = before.next().unwrap_or_default();
-        known.block.grow(cells.len());
-        known.cash.clear();
-        let cash = cells.iter().map(|cell| cell.wrapping_add(paid));
-        known.cash.extend(cash);
+        let (block, cash) = &mut known;
+        *block = before.next().unwrap_or_default();
+        block.grow(cells.len());
+        cash.clear();
+        cash.extend(cells.iter().map(|cell| cell.wrapping_add(paid)));
         loop {
             if at == taken.len() {
                 at = 0;
@@ -263,10 +252,10 @@ pub(super) fn read(
             if place >= cells.len() as u64 {
                 break;
             }
-            known.block.add(place as usize, row, joins, &is_measure);
+            block.add(place as usize, row, joins, &is_measure);
             at += 1;
         }
-        measures += known.block.measures;
+        measures += block.measures;
         each(&mut known)?;
     }
     match taken.get(at) {
@@ -279,17 +268,11 @@ pub(super) fn read(
 }
 
 /// Cache of facts that a snapshot leaves to the next one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct HeldKnown(Mutex<FactsCache>);
 
-impl fmt::Debug for HeldKnown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeldKnown")
-    }
-}
-
 /// Cached blocks, and the runs of the history that they cover.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct FactsCache {
     runs: Vec<u64>,
     blocks: Vec<KnownBlock>,
@@ -312,43 +295,23 @@ impl FactsCache {
         }
     }
 
-    /// Stores the blocks of a state for the next one.
-    pub fn give(&mut self, view: &View, blocks: Vec<KnownBlock>) {
-        if let Some(runs) = view.joined_runs() {
-            *self = FactsCache { runs, blocks };
-        }
-    }
-}
-
-/// Collects blocks, as long as all of them fit in memory.
-pub(super) struct Keeping {
-    room: u64,
-    blocks: Option<Vec<KnownBlock>>,
-}
-
-impl Keeping {
-    /// Creates a collection limited to `room` bytes.
-    pub fn new(room: u64) -> Keeping {
-        Keeping {
-            room,
-            blocks: (room > 0).then(Vec::new),
-        }
-    }
-
-    pub fn add(&mut self, block: KnownBlock) {
-        let left = self.room.checked_sub(block.bytes());
-        match (left, &mut self.blocks) {
-            (Some(left), Some(blocks)) => {
-                self.room = left;
-                blocks.push(block);
+    /// Adds the next block if all so far fit in `room` bytes; otherwise leaves the cache empty for good.
+    pub fn add(&mut self, block: KnownBlock, room: &mut u64) {
+        match room.checked_sub(block.bytes().max(1)) {
+            Some(left) => {
+                *room = left;
+                self.blocks.push(block);
             }
-            _ => self.blocks = None,
+            None => (*room, self.blocks) = (0, Vec::new()),
         }
     }
 
-    /// Returns all blocks, if they fit.
-    pub fn all(self) -> Option<Vec<KnownBlock>> {
-        self.blocks
+    /// Completes the blocks of a state.
+    pub fn finish(&mut self, view: &View) {
+        match view.joined_runs() {
+            Some(runs) if !self.blocks.is_empty() => self.runs = runs,
+            _ => *self = FactsCache::default(),
+        }
     }
 }
 
@@ -423,7 +386,7 @@ mod tests {
                 let expected: Vec<_> = expected.collect();
                 for (column, packed) in packed.iter().enumerate() {
                     let of: Vec<u64> = expected.iter().map(|values| values[column]).collect();
-                    prop_assert_eq!(packed, &super::super::column::pack(&of).unwrap());
+                    prop_assert_eq!(packed, &crate::snapshot::column::pack(&of).unwrap());
                 }
                 let measures = joined.iter().flatten().filter(|row| is_measure(row)).count();
                 prop_assert_eq!(block.measures, measures as u64);
@@ -445,10 +408,10 @@ mod tests {
         };
         // Visits and flags; everything else has its default.
         assert_eq!(block().bytes(), 2 * 1000);
-        for (room, kept) in [(0, None), (3999, None), (4000, Some(2)), (1 << 20, Some(2))] {
-            let mut keeping = Keeping::new(room);
-            (0..2).for_each(|_| keeping.add(block()));
-            assert_eq!(keeping.all().map(|blocks| blocks.len()), kept, "{room}");
+        for (mut room, kept) in [(0, 0), (3999, 0), (4000, 2), (1 << 20, 2)] {
+            let mut cache = FactsCache::default();
+            (0..2).for_each(|_| cache.add(block(), &mut room));
+            assert_eq!(cache.blocks.len(), kept, "{room}");
         }
     }
 }

@@ -6,11 +6,13 @@
 //! | sites | none | a roll-up of the snapshot: sites by the sum of their pages' importance, the maximum, or the number of pages |
 //! | any | given | the ranking that was computed beside the snapshot |
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
+use super::blocks::{flat, rows_at};
+use super::computed::{ComputedInfo, ComputedName, ComputedRanking, RankingColumn};
+use super::lists::Best;
 use super::{Selection, Snapshot, SnapshotColumn};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
@@ -24,6 +26,9 @@ use crate::{Error, Result};
 /// Ranking of pages or sites.
 pub struct LevelRanking {
     snapshot: Snapshot,
+    level: Level,
+    /// Number of ranked pages or sites.
+    len: u64,
     of: Of,
 }
 
@@ -88,13 +93,8 @@ impl Snapshot {
         // The sites are in memory while the ranking is read.
         let beside = to_read(self.len());
         let mut builder = SitesBuilder::new(level, memory).beside(beside);
-        let mut added = Ok(());
-        self.each_name(0..self.len(), &mut |name| {
-            if added.is_ok() {
-                added = builder.add(name);
-            }
-        })?;
-        added.and_then(|()| builder.build())
+        self.all_names(|name| builder.add(name))?;
+        builder.build()
     }
 
     /// Returns totals over the pages of each site; over own pages in a shard.
@@ -122,8 +122,10 @@ impl LevelRanking {
     /// Returns the snapshot's own ranking.
     pub fn of_pages(snapshot: Snapshot) -> LevelRanking {
         LevelRanking {
-            snapshot,
+            level: Level::Page,
+            len: snapshot.len(),
             of: Of::Pages,
+            snapshot,
         }
     }
 
@@ -158,7 +160,17 @@ impl LevelRanking {
                 )
             }
         };
-        Ok(LevelRanking { snapshot, of })
+        let len = match &of {
+            Of::Pages => snapshot.len(),
+            Of::Sites(rolled) => rolled.sites.len() as u64,
+            Of::Computed(ranking) => ranking.info().count,
+        };
+        Ok(LevelRanking {
+            snapshot,
+            level: name.level,
+            len,
+            of,
+        })
     }
 
     pub fn snapshot(&self) -> &Snapshot {
@@ -210,20 +222,12 @@ impl LevelRanking {
     }
 
     pub fn level(&self) -> Level {
-        match &self.of {
-            Of::Pages => Level::Page,
-            Of::Sites(rolled) => rolled.sites.level(),
-            Of::Computed(ranking) => ranking.info().level,
-        }
+        self.level
     }
 
     /// Returns the number of ranked pages or sites.
     pub fn len(&self) -> u64 {
-        match &self.of {
-            Of::Pages => self.snapshot.len(),
-            Of::Sites(rolled) => rolled.sites.len() as u64,
-            Of::Computed(ranking) => ranking.info().count,
-        }
+        self.len
     }
 
     /// Returns the number of nodes that ranks refer to: more than it has for a shard that was ranked with others.
@@ -251,17 +255,19 @@ impl LevelRanking {
 
     /// Iterates over all scores, in number order.
     pub fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
+        let real = |bits: Result<u64>| bits.map(f64::from_bits);
         match &self.of {
             Of::Pages => {
                 let columns = &self.snapshot.columns;
-                let blocks = 0..columns.blocks();
-                scores(blocks.map(|block| columns.column(block, SnapshotColumn::Importance)))
+                Box::new(flat(columns.column_blocks(SnapshotColumn::Importance)).map(real))
             }
             Of::Sites(rolled) => {
                 let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
                 Box::new(scores.map(Ok))
             }
-            Of::Computed(ranking) => scores(ranking.score_blocks()),
+            Of::Computed(ranking) => {
+                Box::new(flat(ranking.column_blocks(RankingColumn::Score)).map(real))
+            }
         }
     }
 
@@ -288,24 +294,18 @@ impl LevelRanking {
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
-        let numbers = best(n, self.rank_blocks(), is_within)?;
-        self.at(&numbers)
+        self.at(&Best::of(n, self.rank_blocks(), is_within)?)
     }
 
     /// Iterates over all ranks, block by block.
     pub(super) fn rank_blocks(&self) -> Box<dyn Iterator<Item = Result<Vec<u64>>> + '_> {
         match &self.of {
-            Of::Pages => {
-                let blocks = 0..self.snapshot.columns.blocks();
-                Box::new(
-                    blocks.map(|block| self.snapshot.columns.column(block, SnapshotColumn::Rank)),
-                )
-            }
+            Of::Pages => Box::new(self.snapshot.columns.column_blocks(SnapshotColumn::Rank)),
             Of::Sites(rolled) => {
                 let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);
                 Box::new(ranks.map(|ranks| Ok(ranks.to_vec())))
             }
-            Of::Computed(ranking) => Box::new(ranking.rank_blocks()),
+            Of::Computed(ranking) => Box::new(ranking.column_blocks(RankingColumn::Rank)),
         }
     }
 
@@ -354,33 +354,24 @@ impl LevelRanking {
         Ok(Some(within))
     }
 
-    /// Returns the rows with these numbers, in this order, with their names.
+    /// Returns the rows with these numbers, in this order, with their names, and sites with their best page.
     pub fn at(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
-        match &self.of {
-            Of::Sites(rolled) => {
-                let best: Vec<PageId> = numbers
-                    .iter()
-                    .map(|site| rolled.totals[site.0 as usize].best)
-                    .collect();
-                let names = self.snapshot.names_of(&best)?.into_iter();
-                let best = names.zip(self.snapshot.states_of(&best)?);
-                let sites = numbers.iter().zip(best);
-                Ok(sites
-                    .map(|(site, best)| rolled.site(site.0 as usize, Some(best)))
-                    .collect())
+        let mut rows = self.facts_of(numbers)?;
+        if let Of::Sites(rolled) = &self.of {
+            let best = numbers.iter().map(|site| rolled.totals[site.index()].best);
+            let best: Vec<PageId> = best.collect();
+            let names = self.snapshot.names_of(&best)?.into_iter();
+            let best = names.zip(self.snapshot.states_of(&best)?);
+            for (row, (name, state)) in rows.iter_mut().zip(best) {
+                let site = row.site.get_or_insert_default();
+                (site.best, site.best_state) = (Some(name), state);
             }
-            _ if !self.level().is_page() => self.facts_of(numbers),
-            _ => {
-                let rows = self.facts_of(numbers)?.into_iter();
-                let named = rows.zip(self.snapshot.names_of(numbers)?);
-                Ok(named
-                    .map(|(row, url)| Page {
-                        url: url.into(),
-                        ..row
-                    })
-                    .collect())
+        } else if self.level.is_page() {
+            for (row, name) in rows.iter_mut().zip(self.snapshot.names_of(numbers)?) {
+                row.url = name.into();
             }
         }
+        Ok(rows)
     }
 
     /// Reads the ranking without the names of pages.
@@ -388,28 +379,26 @@ impl LevelRanking {
     /// # Errors
     /// As of [`LevelRanking::at`].
     pub fn facts_of(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
-        let pages = || {
-            let pages = self.snapshot.pages_of(numbers)?.into_iter();
-            Ok(pages.map(|page| page.named("", self.len())))
-        };
-        match &self.of {
-            Of::Pages => Ok(pages()?.collect()),
-            Of::Sites(rolled) => Ok(numbers
-                .iter()
-                .map(|site| rolled.site(site.0 as usize, None))
-                .collect()),
-            Of::Computed(ranking) if ranking.info().level.is_page() => {
-                let scores = of_blocks(ranking, numbers)?;
-                let all = scores.into_iter().zip(pages()?);
-                Ok(all
-                    .map(|(scored, page)| Page {
-                        rank: scored.rank,
-                        importance: scored.importance,
-                        ..page
-                    })
-                    .collect())
+        let computed = match &self.of {
+            Of::Sites(rolled) => {
+                return Ok(numbers
+                    .iter()
+                    .map(|site| rolled.site(site.index()))
+                    .collect());
             }
-            Of::Computed(ranking) => of_blocks(ranking, numbers),
+            Of::Computed(ranking) => Some(computed_rows(ranking, numbers)?),
+            Of::Pages => None,
+        };
+        match computed {
+            Some(rows) if !self.level.is_page() => Ok(rows),
+            scored => {
+                let pages = self.snapshot.pages_of(numbers)?.into_iter();
+                let mut rows: Vec<_> = pages.map(|page| page.named("", self.len)).collect();
+                for (row, scored) in rows.iter_mut().zip(scored.into_iter().flatten()) {
+                    (row.rank, row.importance) = (scored.rank, scored.importance);
+                }
+                Ok(rows)
+            }
         }
     }
 
@@ -418,20 +407,20 @@ impl LevelRanking {
         match &self.of {
             Of::Pages => Box::new(self.snapshot.named()),
             Of::Sites(rolled) => {
-                Box::new((0..rolled.sites.len()).map(|site| Ok(rolled.site(site, None))))
+                Box::new((0..rolled.sites.len()).map(|site| Ok(rolled.site(site))))
             }
-            Of::Computed(ranking) if ranking.info().level.is_page() => {
+            Of::Computed(ranking) if !self.level.is_page() => Box::new(ranking.rows()),
+            Of::Computed(ranking) => {
                 let both = self.snapshot.named().zip(ranking.rows());
                 Box::new(both.map(|(page, scored)| {
-                    let scored = scored?;
+                    let (page, scored) = (page?, scored?);
                     Ok(Page {
                         rank: scored.rank,
                         importance: scored.importance,
-                        ..page?
+                        ..page
                     })
                 }))
             }
-            Of::Computed(ranking) => Box::new(ranking.rows()),
         }
     }
 
@@ -462,10 +451,8 @@ impl LevelRanking {
 }
 
 impl RolledUp {
-    /// Returns a site, with the name and state of its best page.
-    fn site(&self, site: usize, best: Option<(String, Option<PageState>)>) -> Page<'static> {
+    fn site(&self, site: usize) -> Page<'static> {
         let total = &self.totals[site];
-        let (best, best_state) = best.unzip();
         Page {
             page: PageId(site as u64),
             rank: self.ranks[site],
@@ -476,8 +463,6 @@ impl RolledUp {
             site: Some(SiteFacts {
                 pages: total.pages,
                 largest: Some(total.largest),
-                best,
-                best_state: best_state.flatten(),
                 ..SiteFacts::default()
             }),
             ..Page::default()
@@ -485,78 +470,11 @@ impl RolledUp {
     }
 }
 
-/// Flattens blocks of score bits.
-fn scores<'a>(
-    blocks: impl Iterator<Item = Result<Vec<u64>>> + 'a,
-) -> Box<dyn Iterator<Item = Result<f64>> + 'a> {
-    Box::new(flat(blocks).map(|bits| bits.map(f64::from_bits)))
-}
-
-/// Flattens blocks.
-pub(super) fn flat<T>(
-    blocks: impl Iterator<Item = Result<Vec<T>>>,
-) -> impl Iterator<Item = Result<T>> {
-    blocks.flat_map(|block| {
-        let (items, error) = match block {
-            Ok(items) => (items, None),
-            Err(error) => (Vec::new(), Some(Err(error))),
-        };
-        items.into_iter().map(Ok).chain(error)
+/// Returns some rows of a ranking in the order given.
+fn computed_rows(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
+    rows_at(numbers, |block, places| {
+        let rows = ranking.block(block)?;
+        let row = |&place: &usize| rows.get(place).cloned().unwrap_or_default();
+        Ok(places.iter().map(row).collect())
     })
-}
-
-/// Returns some rows of a ranking in the order given; consecutive requests for one block read it once.
-fn of_blocks(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
-    let mut sorted: Vec<usize> = (0..numbers.len()).collect();
-    sorted.sort_unstable_by_key(|&at| numbers[at]);
-    let mut rows = vec![Page::default(); numbers.len()];
-    let mut held: Option<(u64, Vec<Page<'static>>)> = None;
-    for at in sorted {
-        let number = numbers[at].0 / CHUNK_PAGES;
-        let block = match held.take().filter(|(block, _)| *block == number) {
-            Some((_, block)) => block,
-            None => ranking.block(number)?,
-        };
-        let row = block.get((numbers[at].0 % CHUNK_PAGES) as usize);
-        rows[at] = row.cloned().unwrap_or_default();
-        held = Some((number, block));
-    }
-    Ok(rows)
-}
-
-/// Heap of ranks and numbers, the worst on top.
-pub(super) type Best = BinaryHeap<(u64, PageId)>;
-
-/// Returns true if a candidate belongs to the `n` best.
-pub(super) fn is_better(best: &Best, n: usize, candidate: (u64, PageId)) -> bool {
-    best.len() < n || best.peek().is_some_and(|worst| candidate < *worst)
-}
-
-/// Inserts a candidate that belongs to the `n` best.
-pub(super) fn keep(best: &mut Best, n: usize, candidate: (u64, PageId)) {
-    if best.len() == n {
-        best.pop();
-    }
-    best.push(candidate);
-}
-
-/// Returns the numbers of the `n` of best rank among those for which `may_be` is true; ties in number order.
-pub(super) fn best(
-    n: usize,
-    blocks: impl Iterator<Item = Result<Vec<u64>>>,
-    may_be: impl Fn(u64) -> bool,
-) -> Result<Vec<PageId>> {
-    let mut best = Best::new();
-    let mut number = 0;
-    for ranks in blocks {
-        for rank in ranks? {
-            let candidate = (rank, PageId(number));
-            number += 1;
-            if is_better(&best, n, candidate) && may_be(candidate.1.0) {
-                keep(&mut best, n, candidate);
-            }
-        }
-    }
-    let best = best.into_sorted_vec();
-    Ok(best.into_iter().map(|(_, number)| number).collect())
 }

@@ -6,31 +6,23 @@
 mod blocks;
 pub mod column;
 mod common_crawl;
+mod compare;
 mod computed;
-mod expiry;
 pub mod export;
 mod file;
 mod find;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
-mod keep;
 mod kept;
 mod known;
 mod levels;
 pub mod links;
-mod listed;
-mod lookup;
-mod moved;
-mod pieces;
-mod planes;
-mod prepared;
+mod lists;
+mod publish;
 mod ranks;
 mod read;
-mod scored;
 mod search;
 mod settling;
-mod since;
-mod site_pages;
 mod urls;
 mod warm;
 mod write;
@@ -40,56 +32,45 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::recreate;
-use crate::engine::{Counters, EngineState, Totals, Window, with_shard};
+use crate::engine::{Counters, HistoryView, Window, with_shard};
 use crate::model::Time;
 use crate::store::rows::Retention;
 use crate::store::{
-    Disk, NameLengths, SNAPSHOTS, Settings, from_text, is_busy, read_whole, settings_of, to_text,
-    write_whole,
+    Disk, NameLengths, SNAPSHOTS, Settings, View, from_text, is_busy, read_whole, settings_of,
+    to_text, write_whole,
 };
 use crate::{Error, Result};
 
 pub use common_crawl::write_ranks;
+pub use compare::{ChangeRule, Elapsed, elapsed, moved, same_numbers};
 #[cfg(any(test, feature = "testing"))]
 pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
-pub use expiry::Expired;
 pub use file::SnapshotColumns;
-pub use keep::KeepSnapshots;
-pub use kept::{PINNED, thin};
+pub use find::Lookup;
+pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub use known::HeldKnown;
 pub use levels::{LevelRanking, RankingName};
-pub use listed::{LISTED, RankedList};
-pub use lookup::Lookup;
-pub use moved::{Elapsed, elapsed, moved, same_numbers};
-pub use prepared::{ClusterRanking, Prepared, SharedScores, prepare};
+pub use lists::{LISTED, RankedList};
+pub use publish::{ClusterRanking, Prepared, SharedScores, prepare};
+pub use publish::{PublishedSnapshot, publish, publish_apart};
 pub use ranks::{descending_key, importance_of};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, FoundPage, SearchOptions, SearchResult, WITHIN};
-pub use settling::Watching;
+pub use settling::{Expired, Watching};
 pub use settling::{SettleSettings, SnapshotOptions, Watcher, settling_needs};
-pub use since::ChangeRule;
 pub use urls::{ListedPage, Rank, canonical, find_lines, page_ranks, pages_of};
 pub use warm::{Handover, StartFrom, WarmWarning};
-pub use write::{Published, PublishedSnapshot, publish, publish_at_rest};
-pub use write::{publish_apart, publish_keeping};
 
 /// Default memory for the ranks of a snapshot, in bytes: enough for 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
 pub const VERSION: u32 = 3;
-/// Supported versions, the newest first, each with its number of columns, which are the first of all.
-const COLUMNS_OF: [(u32, usize); 3] = [(VERSION, COLUMNS), (2, 11), (1, 6)];
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
 const MAGIC: &[u8; 8] = b"CRSNAP03";
 const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
-/// Length of the trailer in bytes: see `formats/snapshot.md`.
-const TRAILER: usize = 40;
-/// Length of a directory entry in bytes: offset, length, checksum.
-const ENTRY: usize = 20;
-
 /// Columns in the order of the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -178,20 +159,14 @@ pub struct Info {
 }
 
 impl Info {
-    /// Creates the info of a snapshot of this window, whose certificate must be finite: JSON cannot represent others.
-    fn new(
-        state: &EngineState,
-        totals: &Totals,
-        measures: u64,
-        window: &Window,
-        expired: Option<Expired>,
-        settings: &Settings,
-    ) -> Result<Info> {
+    /// Creates the info of a snapshot of a commit by this window, whose certificate must be finite: JSON cannot represent others.
+    fn new(view: &View, measures: u64, window: &Window, expired: Option<Expired>) -> Result<Info> {
         if window.certificate.is_some_and(|claim| !claim.is_finite()) {
             return Err(Error::internal(
                 "a ranking would have no finite certificate",
             ));
         }
+        let (state, totals, settings) = (view.state(), view.totals(), view.settings());
         let mut window = window.clone();
         let bound = window
             .bound_l1()

@@ -6,8 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{self, Format, Setup, export};
-use super::file::FailureColumns;
-use super::levels::best;
+use super::lists::Best;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Page, PageId};
 use crate::memory::Need;
@@ -319,40 +318,61 @@ impl Snapshot {
         }
     }
 
+    /// Calls `visit` with all names, in number order, up to its first error.
+    pub(super) fn all_names(&self, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut visited = Ok(());
+        self.each_name(0..self.len(), &mut |name| {
+            if visited.is_ok() {
+                visited = visit(name);
+            }
+        })?;
+        visited
+    }
+
     /// Calls `visit` with the last fetch and the failures of each page, in number order. Reads no other columns; other
     /// facts about fetches are not set.
     pub fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
-        let read = |block| self.columns.failures(block);
-        self.columns
-            .in_twos(read, |first, failures: FailureColumns| {
-                for at in 0..failures.len() {
-                    visit(first as u32 + at as u32, &failures.at(at));
-                }
-            })
-    }
-
-    /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
-    pub fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-        let read = |block| self.columns.column(block, SnapshotColumn::Importance);
-        self.columns.in_twos(read, |first, pages: Vec<u64>| {
-            for (page, &bits) in (first as u32..).zip(&pages) {
-                visit(page, f64::from_bits(bits));
+        let wanted = [
+            SnapshotColumn::LastFetch,
+            SnapshotColumn::Failed,
+            SnapshotColumn::LastFailed,
+        ];
+        let read = |block| self.columns.pages_with(block, None, &wanted);
+        self.columns.in_twos(read, |_, pages| {
+            for page in pages {
+                visit(page.page.0 as u32, &page.fetches);
             }
         })
     }
 
+    /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
+    pub fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
+        self.columns
+            .each_value(SnapshotColumn::Importance, |page, bits| {
+                visit(page as u32, f64::from_bits(bits));
+            })
+    }
+
     /// Returns a bitmap of the pages that were visited at least `times` times. Reads no other column.
     pub fn visited(&self, times: u64) -> Result<Bits> {
-        let mut visited = Bits::new(self.len());
-        let read = |block| self.columns.column(block, SnapshotColumn::Visits);
-        self.columns.in_twos(read, |first, pages: Vec<u64>| {
-            for (page, &visits) in (first..).zip(&pages) {
-                if visits >= times {
-                    visited.set(page);
+        self.pages_where(SnapshotColumn::Visits, |visits| visits >= times)
+    }
+
+    /// Returns a bitmap of the pages of which a value is one that `is_meant`; none if the file lacks the column.
+    pub(super) fn pages_where(
+        &self,
+        which: SnapshotColumn,
+        is_meant: impl Fn(u64) -> bool,
+    ) -> Result<Bits> {
+        let mut pages = Bits::new(self.len());
+        if self.columns.has(which) {
+            self.columns.each_value(which, |page, value| {
+                if is_meant(value) {
+                    pages.set(page);
                 }
-            }
-        })?;
-        Ok(visited)
+            })?;
+        }
+        Ok(pages)
     }
 
     /// Returns the number of leading positions that are certain: the largest n such that the first n pages are the n of
@@ -424,27 +444,15 @@ impl Snapshot {
     /// # }
     /// ```
     pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
-        let best = self.best_in(n, &scope.clone().into())?;
-        let numbers: Vec<PageId> = best.iter().map(|page| page.page).collect();
-        let named = best.iter().zip(self.names_of(&numbers)?);
+        let within = self.within(&scope.clone().into())?;
+        let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
+        let ranks = self.columns.column_blocks(SnapshotColumn::Rank);
+        let numbers = Best::of(n, ranks, is_within)?;
+        let pages = self.pages_of(&numbers)?.into_iter();
+        let named = pages.zip(self.names_of(&numbers)?);
         Ok(named
             .map(|(page, url)| page.named(url, self.len()))
             .collect())
-    }
-
-    /// Returns the `n` pages of best rank; ties in order of first appearance.
-    #[doc(hidden)]
-    pub fn best(&self, n: usize) -> Result<Vec<SnapshotPage>> {
-        self.best_in(n, &Selection::default())
-    }
-
-    fn best_in(&self, n: usize, selection: &Selection) -> Result<Vec<SnapshotPage>> {
-        let within = self.within(selection)?;
-        let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
-        let blocks = 0..self.columns.blocks();
-        let ranks = blocks.map(|block| self.columns.column(block, SnapshotColumn::Rank));
-        let wanted = best(n, ranks, is_within)?;
-        self.pages_of(&wanted)
     }
 
     /// Returns a bitmap of the selected pages; in a shard only own pages count. `None` selects all.
@@ -462,13 +470,10 @@ impl Snapshot {
             return Ok(None);
         }
         let is_there = |page| gone.as_ref().is_none_or(|gone| !gone.get(page));
-        let mut within = Bits::new(self.len());
         if !needs_names {
-            for page in (0..self.len()).filter(|page| is_there(*page)) {
-                within.set(page);
-            }
-            return Ok(Some(within));
+            return Ok(Some(Bits::of(0..self.len(), is_there)));
         }
+        let mut within = Bits::new(self.len());
         let mut page = 0;
         self.each_name(0..self.len(), &mut |name| {
             if scope.has(name) && self.is_local(name) && is_there(page) {

@@ -9,11 +9,10 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use serde::Serialize;
 
-use super::levels::{Best, is_better, keep};
+use super::lists::Best;
 use super::{Snapshot, SnapshotColumn, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, PageId};
 use crate::model::{PageState, Time, rfc_3339};
-use crate::rows::Bits;
 use crate::rules::{Scope, Shard};
 use crate::{Result, url};
 
@@ -153,54 +152,8 @@ impl NameFilter<'_> {
     }
 }
 
-/// Count of some pages, and the best of them.
-struct BestList {
-    most: usize,
-    count: u64,
-    best: Best,
-}
-
-impl BestList {
-    fn new(most: usize) -> BestList {
-        BestList {
-            most,
-            count: 0,
-            best: Best::new(),
-        }
-    }
-
-    fn add(&mut self, page: (u64, PageId)) {
-        self.count += 1;
-        if is_better(&self.best, self.most, page) {
-            keep(&mut self.best, self.most, page);
-        }
-    }
-
-    fn numbers(self) -> Vec<PageId> {
-        let best = self.best.into_sorted_vec();
-        best.into_iter().map(|(_, page)| page).collect()
-    }
-}
-
 impl Snapshot {
     /// Finds the pages whose names contain a text, or that are in a scope.
-    ///
-    /// ```
-    /// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; }
-    /// # use cashrank::{Options, Record, Writer};
-    /// use cashrank_store::snapshot::SearchOptions;
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let home = tempfile::tempdir()?;
-    /// let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
-    /// writer.push(&Record::new("http://a.example/", ["/News", "/b"]))?;
-    /// let ranking = writer.publish()?;
-    /// let wanted = SearchOptions { text: Some("/news".into()), ..SearchOptions::default() };
-    /// let found = ranking.search(&wanted)?;
-    /// assert_eq!((found.searched, found.found, found.frontier), (3, 1, 1));
-    /// assert_eq!(found.best[0].url, "http://a.example/News");
-    /// # Ok(())
-    /// # }
-    /// ```
     #[doc(hidden)]
     pub fn search(&self, options: &SearchOptions) -> Result<SearchResult> {
         let lower = options.text.as_ref().map(|text| text.to_ascii_lowercase());
@@ -211,8 +164,7 @@ impl Snapshot {
             lower: Vec::new(),
         };
         let searched = self.len().min(options.within);
-        let [mut all, mut frontier, mut failed, mut gone] =
-            [(); 4].map(|()| BestList::new(options.count));
+        let mut lists = [(); 4].map(|()| Best::new(options.count));
         for block in 0..searched.div_ceil(CHUNK_PAGES) {
             let first = block * CHUNK_PAGES;
             let matching = self.matching(first..searched.min(first + CHUNK_PAGES), &mut wanted)?;
@@ -221,35 +173,37 @@ impl Snapshot {
             }
             let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
             let visits = self.columns.column(block, SnapshotColumn::Visits)?;
-            let failures = self.columns.failures(block)?;
-            let is_gone = self.columns.gone_if(block)?;
+            let of = |which| {
+                let has = self.columns.has(which);
+                has.then(|| self.columns.column(block, which)).transpose()
+            };
+            let (failures, is_gone) = (of(SnapshotColumn::Failed)?, of(SnapshotColumn::Gone)?);
+            let is_set =
+                |of: &Option<Vec<u64>>, at: usize| of.as_ref().is_some_and(|of| of[at] != 0);
             for page in matching {
                 let at = (page - first) as usize;
-                let ranked = (ranks[at], PageId(page));
-                all.add(ranked);
-                if visits[at] == 0 {
-                    frontier.add(ranked);
-                }
-                if is_gone.as_ref().is_some_and(|is_gone| is_gone[at] != 0) {
-                    gone.add(ranked);
-                }
-                if failures.at(at).failed > 0 {
-                    failed.add(ranked);
+                let (failed, gone) = (is_set(&failures, at), is_set(&is_gone, at));
+                let is = [true, visits[at] == 0, failed, gone];
+                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
+                    list.add((ranks[at], PageId(page)));
                 }
             }
         }
+        let [found, frontier, failed, gone] = lists.each_ref().map(|list| list.count);
+        let [best, best_frontier, best_failed, best_gone] =
+            lists.map(|list| self.found(&list.pages()));
         Ok(SearchResult {
             pages: self.len(),
             searched,
-            found: all.count,
-            visited: all.count - frontier.count,
-            frontier: frontier.count,
-            failed: failed.count,
-            gone: self.says_gone().then_some(gone.count),
-            best: self.found(&all.numbers())?,
-            best_frontier: self.found(&frontier.numbers())?,
-            best_failed: self.found(&failed.numbers())?,
-            best_gone: self.found(&gone.numbers())?,
+            found,
+            visited: found - frontier,
+            frontier,
+            failed,
+            gone: self.says_gone().then_some(gone),
+            best: best?,
+            best_frontier: best_frontier?,
+            best_failed: best_failed?,
+            best_gone: best_gone?,
         })
     }
 
@@ -288,16 +242,9 @@ impl Snapshot {
     /// list. Memory: 2 bits per page, and about 100 bytes for each host with such pages.
     #[doc(hidden)]
     pub fn failing(&self, count: usize) -> Result<Failing> {
-        let [mut failed, mut gone] = [(); 2].map(|()| Bits::new(self.len()));
-        self.failures(&mut |page, fetches| {
-            if fetches.failed > 0 {
-                failed.set(page.into());
-            }
-        })?;
-        if self.says_gone() {
-            gone = self.gone()?;
-        }
-        let mut lists = [BestList::new(count), BestList::new(count)];
+        let failed = self.pages_where(SnapshotColumn::Failed, |failed| failed > 0)?;
+        let gone = self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)?;
+        let mut lists = [Best::new(count), Best::new(count)];
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
         for block in 0..self.columns.blocks() {
@@ -339,8 +286,8 @@ impl Snapshot {
             gone: self.says_gone().then_some(gone.count),
             hosts,
             elsewhere,
-            best_failed: self.found(&failed.numbers())?,
-            best_gone: self.found(&gone.numbers())?,
+            best_failed: self.found(&failed.pages())?,
+            best_gone: self.found(&gone.pages())?,
         })
     }
 }

@@ -1,21 +1,36 @@
 //! Computation of the ranking of a snapshot: its options, its observer, and its limits of time and memory.
+//!
+//! # Expiry
+//!
+//! A ranking can leave out the links of pages that no fetch has reached for long, as if these pages were only
+//! linked to.
+//!
+//! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
+//! ranking. Outliers far ahead of all other times are ignored for that: times of at most a tenth of the pages, or of
+//! one page of at least three, that follow all earlier times by more than a year ([`FetchTimes::latest_with`]).
+//! Otherwise one record with a wrong date would leave out the links of all other pages. The time of a snapshot is the
+//! latest accepted one, so everything that counts from it uses the same rule. A page whose fetches have no times never
+//! expires. Failed fetches do not reach a page; answers that it had not changed do.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::KeepSnapshots;
-use super::expiry::{Expired, Expiry};
 use super::warm::{self, Handover, StartFrom, WarmWarning};
-use crate::Result;
 use crate::disk::Disk;
-use crate::engine::{Config, Estimation, HistoryView, Scores, Window};
+use crate::engine::{
+    Config, Estimation, FetchTimes, HistoryRow, HistoryView, Scores, Window, rows_of_run,
+};
 use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
 use crate::rank::settle::{SettlingProgress, SettlingResult, Watch};
 use crate::rank::{Goal, METHODS, RankMethod, RankOptions, Teleport};
-use crate::rows::{PAGES_MAX, Rows};
+use crate::rows::{Bits, PAGES_MAX, Rows, Without};
 use crate::store::View;
+use crate::{Error, Result};
 
 /// Options of a snapshot.
 #[derive(Debug, Clone)]
@@ -82,8 +97,8 @@ impl SettleSettings {
 pub struct Watcher {
     stop: Arc<AtomicBool>,
     progress: Mutex<SettlingProgress>,
-    /// Memory in bytes that settling would have taken, if that was too much.
-    too_large: Mutex<Option<u64>>,
+    /// Memory in bytes that settling would have taken, if that was too much; else 0.
+    too_large: AtomicU64,
 }
 
 impl Watcher {
@@ -107,46 +122,38 @@ impl Watcher {
 
     /// Returns the memory that settling would have taken in bytes, if it was left out because of that.
     pub fn too_large(&self) -> Option<u64> {
-        *self
-            .too_large
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let bytes = self.too_large.load(Ordering::Relaxed);
+        (bytes > 0).then_some(bytes)
     }
 }
 
-pub(super) enum SettlingOutcome {
-    /// Stopped from outside.
-    Stopped,
-    /// Importance is the window's: there are no rows, or memory or time did not suffice.
-    NotDone,
-    Done(ComputedScores),
-}
-
 /// Computed ranking.
-pub(super) struct ComputedScores {
-    scores: RankedScores,
-    pub expired: Option<Expired>,
-}
-
-enum RankedScores {
+pub(super) enum ComputedScores {
     /// Result of settling over all rows, which may become the next warm start.
     Settled(Box<SettlingResult>),
-    Other(Box<dyn Scores>),
+    /// Result of another computation, and the links that it left out.
+    Other(Box<dyn Scores>, Option<Expired>),
 }
 
 impl ComputedScores {
     pub fn scores(&self) -> &dyn Scores {
-        match &self.scores {
-            RankedScores::Settled(settled) => &**settled,
-            RankedScores::Other(scores) => &**scores,
+        match self {
+            ComputedScores::Settled(settled) => &**settled,
+            ComputedScores::Other(scores, _) => &**scores,
         }
     }
 
-    /// Returns the settled state that may become the next warm start.
     pub fn settled(&self) -> Option<&SettlingResult> {
-        match &self.scores {
-            RankedScores::Settled(settled) => Some(settled),
-            RankedScores::Other(_) => None,
+        match self {
+            ComputedScores::Settled(settled) => Some(settled),
+            ComputedScores::Other(..) => None,
+        }
+    }
+
+    pub fn expired(&self) -> Option<Expired> {
+        match self {
+            ComputedScores::Settled(_) => None,
+            ComputedScores::Other(_, expired) => *expired,
         }
     }
 }
@@ -161,54 +168,48 @@ impl SettleSettings {
         let bytes = self.bytes(view);
         let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
-            let too_large = self.watcher.too_large.lock();
-            *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+            self.watcher.too_large.store(bytes, Ordering::Relaxed);
         }
         fits
     }
 
-    /// Ranks the rows of a commit, unless the concurrent work has `failed`.
+    /// Ranks the rows of a commit, unless the concurrent work has `failed`. Returns `None` if it was stopped, or if time
+    /// did not suffice.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
         view: &View,
         failed: &AtomicBool,
         warnings: &mut Vec<WarmWarning>,
-    ) -> Result<SettlingOutcome> {
+    ) -> Result<Option<ComputedScores>> {
         let options = self.options_of(view)?;
         let mut watching = Watching {
             failed: Some(failed),
             ..Watching::new(&self.watcher, self.time)
         };
         let mut rows = view.rows()?;
-        let room = self.rows_beside(self.bytes(view));
+        let room = self.room(self.bytes(view), UNPACKED_ROWS);
         rows.stay_in(room, self.handover.rows.as_ref());
-        let mut expired = None;
-        let scores = if self.may_be_warm() {
-            let (settled, warning) =
-                warm::settle_latest(disk, view, &rows, self.start, &options, &mut watching)?;
-            warnings.extend(warning);
-            settled.map(|settled| RankedScores::Settled(Box::new(settled)))
+        if self.may_be_warm() {
+            let by = (self.start, &options);
+            let settled = warm::settle_latest(disk, view, &rows, by, &mut watching, warnings)?;
+            Ok(settled.map(|settled| ComputedScores::Settled(Box::new(settled))))
         } else {
-            let mut compute = |rows: &dyn Rows| {
-                (self.method).compute(rows, &options, &self.teleport, &mut watching)
+            let mut compute = |rows: &dyn Rows, expired| {
+                let scores =
+                    (self.method).compute(rows, &options, &self.teleport, &mut watching)?;
+                Ok::<_, Error>(scores.map(|scores| ComputedScores::Other(scores, expired)))
             };
-            let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
-            let scores = match expiry.transpose()? {
-                None => compute(&rows)?,
-                Some(expiry) => {
-                    let rows = expiry.over(&rows)?;
-                    expired = Some(expiry.found(&rows));
-                    compute(&rows)?
+            let expired = self.expire.map(|after| Expired::of(view, after));
+            match expired.transpose()?.flatten() {
+                None => compute(&rows, None),
+                Some((mut expired, pages)) => {
+                    let rows = Without::new(&rows, &pages)?;
+                    expired.pages = rows.count;
+                    compute(&rows, Some(expired))
                 }
-            };
-            scores.map(RankedScores::Other)
-        };
-        Ok(match scores {
-            _ if self.watcher.is_stopped() => SettlingOutcome::Stopped,
-            None => SettlingOutcome::NotDone,
-            Some(scores) => SettlingOutcome::Done(ComputedScores { scores, expired }),
-        })
+            }
+        }
     }
 
     /// Returns the memory that it takes, in bytes.
@@ -219,10 +220,10 @@ impl SettleSettings {
         })
     }
 
-    /// Returns the memory for caching rows between sweeps in bytes, given that `taken` bytes are used.
-    fn rows_beside(&self, taken: u64) -> u64 {
+    /// Returns the memory that is left for a cache in bytes, given that `taken` bytes are used.
+    fn room(&self, taken: u64, most: u64) -> u64 {
         let left = self.memory.map(|memory| memory.saturating_sub(taken));
-        left.map_or(UNPACKED_ROWS, |left| left.min(UNPACKED_ROWS))
+        left.map_or(most, |left| left.min(most))
     }
 
     /// Returns the memory for caching facts for the next snapshot in bytes, out of what rows leave.
@@ -230,9 +231,7 @@ impl SettleSettings {
         if !self.handover.leaves_known || view.joined_runs().is_none() {
             return 0;
         }
-        let taken = self.bytes(view) + UNPACKED_ROWS;
-        let left = self.memory.map(|memory| memory.saturating_sub(taken));
-        left.map_or(KNOWN_PAGES, |left| left.min(KNOWN_PAGES))
+        self.room(self.bytes(view) + UNPACKED_ROWS, KNOWN_PAGES)
     }
 
     /// True if the certified bound misses `below`: nothing is published.
@@ -301,6 +300,69 @@ impl Watch for Watching<'_> {
     }
 }
 
+/// Links that a ranking leaves out because their pages were not fetched for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expired {
+    /// Maximum age in seconds since a page was last reached.
+    pub after: Time,
+    /// Time before which expired pages were last reached.
+    pub before: Time,
+    /// Number of pages whose links are left out.
+    pub pages: u64,
+    /// Number of pages last reached at times so far ahead that ages do not count back from them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ahead: u64,
+}
+
+/// Tells serde to omit the default.
+fn is_none(pages: &u64) -> bool {
+    *pages == 0
+}
+
+impl Expired {
+    /// Finds the pages of a commit that were last reached more than `after` seconds before the latest time; their links
+    /// are not counted yet. Returns `None` if no page was reached at a known time, so that none can expire.
+    fn of(view: &View, after: Time) -> Result<Option<(Expired, Bits)>> {
+        let mut times = FetchTimes::default();
+        each_page(view, &mut |_, reached| times.add(reached))?;
+        let Some((latest, ahead)) = times.latest_with(view.state().time) else {
+            return Ok(None);
+        };
+        let before = latest.saturating_sub(after);
+        let mut expired = Bits::new(view.state().totals.pages);
+        each_page(view, &mut |page, reached| {
+            if reached < before {
+                expired.set(page);
+            }
+        })?;
+        let of = Expired {
+            after,
+            before,
+            pages: 0,
+            ahead,
+        };
+        Ok(Some((of, expired)))
+    }
+}
+
+/// Calls `take` with each page that was reached at a known time, and the latest such time.
+fn each_page(view: &View, take: &mut dyn FnMut(u64, Time)) -> Result<()> {
+    let mut rows = rows_of_run(HistoryView::rows(view, 0, 0)?).peekable();
+    while let Some(row) = rows.next() {
+        let row = row?;
+        let mut reached = row.last_fetch;
+        let is_same =
+            |next: &Result<HistoryRow>| next.as_ref().map_or(true, |next| next.page == row.page);
+        while let Some(next) = rows.next_if(is_same) {
+            reached = reached.max(next?.last_fetch);
+        }
+        if let Some(reached) = reached {
+            take(row.page, reached);
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,7 +408,7 @@ mod tests {
                 rank_bytes: RANK_BYTES,
                 settle: Some(settle),
             };
-            let (_, info) = publish(&RealDisk, &view, &making).unwrap().unwrap();
+            let info = publish(&RealDisk, &view, &making).unwrap().unwrap().info;
             let reached = info.window.settled.map(|effort| effort.reached);
             let bound = info.bound_l1();
             assert_eq!(bound.is_some(), method.name != "power");

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::blocks::flat;
 use super::file::SnapshotColumns;
 use super::known::HeldKnown;
 use super::settling::{SettleSettings, Watching};
@@ -82,17 +83,6 @@ struct WarmStartState<'v> {
     records: u64,
 }
 
-impl<'v> WarmStartState<'v> {
-    fn new(warm: &'v WarmStart, rows: &'v KeptRows, records: u64) -> Result<WarmStartState<'v>> {
-        Ok(WarmStartState {
-            file: &warm.file,
-            since: warm.since(rows)?,
-            rows,
-            records,
-        })
-    }
-}
-
 impl StartState for WarmStartState<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.file.head.totals
@@ -123,48 +113,45 @@ impl StartState for WarmStartState<'_> {
     }
 }
 
-/// Importances of a published ranking.
-struct Published(SnapshotColumns);
-
-impl Importances for Published {
+/// The importances of a published ranking.
+impl Importances for SnapshotColumns {
     fn pages(&self) -> u64 {
-        self.0.info().pages
+        self.info().pages
     }
 
     fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
-        for block in 0..self.0.blocks() {
-            for bits in self.0.column(block, SnapshotColumn::Importance)? {
-                visit(f64::from_bits(bits));
-            }
+        for bits in flat(self.column_blocks(SnapshotColumn::Importance)) {
+            visit(f64::from_bits(bits?));
         }
         Ok(())
     }
 }
 
-/// Settles the rows of a commit. Returns also what was wrong with the warm start, if anything was.
+/// Settles the rows of a commit. Adds what was wrong with the warm start, if anything was.
 pub(super) fn settle_latest(
     disk: &dyn Disk,
     view: &View,
     rows: &KeptRows,
-    start: StartFrom,
-    options: &RankOptions,
+    (start, options): (StartFrom, &RankOptions),
     watch: &mut Watching<'_>,
-) -> Result<(Option<SettlingResult>, Option<WarmWarning>)> {
-    let mut wrong = None;
+    warnings: &mut Vec<WarmWarning>,
+) -> Result<Option<SettlingResult>> {
     let warm = view.warm().filter(|_| start != StartFrom::Nothing);
     match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
-        Some(Ok(Some(settled))) => return Ok((Some(settled), None)),
-        Some(Err(error)) => wrong = Some(WarmWarning::Unusable(error)),
+        Some(Ok(Some(settled))) => return Ok(Some(settled)),
+        Some(Err(error)) => warnings.push(WarmWarning::Unusable(error)),
         Some(Ok(None)) | None => {}
     }
     if start == StartFrom::Published
-        && let Some(published) = published(disk, view)
         // An unreadable ranking is not used.
+        && let Ok(Some(latest)) = Latest::read(disk, view.dir())
+        && let path = view.dir().join(SNAPSHOTS).join(latest.snapshot)
+        && let Ok(published) = SnapshotColumns::open(disk, &path)
         && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
     {
-        return Ok((Some(settled), wrong));
+        return Ok(Some(settled));
     }
-    Ok((settle::settle(rows, options, watch)?, wrong))
+    settle::settle(rows, options, watch)
 }
 
 fn from_warm(
@@ -174,7 +161,12 @@ fn from_warm(
     options: &RankOptions,
     watch: &mut Watching<'_>,
 ) -> Result<Option<SettlingResult>> {
-    let start = WarmStartState::new(warm, rows, view.counters().records)?;
+    let start = WarmStartState {
+        file: &warm.file,
+        since: warm.since(rows)?,
+        rows,
+        records: view.counters().records,
+    };
     let settled = settle::settle_from(rows, options, &start, watch);
     settled.map_err(|error| match error {
         Error::Internal { what } => warm.file.damaged(what),
@@ -182,23 +174,17 @@ fn from_warm(
     })
 }
 
-/// Opens the current snapshot of a store, if it can be read.
-fn published(disk: &dyn Disk, view: &View) -> Option<Published> {
-    let latest = Latest::read(disk, view.dir()).ok()??;
-    let path = view.dir().join(SNAPSHOTS).join(latest.snapshot);
-    SnapshotColumns::open(disk, &path).ok().map(Published)
-}
-
-/// Writes the warm start that results from settling a commit, if there is one. Returns whether it did, and the error if
+/// Writes the warm start that results from settling a commit, if there is one. Returns whether it did; adds the error if
 /// it could not be written.
 pub(super) fn write(
     disk: &dyn Disk,
     view: &View,
     settled: &SettlingResult,
-) -> Result<(bool, Option<WarmWarning>)> {
+    warnings: &mut Vec<WarmWarning>,
+) -> Result<bool> {
     let kept = view.rows_retention().kept();
     let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
-        return Ok((false, None));
+        return Ok(false);
     };
     let pages = settled.settled_pages();
     let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
@@ -217,10 +203,9 @@ pub(super) fn write(
         };
         warm::write(disk, view.dir(), head, pages)
     });
-    Ok(match written {
-        Ok(()) => (true, None),
-        Err(error) => (false, Some(WarmWarning::NotWritten(error))),
-    })
+    let is_written = written.is_ok();
+    warnings.extend(written.err().map(WarmWarning::NotWritten));
+    Ok(is_written)
 }
 
 impl SettleSettings {

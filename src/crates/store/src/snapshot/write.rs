@@ -1,267 +1,97 @@
-//! Writing of a snapshot, and its publication.
+//! Writing of a snapshot's file: its columns, one after the other, of all blocks.
 
-use std::array;
-use std::io;
-use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{io, mem};
 
 use crossbeam_channel::bounded;
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::blocks::{BlockWriter, PackedColumnRef};
-use super::known::{self, COLUMNS as FETCHES, FactsWithCash, HeldKnown, Keeping};
-use super::prepared::{Prepared, begin};
+use super::blocks::BlockWriter;
+use super::known::{self, COLUMNS as FETCHES, FactsCache, FactsWithCash, HeldKnown};
+use super::publish::{Prepared, begin};
 use super::ranks::{RankSample, descending_key};
-use super::scored::{Column as PackedColumn, PackedScores, each_block, pack, pack_ranks, see};
-use super::settling::{SettleSettings, SettlingOutcome, SnapshotOptions, Watcher};
-use super::warm::{self, WarmWarning};
-use super::{COLUMNS, Info, MAGIC, SnapshotColumn, column};
+use super::settling::{ComputedScores, SnapshotOptions, Watcher};
+use super::warm::WarmWarning;
+use super::{COLUMNS, Info, SnapshotColumn, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView, PageScores, Scores,
     Window,
 };
-use crate::store::{Disk, SNAPSHOTS, View};
+use crate::store::{Disk, View};
 use crate::threads::{join, result_of, spawn_in};
 use crate::{Error, Result};
 
-/// Path of a published snapshot, and its info; `None` if nothing was published.
-pub type Published = Option<(PathBuf, Info)>;
-
-/// Snapshot that was published.
-#[derive(Debug)]
-pub struct PublishedSnapshot {
-    pub path: PathBuf,
-    pub info: Info,
-    /// Problems with reading the warm start and with writing the next one.
-    pub warnings: Vec<WarmWarning>,
-    /// True if the next warm start was written.
-    pub wrote_warm: bool,
-}
-
-/// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
-/// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
-/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through temporary files of
-/// about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then.
-///
-/// # Errors
-/// Fails if the view does not hold the store's lock, as two publishers would overwrite each other's files and order, or
-/// if the state is older than the current snapshot.
-pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
-    let made = publish_keeping(disk, view, making)?;
-    Ok(made.map(|made| (made.path, made.info)))
-}
-
-/// Publishes like [`publish`], and returns the result of the warm start as well.
-pub fn publish_keeping(
-    disk: &dyn Disk,
-    view: &View,
-    making: &SnapshotOptions,
-) -> Result<Option<PublishedSnapshot>> {
-    view.check_in_place(disk)?;
-    check_lock(view)?;
-    make(disk, view, making).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
-}
-
-/// Returns an error without the store's lock: two publishers would overwrite each other's files and order.
-pub(super) fn check_lock(view: &View) -> Result<()> {
-    if view.is_writers() {
-        return Ok(());
-    }
-    Err(Error::internal(
-        "a ranking is published without the store's lock",
-    ))
-}
-
-/// Publishes a ranking of a store at rest, as [`publish`] does, and writes the next warm start.
-pub fn publish_at_rest(
-    disk: &dyn Disk,
-    view: &View,
-    mut making: SnapshotOptions,
-) -> Result<Option<PublishedSnapshot>> {
-    if let Some(settle) = &mut making.settle {
-        settle.writes_warm = true;
-    }
-    publish_keeping(disk, view, &making)
-}
-
-fn make(
-    disk: &dyn Disk,
-    view: &View,
-    making: &SnapshotOptions,
-) -> Result<Option<PublishedSnapshot>> {
-    let Some(written) = write(disk, view, making)? else {
-        return Ok(None);
-    };
-    let UnpublishedSnapshot {
-        prepared,
-        outcome,
-        mut warnings,
-    } = written;
-    let (path, info) = prepared.publish()?;
-    let mut wrote_warm = false;
-    // The ranking comes first if the disk has little room.
-    if making
-        .settle
-        .as_ref()
-        .is_some_and(|settle| settle.writes_warm)
-        && let SettlingOutcome::Done(ranked) = &outcome
-        && let Some(settled) = ranked.settled()
-    {
-        let (wrote, warning) = warm::write(disk, view, settled)?;
-        wrote_warm = wrote;
-        warnings.extend(warning);
-    }
-    Ok(Some(PublishedSnapshot {
-        path,
-        info,
-        warnings,
-        wrote_warm,
-    }))
-}
-
-/// Snapshot before its publication, with its outcome.
-struct UnpublishedSnapshot<'v> {
-    prepared: Prepared<'v>,
-    outcome: SettlingOutcome,
-    warnings: Vec<WarmWarning>,
-}
-
-/// Results of computing scores while the other columns are written.
-struct ScoresInProgress {
-    outcome: SettlingOutcome,
-    /// Packed scores, if there is memory for them.
-    scored: Option<PackedScores>,
-}
-
-/// Settles, and packs the scores if there is memory; then `seen` is given for the ranks.
-fn compute(
-    disk: &dyn Disk,
-    view: &View,
-    settle: &SettleSettings,
-    failed: &AtomicBool,
-    seen: Option<RankSample>,
-    warnings: &mut Vec<WarmWarning>,
-) -> Result<ScoresInProgress> {
-    let config = &view.settings().config;
-    let mut computed = ScoresInProgress {
-        outcome: settle.run(disk, view, failed, warnings)?,
-        scored: None,
-    };
-    if let (SettlingOutcome::Done(ranked), Some(seen)) = (&computed.outcome, seen) {
-        let (scores, window) = (ranked.scores(), Window::settled(config, ranked.scores()));
-        if !settle.is_not_below(config, &window) {
-            let pages = view.totals().pages;
-            computed.scored = PackedScores::of(scores, window.estimator, pages, seen)?;
-        }
-    }
-    Ok(computed)
-}
-
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns `None`
-/// if it must not be published.
-fn write<'v>(
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it with
+/// the computed scores, if importance is not an estimate; `None` if it must not be published.
+pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     making: &SnapshotOptions,
-) -> Result<Option<UnpublishedSnapshot<'v>>> {
+    warnings: &mut Vec<WarmWarning>,
+) -> Result<Option<(Prepared<'v>, Option<ComputedScores>)>> {
     let file = begin(disk, view)?;
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
     let pages = view.totals().pages;
-    let create = || {
-        let seen = RankSample::new(pages, making.rank_bytes);
-        SnapshotWriter::create(disk, &file.path, Some(seen))
-    };
-    let mut writer = create()?;
-    let mut warnings = Vec::new();
-    let mut computed = ScoresInProgress {
-        outcome: SettlingOutcome::NotDone,
-        scored: None,
-    };
-    let mut measures = 0;
+    let mut seen = RankSample::new(pages, making.rank_bytes, view.identity());
+    let mut writer = SnapshotWriter::create(disk, &file.path)?;
+    let (mut computed, mut measures) = (None, 0);
     if let Some(settle) = settle
         && settle.is_possible(view)
     {
         let failed = AtomicBool::new(false);
-        let seen = writer.seen.take_if(|seen| seen.has_room(pages));
-        let write = || {
-            let known = (&*settle.handover.known, settle.known_room(view));
-            let written = writer.facts(view, known.0, known.1, &settle.watcher);
+        let facts = || {
+            let room = settle.known_room(view);
+            let written = writer.facts(view, &settle.handover.known, (room, &settle.watcher));
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
-        let (written, done) = join(true, write, || {
-            compute(disk, view, settle, &failed, seen, &mut warnings)
-        });
+        let (written, scores) = join(true, facts, || settle.run(disk, view, &failed, warnings));
         let Some(read) = written? else {
             return Ok(None);
         };
-        (computed, measures) = (done?, read);
-    }
-    let ScoresInProgress { outcome, scored } = computed;
-    let (window, expired) = match &outcome {
-        SettlingOutcome::Stopped => return Ok(None),
-        SettlingOutcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => {
+        (computed, measures) = (scores?, read);
+        if settle.watcher.is_stopped() {
             return Ok(None);
         }
-        SettlingOutcome::NotDone => {
-            writer = create()?;
-            let estimation = Estimation::begin(view, config)?;
-            measures = writer.estimates(&estimation)?;
-            (estimation.window().clone(), None)
+    }
+    if computed.is_none() && settle.is_some_and(|settle| settle.or_nothing) {
+        return Ok(None);
+    }
+    let (window, expired) = match &computed {
+        Some(computed) => {
+            let window = Window::settled(config, computed.scores());
+            (window, computed.expired())
         }
-        SettlingOutcome::Done(ranked) => {
-            let scores = ranked.scores();
-            (Window::settled(config, scores), ranked.expired)
+        None => {
+            writer = SnapshotWriter::create(disk, &file.path)?;
+            let estimation = Estimation::begin(view, config)?;
+            measures = writer.estimates(&estimation, &mut seen)?;
+            (estimation.window().clone(), None)
         }
     };
     if settle.is_some_and(|settle| settle.is_not_below(config, &window)) {
         return Ok(None);
     }
-    match (scored, &outcome) {
-        (Some(scored), _) => writer.scored(scored)?,
-        (None, SettlingOutcome::Done(ranked)) => {
-            writer.scores(ranked.scores(), window.estimator)?
-        }
-        (None, _) => {}
+    if let Some(computed) = &computed {
+        writer.scores(computed.scores(), window.estimator, Some(&mut seen))?;
     }
-    writer.ranks(disk, &file.path.with_extension("ranks"))?;
-    let info = Info::new(
-        view.state(),
-        view.totals(),
-        measures,
-        &window,
-        expired,
-        view.settings(),
-    )?;
-    Ok(Some(UnpublishedSnapshot {
-        prepared: Prepared {
-            disk,
-            view,
-            file,
-            info: writer.finish(info)?,
-            keep: making.keep,
-        },
-        outcome,
-        warnings,
-    }))
+    writer.rank_seen(disk, &file.path.with_extension("ranks"), seen)?;
+    let info = Info::new(view, measures, &window, expired)?;
+    let prepared = Prepared {
+        disk,
+        view,
+        file,
+        info: writer.finish(info)?,
+        keep: making.keep,
+    };
+    Ok(Some((prepared, computed)))
 }
 
-/// Publishes while an ingest continues: copies the cash first, then drops `apart`.
-pub fn publish_apart<T>(
-    disk: &dyn Disk,
-    view: &mut View,
-    making: &SnapshotOptions,
-    apart: T,
-) -> Result<Option<PublishedSnapshot>> {
-    let name = format!("{:012}.cash.tmp", view.counters().records);
-    let path = view.dir().join(SNAPSHOTS).join(name);
-    view.set_cash_aside(disk, &path)?;
-    drop(apart);
-    let published = publish_keeping(disk, view, making)?;
-    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-    Ok(published)
+/// Adds a block's importances to those to be ranked.
+fn see(pages: &[PageScores], seen: &mut RankSample) {
+    let values: Vec<u64> = pages.iter().map(|page| descending_key(page.0)).collect();
+    seen.add(&values);
 }
 
 /// Callback that takes a block, and may leave another.
@@ -269,30 +99,22 @@ type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
 /// Snapshot file that is being written.
 pub(super) struct SnapshotWriter {
-    file: BlockWriter,
-    directory: Vec<[PackedColumnRef; COLUMNS]>,
+    file: BlockWriter<Info>,
     pages: u64,
-    /// Number of blocks that have their scores.
+    /// Numbers of blocks that have their facts, and their scores.
+    known: usize,
     scored: usize,
-    /// Values to be ranked; `None` once ranks are written, or if they are given.
-    seen: Option<RankSample>,
     /// Times when pages were last reached.
     times: FetchTimes,
 }
 
 impl SnapshotWriter {
-    /// Creates the file. `seen` collects the values to be ranked; `None` if ranks are given.
-    pub fn create(
-        disk: &dyn Disk,
-        path: &Path,
-        seen: Option<RankSample>,
-    ) -> Result<SnapshotWriter> {
+    pub fn create(disk: &dyn Disk, path: &Path) -> Result<SnapshotWriter> {
         Ok(SnapshotWriter {
-            file: BlockWriter::create(disk, path, *MAGIC)?,
-            directory: Vec::new(),
+            file: BlockWriter::create(disk, path, COLUMNS)?,
             pages: 0,
+            known: 0,
             scored: 0,
-            seen,
             times: FetchTimes::default(),
         })
     }
@@ -303,14 +125,12 @@ impl SnapshotWriter {
         &mut self,
         view: &View,
         known: &HeldKnown,
-        room: u64,
-        watcher: &Watcher,
+        (mut room, watcher): (u64, &Watcher),
     ) -> Result<Option<u64>> {
         let mut held = known.lock();
         let (before, runs) = held.take(view);
         let rows = view.rows_behind(runs)?;
-        let mut keeping = Keeping::new(room);
-        let mut is_stopped = false;
+        let (mut cache, mut is_stopped) = (FactsCache::default(), false);
         let read = |give: &mut Give<'_, FactsWithCash>| {
             known::read(view, rows, before, |known| {
                 is_stopped = watcher.is_stopped();
@@ -320,65 +140,72 @@ impl SnapshotWriter {
                 give(known)
             })
         };
-        let measures = self.blocks(read, |writer, known| {
-            let FactsWithCash { block, cash } = known;
+        let measures = self.blocks(read, |writer, (block, cash)| {
             writer.times.add_all(block.times());
-            let fetches = block.packed();
-            writer.facts_of(fetches, column::pack(cash), cash.len())?;
-            keeping.add(mem::take(block));
+            writer.facts_of(block.packed(), column::pack(cash), cash.len())?;
+            cache.add(mem::take(block), &mut room);
             Ok(())
         });
         if is_stopped {
             return Ok(None);
         }
         let measures = measures?;
-        if let Some(blocks) = keeping.all() {
-            held.give(view, blocks);
-        }
+        cache.finish(view);
+        *held = cache;
         Ok(Some(measures))
     }
 
-    /// Writes the columns of importance and of the distributed estimate.
-    fn scores(&mut self, scores: &dyn Scores, estimator: Estimator) -> Result<()> {
-        let pages = self.pages;
-        let read =
-            |give: &mut Give<'_, Vec<PageScores>>| each_block(scores, estimator, pages, give);
-        self.blocks(read, |writer, pages| writer.scores_of(pages))
-    }
-
-    /// Writes the columns of scores, and the given ranks.
-    pub fn ranked(
+    /// Writes the columns of importance and of the distributed estimate; `seen` keeps what is to be ranked.
+    pub fn scores(
         &mut self,
         scores: &dyn Scores,
         estimator: Estimator,
-        ranks: &[u64],
+        mut seen: Option<&mut RankSample>,
     ) -> Result<()> {
         let pages = self.pages;
-        let read =
-            |give: &mut Give<'_, Vec<PageScores>>| each_block(scores, estimator, pages, give);
-        self.blocks(read, |writer, pages| writer.score(pack(pages)))?;
-        self.rank(pack_ranks(ranks))
-    }
-
-    /// Writes the packed columns of scores and ranks.
-    fn scored(&mut self, scored: PackedScores) -> Result<()> {
-        for columns in scored.scores {
-            self.score(columns)?;
-        }
-        self.rank(scored.ranks.into_iter())
+        let read = |give: &mut Give<'_, Vec<PageScores>>| {
+            let mut block = Vec::new();
+            for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+                let len = CHUNK_PAGES.min(pages - first) as usize;
+                scores.read(first, len, &mut block)?;
+                for scores in &mut block {
+                    *scores = estimator.read(*scores);
+                }
+                give(&mut block)?;
+            }
+            Ok(())
+        };
+        self.blocks(read, |writer, pages| {
+            if let Some(seen) = &mut seen {
+                see(pages, seen);
+            }
+            writer.score(pages)
+        })
     }
 
     /// Writes all columns except for the ranks. Returns the number of measures.
-    fn estimates(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
+    fn estimates(&mut self, estimation: &Estimation<'_>, seen: &mut RankSample) -> Result<u64> {
         let read = |give: &mut Give<'_, Vec<(HistoryFacts, PageScores)>>| {
             estimation.blocks(|_, pages| give(pages))
         };
         self.blocks(read, |writer, pages| {
-            let reached = pages.iter().filter_map(|(facts, _)| facts.fetches.last);
-            reached.for_each(|time| writer.times.add(time));
-            writer.fetches_and_cash(pages.iter().map(|(facts, _)| facts))?;
+            let facts = pages.iter().map(|(facts, _)| facts);
+            facts
+                .clone()
+                .filter_map(|facts| facts.fetches.last)
+                .for_each(|time| writer.times.add(time));
+            let mut columns: [Vec<u64>; FETCHES.len()] = Default::default();
+            for facts in facts.clone() {
+                for (column, value) in columns.iter_mut().zip(known::values(&facts.fetches)) {
+                    column.push(value);
+                }
+            }
+            let cash: Vec<u64> = facts.map(|facts| facts.cash).collect();
+            let fetches = columns.iter().map(|values| column::pack(values));
+            writer.facts_of(fetches, column::pack(&cash), cash.len())?;
             let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
-            writer.scores_of(&scores)
+            see(&scores, seen);
+            writer.score(&scores)
         })
     }
 
@@ -410,24 +237,6 @@ impl SnapshotWriter {
         })
     }
 
-    /// Writes the next block's facts.
-    fn fetches_and_cash<'a>(
-        &mut self,
-        pages: impl ExactSizeIterator<Item = &'a HistoryFacts>,
-    ) -> Result<()> {
-        let len = pages.len();
-        let mut columns: [Vec<u64>; FETCHES.len()] = array::from_fn(|_| Vec::with_capacity(len));
-        let mut cash = Vec::with_capacity(len);
-        for facts in pages {
-            for (column, value) in columns.iter_mut().zip(known::values(&facts.fetches)) {
-                column.push(value);
-            }
-            cash.push(facts.cash);
-        }
-        let fetches = columns.iter().map(|values| column::pack(values));
-        self.facts_of(fetches, column::pack(&cash), len)
-    }
-
     /// Writes the packed columns of the next block's facts, of this many pages.
     fn facts_of(
         &mut self,
@@ -435,75 +244,63 @@ impl SnapshotWriter {
         cash: io::Result<Vec<u8>>,
         pages: usize,
     ) -> Result<()> {
-        let mut entry = [PackedColumnRef::default(); COLUMNS];
         for (column, packed) in FETCHES.into_iter().zip(fetches) {
-            entry[column as usize] = self.file.column(packed)?;
+            self.file.packed(self.known, column, packed)?;
         }
-        entry[SnapshotColumn::Cash as usize] = self.file.column(cash)?;
-        self.directory.push(entry);
+        self.file.packed(self.known, SnapshotColumn::Cash, cash)?;
+        self.known += 1;
         self.pages += pages as u64;
         Ok(())
     }
 
     /// Writes the scores of the next block that has none.
-    fn scores_of(&mut self, pages: &[PageScores]) -> Result<()> {
-        let seen = self.seen.as_mut();
-        let seen = seen.ok_or_else(|| Error::internal("ranks are written already"))?;
-        see(pages, seen);
-        self.score(pack(pages))
-    }
-
-    fn score(&mut self, (importance, distributed): (PackedColumn, PackedColumn)) -> Result<()> {
-        let entry = &mut self.directory[self.scored];
-        entry[SnapshotColumn::Importance as usize] = self.file.column(importance)?;
-        entry[SnapshotColumn::Distributed as usize] = self.file.column(distributed)?;
+    fn score(&mut self, pages: &[PageScores]) -> Result<()> {
+        let importance: Vec<u64> = pages.iter().map(|page| page.0.to_bits()).collect();
+        let distributed: Vec<u64> = pages.iter().map(|page| page.1.to_bits()).collect();
+        // Threads are worth it for full blocks only.
+        let (importance, distributed) = join(
+            pages.len() as u64 == CHUNK_PAGES,
+            || column::pack(&importance),
+            || column::pack(&distributed),
+        );
+        let (block, file) = (self.scored, &mut self.file);
+        file.packed(block, SnapshotColumn::Importance, importance)?;
+        file.packed(block, SnapshotColumn::Distributed, distributed)?;
         self.scored += 1;
         Ok(())
     }
 
-    /// Writes the rank columns, one block after the other.
-    fn rank(&mut self, packed: impl Iterator<Item = PackedColumn>) -> Result<()> {
-        for (entry, ranks) in self.directory.iter_mut().zip(packed) {
-            entry[SnapshotColumn::Rank as usize] = self.file.column(ranks)?;
+    /// Writes the ranks of all pages, one block after the other.
+    pub fn ranks(&mut self, ranks: &[u64]) -> Result<()> {
+        for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
+            self.file.column(block, SnapshotColumn::Rank, ranks)?;
         }
         Ok(())
     }
 
-    /// Writes the rank columns once all importances are known, if they are not written. Reads back importances that are
-    /// not in memory.
-    fn ranks(&mut self, disk: &dyn Disk, temporary: &Path) -> Result<()> {
-        let seen = match self.seen.take().map(RankSample::ranks) {
-            None => return Ok(()),
-            Some(Ok(ranks)) => return self.rank(pack_ranks(&ranks)),
-            Some(Err(seen)) => seen,
-        };
-        let mut gaps = seen.divide(disk, temporary);
-        for block in 0..self.directory.len() {
+    /// Writes the ranks of all importances that were seen. Reads back those that are not in memory.
+    fn rank_seen(&mut self, disk: &dyn Disk, temporary: &Path, mut seen: RankSample) -> Result<()> {
+        if let Some(ranks) = seen.ranks() {
+            return self.ranks(&ranks);
+        }
+        let mut gaps = seen.divide(disk, temporary)?;
+        for block in 0..self.scored {
             gaps.add(&self.importances(block)?)?;
         }
-        gaps.sort(0)?;
-        for block in 0..self.directory.len() {
+        gaps.sort()?;
+        for block in 0..self.scored {
             let mut ranks = self.importances(block)?;
             gaps.ranks(&mut ranks)?;
-            self.directory[block][SnapshotColumn::Rank as usize] =
-                self.file.column(column::pack(&ranks))?;
+            self.file.column(block, SnapshotColumn::Rank, &ranks)?;
         }
         Ok(())
     }
 
     /// Reads a block's importances as sort keys ([`descending_key`]).
     fn importances(&self, block: usize) -> Result<Vec<u64>> {
-        let packed = self.directory[block][SnapshotColumn::Importance as usize];
         let first = block as u64 * CHUNK_PAGES;
         let count = CHUNK_PAGES.min(self.pages - first) as usize;
-        let mut bytes = vec![0; packed.len as usize];
-        let BlockWriter { path, file, .. } = &self.file;
-        file.read_at(&mut bytes, packed.offset)
-            .map_err(Error::reading(path))?;
-        let whole = xxh3_64(&bytes) == packed.sum;
-        let values = whole.then(|| column::unpack(&bytes, count)).flatten();
-        let mut values =
-            values.ok_or_else(|| Error::damaged(path, "it does not read as written"))?;
+        let mut values = self.file.read(block, SnapshotColumn::Importance, count)?;
         for value in &mut values {
             *value = descending_key(f64::from_bits(*value));
         }
@@ -514,8 +311,7 @@ impl SnapshotWriter {
     pub fn finish(self, mut info: Info) -> Result<Info> {
         let latest = self.times.latest_with(info.time);
         info.time = latest.map(|(time, _)| time);
-        let directory = self.directory.into_iter().flatten();
-        self.file.finish(directory, self.pages, &info)?;
+        self.file.finish(self.pages, &info)?;
         Ok(info)
     }
 }

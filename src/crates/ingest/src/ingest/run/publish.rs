@@ -308,7 +308,7 @@ impl IngestRun<'_> {
                 snapshot::publish_apart(&*disk, &mut view, &options, departs)
             } else {
                 let _departs = departs;
-                snapshot::publish_keeping(&*disk, &view, &options)
+                snapshot::publish(&*disk, &view, &options)
             };
             let ranked = published.map(|published| {
                 let also = also.iter().filter(|_| published.is_some());

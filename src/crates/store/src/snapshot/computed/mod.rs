@@ -6,26 +6,29 @@
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
-mod read;
 #[cfg(test)]
 mod tests;
-mod write;
 
+use std::borrow::Cow;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use read::ComputedRanking;
-pub use write::publish_computed;
-
-use super::SNAPSHOTS;
-use super::blocks::{FileKind, Magic};
+use super::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion, Magic, flat};
+use super::publish::with_lock;
+use super::settling::Watching;
+use super::{SNAPSHOTS, Snapshot, Watcher};
+use crate::codec::varint;
 use crate::disk::Disk;
+use crate::engine::{CHUNK_PAGES, NO_TIME, Page, PageId, ranks};
+use crate::memory::to_read;
+use crate::model::SiteFacts;
 use crate::rank::computing::{Computing, MeasureParameters};
 use crate::rank::measures::Accuracy;
 use crate::rules::list::SkippedLines;
-use crate::sites::Level;
-use crate::store::Settings;
+use crate::sites::{Level, SiteTotal, Sites};
+use crate::store::{Settings, TempFile, View};
 use crate::{Error, Result};
 
 /// Version of the format.
@@ -35,16 +38,10 @@ const MAGIC: Magic = *b"CRRANK01";
 /// Extension of the files.
 pub const RANKING: &str = ".ranking";
 
-const KIND: FileKind = FileKind {
-    name: "ranking",
-    magics: &[MAGIC],
-    other_version,
-};
-
 /// Columns in the order of the directory. Rankings of pages have the first [`PAGE_COLUMNS`].
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
-enum RankingColumn {
+pub enum RankingColumn {
     /// Score: f64.
     Score,
     /// Rank, 1 + the number of strictly greater scores: u64.
@@ -97,6 +94,25 @@ pub struct Attained {
     pub reached: bool,
     /// Number of sweeps over all links.
     pub sweeps: u64,
+}
+
+impl FileInfo for ComputedInfo {
+    type Column = RankingColumn;
+    const NAME: &'static str = "ranking";
+    const VERSIONS: &'static [FileVersion] = &[FileVersion(MAGIC, RANKING_VERSION, None)];
+    const REMEDY: &'static str = "`cashrank compute` to make it again";
+
+    fn fits(&self, rows: u64, columns: usize) -> bool {
+        let is_page = self.level.is_page();
+        let expected = if is_page { PAGE_COLUMNS } else { SITE_COLUMNS };
+        self.count == rows && rows > 0 && columns == expected && (!is_page || rows == self.pages)
+    }
+}
+
+impl From<RankingColumn> for usize {
+    fn from(column: RankingColumn) -> usize {
+        column as usize
+    }
 }
 
 impl ComputedInfo {
@@ -153,10 +169,264 @@ pub fn computed(disk: &dyn Disk, store: &Path) -> Result<Vec<(u64, ComputedName,
     Ok(found)
 }
 
-fn other_version(path: &Path, found: &str) -> Error {
-    Error::Unsupported(format!(
-        "{}: a ranking of version {found}; this cashrank reads version {RANKING_VERSION}: use the cashrank that made \
-         it, or `cashrank compute` to make it again",
-        path.display()
+/// Ranking that was computed beside a snapshot.
+pub type ComputedRanking = BlockFile<ComputedInfo>;
+
+impl ComputedRanking {
+    /// Opens the ranking of this name beside `snapshot`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none; [`Error::Unsupported`] if it has another version.
+    pub fn beside(
+        disk: &dyn Disk,
+        snapshot: &Snapshot,
+        name: &ComputedName,
+    ) -> Result<ComputedRanking> {
+        let opened = ComputedRanking::open(disk, &name.beside(snapshot.path()));
+        let ranking = match opened {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Err(none_beside(disk, snapshot, name));
+            }
+            opened => opened?,
+        };
+        let info = &ranking.info;
+        let of = snapshot.info();
+        let fits = info.measure == name.measure
+            && info.level == name.level
+            && info.records == of.counters.records
+            && info.pages == of.pages
+            && info.settings == of.settings;
+        if !fits {
+            return Err(ranking.damaged("it belongs to another snapshot"));
+        }
+        Ok(ranking)
+    }
+
+    /// Returns the nodes of a block in number order, sites with their names.
+    pub fn block(&self, block: u64) -> Result<Vec<Page<'static>>> {
+        let scores = self.column(block, RankingColumn::Score)?;
+        let ranks = self.column(block, RankingColumn::Rank)?;
+        let first = block * CHUNK_PAGES;
+        let both = (first..).zip(scores.into_iter().zip(ranks));
+        let mut rows = Vec::with_capacity(self.rows_of(block));
+        for (number, (score, rank)) in both {
+            let score = f64::from_bits(score);
+            if !score.is_finite() || !(1..=self.info.count).contains(&rank) {
+                return Err(self.damaged(format!(
+                    "it has a score {score} and a rank {rank} of {}",
+                    self.info.count
+                )));
+            }
+            rows.push(Page {
+                page: PageId(number),
+                rank,
+                importance: score,
+                ..Page::default()
+            });
+        }
+        if !self.info.level.is_page() {
+            self.add_sites(block, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    fn add_sites(&self, block: u64, rows: &mut [Page<'static>]) -> Result<()> {
+        let pages = self.column(block, RankingColumn::Pages)?;
+        let visits = self.column(block, RankingColumn::Visits)?;
+        let last_fetch = self.column(block, RankingColumn::LastFetch)?;
+        let names = self.names(block)?;
+        for (at, (row, name)) in rows.iter_mut().zip(names).enumerate() {
+            row.url = Cow::Owned(name);
+            row.visits = visits[at];
+            row.last_fetch = Some(last_fetch[at] as i64).filter(|&time| time != NO_TIME);
+            row.site = Some(SiteFacts {
+                pages: pages[at],
+                ..SiteFacts::default()
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the names of a block's sites.
+    fn names(&self, block: u64) -> Result<Vec<String>> {
+        let bad = || self.bad(block, RankingColumn::Name);
+        let packed = self.packed(block, RankingColumn::Name)?;
+        let count = self.rows_of(block);
+        // Names are parts of URLs, whose length is limited; and a length takes 5 bytes at most.
+        let most = (count as u64).saturating_mul(self.info.settings.url_bytes.saturating_add(5));
+        let mut text = Vec::new();
+        let decoder = zstd::stream::read::Decoder::new(packed.as_slice()).map_err(|_| bad())?;
+        let mut decoder = decoder.take(most);
+        decoder.read_to_end(&mut text).map_err(|_| bad())?;
+        let mut rest = text.as_slice();
+        let mut names = Vec::with_capacity(count);
+        for _ in 0..count {
+            let len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
+            let name = len.and_then(|len| rest.split_at_checked(len));
+            let (name, behind) = name.ok_or_else(bad)?;
+            rest = behind;
+            names.push(String::from_utf8(name.to_vec()).map_err(|_| bad())?);
+        }
+        if rest.is_empty() {
+            Ok(names)
+        } else {
+            Err(bad())
+        }
+    }
+
+    /// Iterates over all rows in number order: sites with their names, pages without.
+    pub fn rows(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
+        flat((0..self.blocks()).map(|block| self.block(block)))
+    }
+
+    /// Checks every column, and that the ranks follow from the scores.
+    pub fn verify(&self) -> Result<()> {
+        let mut scores = Vec::new();
+        let mut found = Vec::new();
+        for row in self.rows() {
+            let row = row?;
+            scores.push(row.importance);
+            found.push(row.rank);
+        }
+        if ranks(&scores) != found {
+            return Err(self.damaged("its ranks are not those of its scores"));
+        }
+        Ok(())
+    }
+}
+
+fn none_beside(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Error {
+    let ComputedName { level, measure } = name;
+    let number = snapshot.info().counters.records;
+    let all = computed(disk, snapshot.store()).unwrap_or_default();
+    let here = all.iter().filter(|(of, ..)| *of == number);
+    let here: Vec<String> = here
+        .map(|(_, name, _)| format!("`level` {} by {}", name.level, name.measure))
+        .collect();
+    let here = match here.len() {
+        0 => "none was computed beside it".into(),
+        _ => format!("there are those of {}", here.join(" and ")),
+    };
+    Error::Missing(format!(
+        "no ranking of {} by {measure} beside snapshot {number}: {here}; `cashrank compute` with `measure` {measure} and \
+         `level` {level} makes one of the current snapshot",
+        level.plural()
     ))
+}
+
+/// Level of compression of names by zstd.
+const NAMES_LEVEL: i32 = 3;
+
+/// Computes a measure from the links of the store's current snapshot and publishes the ranking beside it: written to a
+/// temporary file, synced, renamed. Replaces an earlier one of the same level and measure. Returns `None` if it was
+/// stopped from outside; nothing is published then.
+///
+/// # Errors
+/// [`Error::Missing`] if no snapshot was published yet or no links are kept; [`Error::Conflict`] if records of the store
+/// are not verified.
+pub fn publish_computed(
+    disk: &dyn Disk,
+    view: &View,
+    computing: &Computing,
+    watcher: &Watcher,
+) -> Result<Option<(PathBuf, ComputedInfo)>> {
+    view.progress().check_verified(view.dir())?;
+    with_lock(disk, view, || make(disk, view, computing, watcher))
+}
+
+fn make(
+    disk: &dyn Disk,
+    view: &View,
+    computing: &Computing,
+    watcher: &Watcher,
+) -> Result<Option<(PathBuf, ComputedInfo)>> {
+    let snapshot = Snapshot::latest(disk, view.dir())?;
+    let rows = snapshot.rows()?;
+    let mut naming = computing.begin()?.beside(to_read(snapshot.len()));
+    if !computing.needs_no_names() {
+        snapshot.all_names(|name| naming.add(name))?;
+    }
+    let named = naming.finish()?;
+    let name = ComputedName::of(computing);
+    let path = name.beside(snapshot.path());
+    let links = path.with_extension("links");
+    let mut watching = Watching::new(watcher, None);
+    let computed = named.compute(&rows, Some((disk, links)), &mut watching)?;
+    let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
+        return Ok(None);
+    };
+    let totals = named.sites.as_ref().map(|sites| snapshot.roll_up(sites));
+    let sites = named.sites.as_ref().zip(totals.transpose()?);
+    let (of, measured) = (snapshot.info(), computed.measured);
+    let info = ComputedInfo {
+        version: RANKING_VERSION,
+        measure: name.measure,
+        level: name.level,
+        count: measured.scores.len() as u64,
+        links: computed.links,
+        pages: of.pages,
+        without_site: named.sites.as_ref().map_or(0, Sites::without),
+        records: of.counters.records,
+        parameters: computed.parameters,
+        attained: Attained {
+            accuracy: measured.accuracy,
+            reached: measured.reached,
+            sweeps: measured.sweeps,
+        },
+        settings: of.settings.clone(),
+        skipped: computed.skipped,
+    };
+    let file = TempFile::of(disk, path);
+    write(disk, &file.path, &measured.scores, sites, &info)?;
+    Ok(Some((file.put_in_place()?, info)))
+}
+
+/// Writes a whole file.
+fn write(
+    disk: &dyn Disk,
+    path: &Path,
+    scores: &[f64],
+    sites: Option<(&Sites, Vec<SiteTotal>)>,
+    info: &ComputedInfo,
+) -> Result<()> {
+    if scores.iter().any(|score| !score.is_finite()) {
+        return Err(Error::internal("a measure has a score that is no number"));
+    }
+    let ranks = ranks(scores);
+    let columns = if sites.is_some() {
+        SITE_COLUMNS
+    } else {
+        PAGE_COLUMNS
+    };
+    let mut file = BlockWriter::create(disk, path, columns)?;
+    let blocks = scores.chunks(CHUNK_PAGES as usize);
+    let blocks = blocks.zip(ranks.chunks(CHUNK_PAGES as usize));
+    for (block, (scores, ranks)) in blocks.enumerate() {
+        let scores: Vec<u64> = scores.iter().map(|score| score.to_bits()).collect();
+        file.column(block, RankingColumn::Score, &scores)?;
+        file.column(block, RankingColumn::Rank, ranks)?;
+        let Some((sites, totals)) = &sites else {
+            continue;
+        };
+        let first = block * CHUNK_PAGES as usize;
+        let totals = &totals[first..first + ranks.len()];
+        let mut put = |which: RankingColumn, value: fn(&SiteTotal) -> u64| {
+            let values: Vec<u64> = totals.iter().map(value).collect();
+            file.column(block, which, &values)
+        };
+        put(RankingColumn::Pages, |total| total.pages)?;
+        put(RankingColumn::Visits, |total| total.visits)?;
+        put(RankingColumn::LastFetch, |total| {
+            total.last_fetch.unwrap_or(NO_TIME) as u64
+        })?;
+        let mut names = Vec::new();
+        for site in first..first + ranks.len() {
+            let name = sites.name(site);
+            varint::put(&mut names, name.len() as u128);
+            names.extend_from_slice(name.as_bytes());
+        }
+        let names = zstd::bulk::compress(&names, NAMES_LEVEL);
+        file.packed(block, RankingColumn::Name, names)?;
+    }
+    file.finish(info.count, info)
 }

@@ -1,18 +1,100 @@
-//! Publication in two phases: a snapshot is written to a temporary file and made durable, then renamed. Several stores
-//! are published together in this way: all are prepared before the first is renamed.
+//! Publication of snapshots in two phases: a snapshot is written to a temporary file and made durable, then renamed.
+//! Several stores are published together in this way: all are prepared before the first is renamed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
-use super::write::{SnapshotWriter, check_lock};
+use super::settling::SnapshotOptions;
+use super::warm::{self, WarmWarning};
+use super::write::{self, SnapshotWriter};
 use super::{
     HeldKnown, Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info,
 };
 use crate::engine::{HistoryView, Scores, Window};
-use crate::store::{Disk, SNAPSHOTS, View};
+use crate::store::{Disk, SNAPSHOTS, TempFile, View};
 use crate::{Error, Result};
+
+/// Snapshot that was published.
+#[derive(Debug)]
+pub struct PublishedSnapshot {
+    pub path: PathBuf,
+    pub info: Info,
+    /// Problems with reading the warm start and with writing the next one.
+    pub warnings: Vec<WarmWarning>,
+    /// True if the next warm start was written.
+    pub wrote_warm: bool,
+}
+
+/// Publishes something of a committed state with `publish`.
+///
+/// # Errors
+/// Fails if the view does not hold the store's lock, as two publishers would overwrite each other's files and order, or
+/// if the store is no longer in its place.
+pub(super) fn with_lock<T>(
+    disk: &dyn Disk,
+    view: &View,
+    publish: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    view.check_in_place(disk)?;
+    if !view.is_writers() {
+        return Err(Error::internal(
+            "a ranking is published without the store's lock",
+        ));
+    }
+    publish().map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
+}
+
+/// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
+/// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
+/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through a temporary file of
+/// about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then.
+///
+/// # Errors
+/// Fails without the store's lock, or if the state is older than the current snapshot.
+pub fn publish(
+    disk: &dyn Disk,
+    view: &View,
+    making: &SnapshotOptions,
+) -> Result<Option<PublishedSnapshot>> {
+    with_lock(disk, view, || {
+        let mut warnings = Vec::new();
+        let Some((prepared, computed)) = write::write(disk, view, making, &mut warnings)? else {
+            return Ok(None);
+        };
+        let (path, info) = prepared.publish()?;
+        // The ranking comes first if the disk has little room.
+        let settle = making.settle.as_ref();
+        let settled = computed.as_ref().and_then(|computed| computed.settled());
+        let mut wrote_warm = false;
+        if let Some(settled) = settled.filter(|_| settle.is_some_and(|of| of.writes_warm)) {
+            wrote_warm = warm::write(disk, view, settled, &mut warnings)?;
+        }
+        Ok(Some(PublishedSnapshot {
+            path,
+            info,
+            warnings,
+            wrote_warm,
+        }))
+    })
+}
+
+/// Publishes while an ingest continues: copies the cash first, then drops `apart`.
+pub fn publish_apart<T>(
+    disk: &dyn Disk,
+    view: &mut View,
+    making: &SnapshotOptions,
+    apart: T,
+) -> Result<Option<PublishedSnapshot>> {
+    let name = format!("{:012}.cash.tmp", view.counters().records);
+    let path = view.dir().join(SNAPSHOTS).join(name);
+    view.set_cash_aside(disk, &path)?;
+    drop(apart);
+    let published = publish(disk, view, making)?;
+    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+    Ok(published)
+}
 
 /// Ranking over the shards of a crawl that a shard's snapshot is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,48 +134,6 @@ pub struct SharedScores<'s> {
     pub of: ClusterRanking,
     /// Rule for which snapshots stay.
     pub keep: KeepSnapshots,
-}
-
-/// Temporary file for a final path. Removed on drop unless it was renamed, as it may have filled the disk.
-pub(super) struct TempFile<'d> {
-    disk: &'d dyn Disk,
-    pub path: PathBuf,
-    /// Final path.
-    pub place: PathBuf,
-    is_in_place: bool,
-}
-
-impl<'d> TempFile<'d> {
-    /// Creates the temporary path for the file at `place`.
-    pub fn of(disk: &'d dyn Disk, place: PathBuf) -> TempFile<'d> {
-        TempFile {
-            disk,
-            path: place.with_extension("tmp"),
-            place,
-            is_in_place: false,
-        }
-    }
-
-    /// Renames a complete and durable file to its final path, which is returned.
-    pub fn put_in_place(mut self) -> Result<PathBuf> {
-        let folder = self.place.parent().unwrap_or(Path::new("."));
-        self.disk
-            .rename(&self.path, &self.place)
-            .and_then(|()| {
-                self.is_in_place = true;
-                self.disk.sync_dir(folder)
-            })
-            .map_err(Error::io(&self.place, "publish"))?;
-        Ok(std::mem::take(&mut self.place))
-    }
-}
-
-impl Drop for TempFile<'_> {
-    fn drop(&mut self) {
-        if !self.is_in_place {
-            let _ = self.disk.remove(&self.path);
-        }
-    }
 }
 
 /// Begins the file of a commit's snapshot; an error if a newer one was published.
@@ -173,47 +213,36 @@ pub fn prepare<'v>(
     view: &'v View,
     ranking: &SharedScores<'_>,
 ) -> Result<Prepared<'v>> {
-    view.check_in_place(disk)?;
-    check_lock(view)?;
-    write(disk, view, ranking).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
-}
-
-fn write<'v>(
-    disk: &'v dyn Disk,
-    view: &'v View,
-    ranking: &SharedScores<'_>,
-) -> Result<Prepared<'v>> {
     if ranking.ranks.len() as u64 != view.totals().pages {
         return Err(Error::internal("a ranking is not of the pages of a commit"));
     }
-    let file = begin(disk, view)?;
-    let mut writer = SnapshotWriter::create(disk, &file.path, None)?;
-    let measures = writer.facts(view, &HeldKnown::default(), 0, &Watcher::default())?;
-    let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
-    let window = Window::settled(&view.settings().config, ranking.scores);
-    writer.ranked(ranking.scores, window.estimator, ranking.ranks)?;
-    let info = Info {
-        cluster: Some(ranking.of),
-        ..Info::new(
-            view.state(),
-            view.totals(),
-            measures,
-            &window,
-            None,
-            view.settings(),
-        )?
-    };
-    Ok(Prepared {
-        disk,
-        view,
-        file,
-        info: writer.finish(info)?,
-        keep: ranking.keep,
+    with_lock(disk, view, || {
+        let file = begin(disk, view)?;
+        let mut writer = SnapshotWriter::create(disk, &file.path)?;
+        let alone = (0, &Watcher::default());
+        let measures = writer.facts(view, &HeldKnown::default(), alone)?;
+        let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
+        let window = Window::settled(&view.settings().config, ranking.scores);
+        writer.scores(ranking.scores, window.estimator, None)?;
+        writer.ranks(ranking.ranks)?;
+        let info = Info {
+            cluster: Some(ranking.of),
+            ..Info::new(view, measures, &window, None)?
+        };
+        Ok(Prepared {
+            disk,
+            view,
+            file,
+            info: writer.finish(info)?,
+            keep: ranking.keep,
+        })
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::decode::{Link, Record};
     use crate::disk::RealDisk;
