@@ -91,49 +91,64 @@ pub struct BlockLog {
 }
 
 impl BlockLog {
-    /// Creates the files of a new log.
     pub fn create(disk: &dyn Disk, path: &Path) -> Result<BlockLog> {
         let create = |path: &Path| disk.open(path, true).map_err(Error::io(path, "create"));
-        Ok(BlockLog::with(
-            path,
-            create(path)?,
-            create(&index_path(path))?,
-            LogLengths::default(),
-        ))
+        BlockLog::with(path, create, LogLengths::default())
     }
 
     /// Opens the log for writing, and truncates it to the committed lengths.
     pub fn open(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
         let open = |path: &Path| disk.open(path, false).map_err(Error::opening(path));
-        let log = BlockLog::with(path, open(path)?, open(&index_path(path))?, lengths);
-        cut(path, &*log.data, lengths.data)?;
-        cut(&index_path(path), &*log.index, lengths.index)?;
+        let log = BlockLog::with(path, open, lengths)?;
+        log.cut(lengths)?;
         Ok(log)
     }
 
     /// Opens the log for reading up to `lengths`.
     pub fn read(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
         let read = |path: &Path| disk.read(path).map_err(Error::opening(path));
-        let log = BlockLog::with(path, read(path)?, read(&index_path(path))?, lengths);
-        measured(path, &*log.data, lengths.data)?;
-        measured(&index_path(path), &*log.index, lengths.index)?;
-        Ok(log)
+        BlockLog::with(path, read, lengths)
     }
 
     fn with(
         path: &Path,
-        data: Box<dyn DiskFile>,
-        index: Box<dyn DiskFile>,
+        open: impl Fn(&Path) -> Result<Box<dyn DiskFile>>,
         lengths: LogLengths,
-    ) -> BlockLog {
-        BlockLog {
+    ) -> Result<BlockLog> {
+        let log = BlockLog {
             path: path.into(),
-            data,
-            index,
+            data: open(path)?,
+            index: open(&index_path(path))?,
             lengths,
             data_tail: Vec::new(),
             index_tail: Vec::new(),
+        };
+        for (path, file, len) in log.files(lengths) {
+            let found = file.size().map_err(Error::io(&path, "measure"))?;
+            if found < len {
+                let what = format!("{found} bytes long, but {len} were committed");
+                return Err(Error::damaged(path, what));
+            }
         }
+        Ok(log)
+    }
+
+    /// Returns both files, with their paths and their parts of `lengths`.
+    fn files(&self, lengths: LogLengths) -> [(PathBuf, &dyn DiskFile, u64); 2] {
+        [
+            (self.path.clone(), &*self.data, lengths.data),
+            (index_path(&self.path), &*self.index, lengths.index),
+        ]
+    }
+
+    /// Truncates the files to these lengths.
+    pub fn cut(&self, lengths: LogLengths) -> Result<()> {
+        for (path, file, len) in self.files(lengths) {
+            if file.size().map_err(Error::io(&path, "measure"))? > len {
+                file.set_len(len).map_err(Error::io(&path, "cut"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends a block, in memory until [`BlockLog::flush`].
@@ -155,12 +170,6 @@ impl BlockLog {
     /// Returns the length of all blocks in bytes, including those that wait for [`BlockLog::flush`].
     pub fn bytes(&self) -> u64 {
         self.lengths.data + self.data_tail.len() as u64
-    }
-
-    /// Truncates the log to the committed lengths, when no more will be appended.
-    pub fn give_back(self, lengths: LogLengths) -> Result<()> {
-        cut(&self.path, &*self.data, lengths.data)?;
-        cut(&index_path(&self.path), &*self.index, lengths.index)
     }
 
     /// Writes what was appended; durable only after [`BlockLog::sync`].
@@ -321,21 +330,16 @@ impl BlockLog {
         };
         let mut bytes = vec![0; HEADER + least];
         read(offset, &mut bytes)?;
-        let LogBlockHeader {
-            first,
-            pages,
-            length,
-            ..
-        } = LogBlockHeader::of(&bytes);
+        let head = LogBlockHeader::of(&bytes);
         bytes.drain(..HEADER);
-        let len = len(&bytes).filter(|&len| len >= least && len as u64 <= length);
+        let len = len(&bytes).filter(|&len| len >= least && len as u64 <= head.length);
         let len = len.ok_or_else(damaged)?;
         if offset + (HEADER + len) as u64 > self.lengths.data {
             return Err(damaged());
         }
         bytes.resize(len, 0);
         read(offset + (HEADER + least) as u64, &mut bytes[least..])?;
-        Ok((bytes, first, pages))
+        Ok((bytes, head.first, head.pages))
     }
 
     /// Returns first page and offset of the block with `page` by the index, or of the last block if there is none.
@@ -484,25 +488,6 @@ impl BlockLog {
             format!("{} bytes for {at} blocks of {ENTRY}", self.lengths.index),
         ))
     }
-}
-
-/// Returns the length of a file; an error if it is less than `len`.
-fn measured(path: &Path, file: &dyn DiskFile, len: u64) -> Result<u64> {
-    let found = file.size().map_err(Error::io(path, "measure"))?;
-    if found < len {
-        return Err(Error::damaged(
-            path,
-            format!("{found} bytes long, but {len} were committed"),
-        ));
-    }
-    Ok(found)
-}
-
-fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
-    if measured(path, file, len)? > len {
-        file.set_len(len).map_err(Error::io(path, "cut"))?;
-    }
-    Ok(())
 }
 
 fn index_path(path: &Path) -> PathBuf {
