@@ -68,6 +68,7 @@ pub fn check(
 }
 
 impl CheckReport {
+    /// Checks the last checkpoint. Returns it, unless another process writes the store or it cannot be opened.
     fn check_checkpoint(
         &mut self,
         disk: &dyn Disk,
@@ -75,46 +76,45 @@ impl CheckReport {
         depth: Depth,
         memory: Option<u64>,
     ) -> Result<Option<View>> {
-        match open_view_to(disk, dir, depth) {
-            Ok(view) => {
-                if depth == Depth::Deep {
-                    let pages = view.state().totals.pages;
-                    let need = view.deep_bytes();
-                    let work = || format!("a deep check of {pages} pages");
-                    check_room(memory, need, work, "leave `deep` out")?;
-                }
-                let mut damage = Vec::new();
-                let report = view.inspect(depth, &mut damage);
-                damage.extend(view.inspect_index(disk, depth).err());
-                damage.extend(verify_remote(disk, &view, depth).err());
-                if depth == Depth::Deep {
-                    let warm = WarmFile::open(disk, dir);
-                    let checked = warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify()));
-                    damage.extend(checked.err());
-                }
-                match verify_spool(disk, dir, view.progress()) {
-                    Ok(bytes) => self.spool_bytes = bytes,
-                    Err(error) => damage.push(error),
-                }
-                if !damage.is_empty() && view.is_overtaken(disk) {
-                    self.busy = true;
-                    self.spool_bytes = 0;
-                    return Ok(None);
-                }
-                self.checkpoint = damage.is_empty().then_some(report);
-                self.damage.extend(damage);
-                Ok(Some(view))
-            }
+        let view = match open_view_to(disk, dir, depth) {
+            Ok(view) => view,
             Err(Error::Busy { .. }) => {
                 self.busy = true;
-                Ok(None)
+                return Ok(None);
             }
-            Err(refused) if refused.is_refusal() => Err(refused),
+            Err(refused) if refused.is_refusal() => return Err(refused),
             Err(error) => {
                 self.damage.push(error);
-                Ok(None)
+                return Ok(None);
             }
+        };
+        if depth == Depth::Deep {
+            let pages = view.state().totals.pages;
+            let work = || format!("a deep check of {pages} pages");
+            check_room(memory, view.deep_bytes(), work, "leave `deep` out")?;
         }
+        let mut damage = Vec::new();
+        let report = view.inspect(depth, &mut damage);
+        damage.extend(view.inspect_index(disk, depth).err());
+        damage.extend(verify_remote(disk, &view, depth).err());
+        if depth == Depth::Deep {
+            let warm = WarmFile::open(disk, dir);
+            let checked = warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify()));
+            damage.extend(checked.err());
+        }
+        let spool = verify_spool(disk, dir, view.progress());
+        let spool_bytes = spool.unwrap_or_else(|error| {
+            damage.push(error);
+            0
+        });
+        if !damage.is_empty() && view.is_overtaken(disk) {
+            self.busy = true;
+            return Ok(None);
+        }
+        self.spool_bytes = spool_bytes;
+        self.checkpoint = damage.is_empty().then_some(report);
+        self.damage.extend(damage);
+        Ok(Some(view))
     }
 
     /// Checks the current snapshot against the checkpoint, or, if that was not read, with its names.
@@ -124,9 +124,8 @@ impl CheckReport {
         };
         let path = dir.join(SNAPSHOTS).join(latest.snapshot);
         let checked = match view {
-            Some(view) => SnapshotColumns::open(disk, &path).and_then(|columns| {
-                fits(columns.info(), view).map_err(|misfit| misfit.at(&path, dir))
-            }),
+            Some(view) => SnapshotColumns::open(disk, &path)
+                .and_then(|columns| check_fits(columns.info(), view, &path)),
             None => Snapshot::latest(disk, dir).and_then(|snapshot| snapshot.verify()),
         };
         match checked {
@@ -154,16 +153,12 @@ impl CheckReport {
             }
         }
         let current = match Latest::read(disk, dir) {
-            Ok(Some(latest)) => {
-                self.check_latest(dir, Some(&latest.snapshot), &files);
-                if !files.contains(&latest.snapshot) {
-                    files.push(latest.snapshot.clone());
-                }
-                Some(latest.snapshot)
-            }
-            Ok(None) => {
-                self.check_latest(dir, None, &files);
-                None
+            Ok(latest) => {
+                let current = latest.map(|latest| latest.snapshot);
+                self.check_latest(dir, current.as_deref(), &files);
+                let missing = current.clone().filter(|current| !files.contains(current));
+                files.extend(missing);
+                current
             }
             Err(error) => {
                 self.add(error);
@@ -301,36 +296,16 @@ fn is_snapshot(name: &str) -> bool {
     number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// Contradiction between the current snapshot and the checkpoint.
-enum Misfit {
-    /// The snapshot has read more than the checkpoint.
-    Older,
-    /// The snapshot belongs to another state.
-    Other(&'static str),
-}
-
-impl Misfit {
-    fn at(self, snapshot: &Path, dir: &Path) -> Error {
-        match self {
-            Misfit::Older => Error::damaged(
-                dir.join("store.redb"),
-                format!(
-                    "it is older than the current snapshot, {}",
-                    snapshot.display()
-                ),
-            ),
-            Misfit::Other(what) => Error::damaged(snapshot, what),
-        }
-    }
-}
-
-fn fits(info: &Info, view: &View) -> Result<(), Misfit> {
-    let counters = view.counters();
-    if info.counters.records > counters.records {
-        return Err(Misfit::Older);
+/// Checks that the current snapshot does not contradict the checkpoint.
+fn check_fits(info: &Info, view: &View, snapshot: &Path) -> Result<()> {
+    if info.counters.records > view.counters().records {
+        let (path, snapshot) = (view.dir().join("store.redb"), snapshot.display());
+        let what = format!("it is older than the current snapshot, {snapshot}");
+        return Err(Error::damaged(path, what));
     }
     if info.settings != *view.settings() {
-        return Err(Misfit::Other("it belongs to a store with other settings"));
+        let what = "it belongs to a store with other settings";
+        return Err(Error::damaged(snapshot, what));
     }
     Ok(())
 }

@@ -14,7 +14,6 @@
 //! Memory: buffers; a deep check also needs the memory of an index, as an ingest does.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::index_file::IndexFile;
 use super::reindex::reindex;
@@ -42,7 +41,6 @@ pub struct VerifyReport {
     pub marks: u64,
     /// Number of pages with a kept row; `None` if none are kept.
     pub rows: Option<u64>,
-    /// Number of links in these rows.
     pub row_links: Option<u64>,
     /// Number of fingerprints, equal to the pages.
     pub fingerprints: u64,
@@ -67,13 +65,11 @@ pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result
 
 impl View {
     /// Checks everything except redb's own structure; returns the first damage as an error.
+    #[cfg(any(test, feature = "testing"))]
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut damage = Vec::new();
         let report = self.inspect(Depth::Deep, &mut damage);
-        match damage.into_iter().next() {
-            Some(error) => Err(error),
-            None => Ok(report),
-        }
+        damage.into_iter().next().map_or(Ok(report), Err)
     }
 
     /// Checks all parts and appends what is wrong to `damage`.
@@ -210,12 +206,13 @@ impl View {
     }
 
     /// Checks redb's own structure. Only possible if nothing else uses the view's store.
+    #[cfg(any(test, feature = "testing"))]
     pub fn check_database(self) -> Result<()> {
         let View {
             tables, reading, ..
         } = self;
         drop(reading);
-        match Arc::into_inner(tables) {
+        match std::sync::Arc::into_inner(tables) {
             Some(mut tables) => tables.check(),
             None => Ok(()),
         }
