@@ -79,7 +79,6 @@ impl StoreWriter {
             .map_err(Error::io(&marks, "sync"))
     }
 
-    /// Commits, with the slots of cash that were written.
     fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
         if let Some(block) = self.history.admissions.finish() {
             self.put_admissions(block)?;
@@ -210,13 +209,12 @@ impl Storage for StoreWriter {
         let Some(rows) = &mut self.rows.writer else {
             return Ok(());
         };
-        match rows.append(page, gone, links, again) {
-            Ok(()) => Ok(()),
-            Err(stop) => {
-                let stopped = self.stop_rows(stop);
-                self.noting(stopped)
-            }
-        }
+        let appended = rows.append(page, gone, links, again);
+        let appended = match rows.misfit() {
+            Some(reason) => self.give_up_rows(reason),
+            None => appended,
+        };
+        self.noting(appended)
     }
 
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {

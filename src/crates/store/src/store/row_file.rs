@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::StoreWriter;
-use super::rows::{
-    self, AppendError, GiveUpReason, KeepRows, KeptRows, Retention, RowFile, RowWriter, RowsOf,
-};
+use super::rows::{self, GiveUpReason, KeepRows, KeptRows, Retention, RowFile, RowWriter, RowsOf};
 use super::warm::{self, RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
@@ -144,12 +142,10 @@ impl StoreWriter {
         }
     }
 
-    /// Returns why rows were given up, once.
     pub fn rows_given_up(&mut self) -> Option<GiveUpReason> {
         self.rows.gave_up.take()
     }
 
-    /// Returns the damage of the row directory if it was rebuilt, once.
     pub fn renewed_places(&mut self) -> Option<Error> {
         self.rows.renewed_places.take()
     }
@@ -178,40 +174,27 @@ impl StoreWriter {
             return Ok(());
         };
         let (disk, dir) = (&*self.disk, &*self.dir);
-        match rows.sync(disk, dir) {
-            Ok(kept) => self.manifest.rows.retention = Retention::Kept(kept),
-            Err(stop) => return self.stop_rows(stop),
+        let kept = rows.sync(disk, dir)?;
+        if let Some(reason) = rows.misfit() {
+            return self.give_up_rows(reason);
         }
+        self.manifest.rows.retention = Retention::Kept(kept);
         let pages = self.manifest.engine.totals.pages;
         // Compaction moves the positions of the current and next warm start.
         let warm = self.rows.warm.as_mut().and_then(|warm| warm.as_mut().ok());
         let warm = warm.map(|warm| &mut warm.rows.place);
         let ranked = self.rows.ranked.as_mut().map(|rows| &mut rows.place);
         let places = warm.into_iter().chain(ranked);
-        match rows::compact(disk, dir, rows, pages, places) {
-            Ok(None) => {}
-            Ok(Some(new)) => {
-                self.manifest.rows.retired.push(rows.kept().number);
-                *rows = new;
-            }
-            // The old file continues to be used.
-            Err(AppendError::GiveUp(_)) => {}
-            Err(AppendError::Failed(error)) if error.is_full() => {}
-            Err(AppendError::Failed(error)) => return Err(error),
+        if let Some(new) = rows::compact(disk, dir, rows, pages, places)? {
+            self.manifest.rows.retired.push(rows.kept().number);
+            *rows = new;
         }
         self.manifest.rows.retention = Retention::Kept(*rows.kept());
         Ok(())
     }
 
-    pub(super) fn stop_rows(&mut self, stop: AppendError) -> Result<()> {
-        match stop {
-            AppendError::GiveUp(reason) => self.give_up_rows(reason),
-            AppendError::Failed(error) => Err(error),
-        }
-    }
-
     /// Stops keeping rows. The next commit records this; then their file is removed.
-    fn give_up_rows(&mut self, reason: GiveUpReason) -> Result<()> {
+    pub(super) fn give_up_rows(&mut self, reason: GiveUpReason) -> Result<()> {
         self.rows.gave_up = Some(reason);
         (self.rows.warm, self.rows.ranked) = (None, None);
         let committed = self.manifest.rows.retention.kept().copied();

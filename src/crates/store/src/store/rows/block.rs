@@ -55,12 +55,10 @@ impl BlockRows {
         self.weights.clear();
     }
 
-    /// Returns true if the rows fill a block.
     pub fn is_full(&self) -> bool {
         self.heads.len() + self.targets.len() >= FULL
     }
 
-    /// Yields all rows.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         let (mut targets, mut weights) = (&self.targets[..], &self.weights[..]);
         self.heads.iter().map(move |head| {
@@ -274,7 +272,6 @@ fn unpack_gaps(code: usize, controls: &[u8], mut bytes: &[u8], gaps: &mut Vec<u3
     bytes.is_empty().then_some(())
 }
 
-/// Fixed fields of a payload.
 struct RowBlockHeader {
     heads: usize,
     links: usize,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::read::{KeptRows, RowFile};
-use super::write::{AppendError, RowWriter};
+use super::write::RowWriter;
 use super::{CommittedRows, remove};
 use crate::Result;
 use crate::disk::Disk;
@@ -22,15 +22,14 @@ fn is_due(kept: &CommittedRows) -> bool {
 /// doubled, but not before the file has grown by a quarter, so that checks cost little in total. `places` are positions
 /// in the old file, its number and rows before them, and are updated to the new file.
 ///
-/// # Errors
-/// On [`AppendError::GiveUp`], or if the disk is full, there is no room for the new file; the old one is unchanged.
+/// If there is no room for the new file, the old one is unchanged.
 pub fn compact<'p>(
     disk: &dyn Disk,
     dir: &Path,
     old: &mut RowWriter,
     pages: u64,
     places: impl Iterator<Item = &'p mut (u64, u64)>,
-) -> Result<Option<RowWriter>, AppendError> {
+) -> Result<Option<RowWriter>> {
     let kept = *old.kept();
     if !is_due(&kept) {
         return Ok(None);
@@ -43,11 +42,17 @@ pub fn compact<'p>(
     }
     let number = kept.number + 1;
     let written = write(disk, dir, &rows, number, old.most());
-    if written.is_err() {
-        remove(disk, dir, number)?;
-        old.look_at(all + all / 4);
-    }
-    let new = written?;
+    let new = match written {
+        Ok(new) if new.misfit().is_none() => new,
+        failed => {
+            remove(disk, dir, number)?;
+            old.look_at(all + all / 4);
+            return match failed {
+                Err(error) if !error.is_full() => Err(error),
+                _ => Ok(None),
+            };
+        }
+    };
     // A position after a row of the old file is now after the live rows before it.
     for (at, rows_before) in places.filter(|(at, _)| *at == kept.number) {
         *at = number;
@@ -62,7 +67,7 @@ fn write(
     rows: &KeptRows,
     number: u64,
     most: u64,
-) -> Result<RowWriter, AppendError> {
+) -> Result<RowWriter> {
     let mut new = RowWriter::create(disk, dir, number, most)?;
     let is_live = |at, _: &Row<'_>| rows.counts(at);
     rows.each_from(0, is_live, |some| {

@@ -36,7 +36,7 @@ pub use read::KeptRows;
 pub use read::{RowFile, RowsOf};
 pub use since::RowsDiff;
 pub use unpacked::HeldRows;
-pub(super) use write::{AppendError, RowWriter};
+pub(super) use write::RowWriter;
 
 /// Folder of a store's row files.
 pub const ROWS: &str = "rows";
@@ -65,7 +65,6 @@ impl KeepRows {
     }
 }
 
-/// Lists a folder, ignoring errors.
 fn entries(folder: PathBuf) -> impl Iterator<Item = DirEntry> {
     let all = std::fs::read_dir(folder).into_iter().flatten();
     all.filter_map(std::io::Result::ok)
@@ -86,11 +85,8 @@ pub struct CommittedRows {
     /// Number of the file; each compaction begins another.
     pub number: u64,
     pub lengths: LogLengths,
-    /// Number of rows in it.
     pub rows: u64,
-    /// Number of links in these rows.
     pub links: u64,
-    /// Number of superseded rows.
     pub superseded: u64,
     /// Number of rows and links at which a checkpoint next checks how much is superseded.
     pub look_at: u64,
@@ -115,7 +111,6 @@ pub enum Retention {
     /// No rows were kept from the start.
     #[default]
     NotKept,
-    /// All rows are kept.
     Kept(CommittedRows),
     /// Rows were kept until they were given up.
     GivenUp(GiveUpReason),
@@ -162,7 +157,6 @@ impl std::fmt::Display for GiveUpReason {
     }
 }
 
-/// Manifest entry about rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsState {
     pub retention: Retention,
@@ -214,7 +208,6 @@ pub(super) fn renew_places(
     }
 }
 
-/// Removes a row file with its index and directory.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
     for path in [path.with_extension("index"), places::path_of(&path), path] {
@@ -226,7 +219,6 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     Ok(())
 }
 
-/// Removes all row files that the manifest does not name.
 pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &RowsState) -> Result<()> {
     let folder = dir.join(ROWS);
     let names = match disk.list(&folder) {

@@ -25,11 +25,8 @@ use crate::{Error, Result};
 const VERSION: u64 = 1;
 /// Length of the head before the first chunk, in bytes.
 const FIXED: usize = 56;
-/// Number of pages in a chunk.
 const CHUNK: usize = 4096;
-/// Length of an entry in bytes.
 const ENTRY: usize = 5;
-/// Length of a chunk with its checksum, in bytes.
 const CHUNK_BYTES: usize = CHUNK * ENTRY + 8;
 /// Number of parts in which a directory is built to bound memory; a part has at least [`LEAST_CHUNKS`] chunks (8 MiB).
 const PARTS: u64 = 16;
@@ -44,7 +41,6 @@ const OTHER: &str = "it is not of these rows";
 /// Last rows of consecutive pages: row + 1, or 0.
 type Entries = Vec<u64>;
 
-/// Returns the path of a row file's directory.
 pub(super) fn path_of(rows: &Path) -> PathBuf {
     rows.with_extension("places")
 }
@@ -178,7 +174,6 @@ impl Places {
     }
 }
 
-/// Decodes the entries of a chunk; `None` if its checksum does not match.
 pub fn unpack(at: u64, bytes: &[u8]) -> Option<Entries> {
     let (entries, sum) = bytes.split_at_checked(CHUNK * ENTRY)?;
     if sum != frame::checksum(entries, at).to_le_bytes() {
@@ -325,8 +320,7 @@ mod tests {
             let appended = writer.append(PageId(page), false, TargetLinks::from(&links[..]), false);
             assert!(appended.is_ok());
         }
-        let synced = writer.sync(disk, Path::new(DIR));
-        synced.unwrap_or_else(|_| panic!("sync"))
+        writer.sync(disk, Path::new(DIR)).unwrap()
     }
 
     fn last_row(rows: &RowFile, page: u32) -> Option<u64> {

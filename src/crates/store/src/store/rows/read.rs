@@ -30,12 +30,10 @@ pub struct RowFile {
     pub(super) kept: CommittedRows,
     /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
-    /// Cache of unpacked blocks.
     unpacked: Arc<HeldRows>,
 }
 
 impl RowFile {
-    /// Opens the committed state for reading.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
         let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
@@ -53,12 +51,10 @@ impl RowFile {
         })
     }
 
-    /// Returns the number of the file.
     pub fn number(&self) -> u64 {
         self.kept.number
     }
 
-    /// Returns the number of rows, including superseded ones.
     pub fn rows(&self) -> u64 {
         self.kept.rows
     }
@@ -150,7 +146,6 @@ impl RowFile {
         Ok(found)
     }
 
-    /// Calls `read` with the last row of `page`. Returns whether it has one.
     fn row(&self, page: u32, pages: u64, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let Some(row) = self.last_row(page)? else {
             return Ok(false);
@@ -293,7 +288,6 @@ pub struct RowsOf {
 }
 
 impl RowsOf {
-    /// Opens the rows of a commit with `pages` pages.
     pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
         let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept);
         RowsOf {
@@ -308,7 +302,6 @@ impl RowsOf {
         &self.retention
     }
 
-    /// Returns true if the file could not be opened.
     pub fn failed(&self) -> bool {
         self.file.as_ref().is_some_and(Result::is_err)
     }
@@ -331,7 +324,6 @@ impl RowsOf {
         file.sum_before(file.kept.rows)
     }
 
-    /// Calls `read` with the row of one page. Returns whether it has one.
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.file()?.row(page, self.pages, read)
     }
@@ -406,7 +398,6 @@ impl KeptRows {
         &self.file.kept
     }
 
-    /// Reads everything and checks the counts.
     pub fn verify(&self) -> Result<()> {
         let mut found = (0, 0);
         self.each_block::<Error>(0, &mut |_, rows| {

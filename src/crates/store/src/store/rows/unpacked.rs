@@ -12,10 +12,8 @@ pub struct HeldRows(Mutex<Prefix>);
 
 #[derive(Default)]
 struct Prefix {
-    /// Number of the row file.
     number: u64,
     blocks: Vec<(u64, Arc<BlockRows>)>,
-    /// Number of rows in the blocks.
     end: u64,
     /// Memory of the blocks in bytes, and its limit.
     bytes: u64,
@@ -28,7 +26,6 @@ impl fmt::Debug for HeldRows {
     }
 }
 
-/// Returns the memory of a block in bytes.
 fn bytes_of(block: &BlockRows) -> u64 {
     let bytes = block.heads.capacity() * size_of::<RowHead>()
         + block.targets.capacity() * size_of::<u32>()
@@ -54,12 +51,10 @@ impl HeldRows {
         });
     }
 
-    /// Returns the cached blocks, each with its first row.
     pub(super) fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
         self.with(|prefix| prefix.blocks.clone())
     }
 
-    /// Returns the block that holds a row.
     pub(super) fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
         self.with(|prefix| {
             if row >= prefix.end {
@@ -131,8 +126,7 @@ mod tests {
                 let again = commit >= PAGES / 50;
                 assert!(writer.append(PageId(page), false, links, again).is_ok());
             }
-            let synced = writer.sync(&disk, dir);
-            kept = Some(synced.unwrap_or_else(|_| panic!("sync")));
+            kept = Some(writer.sync(&disk, dir).unwrap());
         }
         let each = |step: u64| Bits::of(0..PAGES, |page| page % step == 0);
         // Few pages are read in another way than many.

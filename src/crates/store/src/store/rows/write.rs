@@ -16,24 +16,8 @@ use crate::{Error, Result};
 /// Packed bytes that may wait to be written, plus one block.
 const WAITING: usize = 1 << 20;
 
-/// Reason why appending ended.
-pub enum AppendError {
-    /// Rows have to be given up; everything else continues.
-    GiveUp(GiveUpReason),
-    /// An error, which is fatal. On a full disk nothing is given up: with free space again, the same run continues with
-    /// the same bytes.
-    Failed(Error),
-}
-
-impl From<Error> for AppendError {
-    fn from(error: Error) -> AppendError {
-        AppendError::Failed(error)
-    }
-}
-
 type Packed = (BlockRows, Vec<u8>);
 
-/// Row file open for appending.
 pub struct RowWriter {
     log: BlockLog,
     kept: CommittedRows,
@@ -44,16 +28,16 @@ pub struct RowWriter {
     packing: Option<JoinHandle<Packed>>,
     /// Block for reuse.
     spare: BlockRows,
-    /// Maximum length of the file in bytes.
     most: u64,
     /// True until the directory entries of a new file are durable.
     new: bool,
     /// Bound on page numbers, exclusive.
     pages: u64,
+    /// Reason why all rows have to be given up, if one does not fit.
+    misfit: Option<GiveUpReason>,
 }
 
 impl RowWriter {
-    /// Creates the files of a new log.
     pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
         let log = BlockLog::create(disk, &path_of(dir, number))?;
         let kept = CommittedRows {
@@ -63,7 +47,6 @@ impl RowWriter {
         Ok(RowWriter::with(log, kept, most, true))
     }
 
-    /// Opens the log for writing, and truncates it to the committed lengths.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
         let path = path_of(dir, kept.number);
         let log = BlockLog::open(disk, &path, kept.lengths)?;
@@ -86,6 +69,7 @@ impl RowWriter {
             most,
             new,
             pages: PAGES_MAX,
+            misfit: None,
         }
     }
 
@@ -96,10 +80,11 @@ impl RowWriter {
         gone: bool,
         links: TargetLinks<'_>,
         again: bool,
-    ) -> Result<(), AppendError> {
+    ) -> Result<()> {
         let largest = links.targets.iter().fold(page.0, |max, to| max.max(to.0));
         if largest >= self.pages {
-            return Err(AppendError::GiveUp(GiveUpReason::TooManyPages));
+            self.misfit = Some(GiveUpReason::TooManyPages);
+            return Ok(());
         }
         let targets = links.targets.iter().map(|target| target.0 as u32);
         self.filling.targets.extend(targets);
@@ -108,20 +93,13 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Appends a row of another log.
-    pub fn copy(&mut self, row: &Row<'_>) -> Result<(), AppendError> {
+    pub fn copy(&mut self, row: &Row<'_>) -> Result<()> {
         self.filling.targets.extend_from_slice(row.targets);
         self.add(row.page, row.gone, row.targets.len(), row.weights)
     }
 
     /// Appends the rest of a row whose targets were added.
-    fn add(
-        &mut self,
-        page: u32,
-        gone: bool,
-        links: usize,
-        weights: &[u64],
-    ) -> Result<(), AppendError> {
+    fn add(&mut self, page: u32, gone: bool, links: usize, weights: &[u64]) -> Result<()> {
         self.filling.weights.extend_from_slice(weights);
         self.filling.heads.push(RowHead {
             page,
@@ -139,7 +117,7 @@ impl RowWriter {
     }
 
     /// Packs the block on another thread, as sorting links takes about as long as applying them.
-    fn pack_beside(&mut self) -> Result<(), AppendError> {
+    fn pack_beside(&mut self) -> Result<()> {
         self.end_packing()?;
         let spare = std::mem::take(&mut self.spare);
         let mut rows = std::mem::replace(&mut self.filling, spare);
@@ -150,7 +128,7 @@ impl RowWriter {
         Ok(())
     }
 
-    fn end_packing(&mut self) -> Result<(), AppendError> {
+    fn end_packing(&mut self) -> Result<()> {
         let Some(packing) = self.packing.take() else {
             return Ok(());
         };
@@ -161,35 +139,39 @@ impl RowWriter {
         Ok(())
     }
 
-    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<(), AppendError> {
+    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<()> {
         self.log.append(self.closed, rows as u32, payload);
         self.closed += rows as u64;
         if self.log.bytes() > self.most {
-            return Err(AppendError::GiveUp(GiveUpReason::TooLarge(self.most)));
-        }
-        if self.log.waiting() >= WAITING {
+            self.misfit = Some(GiveUpReason::TooLarge(self.most));
+        } else if self.log.waiting() >= WAITING {
             self.log.flush()?;
         }
         Ok(())
     }
 
-    /// Closes the open block and makes all durable. Returns the state to commit.
-    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows, AppendError> {
+    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows> {
         self.end_packing()?;
         if !self.filling.heads.is_empty() {
             let payload = pack(&mut self.filling);
             self.put(self.filling.heads.len(), &payload)?;
             self.filling.clear();
         }
-        self.kept.lengths = self.log.sync()?;
-        if self.kept.lengths.data > self.most {
-            return Err(AppendError::GiveUp(GiveUpReason::TooLarge(self.most)));
+        if self.log.bytes() > self.most {
+            self.misfit = Some(GiveUpReason::TooLarge(self.most));
+            return Ok(self.kept);
         }
+        self.kept.lengths = self.log.sync()?;
         if std::mem::take(&mut self.new) {
             let folder = dir.join(ROWS);
             disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
         }
         Ok(self.kept)
+    }
+
+    /// Returns why all rows have to be given up, if something did not fit.
+    pub fn misfit(&self) -> Option<GiveUpReason> {
+        self.misfit
     }
 
     /// Returns the largest number of pages that fit.
@@ -207,7 +189,6 @@ impl RowWriter {
         &self.kept
     }
 
-    /// Returns the maximum length of the file in bytes.
     pub fn most(&self) -> u64 {
         self.most
     }
@@ -217,9 +198,8 @@ impl RowWriter {
         self.kept.look_at = units;
     }
 
-    /// Truncates the file to what is committed.
     pub fn cut(self, committed: LogLengths) -> Result<()> {
-        self.log.give_back(committed)
+        self.log.cut(committed)
     }
 }
 
@@ -242,12 +222,10 @@ mod tests {
             (PAGES_MAX, links(&[]), false),
             (1 << 32, links(&[3]), false),
         ] {
-            let appended = rows.append(PageId(page), false, TargetLinks::from(&targets[..]), false);
-            let many = matches!(
-                appended,
-                Err(AppendError::GiveUp(GiveUpReason::TooManyPages))
-            );
-            assert_eq!((appended.is_ok(), many), (fits, !fits), "page {page}");
+            let links = TargetLinks::from(&targets[..]);
+            rows.append(PageId(page), false, links, false).unwrap();
+            let many = (!fits).then_some(GiveUpReason::TooManyPages);
+            assert_eq!(rows.misfit.take(), many, "page {page}");
         }
     }
 }
