@@ -18,11 +18,9 @@ use timely::WorkerConfig;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::communication::{Hooks, WorkerGuards};
-use timely::container::{CapacityContainerBuilder, NoopBuilder};
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::Operator;
+use timely::container::CapacityContainerBuilder;
 use timely::dataflow::operators::vec::Input;
+use timely::dataflow::operators::{Exchange, Inspect, Probe};
 use timely::dataflow::{InputHandle, ProbeHandle};
 use timely::execute::execute_from;
 use timely::worker::Worker;
@@ -31,7 +29,6 @@ use crate::line::PeerLink;
 use crate::meeting::PeerLinks;
 use crate::{ClusterError, Joining};
 
-/// Length in bytes of the pieces in which a message is sent.
 const PIECE: usize = 1 << 15;
 /// zstd's level for messages: higher ones take longer than most networks.
 const LEVEL: i32 = 1;
@@ -74,27 +71,16 @@ impl Rounds {
         let probe = ProbeHandle::new();
         let input = worker.dataflow::<u64, _, _>(|scope| {
             let (input, pieces) = scope.new_input::<MessagePiece>();
-            let to = Exchange::new(|piece: &MessagePiece| piece.to);
             pieces
-                .unary_frontier::<NoopBuilder<Vec<MessagePiece>>, _, _, _>(
-                    to,
-                    "receive",
-                    move |_, _| {
-                        move |(input, _), _| {
-                            input.for_each(|_, pieces| {
-                                for piece in pieces.drain(..) {
-                                    let mut inbox = into.borrow_mut();
-                                    let round = inbox
-                                        .entry(piece.round)
-                                        .or_insert_with(|| vec![Vec::new(); peers]);
-                                    if let Some(message) = round.get_mut(piece.from as usize) {
-                                        message.extend_from_slice(&piece.bytes);
-                                    }
-                                }
-                            });
-                        }
-                    },
-                )
+                .exchange(|piece: &MessagePiece| piece.to)
+                .inspect(move |piece| {
+                    let mut inbox = into.borrow_mut();
+                    let round = inbox.entry(piece.round);
+                    let round = round.or_insert_with(|| vec![Vec::new(); peers]);
+                    if let Some(message) = round.get_mut(piece.from as usize) {
+                        message.extend_from_slice(&piece.bytes);
+                    }
+                })
                 .probe_with(&probe);
             input
         });

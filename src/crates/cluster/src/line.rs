@@ -62,7 +62,6 @@ struct ReadHalf {
     is_done: bool,
 }
 
-/// Handle of a line.
 #[derive(Clone)]
 pub(crate) struct PeerLink(Arc<LinkState>);
 
@@ -113,7 +112,6 @@ impl PeerLink {
         Ok(PeerLink(shared))
     }
 
-    /// Returns its number among all that ever existed.
     pub fn number(&self) -> u64 {
         self.0.number
     }
@@ -135,7 +133,6 @@ impl PeerLink {
     }
 }
 
-/// Sends a sign of life. Returns false if no more are needed.
 fn say_there(line: &Weak<LinkState>, every: Duration) -> bool {
     thread::sleep(every);
     let Some(line) = line.upgrade() else {
@@ -175,7 +172,6 @@ impl LinkState {
         socket.write_all(frame)
     }
 
-    /// Reads the next bytes of data; none at the end.
     fn read(&self, out: &mut [u8]) -> io::Result<usize> {
         let mut reading = lock(&self.reading);
         let (reading, mut socket) = (&mut *reading, &self.socket);

@@ -94,7 +94,6 @@ struct JointSettleArgs {
     json: bool,
 }
 
-/// Parses a bound on an L1 error.
 fn bound(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
@@ -102,7 +101,6 @@ fn bound(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Prints a line for users; a failure to print is ignored.
 fn say(what: &str) {
     let line = name_settings(what, |name| format!("--{}", name.replace('_', "-")));
     let _ = writeln!(io::stderr(), "{line}");
@@ -333,7 +331,6 @@ fn disk() -> Arc<dyn Disk> {
     Arc::new(RealDisk)
 }
 
-/// Interval at which progress is shown.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Runs work while a terminal shows the progress of settling.

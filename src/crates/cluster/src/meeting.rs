@@ -14,7 +14,6 @@ use crate::reserved::Reserved;
 use crate::socket::{self, Listener, Socket};
 use crate::{ClusterError, Joining, PROCESSES_MAX};
 
-/// Time limit of a greeting.
 const GREETING: Duration = Duration::from_secs(5);
 /// Interval between attempts to connect, and between checks for connections.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -49,7 +48,6 @@ struct Meeting {
     arrivals: Mutex<Sender<Arrival>>,
 }
 
-/// Connects all processes.
 pub(crate) fn meet(
     joining: &Joining,
     hopeless: &dyn Fn() -> Option<String>,
@@ -183,7 +181,6 @@ fn gather(
     Ok(met)
 }
 
-/// Announces the error to the connected processes.
 fn abandoned(met: &PeerLinks, error: ClusterError) -> ClusterError {
     met.lines
         .iter()

@@ -26,14 +26,12 @@ const PROLOGUE: &[u8] = b"cashrank-cluster 1";
 pub(crate) const SEAL: usize = 16;
 /// Maximum length of the contents of a frame, in bytes.
 pub(crate) const FRAME_MAX: usize = u16::MAX as usize - SEAL;
-/// Maximum length of a message of the greeting, in bytes.
 const GREETING_MAX: usize = 512;
 
 /// Keys of two processes after the handshake.
 pub(crate) struct Keys(StatelessTransportState);
 
 impl Keys {
-    /// Appends the frame number `nonce` to `out`.
     pub fn seal(&self, nonce: u64, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let at = out.len();
         let len = u16::try_from(plain.len() + SEAL).map_err(io::Error::other)?;
@@ -43,7 +41,6 @@ impl Keys {
         sealed.map(drop).map_err(io::Error::other)
     }
 
-    /// Decrypts the frame number `nonce`.
     pub fn open(&self, nonce: u64, sealed: &[u8], plain: &mut Vec<u8>) -> io::Result<()> {
         plain.resize(sealed.len(), 0);
         let read = self.0.read_message(nonce, sealed, plain);
@@ -59,7 +56,6 @@ fn changed() -> io::Error {
     )
 }
 
-/// Failure of a greeting.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The other end has no proof, or not in time: what was seen.
@@ -75,7 +71,6 @@ fn state(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
         .psk(0, secret.key())
 }
 
-/// Returns 32 random bytes.
 pub(crate) fn random() -> Result<[u8; 32], ClusterError> {
     let pair = NOISE
         .parse()
@@ -87,7 +82,6 @@ pub(crate) fn random() -> Result<[u8; 32], ClusterError> {
     })
 }
 
-/// One side of a greeting.
 struct HandshakeSide<'s> {
     socket: &'s Socket,
     state: HandshakeState,
@@ -105,7 +99,6 @@ impl<'s> HandshakeSide<'s> {
         socket.write_all(&message[..2 + len])
     }
 
-    /// Reads the greeting of the other side.
     fn hear(&mut self) -> Result<Greeting, Refused> {
         let message = read_frame(self.socket, self.end, GREETING_MAX)?;
         let mut plain = [0; GREETING_MAX];

@@ -14,7 +14,6 @@ pub struct Processes {
     processes: usize,
 }
 
-/// Converts an error between processes to one of the library.
 pub fn lost(error: cashrank_cluster::ClusterError) -> Error {
     use cashrank_cluster::ClusterError;
     match error {
@@ -49,11 +48,10 @@ impl Processes {
             processes,
         };
         let shards = check_together(local, &mut all)?;
-        all.process_of = shards.iter().map(|shard| shard.process).collect();
+        all.process_of = shards.iter().map(|(process, _)| *process).collect();
         Ok(all)
     }
 
-    /// Ends the joint work.
     pub fn finish(self) -> Result<()> {
         self.cluster.finish().map_err(lost)
     }
@@ -107,7 +105,6 @@ impl Peers for Processes {
     }
 }
 
-/// Decodes the next message of a parcel.
 fn take<'p>(rest: &mut &'p [u8]) -> Option<(usize, usize, &'p [u8])> {
     let (from, left) = rest.split_first_chunk()?;
     let (to, left) = left.split_first_chunk()?;

@@ -9,9 +9,7 @@ use blake2::{Blake2s256, Digest};
 
 use crate::ClusterError;
 
-/// Minimum length of a secret in bytes.
 const LEN_MIN: usize = 16;
-/// Maximum length of a secret file in bytes.
 const LEN_MAX: u64 = 4096;
 
 /// Shared secret, which is never displayed.

@@ -62,7 +62,6 @@ pub(crate) fn read_before(
 /// Listener for connections, until it is dropped.
 pub(crate) struct Listener {
     socket: Socket,
-    /// Path of a Unix socket.
     path: Option<PathBuf>,
 }
 

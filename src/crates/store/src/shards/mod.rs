@@ -15,4 +15,4 @@ pub use ranks::{ShardRanking, ShardScores, rank_together};
 pub use remote_log::verify_remote;
 pub use settle::{RankedShard, SettleOptions, Together, settle};
 pub use snapshots::open_shards;
-pub use together::{LocalShard, ShardInfo, check_together, local_shards};
+pub use together::{LocalShard, check_together, local_shards};

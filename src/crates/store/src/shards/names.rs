@@ -47,13 +47,11 @@ struct Round {
 pub struct NamedShard {
     /// Last committed state of the store, which holds its lock.
     pub view: View,
-    /// Remote pages by owner.
     pub remote: Vec<RemotePages>,
 }
 
 /// Result of [`exchange_names`].
 pub struct ExchangedNames {
-    /// Shards of this process, by number.
     pub shards: Vec<NamedShard>,
     /// Number of pages that these stores admitted.
     pub admitted: u64,
@@ -96,7 +94,6 @@ struct Asker {
     view: Option<View>,
     names: NameReader,
     shard: Shard,
-    /// Number of pages when it was opened.
     pages: u64,
     log: RemoteLog,
     /// Remote pages found after the log, one range per round.
@@ -129,7 +126,6 @@ impl Asker {
         })
     }
 
-    /// Returns the first page whose name was not read.
     fn next_page(&self) -> u64 {
         let last = self.found.last();
         last.map_or(self.log.covered, |stretch| stretch.end)
@@ -176,7 +172,6 @@ impl Asker {
         Ok((messages, asked))
     }
 
-    /// Takes the answers of all owners to the round.
     fn hear(&mut self, answers: &[Vec<u8>]) -> Result<()> {
         let Some(stretch) = self.found.last_mut().filter(|_| self.is_asking) else {
             return Ok(());
@@ -216,7 +211,6 @@ struct Owner {
     fingerprints: Fingerprints,
     batch: Batch,
     shard: Shard,
-    /// Number of pages when it was opened.
     pages: u64,
 }
 
@@ -356,7 +350,6 @@ impl<'e> Exchange<'e> {
         Ok(true)
     }
 
-    /// Returns a store open for writing.
     fn owner(&mut self, at: usize) -> Result<&mut Owner> {
         let owner = match self.owners[at].take() {
             Some(owner) => owner,

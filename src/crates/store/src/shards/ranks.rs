@@ -47,7 +47,6 @@ const SAMPLES: u64 = 1 << 10;
 pub struct ShardScores<'s> {
     /// Scores of all its pages; those of remote pages are ignored.
     pub scores: &'s dyn Scores,
-    /// Number of pages that it knows.
     pub pages: u64,
     /// Remote pages by shard; the other pages are its own.
     pub remote: &'s [RemotePages],
@@ -63,7 +62,6 @@ pub struct ShardRanking<'s> {
 }
 
 impl ShardRanking<'_> {
-    /// Returns the ranks of all pages that it knows.
     pub fn ranks(&self) -> &[u64] {
         &self.ranks
     }
@@ -122,7 +120,6 @@ pub fn rank_together<'s>(
 /// Sort key of an importance, and its page.
 type Keyed = (u64, u32);
 
-/// Shard of this process.
 struct LocalRanking<'a, 's> {
     shard: &'a ShardScores<'s>,
     is_remote: Bits,

@@ -43,7 +43,6 @@ pub(super) struct NamesState {
 impl NamesState {
     pub const BYTES: usize = 16;
 
-    /// Returns the state of the names at a commit.
     pub fn of(view: &View) -> Result<NamesState> {
         let pages = view.totals().pages;
         let Some(last) = pages.checked_sub(1) else {
@@ -90,16 +89,13 @@ pub(super) struct RemoteRange {
     pub remote: Vec<Vec<Remote>>,
 }
 
-/// Contents of the file.
 pub(super) struct RemoteLog {
     path: PathBuf,
-    /// Hash of the store's identity.
     store: u64,
     /// Length of its valid blocks in bytes.
     length: u64,
     /// True if unusable bytes follow them.
     has_rest: bool,
-    /// Number of pages that it covers.
     pub covered: u64,
     /// Names of all shards when the last block was written; empty without a block.
     pub states: Vec<NamesState>,
@@ -224,7 +220,6 @@ impl RemoteLog {
         Some(())
     }
 
-    /// Adds the next range.
     fn add(&mut self, stretch: RemoteRange) {
         self.covered = stretch.end;
         self.remote.resize_with(stretch.remote.len(), Vec::new);
@@ -233,7 +228,6 @@ impl RemoteLog {
         }
     }
 
-    /// Clears all, to be rebuilt from nothing.
     pub fn clear(&mut self) {
         self.has_rest |= self.length > 0;
         self.length = 0;
@@ -299,17 +293,14 @@ impl RemoteLog {
         Ok(())
     }
 
-    /// Returns the path of a file in the same folder.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.path.with_file_name(name)
     }
 
-    /// Returns the error about an unused file.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
-    /// Returns the error about the next block.
     fn block_error(&self, what: &str) -> Error {
         self.damaged(format!("block at byte {}: {what}", self.length))
     }

@@ -51,7 +51,6 @@ pub struct SettleOptions {
     pub watcher: Arc<Watcher>,
 }
 
-/// Published ranking of a shard.
 #[derive(Debug)]
 pub struct RankedShard {
     pub dir: PathBuf,
@@ -62,13 +61,11 @@ pub struct RankedShard {
 /// Result of ranking all shards.
 #[derive(Debug)]
 pub struct Together {
-    /// Shards of this process, by number.
     pub shards: Vec<RankedShard>,
     /// Number of pages that stores of this process learnt from other shards.
     pub admitted: u64,
     /// True if the stores had the ranking already and nothing was done.
     pub is_done: bool,
-    /// Warnings for users.
     pub warnings: Vec<String>,
 }
 
@@ -134,7 +131,6 @@ pub fn settle(
     Ok(Some(together))
 }
 
-/// Returns the shards of this process with their scores.
 fn to_rank<'s>(shards: &'s [NamedShard], scores: &'s [SettledShard<'s>]) -> Vec<ShardScores<'s>> {
     let all = shards.iter().zip(scores);
     let all = all.map(|(shard, scores)| ShardScores {

@@ -13,13 +13,12 @@ use crate::store::rows::KeepRows;
 use crate::store::{Settings, differences, identity_of};
 use crate::{Error, Result};
 
-/// Store of this process that is a shard.
-#[derive(Debug, Clone, PartialEq)]
+/// Store that is a shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalShard {
     pub dir: PathBuf,
     /// Number of the shard, and of shards.
     pub shard: Shard,
-    /// Hash of the store's identity.
     pub identity: u64,
     /// Settings that all shards share.
     settings: Settings,
@@ -39,26 +38,6 @@ impl LocalShard {
             ..Options::default()
         }
     }
-}
-
-/// Shard of any process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShardInfo {
-    /// Path of the store, as its process names it.
-    pub dir: String,
-    /// Number of its process.
-    pub process: usize,
-    /// Hash of the store's identity.
-    pub identity: u64,
-}
-
-/// Description of a store that a process sends.
-#[derive(Debug, Serialize, Deserialize)]
-struct Claim {
-    dir: String,
-    shard: Shard,
-    identity: u64,
-    settings: Settings,
 }
 
 /// Reads which shards the stores in `dirs` are. Returns them in the order of their numbers, as in [`Peers::local`].
@@ -87,24 +66,26 @@ pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>
     Ok(shards)
 }
 
-/// Checks that the stores of all processes are the shards of one crawl, and returns them by their numbers. All
-/// processes get the same result. Of `peers` only [`Peers::gather`] is used.
+/// Checks that the stores of all processes are the shards of one crawl, and returns them by their numbers, each
+/// with the number of its process. All processes get the same result. Of `peers` only [`Peers::gather`] is used.
 ///
 /// # Errors
 /// [`Error::Usage`] if a shard is missing; [`Error::Conflict`] if one is there twice, or two are of different numbers
 /// of shards or were created with different settings; [`Error::Io`] if a process is lost.
-pub fn check_together(local: &[LocalShard], peers: &mut dyn Peers) -> Result<Vec<ShardInfo>> {
-    let claim = |store: &LocalShard| Claim {
-        dir: store.dir.display().to_string(),
-        shard: store.shard,
-        identity: store.identity,
-        settings: store.settings.clone(),
+pub fn check_together(
+    local: &[LocalShard],
+    peers: &mut dyn Peers,
+) -> Result<Vec<(usize, LocalShard)>> {
+    // A path may be no text, and is only for messages in other processes.
+    let claim = |store: &LocalShard| LocalShard {
+        dir: store.dir.display().to_string().into(),
+        ..store.clone()
     };
-    let claims: Vec<Claim> = local.iter().map(claim).collect();
+    let claims: Vec<LocalShard> = local.iter().map(claim).collect();
     let bytes = serde_json::to_vec(&claims).map_err(|error| Error::internal(error.to_string()))?;
     let mut all = Vec::new();
     for (process, bytes) in peers.gather(bytes)?.into_iter().enumerate() {
-        let claims: Vec<Claim> = serde_json::from_slice(&bytes).map_err(|error| {
+        let claims: Vec<LocalShard> = serde_json::from_slice(&bytes).map_err(|error| {
             Error::internal(format!("process {process} names no stores: {error}"))
         })?;
         all.extend(claims.into_iter().map(|claim| (process, claim)));
@@ -126,29 +107,26 @@ pub fn check_together(local: &[LocalShard], peers: &mut dyn Peers) -> Result<Vec
         if one.shard == other.shard {
             return Err(Error::Conflict(format!(
                 "{} and {}: both are shard {}; give each shard once",
-                one.dir, other.dir, one.shard
+                one.dir.display(),
+                other.dir.display(),
+                one.shard
             )));
         }
     }
     if all.len() < count as usize {
         let is_there = |number: &u32| {
-            let number_of = |(_, claim): &(usize, Claim)| claim.shard.number();
+            let number_of = |(_, claim): &(usize, LocalShard)| claim.shard.number();
             all.binary_search_by_key(number, number_of).is_ok()
         };
         let missing = (0..count).filter(|number| !is_there(number));
         return Err(Error::Usage(absent(missing, count, all.len())));
     }
-    let info = |(process, claim): (usize, Claim)| ShardInfo {
-        dir: claim.dir,
-        process,
-        identity: claim.identity,
-    };
-    Ok(all.into_iter().map(info).collect())
+    Ok(all)
 }
 
 /// Checks that two stores are of one crawl.
-fn check_pair(one: &Claim, other: &Claim) -> Result<()> {
-    let both = format!("{} and {}", one.dir, other.dir);
+fn check_pair(one: &LocalShard, other: &LocalShard) -> Result<()> {
+    let both = format!("{} and {}", one.dir.display(), other.dir.display());
     if one.shard.count() != other.shard.count() {
         return Err(Error::Conflict(format!(
             "{both}: shards {} and {} are of crawls that were divided in different ways; give the shards of one crawl",
@@ -208,7 +186,7 @@ mod tests {
     }
 
     /// Returns the result of the check in the first of two processes with these stores.
-    fn check_two(stores: [Vec<LocalShard>; 2]) -> Result<Vec<ShardInfo>> {
+    fn check_two(stores: [Vec<LocalShard>; 2]) -> Result<Vec<(usize, LocalShard)>> {
         let check = |peers: &mut Thread| check_together(&stores[peers.process], peers);
         with_processes(0, 2, check).swap_remove(0)
     }
@@ -234,21 +212,12 @@ mod tests {
         let numbers: Vec<u32> = shards.iter().map(|store| store.shard.number()).collect();
         assert_eq!(numbers, [0, 1, 2], "in the order of `Peers::local`");
         let info = check_together(&shards, &mut OneProcess::new(3)).unwrap();
-        let found: Vec<(&str, usize)> = info
-            .iter()
-            .map(|shard| (&*shard.dir, shard.process))
-            .collect();
-        let dirs = [&a, &b, &c].map(|dir| dir.to_str().unwrap());
-        assert_eq!(found, dirs.map(|dir| (dir, 0)));
-        assert!(
-            info.iter()
-                .zip(&shards)
-                .all(|(info, store)| info.identity == store.identity)
-        );
+        let expected: Vec<_> = shards.iter().map(|shard| (0, shard.clone())).collect();
+        assert_eq!(info, expected);
 
         // From two processes.
         let info = check_two([&[&b][..], &[&a, &c]].map(|dirs| local(dirs).unwrap())).unwrap();
-        let processes: Vec<usize> = info.iter().map(|shard| shard.process).collect();
+        let processes: Vec<usize> = info.iter().map(|(process, _)| *process).collect();
         assert_eq!(processes, [1, 0, 1]);
 
         let refused = |dirs: &[&PathBuf], others: &[&PathBuf]| {

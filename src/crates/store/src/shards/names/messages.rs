@@ -26,7 +26,6 @@ pub(super) fn take_name(message: &mut &[u8], last: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Encodes an answer with these numbers.
 pub(super) fn put_numbers(pages: &[PageId]) -> Vec<u8> {
     let mut answer = Vec::new();
     let mut last = 0;

@@ -12,7 +12,6 @@ pub(super) fn unreadable() -> Error {
     Error::internal("a message of another shard cannot be read")
 }
 
-/// Decodes a number from the front.
 pub(super) fn take(from: &mut &[u8]) -> Result<u64> {
     let number = varint::take(from).and_then(|number| number.try_into().ok());
     number.ok_or_else(unreadable)
@@ -94,7 +93,6 @@ impl Notation {
         }
     }
 
-    /// Encodes an importance exactly, as a number that is small for a small one.
     fn exact(self, importance: f64) -> u64 {
         match self.0.and_then(|units| units.of(importance)) {
             Some(units) => varint::zigzag(units),
@@ -119,7 +117,6 @@ pub(super) struct ValueReader<'m> {
 }
 
 impl<'m> ValueReader<'m> {
-    /// Begins to read a message.
     pub fn of(mut message: &'m [u8]) -> Result<ValueReader<'m>> {
         Ok(ValueReader {
             notation: Notation::take(&mut message)?,
@@ -129,7 +126,6 @@ impl<'m> ValueReader<'m> {
         })
     }
 
-    /// Encodes a message.
     pub fn message(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8> {
         let (mut out, mut ascending) = (Vec::new(), Ascending::default());
         let importance = |group: &[Keyed]| importance_of(group[0].0);
@@ -163,7 +159,6 @@ impl<'m> ValueReader<'m> {
     }
 }
 
-/// Encodes a request for these pages.
 pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
     if !there.is_sorted_by(|one, other| one < other) {
         return Err(Error::internal(
@@ -173,14 +168,12 @@ pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
     Ok(ascending(there.iter().map(|&page| page.into())))
 }
 
-/// Encodes strictly ascending numbers.
 fn ascending(numbers: impl Iterator<Item = u64>) -> Vec<u8> {
     let (mut out, mut ascending) = (Vec::new(), Ascending::default());
     numbers.for_each(|number| ascending.put(&mut out, number));
     out
 }
 
-/// Decodes which pages another shard asks for.
 pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
     let (mut ascending, mut found) = (Ascending::default(), Vec::new());
     while !asked.is_empty() {
@@ -190,7 +183,6 @@ pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Encodes the importance and rank of each requested page.
 pub(super) fn answer(
     importances: &[f64],
     mut ranks: Vec<u64>,
@@ -208,7 +200,6 @@ pub(super) fn answer(
     out
 }
 
-/// Decodes the importances and ranks of the `pages` requested pages.
 pub(super) fn answered(mut answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
     let notation = Notation::take(&mut answer)?;
     let importances = (0..pages).map(|_| Ok(notation.importance(take(&mut answer)?)));
