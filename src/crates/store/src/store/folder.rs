@@ -188,7 +188,6 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
 pub struct Home {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
-    /// Hash of the store's identity.
     pub(super) identity: u64,
 }
 

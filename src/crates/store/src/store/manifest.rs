@@ -25,15 +25,12 @@ const CODING: bincode::config::Configuration<
 /// State of a store except for arrays, logs and history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Number of the commit.
     pub generation: u64,
     /// XXH3-64 of the identity file, so that parts of two stores cannot be mixed.
     pub identity: u64,
-    /// Totals, marks and counters of the engine.
     pub engine: EngineState,
     /// Field of stores that version 0.1 created with `--correction`. Unused; the next commit drops it.
     pub corrected: Option<CorrectionTotals>,
-    /// Committed lengths of the name logs.
     pub names: NameLengths,
     /// Runs of the history, oldest first.
     pub runs: Vec<HistoryRun>,

@@ -103,7 +103,6 @@ pub use verify::{Depth, VerifyReport};
 pub use view::View;
 use warm::{WarmRows, WarmStart};
 
-/// Name of the folder of snapshots.
 pub const SNAPSHOTS: &str = "snapshots";
 
 /// Store open for writing: the storage of a durable [`Engine`].
@@ -133,16 +132,13 @@ struct OpenDatabase {
 /// Names of pages, and the index on disk.
 struct OpenNames {
     logs: NameLogs,
-    /// Number of pages covered by the index on disk.
     indexed: u64,
     /// Damage of the index on disk, if it was not used.
     unused_index: Option<Error>,
 }
 
-/// State of kept rows.
 #[derive(Default)]
 struct OpenRows {
-    /// Writer of rows; `None` if none are kept.
     writer: Option<RowWriter>,
     /// Reason why rows were given up, until it is reported.
     gave_up: Option<GiveUpReason>,
@@ -334,7 +330,6 @@ impl StoreWriter {
         &self.disk
     }
 
-    /// Returns the number of the last commit.
     pub fn generation(&self) -> u64 {
         self.manifest.generation
     }

@@ -28,7 +28,6 @@ pub fn kept(fingerprint: Fingerprint) -> Fingerprint {
     read_print(print_bytes(fingerprint))
 }
 
-/// Encodes the stored part of a fingerprint.
 pub fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
     let mut bytes = [0; PRINT];
     bytes[..8].copy_from_slice(&(fingerprint as u64).to_le_bytes());
@@ -36,7 +35,6 @@ pub fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
     bytes
 }
 
-/// Decodes the stored part of a fingerprint.
 pub fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
     let [low @ .., a, b] = bytes;
     let high = u16::from_le_bytes([a, b]);
@@ -57,21 +55,17 @@ pub struct NameLogs {
 /// Committed lengths of both logs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NameLengths {
-    /// Length of the URL log.
     pub urls: LogLengths,
-    /// Length of the fingerprint log.
     pub fingerprints: LogLengths,
 }
 
 impl NameLogs {
-    /// Creates the logs of a new store.
     pub fn create(disk: &dyn Disk, dir: &Path) -> Result<NameLogs> {
         let urls = BlockLog::create(disk, &dir.join("urls"))?;
         let fingerprints = BlockLog::create(disk, &dir.join("fingerprints"))?;
         Ok(NameLogs::with(urls, fingerprints, 0))
     }
 
-    /// Opens the logs for writing after `pages` pages.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths, pages: u64) -> Result<NameLogs> {
         let urls = BlockLog::open(disk, &dir.join("urls"), lengths.urls)?;
         let fingerprints = BlockLog::open(disk, &dir.join("fingerprints"), lengths.fingerprints)?;
@@ -90,7 +84,6 @@ impl NameLogs {
         }
     }
 
-    /// Appends the name of the next page.
     pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         let shared = prefix::shared(&self.last, name);
         varint::put(&mut self.coded, shared as u128);
@@ -200,7 +193,6 @@ impl NameReader {
             .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
     }
 
-    /// Iterates over all names in page order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         let blocks = self.urls.blocks();
         blocks.flat_map(|block| each(block.and_then(|block| self.unpack(&block))))
@@ -250,7 +242,6 @@ impl NameReader {
             .flat_map(|block| each(block.map(|prints| prints.fingerprints)))
     }
 
-    /// Iterates over the fingerprints from page `from` on.
     pub fn fingerprints_from(
         &self,
         from: u64,
@@ -259,7 +250,6 @@ impl NameReader {
         Ok(blocks.flat_map(|block| each(block.map(|prints| prints.fingerprints))))
     }
 
-    /// Iterates over all fingerprints, block by block.
     pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
         let blocks = self.fingerprints.blocks();
         blocks.map(|block| self.prints(&block?))
@@ -350,7 +340,6 @@ impl NameReader {
         Ok(pages)
     }
 
-    /// Checks the indexes of both logs.
     pub fn verify_indexes(&self) -> Result<()> {
         self.urls.verify_index()?;
         self.fingerprints.verify_index()

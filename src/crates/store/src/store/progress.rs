@@ -18,7 +18,6 @@ pub struct InputProgress {
     pub pass: u32,
     /// Input being read in this pass, as an index into `inputs`; their number if none is begun.
     pub input: u64,
-    /// Position in that input.
     pub place: InputPosition,
     /// True if pages known as link targets only are visited at the end of each pass.
     pub complete: bool,
@@ -41,7 +40,6 @@ pub struct InputProgress {
 pub struct Input {
     /// Name as given on the command line, for messages only; `-` is standard input.
     pub name: String,
-    /// Name of its format.
     pub format: String,
     /// Position of its end, once reached.
     pub end: Option<InputPosition>,
@@ -61,7 +59,6 @@ pub struct Spooled {
 /// First record that was applied without verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unverified {
-    /// Name of the input.
     pub input: String,
     /// Number of the record in the input, from 1.
     pub from_record: u64,

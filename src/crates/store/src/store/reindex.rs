@@ -17,7 +17,6 @@ const DEPTH: usize = 16;
 /// Maximum number of threads; more would wait for the reading thread.
 const THREADS: usize = 8;
 
-/// Index of a store, with its origin.
 pub(super) struct Indexed {
     pub index: Index,
     /// Number of fingerprints; `None` if one occurs twice.

@@ -96,17 +96,14 @@ impl View {
         &self.settings
     }
 
-    /// Returns the path of the store's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns the engine's totals, marks and counters.
     pub fn state(&self) -> &EngineState {
         &self.manifest.engine
     }
 
-    /// Returns counts of what was read.
     pub fn counters(&self) -> &Counters {
         &self.manifest.engine.counters
     }
@@ -119,7 +116,6 @@ impl View {
         &self.names
     }
 
-    /// Returns the committed lengths of the name logs.
     pub fn name_lengths(&self) -> NameLengths {
         self.manifest.names
     }
@@ -140,7 +136,6 @@ impl View {
         self.rows.last_block()
     }
 
-    /// Returns the hash of the store's identity.
     pub fn identity(&self) -> u64 {
         self.manifest.identity
     }
@@ -176,7 +171,6 @@ impl View {
         Ok(fold_pages(self.policy, runs, admissions, start))
     }
 
-    /// Returns the number of rows of the history.
     pub fn history_rows(&self) -> u64 {
         self.manifest.runs.iter().map(|run| run.rows).sum()
     }

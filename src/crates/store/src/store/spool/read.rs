@@ -24,12 +24,10 @@ pub(super) const HEADER: usize = 36;
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 pub(super) struct SpoolBlockHeader {
-    /// Offset of its first byte in the stream.
     pub offset: u64,
     /// Number of the stream among the store's inputs.
     pub input: u64,
     pub length: u32,
-    /// XXH3-64 of the payload.
     pub payload: u64,
 }
 

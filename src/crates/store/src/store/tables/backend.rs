@@ -8,7 +8,6 @@ use redb::StorageBackend;
 use crate::Error;
 use crate::disk::DiskFile;
 
-/// Storage backend of redb on the store's disk.
 #[derive(Debug)]
 pub(super) struct Backend(pub(super) Box<dyn DiskFile>);
 

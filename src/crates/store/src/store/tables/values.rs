@@ -7,7 +7,6 @@ use crate::store::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal
 use crate::store::manifest::HistoryRun;
 use crate::{Error, Result};
 
-/// Seals of the values.
 pub(super) const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 pub(super) const STREAM_SEAL: Seal<0> = Seal("stream", []);
 pub(super) const REQUESTS_SEAL: Seal<0> = Seal("requests", []);
