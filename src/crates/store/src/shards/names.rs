@@ -88,11 +88,14 @@ pub fn exchange_names(
     names.finish(peers)
 }
 
-/// Shard that asks for the numbers of its remote pages.
-struct Asker {
+/// Shard of this process: asks for the numbers of its remote pages, and answers others.
+struct Asker<'e> {
+    store: &'e LocalShard,
     /// Last committed state, until the store is opened for writing.
     view: Option<View>,
     names: NameReader,
+    /// The store open for writing, once it is asked for names.
+    owner: Option<Owner>,
     shard: Shard,
     pages: u64,
     log: RemoteLog,
@@ -104,8 +107,12 @@ struct Asker {
     has_ended: bool,
 }
 
-impl Asker {
-    fn open(disk: &dyn Disk, store: &LocalShard, warnings: &mut Vec<String>) -> Result<Asker> {
+impl<'e> Asker<'e> {
+    fn open(
+        disk: &dyn Disk,
+        store: &'e LocalShard,
+        warnings: &mut Vec<String>,
+    ) -> Result<Asker<'e>> {
         let view = open_view_to_publish(disk, &store.dir)?;
         view.progress().check_finished(&store.dir)?;
         let pages = view.totals().pages;
@@ -115,6 +122,8 @@ impl Asker {
         let (log, flaw) = RemoteLog::read(disk, &store.dir, view.identity(), store.shard);
         warnings.extend(flaw.map(|flaw| flaw.error().to_string()));
         Ok(Asker {
+            store,
+            owner: None,
             names: NameReader::open(disk, &store.dir, view.name_lengths())?,
             shard: store.shard,
             pages,
@@ -199,6 +208,33 @@ impl Asker {
         std::mem::take(&mut self.found)
     }
 
+    /// Returns the numbers of the pages whose names shard `from` sent. Opens the store for writing, if it is not.
+    fn answer(&mut self, disk: &Arc<dyn Disk>, from: u32, message: &[u8]) -> Result<Vec<u8>> {
+        let owner = match self.owner.take() {
+            Some(owner) => owner,
+            None => {
+                // The writer takes the lock.
+                self.view = None;
+                let options = self.store.options();
+                let writer = Writer::open_on(disk.clone(), &self.store.dir, &options)?;
+                Owner {
+                    fingerprints: writer.rules().key.fingerprints(),
+                    batch: Batch::default(),
+                    writer,
+                }
+            }
+        };
+        let owner = self.owner.insert(owner);
+        owner.batch.clear();
+        let taken = owner.take_names(self.shard, message);
+        taken.ok_or_else(|| wrong_message(from, self.shard))?;
+        let pages = owner.writer.admit(&owner.batch)?;
+        if pages.iter().any(|page| page.0 >= NUMBERS) {
+            return Err(too_many());
+        }
+        Ok(put_numbers(pages))
+    }
+
     fn clear_log(&mut self, what: String) -> String {
         self.log.clear();
         self.log.damaged(what).to_string()
@@ -210,29 +246,15 @@ struct Owner {
     writer: Writer,
     fingerprints: Fingerprints,
     batch: Batch,
-    shard: Shard,
-    pages: u64,
 }
 
 impl Owner {
-    /// Returns the numbers of the pages whose names shard `from` sent.
-    fn answer(&mut self, from: u32, message: &[u8]) -> Result<Vec<u8>> {
-        self.batch.clear();
-        self.take_names(message)
-            .ok_or_else(|| wrong_message(from, self.shard))?;
-        let pages = self.writer.admit(&self.batch)?;
-        if pages.iter().any(|page| page.0 >= NUMBERS) {
-            return Err(too_many());
-        }
-        Ok(put_numbers(pages))
-    }
-
     /// Adds the names of a message to the batch; `None` if one is not a name of this shard.
-    fn take_names(&mut self, mut message: &[u8]) -> Option<()> {
+    fn take_names(&mut self, shard: Shard, mut message: &[u8]) -> Option<()> {
         let mut name = Vec::new();
         while !message.is_empty() {
             take_name(&mut message, &mut name)?;
-            let is_own = !name.is_empty() && self.shard.has(&name);
+            let is_own = !name.is_empty() && shard.has(&name);
             let has_room = self.batch.text.len() + name.len() <= u32::MAX as usize;
             if !is_own || !has_room || std::str::from_utf8(&name).is_err() {
                 return None;
@@ -246,12 +268,9 @@ impl Owner {
 
 struct Exchange<'e> {
     disk: &'e Arc<dyn Disk>,
-    local: &'e [LocalShard],
     memory: Option<u64>,
     size: Round,
-    askers: Vec<Asker>,
-    /// Stores that are open for writing, by the index of their asker.
-    owners: Vec<Option<Owner>>,
+    askers: Vec<Asker<'e>>,
     warnings: Vec<String>,
 }
 
@@ -267,9 +286,7 @@ impl<'e> Exchange<'e> {
         let askers = askers.map(|store| Asker::open(&**disk, store, &mut warnings));
         Ok(Exchange {
             askers: askers.collect::<Result<_>>()?,
-            owners: local.iter().map(|_| None).collect(),
             size,
-            local,
             disk,
             memory,
             warnings,
@@ -337,7 +354,7 @@ impl<'e> Exchange<'e> {
                 answers.push(if message.is_empty() {
                     Vec::new()
                 } else {
-                    self.owner(at)?.answer(from, &message)?
+                    self.askers[at].answer(self.disk, from, &message)?
                 });
             }
             self.check_memory()?;
@@ -350,29 +367,9 @@ impl<'e> Exchange<'e> {
         Ok(true)
     }
 
-    fn owner(&mut self, at: usize) -> Result<&mut Owner> {
-        let owner = match self.owners[at].take() {
-            Some(owner) => owner,
-            None => {
-                let store = &self.local[at];
-                // The writer takes the lock.
-                self.askers[at].view = None;
-                let writer = Writer::open_on(self.disk.clone(), &store.dir, &store.options())?;
-                Owner {
-                    fingerprints: writer.rules().key.fingerprints(),
-                    batch: Batch::default(),
-                    shard: store.shard,
-                    pages: self.askers[at].pages,
-                    writer,
-                }
-            }
-        };
-        Ok(self.owners[at].insert(owner))
-    }
-
     /// Checks that the stores open for writing fit in memory together.
     fn check_memory(&self) -> Result<()> {
-        let open = self.owners.iter().flatten();
+        let open = self.askers.iter().filter_map(|asker| asker.owner.as_ref());
         let bytes = open.map(|owner| owner.writer.array_bytes()).sum();
         check_room(
             self.memory,
@@ -384,11 +381,11 @@ impl<'e> Exchange<'e> {
 
     fn finish(mut self, peers: &mut dyn Peers) -> Result<ExchangedNames> {
         let (mut views, mut admitted) = (Vec::new(), 0);
-        for (owner, asker) in self.owners.iter_mut().zip(&mut self.askers) {
-            let view = match (owner.take(), asker.view.take()) {
-                (Some(Owner { writer, pages, .. }), _) => {
-                    let view = writer.into_view()?;
-                    admitted += view.totals().pages - pages;
+        for asker in &mut self.askers {
+            let view = match (asker.owner.take(), asker.view.take()) {
+                (Some(owner), _) => {
+                    let view = owner.writer.into_view()?;
+                    admitted += view.totals().pages - asker.pages;
                     view
                 }
                 (None, Some(view)) => view,

@@ -16,6 +16,7 @@
 //! start. The names of the last block extend those of earlier blocks.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -151,72 +152,69 @@ impl RemoteLog {
     }
 
     fn read_blocks(&mut self, file: &dyn DiskFile, shard: Shard) -> Result<(), Flaw> {
-        let failed = |error| Flaw::Damaged(Error::reading(&self.path)(error));
+        let path = self.path.clone();
+        let failed = |error| Flaw::Damaged(Error::reading(&path)(error));
         let size = file.size().map_err(failed)?;
-        let mut head = [0; HEAD];
         while self.length < size {
+            let torn = |what| Err(Flaw::Torn(self.block_error(what)));
+            let damaged = |what| Err(Flaw::Damaged(self.block_error(what)));
             let start = self.length + HEAD as u64;
             if start > size {
-                return Err(Flaw::Torn(
-                    self.block_error("it ends inside the head of a block"),
-                ));
+                return torn("it ends inside the head of a block");
             }
-            let failed = |error| Flaw::Damaged(Error::reading(&self.path)(error));
+            let mut head = [0; HEAD];
             file.read_at(&mut head, self.length).map_err(failed)?;
-            let (stretch, length, sum) = self.read_head(&head).map_err(Flaw::Damaged)?;
+            if !is_sealed(&head) {
+                return damaged("the checksum of its head does not match");
+            }
+            let [version, store, first, end, length, sum] = HeadReader(&head).u64s();
+            if version != VERSION {
+                return damaged("it is of another version");
+            }
+            if store != self.store {
+                return damaged("it is of another store");
+            }
+            if first != self.covered || end <= first || end > 1 << 32 {
+                return damaged("its pages are not those that follow");
+            }
             if length > size - start {
-                return Err(Flaw::Torn(self.block_error("it ends inside a block")));
+                return torn("it ends inside a block");
             }
             let mut payload = vec![0; length as usize];
             file.read_at(&mut payload, start).map_err(failed)?;
             if xxh3_64(&payload) != sum {
-                let what = "its checksum does not match";
-                return Err(Flaw::Damaged(self.block_error(what)));
+                return damaged("its checksum does not match");
             }
-            let read = self.read_payload(stretch, &payload, shard);
-            read.ok_or_else(|| Flaw::Damaged(self.block_error("its numbers are wrong")))?;
+            if self.read_payload(first..end, &payload, shard).is_none() {
+                return Err(Flaw::Damaged(self.block_error("its numbers are wrong")));
+            }
             self.length = start + length;
         }
         Ok(())
     }
 
-    /// Decodes the head of the next block: its range, its length, and the checksum of its payload.
-    fn read_head(&self, head: &[u8; HEAD]) -> Result<(RemoteRange, u64, u64)> {
-        if !is_sealed(head) {
-            return Err(self.block_error("the checksum of its head does not match"));
-        }
-        let [version, store, first, end, length, sum] = HeadReader(head).u64s();
-        if version != VERSION {
-            return Err(self.block_error("it is of another version"));
-        }
-        if store != self.store {
-            return Err(self.block_error("it is of another store"));
-        }
-        if first != self.covered || end <= first || end > 1 << 32 {
-            return Err(self.block_error("its pages are not those that follow"));
-        }
-        let remote = Vec::new();
-        Ok((RemoteRange { first, end, remote }, length, sum))
-    }
-
     /// Adds the contents of a block; `None` if it is invalid.
-    fn read_payload(&mut self, stretch: RemoteRange, payload: &[u8], shard: Shard) -> Option<()> {
+    fn read_payload(&mut self, pages: Range<u64>, payload: &[u8], shard: Shard) -> Option<()> {
         let shards = shard.count() as usize;
         let (states, mut rest) = payload.split_at_checked(shards * NamesState::BYTES)?;
         let mut fields = HeadReader(states);
         let states: Vec<NamesState> = (0..shards).map(|_| NamesState::read(&mut fields)).collect();
         let mut remote = Vec::with_capacity(shards);
         for (owner, state) in (0..).zip(&states) {
-            remote.push(read_pages(&mut rest, &stretch, state.pages)?);
+            remote.push(read_pages(&mut rest, &pages, state.pages)?);
             if owner == shard.number() && remote.last().is_some_and(|own| !own.is_empty()) {
                 return None;
             }
         }
-        if !rest.is_empty() || states[shard.number() as usize].pages < stretch.end {
+        if !rest.is_empty() || states[shard.number() as usize].pages < pages.end {
             return None;
         }
         self.states = states;
-        self.add(RemoteRange { remote, ..stretch });
+        self.add(RemoteRange {
+            first: pages.start,
+            end: pages.end,
+            remote,
+        });
         Some(())
     }
 
@@ -326,19 +324,19 @@ fn block(store: u64, stretch: &RemoteRange, states: &[NamesState]) -> Vec<u8> {
 }
 
 /// Decodes the remote pages of one owner, which has `pages` pages.
-fn read_pages(rest: &mut &[u8], stretch: &RemoteRange, pages: u64) -> Option<Vec<Remote>> {
+fn read_pages(rest: &mut &[u8], range: &Range<u64>, pages: u64) -> Option<Vec<Remote>> {
     let count = usize::try_from(take(rest)?).ok()?;
     // Each takes at least two bytes.
     if count > rest.len() / 2 {
         return None;
     }
     let mut remote = Vec::with_capacity(count);
-    let (mut here, mut there) = (stretch.first, 0i64);
+    let (mut here, mut there) = (range.start, 0i64);
     for at in 0..count {
         let step = u64::try_from(take(rest)?).ok()?;
         here = here.checked_add(step)?;
         there = there.checked_add(unzigzag(u64::try_from(take(rest)?).ok()?))?;
-        let is_right = here < stretch.end && (at == 0 || step > 0) && there >= 0;
+        let is_right = here < range.end && (at == 0 || step > 0) && there >= 0;
         if !is_right || there as u64 >= pages {
             return None;
         }
