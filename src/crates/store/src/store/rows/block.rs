@@ -63,9 +63,10 @@ impl BlockRows {
         let (mut targets, mut weights) = (&self.targets[..], &self.weights[..]);
         self.heads.iter().map(move |head| {
             let links = ..head.links as usize;
-            let weights = match head.weighted {
-                true => weights.split_off(links),
-                false => None,
+            let weights = if head.weighted {
+                weights.split_off(links)
+            } else {
+                None
             };
             Row {
                 page: head.page,
