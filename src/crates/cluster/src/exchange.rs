@@ -225,14 +225,6 @@ impl Cluster {
         Ok(messages)
     }
 
-    /// Checks between two rounds, without waiting, that all processes are there.
-    pub fn check(&mut self) -> Result<(), ClusterError> {
-        match self.events.1.try_recv() {
-            Ok(Event::Failed(_, error)) => Err(self.lost(error)),
-            _ => Ok(()),
-        }
-    }
-
     fn lost(&mut self, error: ClusterError) -> ClusterError {
         self.abandon(&error.to_string());
         error

@@ -55,7 +55,6 @@ mod reserved;
 mod secret;
 mod socket;
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,18 +123,23 @@ pub fn join(
 }
 
 /// Error between processes, which names the process.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The request is invalid.
+    #[error("{0}")]
     Usage(String),
     /// A file cannot be read, or a socket or thread is not available: description and cause.
+    #[error("{0}: {1}")]
     Io(String, io::Error),
     /// Some processes did not come.
+    #[error("{0}")]
     Missing(String),
     /// A process has another plan.
+    #[error("{0}")]
     Differs(String),
     /// A process ended, or was silent.
+    #[error("{0}")]
     Lost(String),
 }
 
@@ -152,17 +156,3 @@ impl ClusterError {
         )
     }
 }
-
-impl fmt::Display for ClusterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClusterError::Usage(what)
-            | ClusterError::Missing(what)
-            | ClusterError::Differs(what)
-            | ClusterError::Lost(what) => f.write_str(what),
-            ClusterError::Io(what, error) => write!(f, "{what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ClusterError {}

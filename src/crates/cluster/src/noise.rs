@@ -16,9 +16,9 @@ use std::time::Instant;
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
+use crate::Secret;
 use crate::greeting::Greeting;
 use crate::socket::{Socket, read_before};
-use crate::{ClusterError, Secret};
 
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
@@ -69,17 +69,6 @@ fn state(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
     Builder::new(params)
         .prologue(PROLOGUE)?
         .psk(0, secret.key())
-}
-
-pub(crate) fn random() -> Result<[u8; 32], ClusterError> {
-    let pair = NOISE
-        .parse()
-        .and_then(|params| Builder::new(params).generate_keypair());
-    let bytes = pair.ok().and_then(|pair| pair.private.try_into().ok());
-    bytes.ok_or_else(|| {
-        let why = io::Error::other("the system gives none");
-        ClusterError::Io("random numbers".into(), why)
-    })
 }
 
 struct HandshakeSide<'s> {

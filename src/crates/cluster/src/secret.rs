@@ -1,8 +1,7 @@
 //! Secret that the processes share.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use blake2::{Blake2s256, Digest};
@@ -53,28 +52,6 @@ impl Secret {
         Secret::of(bytes.trim_ascii()).map_err(|error| refused(error.to_string()))
     }
 
-    /// Creates a random secret.
-    ///
-    /// # Errors
-    /// [`ClusterError::Io`] if the system has no random numbers.
-    pub fn random() -> Result<Secret, ClusterError> {
-        Ok(Secret(crate::noise::random()?))
-    }
-
-    /// Writes the secret to a new file that only its owner may read. [`Secret::read`] derives another secret from it,
-    /// always the same one.
-    pub fn write(&self, path: &Path) -> Result<(), ClusterError> {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        let write = |error| ClusterError::Io(format!("{}: cannot write", path.display()), error);
-        fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .and_then(|mut file| io::Write::write_all(&mut file, hex.as_bytes()))
-            .map_err(write)
-    }
-
     pub(crate) fn key(&self) -> &[u8; 32] {
         &self.0
     }
@@ -92,7 +69,8 @@ mod tests {
     fn a_file_has_a_secret() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("secret");
-        Secret::random().unwrap().write(&path).unwrap();
+        fs::write(&path, "123456789 1234567").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let read = || Secret::read(&path);
         let one = read().unwrap();
         assert_eq!(one.key(), read().unwrap().key());
