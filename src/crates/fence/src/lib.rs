@@ -136,31 +136,22 @@ pub struct Fenced<T, E: Unusable> {
 impl<T, E: Unusable> Fenced<T, E> {
     /// Runs `work` with a reference to the value.
     pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, E>) -> Result<R, E> {
-        self.fence.call(|| match &self.value {
-            Some(value) => work(value),
-            None => Err(self.taken()),
-        })
+        let value = || self.value.as_ref().ok_or_else(|| taken(&self.fence));
+        self.fence.call(|| work(value()?))
     }
 
     /// Runs `work` with a mutable reference to the value.
     pub fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, E> {
-        let taken = self.taken();
-        self.fence.call(|| match &mut self.value {
-            Some(value) => work(value),
-            None => Err(taken),
-        })
+        let value = self.value.as_mut();
+        let fence = &self.fence;
+        fence.call(|| work(value.ok_or_else(|| taken(fence))?))
     }
 
     /// Runs `work` with the value, and consumes it.
     pub fn take<R>(mut self, work: impl FnOnce(T) -> Result<R, E>) -> Result<R, E> {
-        let taken = self.taken();
-        if self.fence.is_broken() {
-            return self.fence.call(|| Err(taken));
-        }
-        match self.value.take() {
-            Some(value) => self.fence.call(|| work(value)),
-            None => Err(taken),
-        }
+        // If an earlier call panicked, the value is not touched, and is leaked.
+        let fence = self.fence.clone();
+        fence.call(|| work(self.value.take().ok_or_else(|| taken(&fence))?))
     }
 
     /// Runs `work` like [`Fenced::with`], and wraps its result, which may borrow from this value.
@@ -168,15 +159,13 @@ impl<T, E: Unusable> Fenced<T, E> {
         &'a self,
         work: impl FnOnce(&'a T) -> Result<R, E>,
     ) -> Result<Fenced<R, E>, E> {
-        self.fence.hold(|| match &self.value {
-            Some(value) => work(value),
-            None => Err(self.taken()),
-        })
+        let value = || self.value.as_ref().ok_or_else(|| taken(&self.fence));
+        self.fence.hold(|| work(value()?))
     }
+}
 
-    fn taken(&self) -> E {
-        self.fence.unusable("it is used after its end")
-    }
+fn taken<E: Unusable>(fence: &Fence<E>) -> E {
+    fence.unusable("it is used after its end")
 }
 
 impl<T, E: Unusable> Drop for Fenced<T, E> {
