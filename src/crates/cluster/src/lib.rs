@@ -51,7 +51,6 @@ mod greeting;
 mod line;
 mod meeting;
 mod noise;
-mod reserved;
 mod secret;
 mod socket;
 

@@ -155,10 +155,7 @@ impl JointSettleArgs {
             watcher: watcher.clone(),
         };
         let started = Instant::now();
-        let together = beside_progress(&watcher, || match &self.hosts {
-            None => self.settle_here(&options),
-            Some(hosts) => self.settle_with(hosts, &stop, &options),
-        })?;
+        let together = beside_progress(&watcher, || self.settle(&stop, &options))?;
         let Some(together) = together else {
             say("stopped: nothing was published; run the command again to start over");
             return Ok(Exit::Stopped);
@@ -166,27 +163,14 @@ impl JointSettleArgs {
         self.report(&together, started.elapsed().as_secs_f64())
     }
 
-    /// Settles shards that are all in this process.
-    fn settle_here(&self, options: &SettleOptions) -> Result<Option<Together>> {
+    /// Settles the shards, together with other processes if there are any.
+    fn settle(&self, stop: &AtomicBool, options: &SettleOptions) -> Result<Option<Together>> {
         let shards = local_shards(&*disk(), &self.stores)?;
         let count = shards.first().map_or(0, |store| store.shard.count());
-        settle(
-            &disk(),
-            &self.stores,
-            &mut OneProcess::new(count as usize),
-            options,
-        )
-    }
-
-    /// Settles shards together with other processes.
-    fn settle_with(
-        &self,
-        hosts: &Path,
-        stop: &AtomicBool,
-        options: &SettleOptions,
-    ) -> Result<Option<Together>> {
-        let shards = local_shards(&*disk(), &self.stores)?;
-        let count = shards.first().map_or(0, |store| store.shard.count());
+        let Some(hosts) = &self.hosts else {
+            let mut peers = OneProcess::new(count as usize);
+            return settle(&disk(), &self.stores, &mut peers, options);
+        };
         let joining = self.joining(hosts, count)?;
         let processes = joining.addresses.len();
         let is_stopped = || {

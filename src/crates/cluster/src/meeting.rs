@@ -10,7 +10,6 @@ use crate::exchange::Event;
 use crate::greeting::Greeting;
 use crate::line::PeerLink;
 use crate::noise::{Keys, Refused, answer, greet};
-use crate::reserved::Reserved;
 use crate::socket::{self, Listener, Socket};
 use crate::{ClusterError, Joining, PROCESSES_MAX};
 
@@ -311,6 +310,42 @@ fn connect(meeting: &Meeting, process: usize) {
                 meeting.say(Arrival::NotYet(process, what));
                 thread::sleep(AGAIN);
             }
+        }
+    }
+}
+
+/// Threads that wait until this is dropped. Timely starts its own without checking, and panics if it cannot: so as many
+/// wait while processes meet, and end just before. A limit then counts the threads of all processes of the user at once.
+struct Reserved(Vec<(Sender<()>, thread::JoinHandle<()>)>);
+
+impl Reserved {
+    /// Starts `count` threads.
+    ///
+    /// # Errors
+    /// Fails if one cannot be started.
+    fn threads(count: usize) -> Result<Reserved, ClusterError> {
+        let mut reserved = Reserved(Vec::new());
+        for _ in 0..count {
+            let (held, end): (Sender<()>, Receiver<()>) = channel();
+            let started = thread::Builder::new()
+                .name("reserved".into())
+                .spawn(move || {
+                    let _ = end.recv();
+                });
+            reserved
+                .0
+                .push((held, started.map_err(ClusterError::no_thread)?));
+        }
+        Ok(reserved)
+    }
+}
+
+impl Drop for Reserved {
+    /// Waits until the threads have ended.
+    fn drop(&mut self) {
+        for (held, thread) in self.0.drain(..) {
+            drop(held);
+            let _ = thread.join();
         }
     }
 }
