@@ -161,27 +161,33 @@ pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_old(disk, &dir.join(REPLAY))
 }
 
-fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
+/// Removes a file if there is one.
+pub(super) fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(Error::io(path, "remove")),
     }
+}
+
+/// Removes the files in a folder whose names are not `kept`.
+pub(super) fn remove_except(
+    disk: &dyn Disk,
+    folder: &Path,
+    kept: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let names = disk.list(folder).map_err(Error::opening(folder))?;
+    let mut others = names.iter().filter(|name| !kept(name));
+    others.try_for_each(|name| remove_old(disk, &folder.join(name)))
 }
 
 /// Removes unpublished snapshots that a killed writer left. The file that announces the first snapshot stays until one
 /// is published.
 pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let snapshots = dir.join(SNAPSHOTS);
-    let names = disk.list(&snapshots);
-    let names = names.map_err(Error::opening(&snapshots))?;
-    let is_begun = !names.iter().any(|name| name == "latest.json");
-    for name in names {
-        if name.ends_with(".tmp") && !(is_begun && name == "latest.tmp") {
-            let path = snapshots.join(name);
-            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-        }
-    }
-    Ok(())
+    let is_begun = disk.read(&snapshots.join("latest.json")).is_err();
+    remove_except(disk, &snapshots, |name| {
+        !name.ends_with(".tmp") || is_begun && name == "latest.tmp"
+    })
 }
 
 /// Directory from which a store was opened. It may be moved or removed while the store is open.

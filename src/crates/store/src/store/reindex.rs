@@ -1,5 +1,5 @@
 //! Building the index when a store is opened, from its file and the log of fingerprints: one thread reads, others fill
-//! shares of the index. If no other thread can be started, the reading thread fills them.
+//! shares of the index.
 
 use std::sync::Arc;
 use std::thread;
@@ -31,28 +31,28 @@ pub(super) fn indexed(
     names: &NameReader,
     file: Result<Option<IndexFile>>,
 ) -> Result<Indexed> {
-    let read = |file: Option<&IndexFile>| reindex(pages, names, file);
-    let from_file = match file {
-        Ok(Some(file)) => match read(Some(&file)) {
+    let (file, mut unused) = match file {
+        Ok(file) => (file, None),
+        Err(error) => (None, Some(error)),
+    };
+    if let Some(file) = &file {
+        match reindex(pages, names, Some(file)) {
             Ok((index, known @ Some(_))) => {
-                let from_file = Ok(file.pages);
                 return Ok(Indexed {
                     index,
                     known,
-                    from_file,
+                    from_file: Ok(file.pages),
                 });
             }
-            Ok((_, None)) => Err(file.damaged("it has a page that is behind it")),
-            Err(error) => Err(error),
-        },
-        Ok(None) => Ok(0),
-        Err(error) => Err(error),
-    };
-    let (index, known) = read(None)?;
+            Ok((_, None)) => unused = Some(file.damaged("it has a page that is behind it")),
+            Err(error) => unused = Some(error),
+        }
+    }
+    let (index, known) = reindex(pages, names, None)?;
     Ok(Indexed {
         index,
         known,
-        from_file,
+        from_file: unused.map_or(Ok(0), Err),
     })
 }
 

@@ -4,7 +4,7 @@
 //! others are *superseded*. Rows lie in the order of their visits in one log (`disk::log`), `rows/NUMBER` and
 //! `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`CommittedRows`]), so
 //! recovery is a truncation. When half of the rows and links are superseded, a checkpoint writes the live ones to a new
-//! file in the same order, and its commit switches to that file (`compact`); the old one stays while the current
+//! file in the same order, and its commit switches to that file (`write`); the old one stays while the current
 //! snapshot names it. So sweeps do not depend on where checkpoints were or when the log was compacted.
 //!
 //! A directory next to the log, `rows/NUMBER.places`, finds the row of a page (`places`).
@@ -14,7 +14,6 @@
 //! the run, as for every other file; with free space again, the same command continues with the same bytes.
 
 pub mod block;
-mod compact;
 pub mod places;
 mod read;
 mod since;
@@ -26,17 +25,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::folder::{remove_except, remove_old};
 use crate::disk::Disk;
 use crate::disk::log::LogLengths;
 use crate::model::human;
 use crate::{Error, Result};
 
-pub(super) use compact::compact;
 pub use read::KeptRows;
 pub use read::{RowFile, RowsOf};
 pub use since::RowsDiff;
 pub use unpacked::HeldRows;
-pub(super) use write::RowWriter;
+pub(super) use write::{RowWriter, compact};
 
 /// Folder of a store's row files.
 pub const ROWS: &str = "rows";
@@ -211,28 +210,20 @@ pub(super) fn renew_places(
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
     for path in [path.with_extension("index"), places::path_of(&path), path] {
-        match disk.remove(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            removed => removed.map_err(Error::io(&path, "remove"))?,
-        }
+        remove_old(disk, &path)?;
     }
     Ok(())
 }
 
 pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &RowsState) -> Result<()> {
     let folder = dir.join(ROWS);
-    let names = match disk.list(&folder) {
+    match disk.list(&folder) {
+        // A store of version 1.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        names => names.map_err(Error::opening(&folder))?,
-    };
-    let current = state.retention.kept().map(|kept| kept.number);
-    for name in names {
-        let named =
-            number_of(&name).is_some_and(|n| current == Some(n) || state.retired.contains(&n));
-        if !named {
-            let path = folder.join(name);
-            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-        }
+        names => drop(names.map_err(Error::opening(&folder))?),
     }
-    Ok(())
+    let current = state.retention.kept().map(|kept| kept.number);
+    remove_except(disk, &folder, |name| {
+        number_of(name).is_some_and(|n| current == Some(n) || state.retired.contains(&n))
+    })
 }
