@@ -6,7 +6,6 @@ mod names;
 mod ranks;
 mod remote_log;
 mod settle;
-mod snapshots;
 mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
@@ -14,5 +13,4 @@ pub use names::{ExchangedNames, NamedShard, exchange_names};
 pub use ranks::{ShardRanking, ShardScores, rank_together};
 pub use remote_log::verify_remote;
 pub use settle::{RankedShard, SettleOptions, Together, settle};
-pub use snapshots::open_shards;
-pub use together::{LocalShard, check_together, local_shards};
+pub use together::{LocalShard, check_together, local_shards, open_shards};

@@ -1,14 +1,15 @@
-//! The stores of one command, and the check that they are the shards of one crawl: each of them once, all with the same
-//! settings.
+//! The stores of one command, the check that they are the shards of one crawl (each of them once, all with the same
+//! settings), and their snapshots for readers.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Peers;
+use super::{OneProcess, Peers};
 use crate::disk::Disk;
 use crate::rules::{InputRules, Shard};
 use crate::session::Options;
+use crate::snapshot::{Snapshot, SnapshotSelector};
 use crate::store::rows::KeepRows;
 use crate::store::{Settings, differences, identity_of};
 use crate::{Error, Result};
@@ -161,6 +162,43 @@ fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> S
     )
 }
 
+/// Opens the current snapshot of a store, or an older one; given several stores, the snapshots of all shards of a crawl
+/// from one ranking, in the order of the shards.
+///
+/// # Errors
+/// [`Error::Conflict`] if the snapshots are not of one ranking.
+pub fn open_shards(
+    disk: &dyn Disk,
+    stores: &[PathBuf],
+    which: Option<SnapshotSelector>,
+) -> Result<Vec<Snapshot>> {
+    if let [store] = stores {
+        return Ok(vec![Snapshot::of(disk, store, which)?]);
+    }
+    let shards = local_shards(disk, stores)?;
+    check_together(&shards, &mut OneProcess::new(shards.len()))?;
+    let open = |store: &LocalShard| Snapshot::of(disk, &store.dir, which);
+    let snapshots = shards.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let id = |snapshot: &Snapshot| snapshot.info().cluster.map(|of| of.id);
+    let settle = "rank all shards together with `cashrank-cluster settle`";
+    if let Some(alone) = snapshots.iter().find(|snapshot| id(snapshot).is_none()) {
+        return Err(Error::Conflict(format!(
+            "{}: its ranking is of this shard alone; {settle}",
+            alone.store().display()
+        )));
+    }
+    for pair in snapshots.windows(2) {
+        if id(&pair[0]) != id(&pair[1]) {
+            return Err(Error::Conflict(format!(
+                "{} and {}: their rankings were not made together; {settle}",
+                pair[0].store().display(),
+                pair[1].store().display()
+            )));
+        }
+    }
+    Ok(snapshots)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -169,7 +207,6 @@ mod tests {
     use crate::disk::RealDisk;
     use crate::rank::peers::threads::{Thread, with_processes};
     use crate::session::Writer;
-    use crate::shards::OneProcess;
 
     fn made(home: &Path, name: &str, shard: Option<&str>, damping: f64) -> PathBuf {
         let dir = home.join(name);

@@ -209,7 +209,9 @@ impl View {
     #[cfg(any(test, feature = "testing"))]
     pub fn check_database(self) -> Result<()> {
         let View {
-            tables, reading, ..
+            _tables: tables,
+            reading,
+            ..
         } = self;
         drop(reading);
         match std::sync::Arc::into_inner(tables) {

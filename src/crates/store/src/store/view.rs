@@ -36,7 +36,7 @@ pub struct View {
     /// Warm start if there is one that fits; only in a view for publishing.
     pub(super) warm: Option<Result<WarmStart>>,
     /// Keeps the database open.
-    pub(super) tables: Arc<Tables>,
+    pub(super) _tables: Arc<Tables>,
     /// Lock of the store, if this is a writer's view. The last field, so that it is dropped last.
     pub(super) lock: Option<Arc<dyn DiskFile>>,
 }
@@ -69,7 +69,7 @@ impl View {
             dir: dir.into(),
             reading,
             manifest,
-            tables,
+            _tables: tables,
             lock: None,
         })
     }
