@@ -1,8 +1,32 @@
-//! Common prefixes of names.
+//! Front coding of names: the length of the prefix that a name shares with the one before, the length of its rest, and
+//! the rest.
+
+use super::varint;
+
+/// Appends a name, coded against `last`, which is set to it.
+pub fn put(out: &mut Vec<u8>, last: &mut Vec<u8>, name: &[u8]) {
+    let shared = shared(last, name);
+    let rest = &name[shared..];
+    varint::put(out, shared as u128);
+    varint::put(out, rest.len() as u128);
+    out.extend_from_slice(rest);
+    last.truncate(shared);
+    last.extend_from_slice(rest);
+}
+
+/// Takes a name from the front, coded against `last`, which is set to it; `None` if there is none.
+pub fn take(from: &mut &[u8], last: &mut Vec<u8>) -> Option<()> {
+    let shared = usize::try_from(varint::take(from)?).ok()?;
+    let len = usize::try_from(varint::take(from)?).ok()?;
+    let rest = from.split_off(..len)?;
+    last.truncate((shared <= last.len()).then_some(shared)?);
+    last.extend_from_slice(rest);
+    Some(())
+}
 
 /// Returns the length of the common prefix.
 #[inline]
-pub fn shared(one: &[u8], other: &[u8]) -> usize {
+fn shared(one: &[u8], other: &[u8]) -> usize {
     let eights = one.as_chunks::<8>().0.iter().zip(other.as_chunks().0);
     let whole = 8 * eights.take_while(|(one, other)| one == other).count();
     let rest = one[whole..].iter().zip(&other[whole..]);
@@ -11,7 +35,7 @@ pub fn shared(one: &[u8], other: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::shared;
+    use super::*;
 
     #[test]
     fn all_lengths() {
@@ -26,6 +50,28 @@ mod tests {
                 assert_eq!(shared(name, &changed), len);
                 assert_eq!(shared(&changed, name), len);
             }
+        }
+    }
+
+    #[test]
+    fn names_come_back() {
+        let names: [&[u8]; 4] = [
+            b"http://a.example/",
+            b"http://a.example/a",
+            b"http://b.example/",
+            b"",
+        ];
+        let (mut coded, mut last) = (Vec::new(), Vec::new());
+        for name in names {
+            put(&mut coded, &mut last, name);
+        }
+        let (mut rest, mut last) = (&coded[..], Vec::new());
+        for name in names {
+            assert_eq!((take(&mut rest, &mut last), &*last), (Some(()), name));
+        }
+        assert!(rest.is_empty() && take(&mut rest, &mut last).is_none());
+        for wrong in [&[0][..], &[0, 2, b'a'], &[1, 0], &[0x80]] {
+            assert_eq!(take(&mut &*wrong, &mut Vec::new()), None, "{wrong:?}");
         }
     }
 }

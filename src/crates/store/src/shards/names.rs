@@ -7,20 +7,19 @@
 //! Owners commit, then all processes synchronise, then the numbers are appended to the senders' logs. Page numbers
 //! never change: after a crash at any point, repeating the step gives the same numbers and the same logs.
 
-mod messages;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use messages::{put_name, put_numbers, read_numbers, take_name};
 
 use super::remote_log::{NamesState, Remote, RemoteLog, RemoteRange};
 use super::{LocalShard, Peers, RemotePages};
 use crate::batch::{Batch, Fingerprints};
 use crate::codec::frame::HeadReader;
+use crate::codec::prefix;
+use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::disk::Disk;
 use crate::engine::HistoryView;
 use crate::memory::check_room;
+use crate::model::PageId;
 use crate::rules::Shard;
 use crate::session::Writer;
 use crate::store::{NameReader, View, open_view_to_publish};
@@ -162,7 +161,7 @@ impl<'e> Asker<'e> {
                 let owner = self.shard.owner_of(name.as_bytes());
                 if owner != self.shard.number() {
                     let owner = owner as usize;
-                    put_name(&mut messages[owner], &mut last[owner], name.as_bytes());
+                    prefix::put(&mut messages[owner], &mut last[owner], name.as_bytes());
                     let here = page as u32;
                     remote[owner].push(Remote { there: 0, here });
                     asked += 1;
@@ -253,7 +252,7 @@ impl Owner {
     fn take_names(&mut self, shard: Shard, mut message: &[u8]) -> Option<()> {
         let mut name = Vec::new();
         while !message.is_empty() {
-            take_name(&mut message, &mut name)?;
+            prefix::take(&mut message, &mut name)?;
             let is_own = !name.is_empty() && shard.has(&name);
             let has_room = self.batch.text.len() + name.len() <= u32::MAX as usize;
             if !is_own || !has_room || std::str::from_utf8(&name).is_err() {
@@ -436,6 +435,29 @@ fn by_number(mut remote: Vec<Remote>) -> RemotePages {
     remote.sort_unstable();
     let (here, there) = remote.iter().map(|page| (page.here, page.there)).unzip();
     RemotePages { here, there }
+}
+
+/// Encodes an answer.
+fn put_numbers(pages: &[PageId]) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let mut last = 0;
+    for page in pages {
+        let number = page.0 as i64;
+        put(&mut answer, zigzag(number - last).into());
+        last = number;
+    }
+    answer
+}
+
+/// Decodes an answer into the pages that were asked for; `None` if it does not match.
+fn read_numbers(mut answer: &[u8], asked: &mut [Remote]) -> Option<()> {
+    let mut last = 0i64;
+    for page in asked {
+        let step = u64::try_from(take(&mut answer)?).ok()?;
+        last = last.checked_add(unzigzag(step))?;
+        page.there = u32::try_from(last).ok()?;
+    }
+    answer.is_empty().then_some(())
 }
 
 fn wrong_message(from: u32, to: Shard) -> Error {

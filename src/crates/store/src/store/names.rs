@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::batch::HashKey;
 use crate::codec::prefix;
-use crate::codec::varint;
 use crate::disk::Disk;
 use crate::disk::log::{BlockLog, Held, LogBlock, LogLengths};
 use crate::engine::Fingerprint;
@@ -85,12 +84,7 @@ impl NameLogs {
     }
 
     pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        let shared = prefix::shared(&self.last, name);
-        varint::put(&mut self.coded, shared as u128);
-        varint::put(&mut self.coded, (name.len() - shared) as u128);
-        self.coded.extend_from_slice(&name[shared..]);
-        self.last.truncate(shared);
-        self.last.extend_from_slice(&name[shared..]);
+        prefix::put(&mut self.coded, &mut self.last, name);
         self.coded_names += 1;
         self.prints.extend_from_slice(&print_bytes(fingerprint));
         self.pages += 1;
@@ -361,15 +355,8 @@ impl NameReader {
         let mut rest = &raw[..];
         let mut last: Vec<u8> = Vec::new();
         for _ in 0..block.pages {
-            let shared = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
-            let len = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
-            if shared > last.len() as u128 || len > rest.len() as u128 {
-                return Err(damaged("a length is wrong"));
-            }
-            let (text, after) = rest.split_at(len as usize);
-            rest = after;
-            last.truncate(shared as usize);
-            last.extend_from_slice(text);
+            let taken = prefix::take(&mut rest, &mut last);
+            taken.ok_or_else(|| damaged("a name is cut off"))?;
             visit(std::str::from_utf8(&last).map_err(|_| damaged("no UTF-8"))?);
         }
         if rest.is_empty() {

@@ -451,7 +451,7 @@ impl Peers for Wrong {
         self.exchanges += 1;
         // The first two exchanges are of logs.
         if self.exchanges == 3 {
-            put_name(&mut outgoing[0][1], &mut Vec::new(), self.name);
+            prefix::put(&mut outgoing[0][1], &mut Vec::new(), self.name);
         }
         self.peers.exchange(outgoing)
     }
@@ -504,4 +504,27 @@ fn shards_without_pages_and_very_many_are_fine() {
     fs::write(many.join("remote"), b"no block").unwrap();
     let checked = check(&RealDisk, &many, Depth::Deep, None).unwrap();
     assert!(checked.damage.is_empty(), "{:?}", checked.damage);
+}
+
+#[test]
+fn answers_are_taken_whole_or_not_at_all() {
+    let numbers = [9, 0, u32::MAX.into()].map(PageId);
+    let mut asked = [Remote { there: 0, here: 3 }; 3];
+    assert_eq!(read_numbers(&put_numbers(&numbers), &mut asked), Some(()));
+    assert_eq!(asked.map(|page| page.there), [9, 0, u32::MAX]);
+    let answer = |steps: &[i64]| {
+        let mut answer = Vec::new();
+        let mut step = |&step: &i64| put(&mut answer, zigzag(step).into());
+        steps.iter().for_each(&mut step);
+        answer
+    };
+    for wrong in [
+        &[9, 1][..],
+        &[9, 1, 1, 1],
+        &[-1, 2, 2],
+        &[0, 1 << 32, 0],
+        &[i64::MAX, i64::MAX, 0],
+    ] {
+        assert_eq!(read_numbers(&answer(wrong), &mut asked), None, "{wrong:?}");
+    }
 }
