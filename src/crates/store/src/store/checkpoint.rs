@@ -51,13 +51,10 @@ fn try_checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) ->
 
 impl StoreWriter {
     pub(super) fn writing(&mut self) -> Result<&WriteTransaction> {
-        if self.db.writing.is_none() {
-            self.db.writing = Some(self.db.tables.begin()?);
+        match &mut self.writing {
+            Some(writing) => Ok(writing),
+            none => Ok(none.insert(self.tables.begin()?)),
         }
-        self.db
-            .writing
-            .as_ref()
-            .ok_or_else(|| Error::internal("no transaction"))
     }
 
     /// Records a failure, after which nothing may be written.
@@ -80,14 +77,14 @@ impl StoreWriter {
     }
 
     fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
-        if let Some(block) = self.history.admissions.finish() {
+        if let Some(block) = self.admissions.finish() {
             self.put_admissions(block)?;
         }
         self.finish_packing()?;
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
         self.manifest.slots = self.cash.note(written);
-        let writing = self.db.writing.take();
+        let writing = self.writing.take();
         let writing = writing.ok_or_else(|| Error::internal("no transaction"))?;
         writing.commit(&self.manifest)?;
         self.clear_up()
@@ -157,13 +154,13 @@ impl StoreWriter {
             return self.write_run(pack(number, interval, notes)?);
         }
         let used = used.unwrap_or_else(|| notes.another());
-        self.history.packing = Some(Packing::start(number, interval, notes)?);
+        self.packing = Some(Packing::start(number, interval, notes)?);
         Ok(used)
     }
 
     /// Writes the run that is being packed, if there is one. Returns its notes.
     pub(super) fn finish_packing(&mut self) -> Result<Option<Notes>> {
-        let packed = self.history.packing.take().map(Packing::end).transpose()?;
+        let packed = self.packing.take().map(Packing::end).transpose()?;
         packed.map(|packed| self.write_run(packed)).transpose()
     }
 
@@ -188,7 +185,7 @@ impl Storage for StoreWriter {
     }
 
     fn admission(&mut self, admission: Admission) -> Result<()> {
-        match self.history.admissions.add(admission) {
+        match self.admissions.add(admission) {
             Some(block) => {
                 let put = self.put_admissions(block);
                 self.noting(put)

@@ -110,23 +110,21 @@ pub struct StoreWriter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     identity: Identity,
-    db: OpenDatabase,
+    tables: Arc<Tables>,
+    /// Transaction of the next commit, once something is written to it.
+    writing: Option<WriteTransaction>,
     cash: Chunks,
     names: OpenNames,
     rows: OpenRows,
     manifest: Manifest,
-    history: OpenHistory,
+    /// Newest run of the history, while it is packed.
+    packing: Option<Packing>,
+    admissions: Packer<Admission>,
     marks: OpenMarks,
     failed: bool,
     /// Lock, held as long as the store or a view of it is open. The last field, so that it is dropped last: redb still
     /// writes when it is closed.
     lock: Arc<dyn DiskFile>,
-}
-
-/// Database, and the transaction of the next commit once something is written to it.
-struct OpenDatabase {
-    tables: Arc<Tables>,
-    writing: Option<WriteTransaction>,
 }
 
 /// Names of pages, and the index on disk.
@@ -150,13 +148,6 @@ struct OpenRows {
     warm: Option<Result<WarmStart>>,
     /// Rows of the commit that is being ranked and whose result will be the next warm start.
     ranked: Option<WarmRows>,
-}
-
-/// Part of the history that is not written yet.
-struct OpenHistory {
-    /// Newest run, while it is packed.
-    packing: Option<Packing>,
-    admissions: Packer<Admission>,
 }
 
 /// Marks created or dropped since the last checkpoint.
@@ -224,14 +215,10 @@ impl StoreWriter {
                     .transpose(),
                 ..OpenRows::default()
             },
-            db: OpenDatabase {
-                tables: Arc::new(tables),
-                writing: None,
-            },
-            history: OpenHistory {
-                packing: None,
-                admissions: Packer::new(),
-            },
+            tables: Arc::new(tables),
+            writing: None,
+            packing: None,
+            admissions: Packer::new(),
             marks: OpenMarks::default(),
             failed: false,
             lock: Arc::from(lock),
@@ -336,7 +323,7 @@ impl StoreWriter {
 
     /// Returns the last committed state, for reading while this store continues.
     pub fn view(&self) -> Result<View> {
-        let tables = self.db.tables.clone();
+        let tables = self.tables.clone();
         let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;
         view.lock = Some(self.lock.clone());
         view.warm = self.warm();
