@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use cashrank::Error;
+use cashrank::{Error, Page};
 use cashrank_graph::engine::PageId;
-use cashrank_store::snapshot::{Snapshot, SnapshotPage};
+use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot, SnapshotPage};
 use cashrank_store::store::RealDisk;
 
 use crate::binary::snapshot;
@@ -16,7 +16,7 @@ use crate::tally::as_text;
 /// Answers of each reader separately: the failure of one does not hide another's wrong answer.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    pub top: Result<Vec<(String, SnapshotPage)>, String>,
+    pub top: Result<Vec<Page<'static>>, String>,
     pub found: Result<Vec<Option<PageId>>, String>,
     pub export: Result<Vec<(String, SnapshotPage)>, String>,
 }
@@ -26,7 +26,7 @@ pub fn read(disk: &SimDisk, names: &[String]) -> Result<Answers, String> {
     let open = || Snapshot::latest(disk, Path::new(STORE));
     let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let answers = || Answers {
-        top: open().and_then(|snapshot| top(&snapshot)).map_err(as_text),
+        top: open().and_then(top).map_err(as_text),
         found: open()
             .and_then(|snapshot| snapshot.find(&names))
             .map_err(as_text),
@@ -37,10 +37,8 @@ pub fn read(disk: &SimDisk, names: &[String]) -> Result<Answers, String> {
     catch_unwind(AssertUnwindSafe(answers)).map_err(|_| "a reader panicked".into())
 }
 
-pub fn top(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
-    let top = snapshot.best(10)?;
-    let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
-    Ok(snapshot.names_of(&ids)?.into_iter().zip(top).collect())
+pub fn top(snapshot: Snapshot) -> Result<Vec<Page<'static>>, Error> {
+    LevelRanking::of_pages(snapshot).top(10, &Selection::default())
 }
 
 pub fn export(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {

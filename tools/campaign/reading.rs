@@ -24,7 +24,7 @@ type Reader = fn(&dyn Disk) -> cashrank::Result<String>;
 
 const READERS: [(&str, Reader); 11] = [
     ("top", |disk| {
-        readers::top(&latest(disk)?).map(|top| format!("{top:?}"))
+        readers::top(latest(disk)?).map(|top| format!("{top:?}"))
     }),
     ("rank", |disk| {
         let snapshot = latest(disk)?;

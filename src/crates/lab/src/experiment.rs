@@ -2,7 +2,7 @@
 
 use cashrank::{Error, Result};
 use cashrank_graph::engine::{
-    Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy,
+    Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, RowPolicy, WindowPolicy,
 };
 use cashrank_graph::rank::pagerank;
 use serde::{Deserialize, Serialize};
@@ -343,7 +343,8 @@ fn read(
         estimate[node as usize] = page.importance;
     }
     let window = &ranking.window;
-    let measures = if window.policy.measures(window.estimator).is_some() {
+    let rows = window.policy.rows(window.estimator);
+    let measures = if matches!(rows, RowPolicy::Measures(_)) {
         Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?
     } else {
         ranking.pages.len() as u64
