@@ -74,7 +74,7 @@ impl Certificate {
     }
 }
 
-/// Computes the bounds from a residual and the rounding error, as derived in [`super::estimate`].
+/// Computes the bounds from a residual and the rounding error, as derived in the head of `engine/estimate.rs`.
 pub fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate {
     let bound = |l1: f64| {
         let l1 = up((l1 + rounding) / (1.0 - damping));
