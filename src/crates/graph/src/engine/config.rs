@@ -125,7 +125,6 @@ impl Config {
         self.window.chooses_mark() && self.max_age.is_none()
     }
 
-    /// Returns true if marks are made.
     pub fn makes_marks(&self) -> bool {
         self.marks > 0 && self.window.uses_marks(self.estimator())
     }

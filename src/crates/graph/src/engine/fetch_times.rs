@@ -29,7 +29,6 @@ struct YearOfFetches {
 pub struct FetchTimes(BTreeMap<Time, YearOfFetches>);
 
 impl FetchTimes {
-    /// Adds a fetch.
     pub fn add(&mut self, time: Time) {
         self.add_some(time, 1);
     }

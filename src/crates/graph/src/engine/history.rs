@@ -113,7 +113,6 @@ const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
 
 impl Notes {
-    /// Returns an empty log.
     pub(super) fn new(policy: RowPolicy) -> Notes {
         Notes {
             policy,

@@ -174,7 +174,6 @@ impl Ledger {
         self.ages = Cells::default();
     }
 
-    /// Returns the totals of the ledger.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -210,7 +209,6 @@ impl Ledger {
         [bytemuck::cast_slice(self.cells()), self.ages()]
     }
 
-    /// Returns the cash of a page.
     pub fn cash(&self, page: PageId) -> u64 {
         self.cells[page.index()].wrapping_add(self.totals.paid)
     }

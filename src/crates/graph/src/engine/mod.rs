@@ -203,12 +203,10 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Returns the settings of the engine.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns the ledger of cash.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }

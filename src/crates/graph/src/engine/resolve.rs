@@ -31,7 +31,6 @@ impl Resolver {
         Resolving { names: self, batch }
     }
 
-    /// Admits all names of a batch.
     pub fn admit(&mut self, pages: &mut impl Admit, batch: &Batch) -> Result<()> {
         let end = batch.fingerprints.len() as u32;
         self.begin(batch).admit(pages, end)
@@ -53,7 +52,6 @@ impl Resolver {
         &self.pages
     }
 
-    /// Applies all entries of a batch.
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, batch: &Batch) -> Result<()> {
         let mut resolving = self.begin(batch);
         (0..batch.entries.len()).try_for_each(|at| resolving.apply(engine, at))

@@ -33,7 +33,6 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Returns a builder without rows.
     pub fn new(self_links: SelfLinks) -> GraphBuilder {
         GraphBuilder {
             self_links,
@@ -103,7 +102,6 @@ impl GraphBuilder {
         self.rows.bytes()
     }
 
-    /// Returns the graph of all rows.
     pub fn build(self) -> Graph {
         self.rows.into_table()
     }

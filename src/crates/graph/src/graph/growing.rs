@@ -21,7 +21,6 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// Returns the number of rows.
     pub fn nodes(&self) -> usize {
         self.rows.len()
     }
@@ -140,7 +139,6 @@ impl LatestRows {
         self.rows.row(page as usize)
     }
 
-    /// Returns whether a page has a row.
     pub fn has(&self, page: u32) -> bool {
         self.gone.get(page as usize).is_some_and(Option::is_some)
     }

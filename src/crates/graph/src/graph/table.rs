@@ -215,7 +215,6 @@ impl<W: Weight> LinkRows<W> {
         (links + self.ends.len() * size_of::<usize>()) as u64
     }
 
-    /// Returns whether links have weights.
     pub fn is_weighted(&self) -> bool {
         self.links.weights() > 0
     }

@@ -42,7 +42,6 @@ impl Positions {
         }
     }
 
-    /// Adds the importance of a page.
     pub fn add(&mut self, importance: f64) {
         if importance < self.bound {
             self.low = Some(self.low.unwrap_or(0.0).max(importance));

@@ -36,7 +36,6 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// Returns an empty collection.
     pub fn new() -> Scores {
         Scores::default()
     }
@@ -56,12 +55,10 @@ impl Scores {
         Ok(())
     }
 
-    /// Returns the number of pages.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Returns whether there are no pages.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -139,7 +139,6 @@ pub struct ChosenPages {
 }
 
 impl ChosenPages {
-    /// Creates an empty set of weights.
     pub fn new(chosen: Arc<ChosenList>) -> ChosenPages {
         ChosenPages {
             chosen,

@@ -134,7 +134,6 @@ impl Computing {
         })
     }
 
-    /// Returns true if no names are needed.
     pub fn needs_no_names(&self) -> bool {
         self.level.is_page() && self.chosen.is_none()
     }
@@ -171,7 +170,6 @@ impl<'c> Naming<'c> {
         self
     }
 
-    /// Adds the next page by its name.
     pub fn add(&mut self, name: &[u8]) -> Result<()> {
         if let Some(chosen) = &mut self.chosen {
             chosen.add(name);

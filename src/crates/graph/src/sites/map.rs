@@ -140,17 +140,14 @@ impl Sites {
         builder.build()
     }
 
-    /// Returns the level of the sites.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Returns the number of sites.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns whether there are no sites.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -166,7 +163,6 @@ impl Sites {
         Some(site as usize)
     }
 
-    /// Returns the name of a site.
     pub fn name(&self, site: usize) -> &str {
         let start = site.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[site]]

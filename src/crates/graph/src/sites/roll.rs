@@ -123,7 +123,6 @@ pub struct RollUpPage {
 }
 
 impl<'s> RollUp<'s> {
-    /// Returns a roll-up without pages.
     pub fn new(sites: &'s Sites) -> RollUp<'s> {
         RollUp {
             sites,
@@ -155,7 +154,6 @@ impl<'s> RollUp<'s> {
         total.last_fetch = total.last_fetch.max(page.last_fetch);
     }
 
-    /// Returns the totals by site.
     pub fn finish(self) -> Vec<SiteTotal> {
         self.totals
     }

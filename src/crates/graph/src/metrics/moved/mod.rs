@@ -366,7 +366,6 @@ impl<P: Copy + Ord> MoveCollector<P> {
         }
     }
 
-    /// Returns the lists and the summary.
     pub fn finish(self) -> Moves<P> {
         let by = self.wanted.by;
         let margin = self.wanted.margin;
@@ -482,7 +481,6 @@ struct BestItems<T> {
 }
 
 impl<T> BestItems<T> {
-    /// Returns an empty collection that keeps `count` items.
     fn new(count: usize) -> BestItems<T> {
         BestItems {
             count,

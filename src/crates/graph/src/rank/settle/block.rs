@@ -178,7 +178,6 @@ impl LedgerBlock {
         })
     }
 
-    /// Sets the current sums.
     pub fn tell(&mut self, whole: GlobalSums) {
         self.whole = whole;
         self.visits = 0;
@@ -191,10 +190,7 @@ impl LedgerBlock {
 
     /// Removes a superseded row: takes back what was passed on over it. Returns the number of its links.
     pub fn take_back(&mut self, row: &Row<'_>) -> Result<u64> {
-        match self.costs.get(row.page as usize) {
-            Some(&known) if known == cost_of(row) => {}
-            _ => return Err(not_of_these(row.page)),
-        }
+        self.check_known(row)?;
         let links = self.change(row, false)?;
         self.costs[row.page as usize] = NO_ROW;
         Ok(links)
@@ -268,7 +264,6 @@ impl LedgerBlock {
         cost.is_some_and(|cost| *cost > NO_LINKS)
     }
 
-    /// Prefetches the numbers of a page.
     pub fn touch(&self, page: u32) {
         let page = page as usize;
         prefetch_index(&*self.costs, page);
@@ -277,14 +272,12 @@ impl LedgerBlock {
         prefetch_index(&*self.streaks, page);
     }
 
-    /// Prefetches the targets of a row.
     pub fn touch_targets(row: &Row<'_>) {
         for at in (0..row.targets.len().min(TOUCHED)).step_by(LINE) {
             prefetch_index(row.targets, at);
         }
     }
 
-    /// Prefetches the accounts of a row's targets.
     pub fn touch_accounts(&self, row: &Row<'_>) {
         for &target in row.targets.iter().take(TOUCHED) {
             prefetch_index(&*self.accounts, target as usize);

@@ -143,7 +143,6 @@ impl LevelHistogram {
         }
     }
 
-    /// Adds another distribution.
     pub fn and(mut self, other: LevelHistogram) -> LevelHistogram {
         self.dangling += other.dangling;
         for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
