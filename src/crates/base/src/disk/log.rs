@@ -25,6 +25,8 @@ const SUMMED: usize = 16;
 const ENTRY: u64 = 16;
 /// Payload length in bytes above which the checksum is verified before the payload is loaded.
 const LARGE: u64 = 1 << 20;
+/// Number of bytes read at a time by sequential readers: disks far away answer few requests.
+const AHEAD: u64 = 4 << 20;
 
 /// Committed lengths of a log, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +78,14 @@ impl LogBlockHeader {
     /// Returns true if the checksum matches the header and a payload with this hash.
     fn fits(&self, payload: u64) -> bool {
         frame::checksum(&self.summed, payload) == self.sum
+    }
+
+    fn block(&self, payload: Vec<u8>) -> LogBlock {
+        LogBlock {
+            first: self.first,
+            pages: self.pages,
+            payload,
+        }
     }
 }
 
@@ -225,16 +235,35 @@ impl BlockLog {
             .read_at(&mut payload, start)
             .map_err(Error::reading(&self.path))?;
         if head.fits(xxh3_64(&payload)) {
-            let LogBlockHeader { first, pages, .. } = head;
-            let block = LogBlock {
-                first,
-                pages,
-                payload,
-            };
-            Ok((block, end))
+            Ok((head.block(payload), end))
         } else {
             Err(at("its checksum does not match"))
         }
+    }
+
+    /// Reads the block at `offset` like [`BlockLog::block_at`], from bytes that were read ahead: their offset, and they.
+    fn block_ahead(&self, offset: u64, ahead: &mut (u64, Vec<u8>)) -> Result<(LogBlock, u64)> {
+        let find = |(start, bytes): &(u64, Vec<u8>)| {
+            let (head, rest) = bytes
+                .get((offset - start) as usize..)?
+                .split_at_checked(HEADER)?;
+            let head = LogBlockHeader::of(head);
+            let payload = rest.get(..head.length as usize)?;
+            head.fits(xxh3_64(payload)).then(|| {
+                let end = offset + (HEADER + payload.len()) as u64;
+                (head.block(payload.to_vec()), end)
+            })
+        };
+        if let Some(found) = find(ahead) {
+            return Ok(found);
+        }
+        ahead.0 = offset;
+        let left = (self.lengths.data - offset).min(AHEAD);
+        ahead.1.resize(left as usize, 0);
+        let read = self.data.read_at(&mut ahead.1, offset);
+        read.map_err(Error::reading(&self.path))?;
+        // A large block, or a damaged one.
+        find(ahead).map_or_else(|| self.block_at(offset), Ok)
     }
 
     /// Iterates over all blocks in order. Checks that pages follow without a gap.
@@ -256,22 +285,24 @@ impl BlockLog {
         &self,
         (mut page, mut offset): (u64, u64),
     ) -> impl Iterator<Item = Result<LogBlock>> + '_ {
-        let mut failed = false;
+        let (mut failed, mut ahead) = (false, (0, Vec::new()));
         std::iter::from_fn(move || {
             if failed || offset >= self.lengths.data {
                 return None;
             }
-            let block = self.block_at(offset).and_then(|(block, end)| {
-                if block.first != page {
-                    let what = format!(
-                        "block at byte {offset} begins with number {}, expected {page}",
-                        block.first
-                    );
-                    return Err(Error::damaged(&self.path, what));
-                }
-                (page, offset) = (block.pages().end, end);
-                Ok(block)
-            });
+            let block = self
+                .block_ahead(offset, &mut ahead)
+                .and_then(|(block, end)| {
+                    if block.first != page {
+                        let what = format!(
+                            "block at byte {offset} begins with number {}, expected {page}",
+                            block.first
+                        );
+                        return Err(Error::damaged(&self.path, what));
+                    }
+                    (page, offset) = (block.pages().end, end);
+                    Ok(block)
+                });
             failed = block.is_err();
             Some(block)
         })
