@@ -4,7 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::AddressSpace;
+use rustix::process::{Resource, getrlimit};
+
+use super::MIB;
+use crate::threads::ADDRESS_SPACE;
+use crate::{Error, Result};
 
 /// Divisor for the part of the memory that is left for the kernel and other processes.
 const LEFT: u64 = 16;
@@ -23,10 +27,9 @@ pub fn available(threads: usize) -> Option<u64> {
     let proc = |name: &str| read(&Path::new("/proc").join(name)).unwrap_or_default();
     let files = limit_files(&proc("self/cgroup"));
     let limits = files.iter().filter_map(|file| limit(&read(file)?));
-    let space = AddressSpace::of_process().map(|space| space.for_data(threads));
     let least = limits
         .chain(of_meminfo(&proc("meminfo")))
-        .chain(space)
+        .chain(address_space().map(|left| left.saturating_sub(taken(threads))))
         .min()?;
     Some(least - least / LEFT)
 }
@@ -37,7 +40,7 @@ fn of_meminfo(text: &str) -> Option<u64> {
 }
 
 /// Parses the field in a line like `MemTotal:   2 kB`, in bytes.
-pub(super) fn kib_of(field: &str, text: &str) -> Option<u64> {
+fn kib_of(field: &str, text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     let kib = line.strip_prefix(':')?.trim().strip_suffix(" kB")?;
     kib.parse::<u64>().ok()?.checked_mul(1024)
@@ -67,6 +70,39 @@ fn limit_files(cgroup: &str) -> Vec<PathBuf> {
         files.extend(groups.map(|group| Path::new(folder).join(group).join(name)));
     }
     files
+}
+
+/// Address space of every command: buffers of files, tables of names, a page cache.
+const A_COMMAND: u64 = 64 * MIB;
+
+/// Returns what is left of the limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`), in
+/// bytes; `None` if there is none, or it is unknown. An allocation beyond it aborts the process, so it counts as
+/// available memory.
+fn address_space() -> Option<u64> {
+    let limit = getrlimit(Resource::As).current?;
+    unmapped(limit, &fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// Returns what a process with this text in `/proc/PID/status` has left of a limit.
+fn unmapped(limit: u64, status: &str) -> Option<u64> {
+    Some(limit.saturating_sub(kib_of("VmSize", status)?))
+}
+
+/// Returns the address space that a command with `threads` additional threads needs, in bytes.
+fn taken(threads: usize) -> u64 {
+    A_COMMAND.saturating_add(ADDRESS_SPACE.saturating_mul(threads as u64))
+}
+
+/// Returns [`Error::AddressSpace`] if the limit leaves too little for `data` bytes with `threads` additional threads.
+pub fn check_address_space(threads: usize, data: u64) -> Result<()> {
+    let need = taken(threads).saturating_add(data);
+    match address_space() {
+        Some(left) if left < need => Err(Error::AddressSpace {
+            need,
+            remedy: "raise the limit on address space (ulimit -v)",
+        }),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -130,5 +166,15 @@ mod tests {
             ]
         );
         assert!(names("").is_empty() && names("1:cpu:/\n").is_empty());
+    }
+
+    #[test]
+    fn what_is_mapped_is_taken_from_the_limit() {
+        let status = "Name:\tcashrank\nVmPeak:\t  999 kB\nVmSize:\t  102400 kB\n";
+        assert_eq!(unmapped(300 * MIB, status), Some(200 * MIB));
+        assert_eq!(unmapped(MIB, status), Some(0));
+        assert_eq!(unmapped(MIB, ""), None);
+        assert_eq!([0, 2].map(taken), [64 * MIB, 196 * MIB]);
+        assert_eq!(taken(usize::MAX), u64::MAX);
     }
 }

@@ -4,13 +4,11 @@
 //! [`Need`] is an upper bound for an ingest of a given number of pages, whatever the input and however many threads
 //! decode. Parts that grow with pages are exact to a few percent; for the others it is what their buffers may grow to.
 
-mod address_space;
 mod machine;
 
 use serde::Serialize;
 
-pub use address_space::{AddressSpace, check_address_space};
-pub use machine::available;
+pub use machine::{available, check_address_space};
 
 pub use crate::model::{LOOK_EVERY, bytes, check_room, human};
 
@@ -116,11 +114,17 @@ impl Need {
         Need::new(config, pages, Index::bytes_with_room(pages), budget)
     }
 
-    /// Returns an error if a store needs more than the budget.
+    /// Returns [`Error::OverBudget`], with the smallest sufficient budget, if a store needs more than the budget.
     pub fn check_resume(config: &Config, pages: u64, budget: Option<u64>) -> Result<()> {
-        check(pages, budget, |budget| {
-            Need::to_resume(config, pages, Some(budget)).total()
-        })
+        let needed = |budget| Need::to_resume(config, pages, Some(budget)).total();
+        match budget {
+            Some(budget) if needed(budget) > budget => Err(Error::OverBudget {
+                pages,
+                need: enough(needed),
+                budget,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the sum of all parts except for settling.
@@ -159,19 +163,6 @@ pub fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
 pub fn log_rows(config: &Config, budget: Option<u64>) -> usize {
     let bytes = budget.map_or(u64::MAX, |budget| budget / LOG_SHARE);
     engine::log_rows(bytes, config.policy().is_timed())
-}
-
-/// Returns [`Error::OverBudget`], with the smallest sufficient budget, if `needed` exceeds the budget for `pages`
-/// pages.
-pub fn check(pages: u64, budget: Option<u64>, needed: impl Fn(u64) -> u64) -> Result<()> {
-    match budget {
-        Some(budget) if needed(budget) > budget => Err(Error::OverBudget {
-            pages,
-            need: enough(needed),
-            budget,
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// Returns the smallest budget that covers what is `needed` of it; a larger budget gives the log more.
