@@ -45,6 +45,7 @@ struct LinkState {
     is_abandoned: AtomicBool,
 }
 
+#[derive(Default)]
 struct WriteHalf {
     nonce: u64,
     /// True if the end was sent.
@@ -53,6 +54,7 @@ struct WriteHalf {
     frame: Vec<u8>,
 }
 
+#[derive(Default)]
 struct ReadHalf {
     nonce: u64,
     frame: Vec<u8>,
@@ -89,16 +91,11 @@ impl PeerLink {
             keys,
             writing: Mutex::new(WriteHalf {
                 nonce: 1,
-                is_done: false,
-                plain: Vec::new(),
-                frame: Vec::new(),
+                ..WriteHalf::default()
             }),
             reading: Mutex::new(ReadHalf {
                 nonce: 1,
-                frame: Vec::new(),
-                plain: Vec::new(),
-                at: 0,
-                is_done: false,
+                ..ReadHalf::default()
             }),
             events,
             silence,

@@ -23,7 +23,7 @@ use crate::disk::Disk;
 use crate::engine::{HistoryView, Window};
 use crate::memory::{SETTLING, check_room};
 use crate::rank::RankOptions;
-use crate::rank::settle::{SettledShard, SettlingResult, ShardRows, settle_shards};
+use crate::rank::settle::{SettlingResult, ShardRows, settle_shards};
 use crate::snapshot::{
     ClusterRanking, Info, KeepSnapshots, SharedScores, Snapshot, Watcher, Watching, prepare,
 };
@@ -125,20 +125,18 @@ pub fn settle(
     } else {
         let scores: Vec<_> = (0..shards.len()).map(|at| settled.shard(at)).collect();
         let by = (window.estimator, Some(settled.units(window.estimator)));
-        let ranked = rank_together(&to_rank(&shards, &scores), by, peers)?;
+        let to_rank = shards
+            .iter()
+            .zip(&scores)
+            .map(|(shard, scores)| ShardScores {
+                scores,
+                pages: shard.view.totals().pages,
+                remote: &shard.remote,
+            });
+        let ranked = rank_together(&to_rank.collect::<Vec<_>>(), by, peers)?;
         publish(&**disk, &shards, &ranked, id, peers, options.keep)?
     };
     Ok(Some(together))
-}
-
-fn to_rank<'s>(shards: &'s [NamedShard], scores: &'s [SettledShard<'s>]) -> Vec<ShardScores<'s>> {
-    let all = shards.iter().zip(scores);
-    let all = all.map(|(shard, scores)| ShardScores {
-        scores,
-        pages: shard.view.totals().pages,
-        remote: &shard.remote,
-    });
-    all.collect()
 }
 
 /// Returns the settings of all shards, of which at least one is in this process.

@@ -20,7 +20,6 @@ mod since;
 mod unpacked;
 mod write;
 
-use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -58,15 +57,11 @@ impl KeepRows {
     /// Returns the default for the store in `dir`, which need not exist: [`ROWS_BYTES`] or, if less, half of the free
     /// disk space plus what its rows occupy already.
     pub fn usual(dir: &Path) -> KeepRows {
-        let sizes = entries(dir.join(ROWS)).filter_map(|file| Some(file.metadata().ok()?.len()));
+        let files = std::fs::read_dir(dir.join(ROWS)).into_iter().flatten();
+        let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
         let most = sizes.sum::<u64>().saturating_add(free_bytes(dir) / 2);
         KeepRows::Usual(ROWS_BYTES.min(most))
     }
-}
-
-fn entries(folder: PathBuf) -> impl Iterator<Item = DirEntry> {
-    let all = std::fs::read_dir(folder).into_iter().flatten();
-    all.filter_map(std::io::Result::ok)
 }
 
 /// Returns the free bytes on the disk of `path`, which need not exist.
