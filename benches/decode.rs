@@ -35,7 +35,7 @@ fn input(format: Format, real: &str, sample: &str) -> Vec<u8> {
         let sample = fs::read(root.join("formats/samples/good").join(sample)).unwrap();
         [&sample[..], b"\n"].concat().repeat(1000)
     });
-    let whole = format.decoder().whole(&data, false);
+    let whole = format.decoder().whole(&data);
     data[..whole].to_vec()
 }
 
@@ -125,7 +125,7 @@ fn decoders(criterion: &mut Criterion) {
         let piece = &data[..data.len().min(1 << 20)];
         group.throughput(Throughput::Bytes(piece.len() as u64));
         group.bench_function(BenchmarkId::new(format.name(), name), |bench| {
-            bench.iter(|| format.decoder().whole(black_box(piece), false));
+            bench.iter(|| format.decoder().whole(black_box(piece)));
         });
     }
     group.finish();

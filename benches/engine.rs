@@ -34,9 +34,9 @@ fn batches(text: &[u8]) -> Vec<Batch> {
     let mut at = 0;
     while at < text.len() {
         let until = text.len().min(at + (1 << 20));
-        let len = match decoder.whole(&text[at..until], until == text.len()) {
-            0 => decoder.whole(&text[at..], true),
-            len => len,
+        let len = match decoder.whole(&text[at..until]) {
+            len @ 1.. if until < text.len() => len,
+            _ => text.len() - at,
         };
         builder.run(decoder, &text[at..at + len], |batch, _| {
             batches.push(batch);

@@ -21,10 +21,7 @@ impl Decoder for Lines {
         Names::Opaque
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
+    fn whole(&self, buf: &[u8]) -> usize {
         memchr::memrchr(b'\n', buf).map_or(0, |at| at + 1)
     }
 

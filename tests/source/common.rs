@@ -15,10 +15,7 @@ impl Decoder for Lines {
         Names::Opaque
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
+    fn whole(&self, buf: &[u8]) -> usize {
         memchr::memrchr(b'\n', buf).map_or(0, |at| at + 1)
     }
 
@@ -227,7 +224,7 @@ fn check(outcome: &Outcome, chunk: &Chunk, offset: u64) {
 
 /// Returns the whole lines at the front of `bytes`.
 pub fn whole_lines(bytes: &[u8]) -> &[u8] {
-    &bytes[..Lines.whole(bytes, false)]
+    &bytes[..Lines.whole(bytes)]
 }
 
 /// Returns lines of many lengths, including empty ones, of about `len` bytes together, always the same.

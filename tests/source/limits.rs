@@ -75,9 +75,9 @@ impl Decoder for Watch {
         Names::Opaque
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+    fn whole(&self, buf: &[u8]) -> usize {
         self.0.fetch_max(buf.len(), Ordering::Relaxed);
-        Lines.whole(buf, at_end)
+        Lines.whole(buf)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {

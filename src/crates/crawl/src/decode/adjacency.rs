@@ -59,8 +59,8 @@ impl Decoder for Adjacency {
         false
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        lines::whole(buf, at_end)
+    fn whole(&self, buf: &[u8]) -> usize {
+        lines::whole(buf)
     }
 
     fn is_cut(&self, rest: &[u8]) -> bool {

@@ -4,10 +4,12 @@ mod frame;
 
 use std::borrow::Cow;
 
-use super::frame::Frame;
+use super::frame::{Frame, line_ends};
 use super::http::{HttpResponse, NO_BODY};
 use super::warc::is_web;
-use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time};
+use super::{
+    Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time, whole_by,
+};
 use crate::model::LINE_BYTES;
 use crate::rules::Shard;
 use frame::{ArcHeader, ArcSkipper};
@@ -42,8 +44,9 @@ impl Decoder for Arc {
         Names::Url
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        super::frame::whole(buf, at_end, frame::first)
+    fn whole(&self, buf: &[u8]) -> usize {
+        let end = whole_by(buf, |rest| Some(frame::first(rest, false)?.end));
+        end + line_ends(&buf[end..])
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {

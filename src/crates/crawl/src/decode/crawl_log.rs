@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, line_feed, whole_from_the_end};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink};
 use super::warc::is_web;
 use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, shown, time, utf8};
 
@@ -34,14 +34,6 @@ const FIELDS_MIN: usize = 11;
 impl GroupFormat for CrawlLog {
     const TELLS: bool = true;
     type CsvScan = ();
-
-    fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {
-        line_feed(buf)
-    }
-
-    fn whole(buf: &[u8]) -> usize {
-        whole_from_the_end::<CrawlLog>(buf)
-    }
 
     fn read(line: &[u8]) -> GroupLine<'_> {
         match LogEntry::of(line) {

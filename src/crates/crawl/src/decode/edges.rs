@@ -5,9 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::groups::{
-    Edge, GroupFormat, GroupLine, Groups, NonLink, line_feed, weight, whole_from_the_end,
-};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, weight};
 use super::{Bad, FormatSpec, Names, lines, utf8};
 
 /// Edge lists with opaque names.
@@ -36,14 +34,6 @@ pub struct EdgeListFormat;
 impl GroupFormat for EdgeListFormat {
     const JOINS: bool = false;
     type CsvScan = ();
-
-    fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {
-        line_feed(buf)
-    }
-
-    fn whole(buf: &[u8]) -> usize {
-        whole_from_the_end::<EdgeListFormat>(buf)
-    }
 
     /// Reads a line that [`super::lines::trim`] was applied to once: a second CR or byte order mark is text.
     fn read(line: &[u8]) -> GroupLine<'_> {

@@ -84,22 +84,6 @@ impl<'a, H> Frame<'a, H> {
     }
 }
 
-/// Implements [`Decoder::whole`](super::Decoder::whole); `first` finds the first record.
-pub fn whole<'a, H>(
-    buf: &'a [u8],
-    at_end: bool,
-    first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
-) -> usize {
-    if at_end {
-        return buf.len();
-    }
-    let mut end = 0;
-    while let Some(frame) = first(&buf[end..], false) {
-        end += frame.end;
-    }
-    end + line_ends(&buf[end..])
-}
-
 /// Implements [`Decoder::decode`](super::Decoder::decode); `first` finds the first record, and `read` parses one and
 /// may report that it is [`Parsed::Large`].
 pub fn decode<'a, H>(

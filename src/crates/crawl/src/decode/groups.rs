@@ -26,8 +26,11 @@ pub trait GroupFormat: Send + Sync + 'static {
     /// State of a scan for a line's end.
     type CsvScan: Clone + Default + Send;
 
-    /// Returns the offset after the line's end if that is in `buf`, the line's next bytes.
-    fn line_end(scan: &mut Self::CsvScan, buf: &[u8]) -> Option<usize>;
+    /// Returns the offset after the line's end if that is in `buf`, the line's next bytes: it ends with LF, whatever it
+    /// holds.
+    fn line_end(_scan: &mut Self::CsvScan, buf: &[u8]) -> Option<usize> {
+        memchr(b'\n', buf).map(|lf| lf + 1)
+    }
 
     /// Reads a line without its end.
     fn read(line: &[u8]) -> GroupLine<'_>;
@@ -37,8 +40,23 @@ pub trait GroupFormat: Send + Sync + 'static {
         None
     }
 
-    /// Implements [`Decoder::whole`] before the input's end.
-    fn whole(buf: &[u8]) -> usize;
+    /// Implements [`Decoder::whole`]: searches backwards, so most of `buf` is not read.
+    fn whole(buf: &[u8]) -> usize {
+        let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
+        let mut group: Option<(&[u8], usize)> = None;
+        let mut end = lines_end;
+        while end > 0 {
+            let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
+            if let GroupLine::Edge(edge) = Self::read(lines::trim(&buf[start..end - 1])) {
+                match group {
+                    Some((key, _)) if key != edge.key => break,
+                    _ => group = Some((edge.key, start)),
+                }
+            }
+            end = start;
+        }
+        group.map_or(lines_end, |(_, start)| start)
+    }
 }
 
 /// Line of an input, parsed.
@@ -131,8 +149,8 @@ impl<G: GroupFormat> Decoder for Groups<G> {
     }
 
     /// Stops before the last group, which may continue.
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end { buf.len() } else { G::whole(buf) }
+    fn whole(&self, buf: &[u8]) -> usize {
+        G::whole(buf)
     }
 
     fn is_cut(&self, mut rest: &[u8]) -> bool {
@@ -188,29 +206,6 @@ pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Ra
         start = line.end;
         Some((lines::trim(text), line))
     })
-}
-
-/// Implements [`GroupFormat::line_end`] for lines that end with LF, whatever they hold.
-pub fn line_feed(buf: &[u8]) -> Option<usize> {
-    memchr(b'\n', buf).map(|lf| lf + 1)
-}
-
-/// Implements [`GroupFormat::whole`] for lines that end with LF: searches backwards, so most of `buf` is not read.
-pub fn whole_from_the_end<G: GroupFormat>(buf: &[u8]) -> usize {
-    let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
-    let mut group: Option<(&[u8], usize)> = None;
-    let mut end = lines_end;
-    while end > 0 {
-        let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
-        if let GroupLine::Edge(edge) = G::read(lines::trim(&buf[start..end - 1])) {
-            match group {
-                Some((key, _)) if key != edge.key => break,
-                _ => group = Some((edge.key, start)),
-            }
-        }
-        end = start;
-    }
-    group.map_or(lines_end, |(_, start)| start)
 }
 
 /// Maximum number of lines inside a group that are not links: they are emitted all at once with it.

@@ -61,10 +61,7 @@ pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
 }
 
 /// Implements [`super::Decoder::whole`] for formats with one record per line.
-pub fn whole(buf: &[u8], at_end: bool) -> usize {
-    if at_end {
-        return buf.len();
-    }
+pub fn whole(buf: &[u8]) -> usize {
     memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
 }
 

@@ -56,9 +56,9 @@ pub trait Decoder: Send + Sync {
     }
 
     /// Returns the length of the longest front of `buf` that holds only whole records; 0 if even the first is
-    /// incomplete. `buf` starts at a record boundary. With `at_end` nothing follows `buf`, and all of it counts as
-    /// whole (`decode` reports what is wrong with it).
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize;
+    /// incomplete. `buf` starts at a record boundary. (At the end of an input all of it counts as whole: `decode` reports
+    /// what is wrong with it.)
+    fn whole(&self, buf: &[u8]) -> usize;
 
     /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
     /// record: the last one is unusable or shows that it is incomplete.
@@ -84,6 +84,15 @@ pub trait Decoder: Send + Sync {
     fn unread(&self) -> Option<Box<Unread>> {
         None
     }
+}
+
+/// Implements [`Decoder::whole`]; `first` returns the length of the first record, if it is whole.
+fn whole_by<'a>(buf: &'a [u8], first: impl Fn(&'a [u8]) -> Option<usize>) -> usize {
+    let mut end = 0;
+    while let Some(len) = first(&buf[end..]) {
+        end += len;
+    }
+    end
 }
 
 /// Returns why the last of some records cannot be used; `None` if it can.

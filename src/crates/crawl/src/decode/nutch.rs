@@ -72,10 +72,7 @@ impl Decoder for Nutch {
     }
 
     /// Stops at the last record's start: that record may continue.
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
+    fn whole(&self, buf: &[u8]) -> usize {
         let mut found = memmem::rfind_iter(buf, RECNO);
         found.find_map(|recno| start_at(buf, recno)).unwrap_or(0)
     }

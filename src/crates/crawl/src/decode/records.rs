@@ -150,11 +150,11 @@ impl Decoder for JsonRecords {
         self.naming
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+    fn whole(&self, buf: &[u8]) -> usize {
         if self.are_lines {
-            lines::whole(buf, at_end)
+            lines::whole(buf)
         } else {
-            documents::whole(buf, at_end)
+            super::whole_by(buf, |rest| documents::Cut::default().run(rest))
         }
     }
 

@@ -16,7 +16,7 @@ use super::frame::{self, Frame, WarcHeader};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
-    skips_links, time,
+    skips_links, time, whole_by,
 };
 use crate::model::{Digest, LINE_BYTES};
 use crate::rules::{Outlinks, Shard};
@@ -57,16 +57,11 @@ impl Decoder for Warc {
     }
 
     /// Stops before the last group, which may continue.
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
-        let mut end = 0;
-        while let Some(group) = Group::first(&buf[end..], self.outlinks, false) {
-            end += group.end;
-        }
-        // The line ends after it precede the next record's tail: see `decode`.
-        end
+    fn whole(&self, buf: &[u8]) -> usize {
+        // The line ends after the last group precede the next record's tail: see `decode`.
+        whole_by(buf, |rest| {
+            Some(Group::first(rest, self.outlinks, false)?.end)
+        })
     }
 
     /// Returns whether `rest` ends in a request without its response, or in a capture that still lacks the `metadata`

@@ -22,7 +22,7 @@ use super::json::{self, bytes};
 use super::warc::is_web;
 use super::{
     Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time, time,
-    utf8,
+    utf8, whole_by,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
@@ -46,16 +46,9 @@ impl Decoder for Wat {
         Names::Url
     }
 
-    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
-        let mut end = 0;
-        while let Some(pair) = ExchangePair::first(&buf[end..], false) {
-            end += pair.end;
-        }
-        // The line ends after it precede a request that may be the pair's other half.
-        end
+    fn whole(&self, buf: &[u8]) -> usize {
+        // The line ends after the last pair precede a request that may be the next one's other half.
+        whole_by(buf, |rest| Some(ExchangePair::first(rest, false)?.end))
     }
 
     /// Returns whether `rest` ends in a request without its response.

@@ -63,7 +63,7 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
         if chunk.cut || chunk.may_lack_request && front.has_requests {
             return front;
         }
-        front.is_whole = decoder.whole(&chunk.bytes, false) == chunk.bytes.len();
+        front.is_whole = decoder.whole(&chunk.bytes) == chunk.bytes.len();
         decoder.decode(&chunk.bytes, &mut |end, parsed: Parsed<'_, '_>| {
             let end = chunk.offset + end as u64;
             if again > 0 {

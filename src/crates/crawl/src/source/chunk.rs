@@ -191,7 +191,7 @@ impl Cutter {
         let all = self.open.len();
         let verified = verified_to.saturating_sub(self.at.offset);
         let verified = usize::try_from(verified).unwrap_or(all).min(all);
-        let whole_of = |front: usize| decoder.whole(&self.open[..front], false).min(front);
+        let whole_of = |front: usize| decoder.whole(&self.open[..front]).min(front);
         let whole = match whole_of(verified) {
             0 if verified < all => whole_of(all),
             whole => whole,
@@ -230,11 +230,7 @@ impl Cutter {
                 self.skip_on(compressed, true);
                 continue;
             }
-            let all = self.open.len();
-            match decoder.whole(&self.open, true).min(all) {
-                0 => self.push(decoder, all, compressed),
-                whole => self.push(decoder, whole, compressed),
-            }
+            self.push(decoder, self.open.len(), compressed);
         }
         if let Some(skip) = self.skip.take() {
             self.push_oversize(skip, compressed);

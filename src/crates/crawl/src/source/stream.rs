@@ -66,14 +66,8 @@ impl Source {
             return Ok(Source::of_table(name.clone(), table, limits, options));
         }
         let (file, length) = open_file(path)?;
-        let mut source = Source::new(
-            name.clone(),
-            PeekReader::new(Box::new(file)),
-            limits,
-            options,
-        )?;
-        source.length = length;
-        Ok(source)
+        let source = Source::from_reader(name.clone(), Box::new(file), limits, options)?;
+        Ok(Source { length, ..source })
     }
 
     /// Reads from any reader. `name` is used only in messages. Interrupted reads are retried.
@@ -103,7 +97,7 @@ impl Source {
         let unpacker = Unpacker::new(from.compression, limits.zstd_window_log)
             .map_err(Error::io(name.path(), "read"))?;
         let raw = raw.from(from.raw);
-        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, false);
+        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options);
         source.hold.begin_at(from.offset);
         source.cutter.begin_at(from.offset);
         Ok(source)
@@ -117,9 +111,7 @@ impl Source {
     ) -> Result<Source> {
         let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
             .map_err(Error::io(name.path(), "read"))?;
-        Ok(Source::unpacked_by(
-            unpacker, name, raw, limits, options, false,
-        ))
+        Ok(Source::unpacked_by(unpacker, name, raw, limits, options))
     }
 
     /// Returns a source of a table's text.
@@ -133,9 +125,10 @@ impl Source {
         text.limit(limits.expansion_bytes);
         let unpacker = Unpacker::Table(text);
         let raw = PeekReader::new(Box::new(std::io::empty()));
-        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, true);
-        source.known = Some(table.known);
-        source
+        Source {
+            known: Some(table.known),
+            ..Source::unpacked_by(unpacker, name, raw, limits, options)
+        }
     }
 
     fn unpacked_by(
@@ -144,9 +137,9 @@ impl Source {
         raw: PeekReader,
         limits: &Limits,
         options: &SourceOptions,
-        trusted: bool,
     ) -> Source {
-        let plain = unpacker.compression() == Compression::Plain;
+        let compression = unpacker.compression();
+        let trusted = matches!(compression, Compression::Plain | Compression::Table);
         Source {
             name,
             length: None,
@@ -156,7 +149,7 @@ impl Source {
                 limits.held_bytes,
                 limits.expansion_bytes,
                 options.accept_unverified,
-                trusted || plain,
+                trusted,
             ),
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
             members: MemberIndex::default(),

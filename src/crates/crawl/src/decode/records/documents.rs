@@ -196,18 +196,6 @@ impl Skipper for Cut {
     }
 }
 
-/// Returns the length of the complete records at the front of `buf`.
-pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
-    if at_end {
-        return buf.len();
-    }
-    let mut end = 0;
-    while let Some(len) = Cut::default().run(&buf[end..]) {
-        end += len;
-    }
-    end
-}
-
 /// Yields the texts of a chunk's records.
 pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut start = 0;

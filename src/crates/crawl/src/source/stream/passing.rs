@@ -61,7 +61,7 @@ impl Source {
             let open = self.cutter.open();
             let left = offset.saturating_sub(self.cutter.position().offset);
             let front = usize::try_from(left).unwrap_or(usize::MAX).min(open.len());
-            let whole = decoder.whole(&open[..front], false).min(front);
+            let whole = decoder.whole(&open[..front]).min(front);
             if front as u64 == left {
                 expected_prefix.map_or(Ok(()), |expected| self.check_front(front, expected))?;
                 let rest = &open[whole..front];
