@@ -1,7 +1,7 @@
 //! One column of one block: up to 2^17 values of 8 bytes, transposed (all first bytes, then all second bytes, ...) and
 //! compressed by zstd. High bytes hardly change from page to page, so transposing makes them compress well.
 //!
-//! A column that changes from one snapshot to the next is kept in transposed form ([`Planes`]).
+//! A column that changes from one snapshot to the next is kept in transposed form (`Planes`).
 
 use std::io;
 

@@ -23,7 +23,6 @@ mod ranks;
 mod read;
 mod search;
 mod settling;
-mod urls;
 mod warm;
 mod write;
 
@@ -48,7 +47,7 @@ pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
 pub use file::SnapshotColumns;
-pub use find::Lookup;
+pub use find::{ListedPage, Lookup, Rank, canonical, find_lines, page_ranks, pages_of};
 pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub use known::HeldKnown;
@@ -61,7 +60,7 @@ pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, FoundPage, SearchOptions, SearchResult, WITHIN};
 pub use settling::{Expired, Watching};
 pub use settling::{SettleSettings, SnapshotOptions, Watcher, settling_needs};
-pub use urls::{ListedPage, Rank, canonical, find_lines, page_ranks, pages_of};
+
 pub use warm::{Handover, StartFrom, WarmWarning};
 
 /// Default memory for the ranks of a snapshot, in bytes: enough for 11 M pages.
