@@ -19,7 +19,7 @@ use cashrank_crawl::source::{InputName, SourceOptions, open_plain};
 use cashrank_graph::engine::SelfLinks;
 use cashrank_steer::answers::SkippedLines;
 pub use cashrank_store::memory::bytes;
-use cashrank_store::memory::{AddressSpace, available, check_address_space, check_room, human};
+use cashrank_store::memory::{address_space, available, check_address_space, check_room, human};
 use cashrank_store::snapshot::export::{LEAST_SORTING, MOST_SORTING};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
@@ -220,7 +220,7 @@ pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
 
 /// Reports the limit on address space, if there is one: it may be the cause of too little memory, not the machine.
 pub fn report_address_space() {
-    if let Some(space) = AddressSpace::of_process() {
+    if let Some(space) = address_space() {
         say!(
             "the limit on address space (ulimit -v) counts as memory: it is {}, of which the program itself has {}",
             human(space.limit),

@@ -29,7 +29,7 @@ pub fn available(threads: usize) -> Option<u64> {
     let limits = files.iter().filter_map(|file| limit(&read(file)?));
     let least = limits
         .chain(of_meminfo(&proc("meminfo")))
-        .chain(address_space().map(|left| left.saturating_sub(taken(threads))))
+        .chain(address_space().map(|space| space.left.saturating_sub(taken(threads))))
         .min()?;
     Some(least - least / LEFT)
 }
@@ -75,12 +75,20 @@ fn limit_files(cgroup: &str) -> Vec<PathBuf> {
 /// Address space of every command: buffers of files, tables of names, a page cache.
 const A_COMMAND: u64 = 64 * MIB;
 
-/// Returns what is left of the limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`), in
-/// bytes; `None` if there is none, or it is unknown. An allocation beyond it aborts the process, so it counts as
-/// available memory.
-fn address_space() -> Option<u64> {
+/// Limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`). An allocation beyond it aborts
+/// the process, so what is left of it counts as available memory.
+pub struct AddressSpace {
+    /// Limit, in bytes.
+    pub limit: u64,
+    /// What the process has not taken of it, in bytes.
+    pub left: u64,
+}
+
+/// Returns the limit on address space; `None` if there is none, or it is unknown.
+pub fn address_space() -> Option<AddressSpace> {
     let limit = getrlimit(Resource::As).current?;
-    unmapped(limit, &fs::read_to_string("/proc/self/status").ok()?)
+    let left = unmapped(limit, &fs::read_to_string("/proc/self/status").ok()?)?;
+    Some(AddressSpace { limit, left })
 }
 
 /// Returns what a process with this text in `/proc/PID/status` has left of a limit.
@@ -97,7 +105,7 @@ fn taken(threads: usize) -> u64 {
 pub fn check_address_space(threads: usize, data: u64) -> Result<()> {
     let need = taken(threads).saturating_add(data);
     match address_space() {
-        Some(left) if left < need => Err(Error::AddressSpace {
+        Some(space) if space.left < need => Err(Error::AddressSpace {
             need,
             remedy: "raise the limit on address space (ulimit -v)",
         }),

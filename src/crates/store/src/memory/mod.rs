@@ -8,7 +8,7 @@ mod machine;
 
 use serde::Serialize;
 
-pub use machine::{available, check_address_space};
+pub use machine::{address_space, available, check_address_space};
 
 pub use crate::model::{LOOK_EVERY, bytes, check_room, human};
 
