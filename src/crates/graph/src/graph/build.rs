@@ -1,6 +1,8 @@
 //! Builds a graph from rows as they are read, by the link rules of the engine: a repeated target counts once,
 //! self-links are dropped unless kept by option, and the last row of a page counts.
 
+use std::borrow::Cow;
+
 use super::growing::Growing;
 use super::{Graph, Links};
 use crate::model::SelfLinks;
@@ -8,15 +10,18 @@ use crate::rows::Rows;
 use crate::{Error, Result};
 
 impl Graph {
-    /// Returns the graph of all rows with their weights, including self-links.
-    pub fn of_rows(rows: &dyn Rows) -> Result<Graph> {
+    /// Returns rows as a graph in memory with their weights, including self-links; it is read unless they are one.
+    pub fn of_rows(rows: &dyn Rows) -> Result<Cow<'_, Graph>> {
+        if let Some(graph) = rows.as_graph() {
+            return Ok(Cow::Borrowed(graph));
+        }
         let mut builder = GraphBuilder::new(SelfLinks::Keep);
         builder.grow(rows.pages() as usize);
         rows.sweep(&mut |row| {
             builder.weighted_row(row.page, Links::from(row).iter());
             Ok(())
         })?;
-        Ok(builder.build())
+        Ok(Cow::Owned(builder.build()))
     }
 }
 

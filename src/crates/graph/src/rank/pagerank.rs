@@ -94,14 +94,7 @@ pub(super) const METHOD: RankMethod = RankMethod {
     about: "by power iteration on a graph in memory, with a proven bound",
     bytes: |pages, links| pages * (8 + 16 + 8) + links * 12,
     compute: |rows, options, teleport, _| {
-        let read;
-        let graph = match rows.as_graph() {
-            Some(graph) => graph,
-            None => {
-                read = Graph::of_rows(rows)?;
-                &read
-            }
-        };
+        let graph = Graph::of_rows(rows)?;
         let damping = options.damping();
         // The bound is d/(1 - d) times the residual, plus rounding.
         let residual = 0.99 * options.on_to * (1.0 - damping) / damping.max(0.5);
@@ -110,7 +103,7 @@ pub(super) const METHOD: RankMethod = RankMethod {
             residual: options.residual.unwrap_or(residual),
             lazy: options.lazy,
         };
-        let result = pagerank_for(graph, steps, teleport)?;
+        let result = pagerank_for(&graph, steps, teleport)?;
         let sweeps = result.iterations;
         let mut computed = VecScores::new(result.scores, rows, options, sweeps, result.residual);
         computed.certificate.received_l1 = (result.bound < 2.0).then_some(result.bound);
