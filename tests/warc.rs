@@ -90,9 +90,10 @@ fn check_pieces(decoder: &dyn Decoder, data: &[u8], file: &str) {
     let (mut start, mut read) = (0, 0);
     while start < data.len() {
         read = (read + (1 << 17)).min(data.len());
-        let whole = match read == data.len() {
-            true => read - start,
-            false => decoder.whole(&data[start..read]),
+        let whole = if read == data.len() {
+            read - start
+        } else {
+            decoder.whole(&data[start..read])
         };
         for (name, count) in told(decoder, &data[start..start + whole]) {
             *parts.entry(name).or_insert(0) += count;

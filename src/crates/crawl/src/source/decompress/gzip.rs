@@ -188,10 +188,10 @@ impl GzipHeader<'_> {
     }
 
     fn skip(&mut self, n: usize) -> Result<(), Fault> {
-        match self.raw.pass(n, |bytes| self.crc.update(bytes))? {
-            true => Ok(()),
-            false => truncated(self.start),
+        if self.raw.pass(n, |bytes| self.crc.update(bytes))? {
+            return Ok(());
         }
+        truncated(self.start)
     }
 
     /// Skips a string and its terminating zero.

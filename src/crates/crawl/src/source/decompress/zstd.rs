@@ -120,10 +120,10 @@ impl Zstd {
             return self.truncated();
         };
         raw.consume(8);
-        match raw.pass(u32::from_le_bytes([a, b, c, d]) as usize, |_| ())? {
-            true => Ok(()),
-            false => self.truncated(),
+        if raw.pass(u32::from_le_bytes([a, b, c, d]) as usize, |_| ())? {
+            return Ok(());
         }
+        self.truncated()
     }
 
     /// Checks the header; the library then reads it again.
