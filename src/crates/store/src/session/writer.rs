@@ -219,9 +219,7 @@ impl Writer {
     /// the records before that one are applied and can be kept by a checkpoint, but no more are accepted. Other errors
     /// are final.
     pub fn push(&mut self, record: &Record<'_>) -> Result<What> {
-        if self.ended.is_some() {
-            return Err(self.no_more());
-        }
+        self.check_open()?;
         let what = self.builder.add(Parsed::Record(record));
         self.waiting += 1;
         if self.waiting == TOGETHER || self.builder.is_full() {
@@ -242,9 +240,7 @@ impl Writer {
 
     /// Takes the records of a batch that was made by [`Writer::rules`].
     pub fn take(&mut self, batch: &Batch) -> Result<()> {
-        if self.ended.is_some() {
-            return Err(self.no_more());
-        }
+        self.check_open()?;
         self.apply()?;
         self.apply_batch(batch)
     }
@@ -255,9 +251,7 @@ impl Writer {
     /// # Errors
     /// Those of [`Writer::push`]; no name is admitted unless all fit.
     pub fn admit(&mut self, batch: &Batch) -> Result<&[PageId]> {
-        if self.ended.is_some() {
-            return Err(self.no_more());
-        }
+        self.check_open()?;
         self.apply()?;
         let known = self.pages();
         let end = batch.fingerprints.len() as u32;
@@ -405,6 +399,10 @@ impl Writer {
         }
         self.resolver = resolver;
         Ok(())
+    }
+
+    fn check_open(&self) -> Result<()> {
+        self.ended.map_or(Ok(()), |_| Err(self.no_more()))
     }
 
     fn no_more(&self) -> Error {
