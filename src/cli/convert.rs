@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 use cashrank::Limits;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Counters;
-use cashrank_ingest::ingest::{Conversion, ConversionReport, TimeSort, convert};
-use cashrank_ingest::records::RecordFormat;
+use cashrank_ingest::ReadOptions;
+use cashrank_ingest::ingest::{Conversion, ConversionReport, convert};
+use cashrank_ingest::records::{RecordFormat, SortRoom};
 use cashrank_store::memory::check_address_space;
 
 use super::common::{
@@ -107,10 +108,8 @@ impl ConvertArgs {
             };
             Ok((converted, keep))
         });
-        reporter.clear();
-        reporter.report_hidden();
+        let seconds = reporter.end();
         let done = done?;
-        let seconds = reporter.started.elapsed().as_secs_f64();
         if self.json {
             print_json(&summary_json(&done, &reporter.remarks, seconds))?;
         } else {
@@ -131,7 +130,8 @@ impl ConvertArgs {
             Some(error) => Err(error.into()),
             None if done.counters.skipped_total() > 0 => Ok(Exit::Skipped),
             None if done.counters.records == 0 => {
-                let asked = ReadChoices::new(&reporter, &job.inputs, job.format, &job.input);
+                let asked =
+                    ReadChoices::new(&reporter, &job.inputs, job.read.format, &job.read.input);
                 let read = (&done.counters, &Counters::default());
                 reporter
                     .log
@@ -148,7 +148,7 @@ impl ConvertArgs {
         check_address_space(threads + 3, 0)?;
         let sort = match &self.sort {
             None => None,
-            Some(_) => Some(TimeSort {
+            Some(_) => Some(SortRoom {
                 memory: self.memory.to_sort(
                     0,
                     || "sorting by time".to_owned(),
@@ -158,15 +158,17 @@ impl ConvertArgs {
             }),
         };
         Ok(Conversion {
-            input: self.rules.resolve(None)?,
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
-            format: self.format.0,
+            read: ReadOptions {
+                format: self.format.0,
+                threads,
+                limits: self.limits.over(Limits::default()),
+                input: self.rules.resolve(None)?,
+                source: self.verify.options(),
+            },
             to: RecordFormat::of_name(&self.file.output)?,
             sort,
             strict: self.strict,
-            threads,
-            limits: self.limits.over(Limits::default()),
-            source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -177,7 +179,7 @@ impl ConvertArgs {
         if streams.count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        if job.input.drop_params != Default::default() {
+        if job.read.input.drop_params != Default::default() {
             anyhow::bail!(
                 "--drop-params: URLs are written as they were read; give it to `cashrank ingest`"
             );
@@ -201,15 +203,8 @@ fn is_sound(converted: &ConversionReport) -> bool {
 }
 
 fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
-    report_counts(
-        &done.counters,
-        &Counters::default(),
-        None,
-        seconds,
-        reporter.log,
-        &reporter.formats,
-        &reporter.remarks,
-    );
+    let before = Counters::default();
+    report_counts(&done.counters, &before, None, seconds, reporter);
     let written = counted(done.written, "record", "records");
     reporter.log.info(&format!("{written} written"));
 }

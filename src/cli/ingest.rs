@@ -263,17 +263,15 @@ impl IngestArgs {
         note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
         let done = self.ingest(&job, &mut reporter)?;
-        reporter.clear();
-        reporter.report_hidden();
+        let seconds = reporter.end();
         let outcome = done?;
-        let seconds = reporter.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
         let (log, remarks) = (reporter.log, &reporter.remarks);
         if self.json {
             let certain = certain_top(&outcome)?;
             super::common::print_json(&summary_json(&outcome, remarks, seconds, certain))?;
         } else if !(nothing && outcome.nothing_to_do) {
-            summary(&outcome, seconds, log, &reporter.formats, remarks);
+            summary(&outcome, seconds, &reporter);
         }
         if outcome.nothing_to_do {
             self.advise_settling(&job, log);

@@ -7,6 +7,7 @@ use cashrank::Limits;
 use cashrank_crawl::decode::Reason;
 use cashrank_crawl::source::{Compression, InputName};
 use cashrank_graph::engine::Counters;
+use cashrank_ingest::ReadOptions;
 use cashrank_ingest::inspect::{
     DistinctCount, FetchTimeStats, InspectReport, Inspection, Odd, RecordPosition, SampleRecord,
     inspect,
@@ -21,7 +22,7 @@ use super::limits::LimitArgs;
 use super::loaded::ungrouped;
 use super::missing;
 use super::rules::RulesArgs;
-use super::summary::dropped_links;
+use super::summary::{dropped_links, some_of};
 use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
@@ -93,24 +94,28 @@ impl InspectArgs {
                     Exit::from(&error)
                 }
             };
-            exit = worse(exit, found);
+            // Of two that are equally severe the first.
+            exit = std::cmp::max_by_key(found, exit, severity);
         }
         Ok(exit)
     }
 
     fn inspection(&self) -> anyhow::Result<Inspection> {
+        let threads = threads(self.threads);
         Ok(Inspection {
-            format: self.format.0,
+            read: ReadOptions {
+                format: self.format.0,
+                threads,
+                limits: Limits {
+                    memory: self.memory.budget(threads + 3)?,
+                    ..self.limits.over(Limits::default())
+                },
+                input: self.rules.resolve(None)?,
+                source: self.verify.options(),
+            },
             records: self.records,
             first: self.first,
             distinct: self.limit_distinct,
-            threads: threads(self.threads),
-            limits: Limits {
-                memory: self.memory.budget(threads(self.threads) + 3)?,
-                ..self.limits.over(Limits::default())
-            },
-            input: self.rules.resolve(None)?,
-            source: self.verify.options(),
         })
     }
 
@@ -139,18 +144,13 @@ impl InspectArgs {
     }
 }
 
-/// Returns the more severe of two exit codes: an error, then damage, then skipped records.
-fn worse(one: Exit, other: Exit) -> Exit {
-    let weight = |exit| match exit {
+/// Returns the severity of an exit code: an error, then damage, then skipped records.
+fn severity(exit: &Exit) -> u8 {
+    match exit {
         Exit::Done => 0,
         Exit::Skipped => 1,
         Exit::Corrupt => 2,
         _ => 3,
-    };
-    if weight(other) > weight(one) {
-        other
-    } else {
-        one
     }
 }
 
@@ -177,17 +177,20 @@ fn lines(report: &InspectReport) -> Vec<(&'static str, String)> {
     };
     let mut lines = vec![("format", format), ("records", records(report))];
     if !report.other.is_empty() {
-        let other = report.other.iter();
-        let other = other.map(|(kind, count)| counted(*count, kind));
-        lines.push(("no pages", list(other)));
+        let other: Vec<_> = report
+            .other
+            .iter()
+            .map(|(kind, count)| (*kind, *count))
+            .collect();
+        lines.push(("no pages", some_of(&other).join(", ")));
     }
     let statuses = report.statuses.iter();
     let statuses = statuses.map(|(status, count)| format!("{} with {status}", thousands(*count)));
     let odd = [
-        (report.odd_statuses, "with others"),
-        (report.no_status, "without"),
+        ("with others", report.odd_statuses),
+        ("without", report.no_status),
     ];
-    lines.push(("statuses", list(statuses.chain(some(&odd)))));
+    lines.push(("statuses", list(statuses.chain(some_of(&odd)))));
     lines.push(("links", links(report)));
     lines.push(("pages", pages(report)));
     lines.push(("times", times(&report.times)));
@@ -257,17 +260,17 @@ fn packed(report: &InspectReport) -> String {
 
 fn records(report: &InspectReport) -> String {
     let of = [
-        (report.visits(), "crawled"),
-        (report.counters.gone, "gone"),
-        (report.counters.unchanged - report.known_only, "unchanged"),
-        (report.known_only, "known only"),
-        (report.counters.failed, "failed"),
-        (report.counters.out_of_scope, "out of scope"),
-        (report.counters.skipped_total(), "skipped"),
-        (report.counters.other, "not pages"),
+        ("crawled", report.visits()),
+        ("gone", report.counters.gone),
+        ("unchanged", report.counters.unchanged - report.known_only),
+        ("known only", report.known_only),
+        ("failed", report.counters.failed),
+        ("out of scope", report.counters.out_of_scope),
+        ("skipped", report.counters.skipped_total()),
+        ("not pages", report.counters.other),
     ];
     let total = thousands(report.records);
-    match list(some(&of)) {
+    match some_of(&of).join(", ") {
         parts if parts.is_empty() => total,
         parts => format!("{total}: {parts}"),
     }
@@ -312,7 +315,7 @@ fn times(times: &FetchTimeStats) -> String {
     list(
         range
             .into_iter()
-            .chain(some(&[(times.none, "records without")])),
+            .chain(some_of(&[("records without", times.none)])),
     )
 }
 
@@ -360,16 +363,6 @@ fn nothing(report: &InspectReport) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}", thousands(count))
-}
-
-/// Formats the counts that are not 0.
-fn some<'c>(counts: &'c [(u64, &'c str)]) -> impl Iterator<Item = String> + 'c {
-    let some = counts.iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, what)| counted(*count, what))
 }
 
 fn list(parts: impl Iterator<Item = String>) -> String {

@@ -1,23 +1,14 @@
 //! Message for a command that read nothing: its first failure, and what would help.
 
 use cashrank_base::rules::InputRules;
-use cashrank_crawl::decode::Reason;
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::IngestOutcome;
 
 use super::common::{counted, thousands};
+use super::remarks::BadRecord;
 use super::reporter::Reporter;
-
-/// Record that could not be used.
-#[derive(Debug, Clone)]
-pub struct BadRecord {
-    /// Its position and the reason: `a.jsonl: record 1 at byte 0`.
-    pub at: String,
-    pub reason: Reason,
-    pub detail: String,
-}
 
 /// Options of a run that decide what could be read.
 pub struct ReadChoices {
@@ -100,9 +91,11 @@ pub fn nothing_read(
     let out = now.out_of_scope - before.out_of_scope;
     let why = match (first, skipped, out) {
         (Some(place), 1.., _) => format!(
-            "no record could be used. The first of {}: {}: {}: {}.",
+            "no record could be used. The first of {}: {}: record {} at byte {}: {}: {}.",
             thousands(skipped),
-            place.at,
+            place.input,
+            place.record,
+            place.byte,
             place.reason.name(),
             place.detail
         ),

@@ -16,7 +16,7 @@ const INPUTS: usize = 100;
 #[derive(Debug, Default)]
 pub struct Remarks {
     bad_times: u64,
-    first: Option<FirstBad>,
+    first: Option<BadRecord>,
     /// Missing fields, by input.
     missing: Vec<(String, Missing)>,
     /// True if an input was a graph in a folder.
@@ -25,11 +25,12 @@ pub struct Remarks {
 
 /// Position of a record, and what is wrong with it.
 #[derive(Debug)]
-struct FirstBad {
-    input: String,
-    record: u64,
-    byte: u64,
-    detail: String,
+pub struct BadRecord {
+    pub input: String,
+    pub record: u64,
+    pub byte: u64,
+    pub reason: Reason,
+    pub detail: String,
 }
 
 impl Remarks {
@@ -41,10 +42,11 @@ impl Remarks {
         detail: Option<&str>,
     ) -> Option<String> {
         self.bad_times += 1;
-        self.first.get_or_insert_with(|| FirstBad {
+        self.first.get_or_insert_with(|| BadRecord {
             input: input.to_string(),
             record,
             byte,
+            reason: Reason::BadTime,
             detail: detail.unwrap_or_default().to_owned(),
         });
         let detail = detail.filter(|_| self.bad_times <= SHOWN)?;

@@ -17,8 +17,7 @@ use super::levels::sureness;
 use super::loaded::ungrouped;
 use super::log::Verbosity;
 use super::missing;
-use super::nothing;
-use super::remarks::Remarks;
+use super::remarks::{BadRecord, Remarks};
 use super::summary::{settling, withheld};
 
 /// Maximum number of skipped records that are shown, for each reason; further ones are only counted.
@@ -38,10 +37,10 @@ struct Extent {
 
 /// Reporter of events on standard error.
 pub(super) struct Reporter {
-    pub(super) started: Instant,
+    started: Instant,
     pub(super) log: Verbosity,
     /// First record that could not be used.
-    pub(super) first_bad: Option<nothing::BadRecord>,
+    pub(super) first_bad: Option<BadRecord>,
     pub(super) remarks: Remarks,
     /// Formats read so far.
     pub(super) formats: Vec<Format>,
@@ -113,19 +112,18 @@ impl Reporter {
         }
     }
 
-    pub(super) fn clear(&self) {
+    /// Ends the progress bar, and reports what was not shown. Returns the seconds since the start.
+    pub(super) fn end(&self) -> f64 {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-    }
-
-    pub(super) fn report_hidden(&self) {
         for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
             if shown > SHOWN {
                 let more = format!("{}: more were skipped; see the counts", reason.name());
                 self.log.warn(&more);
             }
         }
+        self.started.elapsed().as_secs_f64()
     }
 }
 
@@ -233,8 +231,10 @@ impl Observer for Reporter {
                 reason,
                 detail,
             } => {
-                self.first_bad.get_or_insert_with(|| nothing::BadRecord {
-                    at: format!("{input}: record {record} at byte {offset}"),
+                self.first_bad.get_or_insert_with(|| BadRecord {
+                    input: input.to_string(),
+                    record,
+                    byte: offset,
                     reason,
                     detail: detail.to_owned(),
                 });

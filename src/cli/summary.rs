@@ -9,8 +9,8 @@ use cashrank_store::memory::Need;
 use cashrank_store::store::Unverified;
 
 use super::common::{Basis, accuracy, counted, thousands};
-use super::log::Verbosity;
 use super::remarks::Remarks;
+use super::reporter::Reporter;
 
 pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
     Reason::ALL
@@ -32,27 +32,15 @@ pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json
         .into()
 }
 
-pub(super) fn summary(
-    outcome: &IngestOutcome,
-    seconds: f64,
-    log: Verbosity,
-    formats: &[Format],
-    remarks: &Remarks,
-) {
+pub(super) fn summary(outcome: &IngestOutcome, seconds: f64, reporter: &Reporter) {
+    let log = reporter.log;
     if outcome.nothing_to_do {
         log.info("all inputs were read before: nothing to do");
         return;
     }
     let pages = outcome.pages - outcome.pages_before;
-    report_counts(
-        &outcome.counters,
-        &outcome.before,
-        Some(pages),
-        seconds,
-        log,
-        formats,
-        remarks,
-    );
+    let (now, before) = (&outcome.counters, &outcome.before);
+    report_counts(now, before, Some(pages), seconds, reporter);
     if outcome.stopped {
         log.warn(stopped(outcome));
     }
@@ -84,10 +72,9 @@ pub(super) fn report_counts(
     before: &Counters,
     pages: Option<u64>,
     seconds: f64,
-    log: Verbosity,
-    formats: &[Format],
-    remarks: &Remarks,
+    reporter: &Reporter,
 ) {
+    let (log, remarks) = (reporter.log, &reporter.remarks);
     let records = now.records - before.records;
     let links = now.links - before.links;
     log.info(&format!(
@@ -121,7 +108,10 @@ pub(super) fn report_counts(
     }
     if now.other > before.other {
         let other = thousands(now.other - before.other);
-        log.info(&format!("{other} {}, not pages", no_pages(formats)));
+        log.info(&format!(
+            "{other} {}, not pages",
+            no_pages(&reporter.formats)
+        ));
     }
     if now.out_of_scope > before.out_of_scope {
         let out = now.out_of_scope - before.out_of_scope;
@@ -171,7 +161,7 @@ fn no_pages(formats: &[Format]) -> &'static str {
 }
 
 /// Formats the counts that are not 0.
-fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
+pub(super) fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
     let some = counts.iter().filter(|(_, count)| *count > 0);
     some.map(|(what, count)| format!("{} {what}", thousands(*count)))
         .collect()

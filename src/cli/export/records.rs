@@ -1,6 +1,6 @@
 //! `cashrank export --records`: the contents of a store as crawl records.
 
-use cashrank_ingest::records::{DumpRoom, Dumped, RecordFile, RecordFormat, dump, names_of};
+use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
 
 use super::super::common::{Exit, counted, pages as counted_pages, print_json};
 use super::super::output::{Keep, OutputTarget};
@@ -19,13 +19,10 @@ impl ExportArgs {
         let snapshot = self.snapshot.open(self.stores.first())?;
         let names = names_of(&snapshot)?;
         let folder = scratch(output);
-        let room = DumpRoom {
-            memory,
-            folder: &folder,
-        };
+        let room = SortRoom { memory, folder };
         let dumped = output.write(|out| {
             let mut file = RecordFile::new(format, names, Box::new(out), path)?;
-            let dumped = dump(&snapshot, names, &mut file, room)?;
+            let dumped = dump(&snapshot, names, &mut file, &room)?;
             file.finish()?;
             Ok((dumped, Keep::Durably))
         })?;

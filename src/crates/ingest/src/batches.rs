@@ -7,11 +7,34 @@ use crate::engine::SelfLinks;
 use crate::formats::Format;
 use crate::ingest::{IngestEvent, Observer};
 use crate::model::{InputPosition, Limits};
-use crate::pipeline::{InputRecords, Piece, PipelineItem, Remark, checked_format_of};
+use crate::pipeline::{InputReader, InputRecords, Piece, PipelineItem, Remark, checked_format_of};
 use crate::rules::{Follow, InputRules};
 use crate::source::{Damage, DamageKind, InputName, InputSummary, Source, SourceOptions};
 use crate::store::Unverified;
 use crate::{Error, Result};
+
+/// Options for reading inputs without a store.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// Format of the inputs; `None` to guess it for each.
+    pub format: Option<Format>,
+    /// Number of threads that decode; 0 for one.
+    pub threads: usize,
+    /// Limits on records, pages and memory.
+    pub limits: Limits,
+    /// Rules for what is read from inputs.
+    pub input: InputRules,
+    pub source: SourceOptions,
+}
+
+impl ReadOptions {
+    /// Returns a reader of inputs, which drops links from a page to itself.
+    pub(crate) fn reader(&self) -> Result<InputReader> {
+        self.limits.check()?;
+        let rules = rules_in_memory(&self.limits, &self.input)?;
+        Ok(InputReader::new(rules, &self.source, self.threads))
+    }
+}
 
 /// Returns the rules for batches that no store keeps: without links from a page to itself, and with a key of their own.
 pub(crate) fn rules_in_memory(limits: &Limits, input: &InputRules) -> Result<Rules> {

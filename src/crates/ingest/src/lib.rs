@@ -34,3 +34,5 @@ pub mod ingest;
 pub mod inspect;
 pub mod load;
 pub mod records;
+
+pub use batches::ReadOptions;

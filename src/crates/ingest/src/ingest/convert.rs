@@ -4,26 +4,23 @@
 //! file gives the same store as ingesting the inputs. Specified in `formats/convert.md`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{IngestEvent, Observer, ProgressReport};
-use crate::batch::Rules;
 use crate::batches::{
-    BatchVisitor, RecordAt, is_unsound, report_caveat, report_end, report_format, report_remark,
-    rules_in_memory, visit_batches,
+    BatchVisitor, ReadOptions, RecordAt, is_unsound, report_caveat, report_end, report_format,
+    report_remark, visit_batches,
 };
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
 use crate::inspect::distinct::{GroupReturns, SOURCES};
 use crate::model::InputPosition;
-use crate::model::Limits;
 use crate::pipeline::{InputReader, InputRecords, Piece, ReadStart, Remark};
-use crate::records::{RecordFile, RecordFormat, TimeOrder};
-use crate::rules::InputRules;
-use crate::source::{InputName, SourceOptions};
+use crate::records::{RecordFile, RecordFormat, SortRoom, TimeOrder};
+use crate::source::InputName;
 use crate::store::Unverified;
 use crate::{Error, Result};
 
@@ -31,33 +28,15 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct Conversion {
     pub inputs: Vec<InputName>,
-    /// Format of the inputs; `None` to guess it for each.
-    pub format: Option<Format>,
+    pub read: ReadOptions,
     /// Kind of file to write.
     pub to: RecordFormat,
     /// Sorts records by fetch time, if set.
-    pub sort: Option<TimeSort>,
+    pub sort: Option<SortRoom>,
     /// True to stop at the first record that cannot be used.
     pub strict: bool,
-    /// Number of threads that decode, at least 1.
-    pub threads: usize,
-    /// Limits on records and pages.
-    pub limits: Limits,
-    /// Rules for what is read from inputs.
-    pub input: InputRules,
-    /// Options for reading inputs.
-    pub source: SourceOptions,
     /// Flag that stops the conversion when it is set from outside.
     pub stop: Arc<AtomicBool>,
-}
-
-/// Resources for sorting by fetch time.
-#[derive(Debug, Clone)]
-pub struct TimeSort {
-    /// Memory in bytes.
-    pub memory: u64,
-    /// Folder for the unnamed file of spilled records.
-    pub folder: PathBuf,
 }
 
 /// Result of a conversion.
@@ -86,21 +65,16 @@ pub fn convert(
     path: &Path,
     observer: &mut dyn Observer,
 ) -> Result<ConversionReport> {
-    job.limits.check()?;
-    let rules = Rules {
-        self_links: SelfLinks::Keep,
-        ..rules_in_memory(&job.limits, &job.input)?
-    };
-    let mut reader = InputReader::new(rules, &job.source, job.threads);
+    let mut reader = job.read.reader()?;
+    reader.rules.self_links = SelfLinks::Keep;
     reader.keeps_lines = true;
-    let order = job.sort.as_ref();
     let mut run = ConversionRun {
         reader,
         out: RecordOutput {
             begun: None,
             file: Some((out, path)),
             to: job.to,
-            order: order.map(|sort| TimeOrder::new(sort.memory as usize, &sort.folder)),
+            order: job.sort.as_ref().map(TimeOrder::new),
             written: 0,
         },
         job,
@@ -247,7 +221,8 @@ impl BatchVisitor for ConversionRun<'_> {
 impl ConversionRun<'_> {
     fn input(&mut self, number: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
-        let Some(format) = report_format(&mut source, self.job.format, None, self.observer)? else {
+        let Some(format) = report_format(&mut source, self.job.read.format, None, self.observer)?
+        else {
             self.observer.note(IngestEvent::Empty { input });
             return Ok(());
         };
@@ -270,7 +245,7 @@ impl ConversionRun<'_> {
     /// Accepts data that is unverified only because the input was cut short, as an ingest does.
     fn bad_end(&mut self, error: &Error) {
         if let Error::Corrupt { damage, .. } = error
-            && !is_unsound(damage, &self.job.source)
+            && !is_unsound(damage, &self.job.read.source)
         {
             self.unverified = None;
         }

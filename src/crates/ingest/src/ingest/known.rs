@@ -126,13 +126,13 @@ fn look(
     if !ends.is_empty() {
         observer.note(IngestEvent::Looking { input });
     }
-    let overlap = compare(job, input, &ends)?;
-    if let Some((end, at)) = overlap.with {
+    let prior = compare(job, input, &ends)?;
+    if let Some((end, at)) = prior.with {
         let read = &progress.inputs[at];
         if read.end.is_none() {
             return Ok(FileMatch::Unfinished);
         }
-        if overlap.is_whole {
+        if prior.is_whole {
             return Ok(FileMatch::Read(at));
         }
         if end.records > 0 {
@@ -152,7 +152,7 @@ fn look(
         }
     }
     check_name(job, input, progress, left, last)?;
-    Ok(if overlap.is_empty {
+    Ok(if prior.is_empty {
         FileMatch::Empty
     } else {
         FileMatch::New
@@ -194,7 +194,7 @@ fn check_name(
 
 /// Part of a file that was read before.
 #[derive(Default)]
-struct Overlap {
+struct PriorReading {
     /// Longest input with which the file begins, and how far that was read.
     with: Option<(InputPosition, usize)>,
     /// True if that is the whole file.
@@ -203,19 +203,23 @@ struct Overlap {
 }
 
 /// Compares a file with the inputs that were read to these positions, which are sorted by length.
-fn compare(job: &IngestJob, input: &InputName, ends: &[(InputPosition, usize)]) -> Result<Overlap> {
-    let mut overlap = Overlap::default();
+fn compare(
+    job: &IngestJob,
+    input: &InputName,
+    ends: &[(InputPosition, usize)],
+) -> Result<PriorReading> {
+    let mut prior = PriorReading::default();
     // Damage is reported when the file is read.
     let opened = job.open(input).and_then(|mut source| {
-        overlap.is_empty = source.head()?.is_empty();
+        prior.is_empty = source.head()?.is_empty();
         Ok(source)
     });
     let mut source = match opened {
-        Err(Error::Corrupt { .. }) => return Ok(overlap),
+        Err(Error::Corrupt { .. }) => return Ok(prior),
         opened => opened?,
     };
-    if overlap.is_empty {
-        return Ok(overlap);
+    if prior.is_empty {
+        return Ok(prior);
     }
     for same_length in ends.chunk_by(|a, b| a.0.offset == b.0.offset) {
         let offset = same_length[0].0.offset;
@@ -231,14 +235,14 @@ fn compare(job: &IngestJob, input: &InputName, ends: &[(InputPosition, usize)]) 
         if same.is_none() {
             continue;
         }
-        overlap.with = same.copied();
-        overlap.is_whole = match source.head() {
+        prior.with = same.copied();
+        prior.is_whole = match source.head() {
             Err(Error::Corrupt { .. }) => false,
             head => head?.is_empty(),
         };
-        if overlap.is_whole {
+        if prior.is_whole {
             break;
         }
     }
-    Ok(overlap)
+    Ok(prior)
 }

@@ -33,7 +33,7 @@ use crate::store::rows::KeepRows;
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
 pub use crate::store::rows::ROWS_BYTES;
-pub use convert::{Conversion, ConversionReport, TimeSort, convert};
+pub use convert::{Conversion, ConversionReport, convert};
 pub use event::{IngestEvent, Observer, ProgressReport};
 pub use run::ingest;
 
@@ -162,9 +162,7 @@ impl IngestJob {
             stop: Arc::default(),
         }
     }
-}
 
-impl IngestJob {
     fn open(&self, input: &InputName) -> Result<Source> {
         let options = self.source.with_rules(&self.settings.input);
         Source::open(input, &self.limits, &options)

@@ -20,7 +20,9 @@ use crate::session::{Options, Writer};
 use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::GiveUpReason;
-use crate::store::{Disk, Input, InputProgress, Unverified, settings_of, trust_index};
+use crate::store::{
+    Disk, Input, InputProgress, Unverified, remove_spool, settings_of, trust_index,
+};
 use crate::{Error, Result};
 use passes::{cannot_repeat, check_passes};
 use publish::{Due, Publisher};
@@ -337,7 +339,10 @@ impl IngestRun<'_> {
 
     /// Ends the run for a stream that was read before: nothing is counted.
     fn read_before(mut self) -> Result<IngestOutcome> {
-        self.drop_spool()?;
+        if let Some(spooling) = self.spooling.take() {
+            spooling.end();
+            remove_spool(&**self.writer.disk(), &self.job.store)?;
+        }
         Ok(self.outcome(true, false))
     }
 

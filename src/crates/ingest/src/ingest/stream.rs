@@ -205,15 +205,6 @@ impl IngestRun<'_> {
         self.observer.note(IngestEvent::Spooled { to });
         Some(to)
     }
-
-    /// Closes and removes the spool of a stream that was read before.
-    pub(super) fn drop_spool(&mut self) -> Result<()> {
-        if let Some(spooling) = self.spooling.take() {
-            spooling.end();
-            remove_spool(&**self.writer.disk(), &self.job.store)?;
-        }
-        Ok(())
-    }
 }
 
 /// Returns the state of the store's spool. For a job that begins a new stream a damaged one counts as none.
@@ -386,7 +377,7 @@ impl Spooling {
     }
 
     /// Stops its threads. Returns what is durable then.
-    fn end(self) -> u64 {
+    pub fn end(self) -> u64 {
         let spool = self.spool.clone();
         drop(self);
         spool.acked()

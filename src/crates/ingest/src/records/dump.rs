@@ -12,10 +12,9 @@
 
 use std::borrow::Cow;
 use std::iter::Peekable;
-use std::path::Path;
 
 use super::RecordFile;
-use super::sort::time_key;
+use super::sort::{SortRoom, time_key};
 use crate::codec::varint::number;
 use crate::decode::records::write::write;
 use crate::decode::{Link, Names, Record};
@@ -29,15 +28,6 @@ use crate::{Error, Result};
 
 /// Number of sorters that share the memory.
 const SORTERS: usize = 3;
-
-/// Resources for the dump of a store.
-#[derive(Debug, Clone, Copy)]
-pub struct DumpRoom<'r> {
-    /// Memory for sorting, in bytes.
-    pub memory: u64,
-    /// Folder of unnamed temporary files, for what exceeds the memory.
-    pub folder: &'r Path,
-}
 
 /// Totals of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,18 +60,13 @@ pub fn dump(
     snapshot: &Snapshot,
     names: Names,
     file: &mut RecordFile<'_>,
-    room: DumpRoom<'_>,
+    room: &SortRoom,
 ) -> Result<Dumped> {
-    let memory = room.memory as usize / SORTERS;
-    let mut parts = ExternalSorter::new(memory, room.folder);
-    let by_target = links_by_target(
-        snapshot,
-        &mut parts,
-        ExternalSorter::new(memory, room.folder),
-    )?;
+    let mut parts = room.sorter(SORTERS);
+    let by_target = links_by_target(snapshot, &mut parts, room.sorter(SORTERS))?;
     name_links(snapshot, by_target, &mut parts)?;
     let mut parts = parts.sorted()?.peekable();
-    let mut by_time = ExternalSorter::new(memory, room.folder);
+    let mut by_time = room.sorter(SORTERS);
     let mut dumped = Dumped::default();
     let mut line = Vec::new();
     for (page, name) in snapshot.pages().zip(snapshot.names()) {

@@ -27,8 +27,8 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 use crate::decode::Names;
 use crate::{Error, Result};
 
-pub use dump::{DumpRoom, Dumped, dump, names_of};
-pub use sort::TimeOrder;
+pub use dump::{Dumped, dump, names_of};
+pub use sort::{SortRoom, TimeOrder};
 
 /// Bytes of lines after which a gzip member or zstd frame ends.
 const MEMBER_BYTES: usize = 16 << 20;

@@ -1,11 +1,27 @@
 //! Sorts records by the time of their fetches, in bounded memory.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::Result;
 use crate::decode::Time;
 use crate::disk::ExternalSorter;
 use crate::engine::FetchTimes;
+
+/// Resources for sorting records.
+#[derive(Debug, Clone)]
+pub struct SortRoom {
+    /// Memory in bytes.
+    pub memory: u64,
+    /// Folder of unnamed temporary files, for what exceeds the memory.
+    pub folder: PathBuf,
+}
+
+impl SortRoom {
+    /// Returns one of `sorters` that share the room.
+    pub(super) fn sorter(&self, sorters: usize) -> ExternalSorter {
+        ExternalSorter::new(self.memory as usize / sorters, &self.folder)
+    }
+}
 
 /// Sorts lines by the times of their records, stably. A record without a time gets the latest time of the records
 /// before it, but not of a few that are far ahead, as in an ingest; if none of them has a time, it comes first.
@@ -15,10 +31,9 @@ pub struct TimeOrder {
 }
 
 impl TimeOrder {
-    /// Sorts in `memory` bytes; the rest goes to an unnamed file in `folder`.
-    pub fn new(memory: usize, folder: &Path) -> TimeOrder {
+    pub fn new(room: &SortRoom) -> TimeOrder {
         TimeOrder {
-            sorter: ExternalSorter::new(memory, folder),
+            sorter: room.sorter(1),
             times: FetchTimes::default(),
         }
     }
@@ -72,10 +87,13 @@ mod tests {
         #[test]
         fn times_are_as_they_are_ingested(
             times in prop::collection::vec(prop::option::of(-5i64..5), 0..200),
-            memory in 1usize..5_000,
+            memory in 1u64..5_000,
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let mut order = TimeOrder::new(memory, dir.path());
+            let mut order = TimeOrder::new(&SortRoom {
+                memory,
+                folder: dir.path().into(),
+            });
             for (at, time) in times.iter().enumerate() {
                 order.push(*time, at.to_string().as_bytes()).unwrap();
             }
