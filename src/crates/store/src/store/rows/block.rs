@@ -258,7 +258,12 @@ fn unpack_gaps(code: usize, controls: &[u8], mut bytes: &[u8], gaps: &mut Vec<u3
             for at in 0..4 {
                 // At most 12; the mask tells the compiler.
                 let start = usize::from(starts[at] & 15);
-                let read = [0, 1, 2, 3].map(|byte| window[start + byte]);
+                let read = [
+                    window[start],
+                    window[start + 1],
+                    window[start + 2],
+                    window[start + 3],
+                ];
                 let mask = table.masks[usize::from(all >> (2 * at) & 3)];
                 four[at] = u32::from_le_bytes(read) & mask;
             }
