@@ -191,10 +191,11 @@ impl LiveSearch<'_> {
                         let is_new = !self.search.known().is_fetched(page);
                         let is_local = is_new && domain.has(crawled.name(page).as_bytes());
                         self.late += usize::from(is_local);
-                        self.search.fetched_weighted(page, crawled.targets(page))?;
+                        let known = self.search.known_mut();
+                        known.fetch_weighted(page, crawled.targets(page))?;
                     }
-                    FetchOutcome::Gone => self.search.gone(page)?,
-                    FetchOutcome::Failed => self.search.lost(page)?,
+                    FetchOutcome::Gone => self.search.known_mut().gone(page)?,
+                    FetchOutcome::Failed => self.search.known_mut().lost(page)?,
                 }
                 if !self.waiting.remove(&page) || !self.waiting.is_empty() {
                     return Ok(true);

@@ -189,6 +189,10 @@ impl LocalArgs {
             failing.into_iter().try_for_each(|page| known.lost(page))?;
             search = LocalSearch::new(known, self.search())?;
         }
+        let list_of = |asked: &[PageRequest]| -> anyhow::Result<Vec<Candidate>> {
+            let pages: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
+            Ok(candidates(asked, crawl.names(&pages)?))
+        };
         let estimate = search.estimate();
         let pages = locals(&crawl, &search, &estimate)?;
         let lifts = lifts(&crawl, &search, &estimate)?;
@@ -203,7 +207,7 @@ impl LocalArgs {
                 frontier_pages: search.matrix().frontier.len(),
                 leak: estimate.leak,
                 extrapolated: estimate.extrapolated,
-                next: to_fetch(&crawl, &asked)?,
+                next: list_of(&asked)?.into_iter().map(ToFetch::from).collect(),
                 impact: lifts,
                 pages,
             })?;
@@ -223,9 +227,7 @@ impl LocalArgs {
             None => {}
             Some(n) => {
                 report_few(n, asked.len());
-                let pages: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
-                let names = crawl.names(&pages)?;
-                let pages = candidates(&asked, names);
+                let pages = list_of(&asked)?;
                 list.put(|out| Ok(self.list.to().write(&pages, out)?))?;
             }
         }
@@ -361,15 +363,14 @@ struct ToFetch {
     importance: f64,
 }
 
-fn to_fetch(crawl: &CrawlSource, asked: &[PageRequest]) -> anyhow::Result<Vec<ToFetch>> {
-    let numbers: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
-    let named = crawl.names(&numbers)?.into_iter().zip(asked);
-    let pages = named.map(|(url, asked)| ToFetch {
-        url,
-        score: asked.score,
-        importance: asked.flow,
-    });
-    Ok(pages.collect())
+impl From<Candidate> for ToFetch {
+    fn from(page: Candidate) -> ToFetch {
+        ToFetch {
+            url: page.url,
+            score: page.score,
+            importance: page.importance,
+        }
+    }
 }
 
 /// Converts requested pages to candidates of a list. Their importance is what the known links pass to them.

@@ -320,7 +320,7 @@ fn figure1(study: &Study<'_>, label: &str, points: Vec<(f64, f64)>) -> Plot {
     }
 }
 
-/// Time of one round on a domain: links, and seconds for choosing with exact norms, with a table of them, by Share, and
+/// Time of one round on a domain: links, and seconds for choosing by SC-Select and by Share, and
 /// for ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Times {
@@ -328,10 +328,8 @@ pub struct Times {
     pub pages: usize,
     /// Number of links of its pages.
     pub links: usize,
-    /// Seconds of SC-Select with exact norms.
+    /// Seconds of SC-Select.
     pub sc_s: f64,
-    /// Seconds of SC-Select with 1,000 values of the norms.
-    pub sc_table_s: f64,
     /// Seconds of Share.
     pub share_s: f64,
     /// Seconds of the power method, from a uniform start.
@@ -371,15 +369,10 @@ pub fn times(
                 cashrank_steer::local::select::best(&scores, pages / 12).len()
             })
         };
-        let mut table = cashrank_steer::local::select::Complement {
-            values: Some(1000),
-            ..Default::default()
-        };
         let times = Times {
             pages,
             links,
             sc_s: time(&mut *Policy::Complement.policy(seed)),
-            sc_table_s: time(&mut table),
             share_s: time(&mut *Policy::Share.policy(seed)),
             rank_s,
         };
@@ -410,12 +403,12 @@ fn least(work: &mut dyn FnMut() -> usize) -> f64 {
 }
 
 fn time_table(times: &[Times]) -> String {
-    let mut csv = String::from("pages,links,sc_s,sc_table_s,share_s,rank_s\n");
+    let mut csv = String::from("pages,links,sc_s,share_s,rank_s\n");
     for t in times {
         let _ = writeln!(
             csv,
-            "{},{},{:.4},{:.4},{:.4},{:.4}",
-            t.pages, t.links, t.sc_s, t.sc_table_s, t.share_s, t.rank_s
+            "{},{},{:.4},{:.4},{:.4}",
+            t.pages, t.links, t.sc_s, t.share_s, t.rank_s
         );
     }
     csv
@@ -438,8 +431,7 @@ fn time_plot(times: &[Times]) -> Plot {
             scale: Scale::Log,
         },
         lines: vec![
-            line("sc, exact norms", &|t| t.sc_s),
-            line("sc, 1,000 values", &|t| t.sc_table_s),
+            line("sc", &|t| t.sc_s),
             line("share", &|t| t.share_s),
             line("PageRank", &|t| t.rank_s),
             // Scaled to the last point of PageRank.

@@ -284,7 +284,7 @@ impl<'a> World<'a> {
             outcome.fetched += asked.len();
             for asked in asked {
                 outcome.impact += impacts[asked.page as usize];
-                search.fetched(asked.page, self.row(asked.page))?;
+                search.known_mut().fetch(asked.page, self.row(asked.page))?;
             }
             let began = Instant::now();
             search.update();

@@ -60,7 +60,7 @@ pub struct PageRequest {
 /// known.close_domain()?;
 /// let mut search = LocalSearch::new(known, LocalSearchOptions::default())?;
 /// while let [asked, ..] = search.next(1)[..] {
-///     search.fetched(asked.page, web[asked.page as usize].iter().copied())?;
+///     search.known_mut().fetch(asked.page, web[asked.page as usize].iter().copied())?;
 ///     search.update();
 /// }
 /// assert_eq!(search.known().fetched(), 4);
@@ -127,28 +127,10 @@ impl LocalSearch {
         self.options.power.damping * flow
     }
 
-    /// Adds a fetched page with its links. It counts from the next [`update`](LocalSearch::update) on.
-    pub fn fetched(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
-        self.known.fetch(page, targets)
-    }
-
-    /// Adds a fetched page with weighted links; see [`LocalGraph::fetch_weighted`].
-    pub fn fetched_weighted(
-        &mut self,
-        page: u32,
-        targets: impl IntoIterator<Item = (u32, u64)>,
-    ) -> Result<()> {
-        self.known.fetch_weighted(page, targets)
-    }
-
-    /// Marks a requested page as gone.
-    pub fn gone(&mut self, page: u32) -> Result<()> {
-        self.known.gone(page)
-    }
-
-    /// Marks a requested page as one that could not be fetched.
-    pub fn lost(&mut self, page: u32) -> Result<()> {
-        self.known.lost(page)
+    /// Returns the known graph, to add what was fetched, gone or lost. It counts from the next
+    /// [`update`](LocalSearch::update) on.
+    pub fn known_mut(&mut self) -> &mut LocalGraph {
+        &mut self.known
     }
 
     /// Recomputes the ranks of all fetched pages, as exactly as the policy needs them.

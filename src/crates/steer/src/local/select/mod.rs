@@ -11,11 +11,7 @@
 
 mod cash;
 mod flow;
-mod norms;
-mod outlink;
-mod random;
 mod sc;
-mod share;
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,12 +19,8 @@ use std::str::FromStr;
 use super::Matrix;
 
 pub use cash::FrontierCash;
-pub use flow::FlowPolicy;
-pub use norms::{Exact, NormTable, Norms};
-pub use outlink::OutlinkCount;
-pub use random::RandomPolicy;
-pub use sc::{Complement, Difference};
-pub use share::SharePolicy;
+pub use flow::{FlowPolicy, OutlinkCount, RandomPolicy, SharePolicy};
+pub use sc::Complement;
 
 /// Policy that scores pages of the frontier.
 pub trait Select: fmt::Debug + Send {
@@ -68,7 +60,7 @@ pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u3
 /// Name of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// [`Complement`], with exact norms.
+    /// Stochastic complementation: [`Complement`].
     Complement,
     /// PageRank that flows into a page: [`FlowPolicy`].
     Flow,
@@ -97,7 +89,7 @@ impl Policy {
     /// Returns the policy; `seed` is for random ones.
     pub fn policy(self, seed: u64) -> Box<dyn Select> {
         match self {
-            Policy::Complement => Box::new(Complement::default()),
+            Policy::Complement => Box::new(Complement),
             Policy::Flow => Box::new(FlowPolicy),
             Policy::OutlinkCount => Box::new(OutlinkCount),
             Policy::Random => Box::new(RandomPolicy::new(seed)),

@@ -15,22 +15,16 @@
 //!
 //! and S f - f = x + y + g z with z = s~/(1 - w), y = -(1 - alpha) e/(l (l + 1)), and x, which is nonzero only at the
 //! siblings of j: x\[k'\] = -alpha sum over k -> j, k -> k' of f\[k\]/(o\[k\] (o\[k\] + 1)). So the norm of y + g z is
-//! computed for all pages at once ([`norms`](super::norms)), and corrected at each page's siblings.
+//! computed for all pages at once, and corrected at each page's siblings.
 //!
 //! **Dangling members** (columns e/l, section 6.1) are ignored in the formulas, as in the paper ("L has no dangling
-//! links"): f\[k\]/(o\[k\] + 1) is all of f\[k\] if o\[k\] is 0, and no sibling loses by it. With
-//! [`dangling`](Complement::dangling) they are exact: with j added, one that links to j has the one link; another has
-//! the column e/(l + 1). With delta the rank of all dangling members and delta_j of those that link to j, the sums
-//! above become
+//! links"): f\[k\]/(o\[k\] + 1) is all of f\[k\] if o\[k\] is 0, and no sibling loses by it. Measured, exact
+//! formulas are no better (20 domains of cnr-2000: L1 0.132 instead of 0.127). Algorithm 3's "x\[k\] > 0" is read as
+//! "not 0": x is never positive.
 //!
-//! ```text
-//! y = -( (1 - alpha) + alpha (delta - delta_j) ) e/(l (l + 1))  -  alpha delta_j e/l
-//! g = ( (1 - alpha) + alpha (delta - delta_j) )/(l + 1)  +  alpha sum over k -> j of f[k]/(o[k] + 1)
-//! ```
-//!
-//! y is still constant over members, and S f - f still sums to 0. Measured, the exact form is no better (20 domains of
-//! cnr-2000: L1 0.132 instead of 0.127), so the paper's is the default. Algorithm 3's "x\[k\] > 0" is read as "not 0":
-//! x is never positive.
+//! **Norms.** With t = y/g, N(t) = ||z - t e|| = sum over k of |z\[k\] - t|, so ||g z - y e|| = g N(t). z is sorted
+//! once, with prefix sums, and N(t) is one binary search: O(n log n + m log n) for m pages. That is the algorithm "in
+//! O(l log l) that is not described" (section 5.2.1); the paper's own divides the range of g into c values.
 //!
 //! **Weights.** If links have weights, o\[k\] and s are sums of weights, and for a link k -> j of weight w,
 //! f\[k\]/(o\[k\] + 1) becomes f\[k\] w/(o\[k\] + w), and x, for k -> k' of weight v, f\[k\] v w/(o\[k\] (o\[k\] + w)).
@@ -40,42 +34,56 @@
 
 use std::collections::HashMap;
 
-use super::norms::{Exact, NormTable, Norms};
 use super::{Matrix, Select};
 
 /// Scores pages by influence.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Complement {
-    /// Number of values of g at which norms are tabulated; `None`: exact norms.
-    pub values: Option<usize>,
-    /// Treats dangling members exactly instead of ignoring them.
-    pub dangling: bool,
+pub struct Complement;
+
+/// ||g z - y e||_1 over the domain, for any g and y above 0.
+struct Norms {
+    /// Values of z, ascending.
+    sorted: Vec<f64>,
+    /// Prefix sums: `sums[i]` is the sum of the first i.
+    sums: Vec<f64>,
 }
 
-/// S f - f for one page of the frontier, in parts: x + (g z - y) at each member.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
-    /// Flow into the page.
-    pub g: f64,
-    /// Loss of every member.
-    pub y: f64,
-    /// Siblings and their losses: members, each once.
-    pub x: Vec<(u32, f64)>,
+impl Norms {
+    /// Returns the norms for one z.
+    fn new(z: &[f64]) -> Norms {
+        let mut sorted = z.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let mut sum = 0.0;
+        let mut sums = vec![0.0];
+        sums.extend(sorted.iter().map(|value| {
+            sum += value;
+            sum
+        }));
+        Norms { sorted, sums }
+    }
+
+    fn norm(&self, g: f64, y: f64) -> f64 {
+        let t = y / g;
+        let below = self.sorted.partition_point(|&value| value < t);
+        let above = self.sorted.len() - below;
+        let all = self.sums[self.sorted.len()];
+        let under = below as f64 * t - self.sums[below];
+        let over = all - self.sums[below] - above as f64 * t;
+        g * (under + over)
+    }
 }
 
 impl Complement {
-    /// Returns z, and g and y for each page of the frontier.
-    fn parts(&self, matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, Vec<(f64, f64)>) {
+    /// Returns z, y, and g for each page of the frontier.
+    fn parts(matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, f64, Vec<f64>) {
         let l = matrix.len() as f64;
         let mut z = vec![0.0; matrix.len()];
         let out: Vec<f64> = (0..matrix.len())
             .map(|k| matrix.inside.at(k).weight())
             .collect();
         for k in 0..matrix.len() {
-            matrix
-                .inside
-                .at(k)
-                .each(|target, weight| z[target as usize] += weight);
+            let links = matrix.inside.at(k);
+            links.each(|target, weight| z[target as usize] += weight);
         }
         let links: f64 = z.iter().sum();
         let w = (1.0 - damping) / (l + 1.0);
@@ -84,39 +92,15 @@ impl Complement {
             let s = if links > 0.0 { *z / links } else { 1.0 / l };
             *z = (damping * s + w) / (1.0 - w);
         }
-        let rows = out.iter().zip(ranks);
-        let counts = |out: f64| self.dangling && out == 0.0;
-        let dangling: f64 = rows
-            .filter(|(out, _)| counts(**out))
-            .map(|(_, rank)| rank)
-            .sum();
-        let mut pairs = Vec::with_capacity(matrix.frontier.len());
-        for place in 0..matrix.sources.nodes() {
-            let (mut flow, mut freed) = (0.0, 0.0);
+        let into = |place| {
+            let mut flow = 0.0;
             matrix.sources.at(place).each(|k, weight| {
-                let (out, rank) = (out[k as usize], ranks[k as usize]);
-                flow += rank * weight / (out + weight);
-                if counts(out) {
-                    freed += rank;
-                }
+                flow += ranks[k as usize] * weight / (out[k as usize] + weight);
             });
-            let spread = (1.0 - damping) + damping * (dangling - freed);
-            let g = spread / (l + 1.0) + damping * flow;
-            let y = spread / (l * (l + 1.0)) + damping * freed / l;
-            pairs.push((g, y));
-        }
-        (z, pairs)
-    }
-
-    fn norms(&self, z: &[f64], pairs: &[(f64, f64)], usual: f64) -> Box<dyn Norms> {
-        let Some(values) = self.values else {
-            return Box::new(Exact::new(z));
+            w + damping * flow
         };
-        let scaled = pairs.iter().map(|&(g, y)| g * usual / y);
-        let range = scaled.fold((f64::INFINITY, 0.0f64), |(low, high), g| {
-            (low.min(g), high.max(g))
-        });
-        Box::new(NormTable::new(z, usual, range, values))
+        let g = (0..matrix.sources.nodes()).map(into).collect();
+        (z, w / l, g)
     }
 }
 
@@ -153,48 +137,17 @@ impl Siblings {
     }
 }
 
-impl Complement {
-    /// Returns z, and S f - f for each page of the frontier.
-    pub fn differences(
-        &self,
-        matrix: &Matrix,
-        ranks: &[f64],
-        damping: f64,
-    ) -> (Vec<f64>, Vec<Difference>) {
-        let (z, pairs) = self.parts(matrix, ranks, damping);
-        let mut siblings = Siblings {
-            x: vec![0.0; matrix.len()],
-            touched: Vec::new(),
-        };
-        let differences = pairs.into_iter().enumerate();
-        let differences = differences
-            .map(|(place, (g, y))| {
-                let mut x = Vec::new();
-                let gather = |sibling, lost| x.push((sibling, lost));
-                siblings.each(matrix, ranks, damping, place, gather);
-                Difference { g, y, x }
-            })
-            .collect();
-        (z, differences)
-    }
-}
-
 impl Select for Complement {
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
-        let (z, pairs) = self.parts(matrix, ranks, damping);
-        // The y of a page that no dangling member links to, which is the smallest.
-        let usual = pairs
-            .iter()
-            .map(|pair| pair.1)
-            .fold(f64::INFINITY, f64::min);
-        let norms = self.norms(&z[..matrix.domain], &pairs, usual);
+        let (z, y, into) = Complement::parts(matrix, ranks, damping);
+        let norms = Norms::new(&z[..matrix.domain]);
         let mut siblings = Siblings {
             x: vec![0.0; matrix.len()],
             touched: Vec::new(),
         };
         let mut known: HashMap<&[u32], f64> = HashMap::new();
-        let mut scores = Vec::with_capacity(pairs.len());
-        for (place, (g, y)) in pairs.into_iter().enumerate() {
+        let mut scores = Vec::with_capacity(into.len());
+        for (place, g) in into.into_iter().enumerate() {
             let mut influence = || {
                 let mut score = norms.norm(g, y);
                 siblings.each(matrix, ranks, damping, place, |sibling, x| {
@@ -213,5 +166,54 @@ impl Select for Complement {
             });
         }
         scores
+    }
+}
+
+/// S f - f for one page of the frontier, in parts: x + (g z - y) at each member.
+#[cfg(test)]
+#[derive(Debug)]
+pub(in crate::local) struct Difference {
+    pub g: f64,
+    pub y: f64,
+    /// Siblings and their losses: members, each once.
+    pub x: Vec<(u32, f64)>,
+}
+
+#[cfg(test)]
+impl Complement {
+    /// Returns z, and S f - f for each page of the frontier.
+    pub(in crate::local) fn differences(
+        matrix: &Matrix,
+        ranks: &[f64],
+        damping: f64,
+    ) -> (Vec<f64>, Vec<Difference>) {
+        let (z, y, into) = Complement::parts(matrix, ranks, damping);
+        let mut siblings = Siblings {
+            x: vec![0.0; matrix.len()],
+            touched: Vec::new(),
+        };
+        let differences = into.into_iter().enumerate().map(|(place, g)| {
+            let mut x = Vec::new();
+            let gather = |sibling, lost| x.push((sibling, lost));
+            siblings.each(matrix, ranks, damping, place, gather);
+            Difference { g, y, x }
+        });
+        let differences = differences.collect();
+        (z, differences)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn norms_are_sums(z in prop::collection::vec(1e-6f64..1.0, 1..40), g in 1e-3f64..1.0, y in 1e-6f64..0.5) {
+            let sum: f64 = z.iter().map(|z| (g * z - y).abs()).sum();
+            prop_assert!((Norms::new(&z).norm(g, y) - sum).abs() < 1e-12);
+        }
     }
 }
