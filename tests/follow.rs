@@ -1,19 +1,14 @@
-//! A follower that is asked about one snapshot after another answers like one that was given everything at once:
-//! `schedule::next`.
+//! Lists of pages to crawl next: `schedule::next`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::Path;
 
 use cashrank::{Options, Writer};
-use cashrank_crawl::decode::{Link, Names, Record};
-use cashrank_graph::engine::SelfLinks;
-use cashrank_steer::schedule::{Candidate, Focus, Follower, NextOptions, STRATEGIES, next};
+use cashrank_crawl::decode::{Link, Record};
+use cashrank_steer::schedule::{Candidate, NextOptions, STRATEGIES, next};
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 use tempfile::TempDir;
-
-use crate::cnr;
 
 /// Random numbers from a fixed seed.
 struct Dice(u64);
@@ -52,38 +47,6 @@ fn told(list: &[Candidate]) -> Vec<(u64, f64)> {
         .collect()
 }
 
-/// Returns the share of each page in the scores of a list of all pages.
-fn shares(list: &[Candidate]) -> HashMap<u64, f64> {
-    let sum: f64 = list.iter().map(|of| of.score).sum();
-    told(list)
-        .into_iter()
-        .map(|(page, score)| (page, score / sum.max(f64::MIN_POSITIVE)))
-        .collect()
-}
-
-/// Returns the L1 distance of two lists of all pages as shares, and checks the order of `one` against its own shares:
-/// two pages may be in another order than in `other` only if they differ there by no more than the two moved.
-fn distance(one: &[Candidate], other: &[Candidate]) -> f64 {
-    let (theirs, others) = (shares(one), shares(other));
-    assert_eq!(theirs.len(), others.len());
-    let (mut sum, mut least) = (0.0, f64::INFINITY);
-    for (page, _) in told(one) {
-        let moved = (theirs[&page] - others[&page]).abs();
-        sum += moved;
-        let share = others[&page];
-        assert!(
-            share - moved <= least + 1e-12,
-            "{share} comes after {least}"
-        );
-        least = least.min(share + moved);
-    }
-    sum
-}
-
-/// Bound on the error of Forecast's solution by pushes, in L1 of shares. A page's residual is at most 0.05 sqrt(links +
-/// 1); their sum depends on the graph: at most 0.14 in 240 lists of 40 random crawls.
-const NEAR: f64 = 0.15;
-
 fn url(node: u64) -> String {
     format!("http://h{}.example.org/d{}/p{node}", node % 3, node % 5)
 }
@@ -110,62 +73,6 @@ fn read(writer: &mut Writer, dice: &mut Dice, records: u64, nodes: u64, time: &m
 
 fn latest(store: &Path) -> Snapshot {
     Snapshot::latest(&RealDisk, store).unwrap()
-}
-
-/// Random crawls, cut at random places, each order; rows are superseded and compacted on the way.
-#[test]
-fn followers_answer_as_if_told_all_at_once() {
-    let mut files = std::collections::HashSet::new();
-    for seed in 1..=4u64 {
-        let home = TempDir::new().unwrap();
-        let store = home.path().join("store");
-        let mut dice = Dice(seed * 7919);
-        let mut time = 1_700_000_000;
-        let nodes = [40, 400, 400, 3000][seed as usize - 1];
-        let mut lists: Vec<(NextOptions, Follower)> = Vec::new();
-        for strategy in STRATEGIES {
-            lists.push((
-                options(strategy.name, usize::MAX),
-                Follower::new(options(strategy.name, usize::MAX)),
-            ));
-        }
-        for (strategy, rule) in [
-            ("xyleme", "host:h1.example.org=0.3"),
-            ("forecast", "unread=0.2"),
-        ] {
-            let mut focused = options(strategy, usize::MAX);
-            focused.focus = Focus::of(vec![rule.parse().unwrap()]).unwrap();
-            lists.push((focused.clone(), Follower::new(focused)));
-        }
-        for _ in 0..6 {
-            let mut writer = Writer::open(&store, &Options::default()).unwrap();
-            let records = 1 + dice.below(300);
-            read(&mut writer, &mut dice, records, nodes, &mut time);
-            writer.checkpoint().unwrap();
-            writer.publish().unwrap();
-            drop(writer);
-            let snapshot = latest(&store);
-            files.extend(
-                snapshot
-                    .rows_retention()
-                    .and_then(|of| of.kept())
-                    .map(|kept| (seed, kept.number)),
-            );
-            for (options, follower) in &mut lists {
-                let from_nothing = next(&RealDisk, &store, options).unwrap();
-                let followed = follower.next(&snapshot).unwrap();
-                let name = options.strategy.spec().name;
-                if name == "forecast" && options.focus.is_empty() {
-                    assert!(follower.bytes() > 0);
-                    let off = distance(&followed, &from_nothing);
-                    assert!(off < NEAR, "seed {seed}: {off}");
-                } else {
-                    assert_eq!(told(&followed), told(&from_nothing), "seed {seed}: {name}");
-                }
-            }
-        }
-    }
-    assert!(files.len() > 4, "no row file was compacted: {files:?}");
 }
 
 /// The lists do not depend on which rows a checkpoint dropped because the page was read again.
@@ -208,7 +115,7 @@ fn lists_do_not_depend_on_checkpoints() {
 
 /// A page that leads to another one, at damping d: of the PageRank of both the other has (1 + d)/(2 + d), of what read
 /// pages receive d/(1 + d), of the cash d, and half of the rest if the virtual page pays it. An order uses the damping
-/// that it is given, or the store's; only circulating cash has its own.
+/// that it is given, or the store's.
 #[test]
 fn orders_go_by_the_damping_of_the_store() {
     let home = TempDir::new().unwrap();
@@ -226,73 +133,12 @@ fn orders_go_by_the_damping_of_the_store() {
             let score = list[0].score;
             assert!((score - expected).abs() < 0.016, "{d} {strategy}: {score}");
         };
-        check("circulating", 0.99);
         // In endowments; the page has its own as well.
         check("greedy", 1.0 + d + 0.5 * (1.0 - d));
         for (given, d) in [("", d), ("damping=0.3,", 0.3)] {
             check(&format!("forecast:{given}"), d / (1.0 + d));
             check(&format!("settled:{given}"), (1.0 + d) / (2.0 + d));
             check(&format!("xyleme:{given}"), d + 0.5 * (1.0 - d));
-        }
-    }
-}
-
-/// A different store in the place of the one that was followed; and the same one in an earlier state.
-#[test]
-fn a_store_made_anew_is_followed_anew() {
-    let home = TempDir::new().unwrap();
-    let mut dice = Dice(5);
-    let mut time = 1_700_000_000;
-    let stores = ["one", "two"].map(|name| home.path().join(name));
-    let mut sizes = [300, 320].into_iter();
-    for store in &stores {
-        let mut writer = Writer::open(store, &Options::default()).unwrap();
-        read(
-            &mut writer,
-            &mut dice,
-            sizes.next().unwrap(),
-            500,
-            &mut time,
-        );
-        writer.checkpoint().unwrap();
-        writer.publish().unwrap();
-    }
-    let older = home.path().join("older");
-    copy(&stores[0], &older);
-    let mut writer = Writer::open(&stores[0], &Options::default()).unwrap();
-    read(&mut writer, &mut dice, 50, 500, &mut time);
-    writer.checkpoint().unwrap();
-    writer.publish().unwrap();
-    drop(writer);
-    // A copy that diverged from the same state: no number of rows or pages distinguishes it from the original.
-    let mut writer = Writer::open(&older, &Options::default()).unwrap();
-    read(&mut writer, &mut dice, 400, 500, &mut time);
-    writer.checkpoint().unwrap();
-    writer.publish().unwrap();
-    drop(writer);
-    let place = home.path().join("place");
-    for strategy in ["fica", "distance", "greedy"] {
-        let options = options(strategy, usize::MAX);
-        let mut follower = Follower::new(options.clone());
-        for store in [&stores[0], &older, &stores[1], &stores[0]] {
-            let _ = std::fs::remove_dir_all(&place);
-            copy(store, &place);
-            let followed = follower.next(&latest(&place)).unwrap();
-            let from_nothing = next(&RealDisk, store, &options).unwrap();
-            assert_eq!(told(&followed), told(&from_nothing), "{strategy}");
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to)
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
         }
     }
 }
@@ -325,48 +171,5 @@ fn a_shorter_list_begins_a_longer_one() {
                 );
             }
         }
-    }
-}
-
-/// cnr-2000, read breadth-first from some pages: the list after several snapshots equals that from nothing, except for
-/// near ties.
-#[test]
-fn a_real_crawl_is_followed() {
-    let Some(folder) = cnr::folder() else { return };
-    let graph = cnr::graph(&cnr::adjacency(&folder), SelfLinks::Drop);
-    let rows: Vec<&[u32]> = graph.rows().collect();
-    let home = TempDir::new().unwrap();
-    let store = home.path().join("store");
-    let settings = Options {
-        names: Names::Opaque,
-        ..Options::default()
-    };
-    let mut follower = Follower::new(options("forecast", usize::MAX));
-    let mut dice = Dice(3);
-    let mut waiting = std::collections::VecDeque::new();
-    waiting.extend((0..200).map(|_| dice.below(rows.len() as u64) as u32));
-    let mut known = vec![false; rows.len()];
-    let mut writer = Writer::open(&store, &settings).unwrap();
-    for round in 0..5 {
-        for _ in 0..[8_000, 200, 50, 4_000, 100][round] {
-            let Some(node) = waiting.pop_front() else {
-                break;
-            };
-            let links: Vec<String> = rows[node as usize].iter().map(u32::to_string).collect();
-            push(&mut writer, &node.to_string(), &links, 200, 1_700_000_000);
-            for &to in rows[node as usize] {
-                if !std::mem::replace(&mut known[to as usize], true) {
-                    waiting.push_back(to);
-                }
-            }
-        }
-        writer.checkpoint().unwrap();
-        writer.publish().unwrap();
-        let followed = follower.next(&latest(&store)).unwrap();
-        let from_nothing = next(&RealDisk, &store, &options("forecast", usize::MAX)).unwrap();
-        let off = distance(&followed, &from_nothing);
-        eprintln!("round {round}: {} pages, {off:.4} in L1", followed.len());
-        assert!(off < NEAR, "round {round}: {off}");
-        assert!(followed.len() > 1000);
     }
 }

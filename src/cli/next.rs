@@ -7,7 +7,7 @@ use cashrank::Error;
 use cashrank_base::url::host;
 use cashrank_steer::answers::{NEXT, Parameter, SeedCoverage, Seeds, SkippedOf, Takes, seeds_of};
 use cashrank_steer::schedule::{
-    Candidate, FetchedHosts, NextOptions, STRATEGIES, Taker, next, next_of_shards,
+    Candidate, HostSet, NextOptions, STRATEGIES, Taker, next, next_of_shards,
 };
 use cashrank_store::memory::{check_room, to_read};
 use cashrank_store::shards::open_shards;
@@ -305,11 +305,12 @@ fn note_hosts<'p>(
     if new.is_empty() {
         return Ok(());
     }
-    let mut fetched = FetchedHosts::default();
+    let mut unfetched = HostSet::default();
+    new.iter().for_each(|name| unfetched.add(name));
     for store in stores {
-        fetched.add_all(&Snapshot::latest(&RealDisk, store)?)?;
+        unfetched.remove_fetched(&Snapshot::latest(&RealDisk, store)?)?;
     }
-    let others = new.iter().filter(|name| !fetched.has(name));
+    let others = new.iter().filter(|name| unfetched.has(name));
     let others: Vec<&[u8]> = others.map(|name| host(name)).collect();
     if others.len() * 2 > new.len() {
         let hosts: HashSet<&[u8]> = others.iter().copied().collect();

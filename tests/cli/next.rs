@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank_steer::schedule::{Choice, CrawlHistory, NameOrderBuilder, STRATEGIES};
+use cashrank_steer::schedule::{
+    Choice, CrawlFacts, CrawlHistory, NameKeys, STRATEGIES, SettledRanking,
+};
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
 
 use crate::support::Lab;
 
@@ -48,22 +52,44 @@ impl Read {
         self.rows.push((page, row));
     }
 
-    fn best(&self, strategy: &str, count: usize) -> Vec<String> {
+    fn best(&self, ranking: &Ranking, strategy: &str, count: usize) -> Vec<String> {
         let choice: Choice = strategy.parse().unwrap();
-        let mut history = CrawlHistory::new(choice.once().strategy());
+        let mut history = CrawlHistory::new(choice.strategy());
         self.sweep(&mut |row| {
             history.row(row);
             Ok(())
         })
         .unwrap();
-        let mut names = NameOrderBuilder::default();
+        let mut names = NameKeys::default();
         self.nodes
             .iter()
             .for_each(|&node| names.add(url(node).as_bytes()));
-        let best = history.best(self, Some(&names.build()), count).unwrap();
+        let facts = CrawlFacts {
+            names: Some(&names.order()),
+            ranking: Some(ranking),
+            ..CrawlFacts::of(self)
+        };
+        let best = history.best(&facts, count).unwrap();
         best.iter()
             .map(|of| url(self.nodes[of.page as usize]))
             .collect()
+    }
+}
+
+/// Ranking that a store published.
+struct Ranking(Snapshot);
+
+impl SettledRanking for Ranking {
+    fn damping(&self) -> f64 {
+        self.0.info().settings.config.damping()
+    }
+
+    fn bound_l1(&self) -> f64 {
+        self.0.bound_l1().unwrap()
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> cashrank::Result<()> {
+        self.0.importances(visit)
     }
 }
 
@@ -100,7 +126,10 @@ fn a_store_names_what_the_simulator_would() {
         lab.file(&file, &records);
         lab.run(&format!("ingest {file} --format records --store s{round}"))
             .exits(0);
-        for strategy in STRATEGIES {
+        let store = lab.path(&format!("s{round}"));
+        let ranking = Ranking(Snapshot::latest(&RealDisk, &store).unwrap());
+        // Cash is that of a ledger, whose order another test works out.
+        for strategy in STRATEGIES.iter().filter(|strategy| !strategy.by_cash) {
             let named = lab.run(&format!(
                 "next --store s{round} -n 6 --strategy {}",
                 strategy.name
@@ -108,12 +137,12 @@ fn a_store_names_what_the_simulator_would() {
             let named: Vec<String> = named.exits(0).out.lines().map(str::to_owned).collect();
             assert_eq!(
                 named,
-                crawl.best(strategy.name, 6),
+                crawl.best(&ranking, strategy.name, 6),
                 "{} {round}",
                 strategy.name
             );
         }
-        let best = crawl.best("forecast", 12);
+        let best = crawl.best(&ranking, "forecast", 12);
         assert!(!best.is_empty());
         let node = |url: &String| url.rsplit_once('p').unwrap().1.parse().unwrap();
         next = best.iter().map(node).collect();

@@ -8,15 +8,14 @@
 //! one that waits for its crawler has the newest lists. A part that was not requested lately is read by the next
 //! request for it.
 //!
-//! Each list has a [`Follower`], which reads only what is new since the snapshot before. All followers together take at
-//! most [`FOLLOWED`] bytes: a list whose follower does not fit is made from nothing each time.
+//! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
-use cashrank_steer::schedule::{Candidate, Follower, NextOptions, PageSelection};
+use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 
 use super::super::common::check_list;
 use super::current::{Current, OpenSnapshot, SnapshotPart};
@@ -25,8 +24,6 @@ use super::problem::problem;
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;
-/// Maximum memory of all followers together, in bytes.
-const FOLLOWED: u64 = 1 << 30;
 /// Time for which a result is refreshed after its last request.
 const LIVELY: Duration = Duration::from_secs(60);
 /// Interval at which a newer snapshot is looked for.
@@ -130,8 +127,6 @@ struct Kept {
 struct CachedList {
     query: NextQuery,
     options: NextOptions,
-    /// Follower that made the last list; `None` while it is in use, or if there is no memory for it.
-    follower: Option<Box<Follower>>,
     asked: Instant,
     /// Snapshot version, and the list made from it or the error.
     made: Option<(String, Result<Arc<NextList>>)>,
@@ -151,7 +146,7 @@ struct RefreshTask {
 }
 
 enum Work {
-    List(NextQuery, Box<Follower>),
+    List(NextQuery, Box<NextOptions>),
     Part(SnapshotPart),
 }
 
@@ -225,7 +220,6 @@ impl AnswerCache {
         kept.lists.push(CachedList {
             query: query.clone(),
             options,
-            follower: None,
             asked: now,
             made: None,
         });
@@ -246,18 +240,9 @@ fn is_lively(asked: Instant) -> bool {
 }
 
 impl CachedList {
-    /// Creates the task of making this list, with its last follower if that is available.
-    fn work(&mut self, followed: u64, held: &OpenSnapshot) -> Work {
-        let new = || {
-            let needs = Follower::needs(&self.options, held.snapshot());
-            Box::new(if followed + needs <= FOLLOWED {
-                Follower::new(self.options.clone())
-            } else {
-                Follower::once(self.options.clone())
-            })
-        };
-        let follower = self.follower.take().unwrap_or_else(new);
-        Work::List(self.query.clone(), follower)
+    /// Creates the task of making this list.
+    fn work(&self) -> Work {
+        Work::List(self.query.clone(), Box::new(self.options.clone()))
     }
 
     /// Returns whether this list answers a query. For unread pages, a shorter list is a prefix of a longer one.
@@ -301,28 +286,21 @@ impl Kept {
         lists.chain(parts).any(is_lively)
     }
 
-    /// Returns the memory of all followers, in bytes.
-    fn followed(&self) -> u64 {
-        let followers = self.lists.iter().filter_map(|list| list.follower.as_ref());
-        followers.map(|follower| follower.bytes()).sum()
-    }
-
     /// Returns whether a list has no result yet.
     fn has_new_list(&self) -> bool {
         self.lists.iter().any(|list| list.made.is_none())
     }
 
     /// Returns the task of making a list that has no result yet.
-    fn new_list(&mut self, held: &OpenSnapshot) -> Option<Work> {
-        let followed = self.followed();
-        let new = self.lists.iter_mut().find(|list| list.made.is_none());
-        new.map(|list| list.work(followed, held))
+    fn new_list(&self) -> Option<Work> {
+        let new = self.lists.iter().find(|list| list.made.is_none());
+        new.map(CachedList::work)
     }
 
     /// Returns the task of refreshing the result that was made from the oldest snapshot.
-    fn oldest(&mut self, held: &OpenSnapshot) -> Option<Work> {
-        let (version, followed) = (held.version(), self.followed());
-        let lists = self.lists.iter_mut().filter_map(|list| {
+    fn oldest(&self, held: &OpenSnapshot) -> Option<Work> {
+        let version = held.version();
+        let lists = self.lists.iter().filter_map(|list| {
             let (of, made) = list.made.as_ref()?;
             let since = made.as_ref().map_or(None, |made| made.made);
             (is_lively(list.asked) && *of != version).then_some((since, list))
@@ -337,7 +315,7 @@ impl Kept {
             (Some((list_since, _)), Some((since, part))) if since < list_since => {
                 Some(Work::Part(part))
             }
-            (Some((_, list)), _) => Some(list.work(followed, held)),
+            (Some((_, list)), _) => Some(list.work()),
             (None, part) => part.map(|(_, part)| Work::Part(part)),
         }
     }
@@ -367,9 +345,9 @@ impl CacheShared {
 
     fn make_all(&self, job: WorkerKind) {
         let mut rest = Pause::after(Duration::ZERO);
-        while let Some(mut task) = self.next_task(job, &rest) {
+        while let Some(task) = self.next_task(job, &rest) {
             let yields = job == WorkerKind::Refresh && rest.is_busy();
-            let (made, took) = self.make_apart(&mut task, yields);
+            let (made, took) = self.make_apart(&task, yields);
             self.keep(task, made);
             rest = Pause::after(took);
         }
@@ -379,12 +357,12 @@ impl CacheShared {
     /// processor time used. If no thread can be started, the task runs on this thread, whose priority stays.
     fn make_apart(
         &self,
-        task: &mut RefreshTask,
+        task: &RefreshTask,
         yields: bool,
     ) -> (Result<Option<Arc<NextList>>>, Duration) {
         let started = Instant::now();
         let caller = std::thread::current().id();
-        let mut making = || {
+        let making = || {
             if yields && std::thread::current().id() != caller {
                 lower_priority();
             }
@@ -393,7 +371,7 @@ impl CacheShared {
             (made, cpu_time::since(spent, started.elapsed()))
         };
         let apart = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().spawn_scoped(scope, &mut making);
+            let thread = std::thread::Builder::new().spawn_scoped(scope, &making);
             thread.ok().map(|thread| thread.join())
         });
         let made = apart.unwrap_or_else(|| catch_unwind(AssertUnwindSafe(making)));
@@ -421,7 +399,7 @@ impl CacheShared {
                 kept = lock(&self.kept);
                 if let Some(held) = held {
                     let work = match job {
-                        WorkerKind::First => kept.new_list(&held),
+                        WorkerKind::First => kept.new_list(),
                         WorkerKind::Refresh => kept.oldest(&held),
                     };
                     if let Some(work) = work {
@@ -440,10 +418,10 @@ impl CacheShared {
     }
 
     /// Makes a list, or reads a part, which stays with its snapshot.
-    fn make(task: &mut RefreshTask) -> Result<Option<Arc<NextList>>> {
+    fn make(task: &RefreshTask) -> Result<Option<Arc<NextList>>> {
         check_list(task.held.info().pages, BESIDE).map_err(problem)?;
-        match &mut task.work {
-            Work::List(_, follower) => list_of(follower, &task.held).map(Some),
+        match &task.work {
+            Work::List(_, options) => list_of(options, &task.held).map(Some),
             Work::Part(part) => task.held.read(*part).map(|()| None),
         }
     }
@@ -451,14 +429,10 @@ impl CacheShared {
     fn keep(&self, task: RefreshTask, made: Result<Option<Arc<NextList>>>) {
         let mut kept = lock(&self.kept);
         match task.work {
-            Work::List(query, follower) => {
-                let has_room = kept.followed() + follower.bytes() <= FOLLOWED;
+            Work::List(query, _) => {
                 if let Some(list) = kept.lists.iter_mut().find(|list| list.query == query) {
                     let made = made.transpose();
                     list.made = made.map(|made| (task.held.version(), made));
-                    // A follower for a single use keeps nothing: it is chosen afresh next time, when there may be
-                    // memory.
-                    list.follower = Some(follower).filter(|of| has_room && of.bytes() > 0);
                 }
             }
             // A part that could not be read is read by the next request, which gets the error.
@@ -472,8 +446,8 @@ impl CacheShared {
 }
 
 /// Makes the list for a snapshot.
-fn list_of(follower: &mut Follower, held: &OpenSnapshot) -> Result<Arc<NextList>> {
-    let pages = follower.next(held.snapshot()).map_err(problem)?;
+fn list_of(options: &NextOptions, held: &OpenSnapshot) -> Result<Arc<NextList>> {
+    let pages = next_of(held.snapshot(), options, 1).map_err(problem)?;
     let page = |page: Candidate| NextPage {
         url: page.url,
         score: page.score,

@@ -1,18 +1,22 @@
-//! Crawl orders from papers that `next` no longer offers; other orders are compared with them.
+//! Crawl orders that `next` does not offer; other orders are compared with them.
+
+mod circulating;
+mod ledger;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
-use cashrank::{Error, Result};
+use cashrank::Result;
 use cashrank_graph::engine::damping_units;
 use cashrank_graph::rank::RankOptions;
 use cashrank_graph::rank::coverage::SeedFlow;
 use cashrank_graph::rank::settle::settle;
 use cashrank_graph::rows::Row;
-use cashrank_steer::schedule::{
-    Ask, Batching, CrawlState, NameOrder, ScoredPage, Strategy, best_of,
-};
+use cashrank_steer::schedule::{Batching, CrawlFacts, CrawlState, ScoredPage, Strategy, best_of};
+
+use circulating::Circulating;
+use ledger::LedgerOrder;
 
 /// Crawl order by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +36,14 @@ pub enum PaperOrder {
     /// Larger sites first (Castillo, Marin, Rodriguez, Baeza-Yates 2004): a page of the host with the most pages
     /// waiting.
     LargerSites,
+    /// OPIC's Greedy: most cash first, of a ledger that is driven over the rows as an ingest would. `next` takes the
+    /// cash from the store.
+    Greedy,
+    /// Greedy in which pages already read pass on what they receive: [`Circulating`].
+    Circulating {
+        /// Share of a page's cash that its links pass on.
+        damping: f64,
+    },
 }
 
 const DAMPING: f64 = 0.85;
@@ -41,13 +53,24 @@ const LEFT: f64 = 0.007_65;
 impl PaperOrder {
     /// Returns the order of this name, if there is one.
     pub fn named(text: &str) -> Option<PaperOrder> {
-        let k = text.strip_prefix("pagerank:k=").map(str::parse);
-        Some(match (text, k) {
-            ("backlink", _) => PaperOrder::Backlink,
-            ("pagerank", _) => PaperOrder::PartialPageRank { k: None },
-            (_, Some(Ok(k))) if k > 0 => PaperOrder::PartialPageRank { k: Some(k) },
-            ("rankmass", _) => PaperOrder::RankMass,
-            ("larger-sites-first", _) => PaperOrder::LargerSites,
+        if let Some(k) = text.strip_prefix("pagerank:k=") {
+            let k = k.parse().ok().filter(|&k| k > 0)?;
+            return Some(PaperOrder::PartialPageRank { k: Some(k) });
+        }
+        if let Some(damping) = text.strip_prefix("circulating:damping=") {
+            let damping = damping.parse().ok()?;
+            let is_share = (0.0..=1.0).contains(&damping);
+            return is_share.then_some(PaperOrder::Circulating { damping });
+        }
+        Some(match text {
+            "backlink" => PaperOrder::Backlink,
+            "pagerank" => PaperOrder::PartialPageRank { k: None },
+            "rankmass" => PaperOrder::RankMass,
+            "larger-sites-first" => PaperOrder::LargerSites,
+            "greedy" => PaperOrder::Greedy,
+            "circulating" => PaperOrder::Circulating {
+                damping: circulating::DAMPING,
+            },
             _ => return None,
         })
     }
@@ -55,27 +78,23 @@ impl PaperOrder {
     /// Returns how many pages should be requested at a time.
     pub fn batching(self) -> Batching {
         match self {
-            PaperOrder::Backlink | PaperOrder::PartialPageRank { .. } => Batching::One,
             PaperOrder::RankMass | PaperOrder::LargerSites => Batching::Part(20),
+            _ => Batching::One,
         }
     }
 
-    /// Returns whether the order needs the hosts of pages.
-    pub fn by_names(self) -> bool {
-        self == PaperOrder::LargerSites
-    }
-
-    /// Creates the order's strategy, without any pages.
+    /// Creates the order's strategy, without any pages; larger sites are chosen by [`larger_sites`] instead.
     pub fn strategy(self) -> Box<dyn Strategy> {
         match self {
-            PaperOrder::Backlink => Box::<Backlink>::default(),
+            PaperOrder::Backlink | PaperOrder::LargerSites => Box::<Backlink>::default(),
             PaperOrder::PartialPageRank { k } => Box::new(PartialPageRank {
                 k,
                 ranked: 0,
                 scores: Vec::new(),
             }),
             PaperOrder::RankMass => Box::<RankMass>::default(),
-            PaperOrder::LargerSites => Box::new(LargerSites),
+            PaperOrder::Greedy => Box::<LedgerOrder>::default(),
+            PaperOrder::Circulating { damping } => Box::new(Circulating::new(damping)),
         }
     }
 }
@@ -88,6 +107,13 @@ impl fmt::Display for PaperOrder {
             PaperOrder::PartialPageRank { k: Some(k) } => return write!(f, "pagerank:k={k}"),
             PaperOrder::RankMass => "rankmass",
             PaperOrder::LargerSites => "larger-sites-first",
+            PaperOrder::Greedy => "greedy",
+            PaperOrder::Circulating { damping } if *damping == circulating::DAMPING => {
+                "circulating"
+            }
+            PaperOrder::Circulating { damping } => {
+                return write!(f, "circulating:damping={damping}");
+            }
         })
     }
 }
@@ -107,9 +133,14 @@ impl Strategy for Backlink {
         }
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        _facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
         let links = |page: u32| self.links.get(page as usize).copied().unwrap_or(0);
-        Ok(best_of(ask.crawl, ask.count, |page| f64::from(links(page))))
+        Ok(best_of(crawl, count, |page| f64::from(links(page))))
     }
 }
 
@@ -121,18 +152,22 @@ struct PartialPageRank {
 }
 
 impl Strategy for PartialPageRank {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
-        let crawl = ask.crawl;
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
         let k = self.k.unwrap_or(crawl.pages() / 72).max(1);
         if crawl.read() - self.ranked >= k {
             self.ranked = crawl.read();
             let options = RankOptions::until(damping_units(DAMPING), LEFT);
-            let settled = settle(ask.rows, &options, &mut ())?;
+            let settled = settle(facts.rows, &options, &mut ())?;
             self.scores = settled.map_or_else(Vec::new, |settled| settled.importance());
         }
         // Pages found since score less than any PageRank, which is never 0.
         let score = |page: u32| self.scores.get(page as usize).copied().unwrap_or(0.0);
-        Ok(best_of(crawl, ask.count, score))
+        Ok(best_of(crawl, count, score))
     }
 }
 
@@ -144,15 +179,18 @@ struct RankMass {
 }
 
 impl Strategy for RankMass {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
-        let seeds = ask.crawl.seeds();
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
+        let seeds = crawl.seeds();
         if self.flow.seeds() != seeds {
             self.flow = SeedFlow::from(damping_units(DAMPING), seeds);
         }
-        self.flow.push(ask.rows)?;
-        Ok(best_of(ask.crawl, ask.count, |page| {
-            self.flow.waiting(page)
-        }))
+        self.flow.push(facts.rows)?;
+        Ok(best_of(crawl, count, |page| self.flow.waiting(page)))
     }
 
     fn links(&self) -> u64 {
@@ -160,28 +198,18 @@ impl Strategy for RankMass {
     }
 }
 
-struct LargerSites;
-
-impl Strategy for LargerSites {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
-        let names = ask.names.ok_or_else(|| {
-            Error::Usage("larger-sites-first needs the names of pages: their hosts".into())
-        })?;
-        let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); names.hosts() as usize];
-        for page in (0..ask.crawl.pages())
-            .rev()
-            .filter(|&page| ask.crawl.is_open(page))
-        {
-            waiting[names.host(page) as usize].push(page);
-        }
-        Ok(take_turns(waiting, names, ask.count))
+/// Lists open pages, given with their hosts in the order in which they became known: the largest of `hosts` sites gives
+/// one page, the first known, and is smaller then. Sites of equal size take turns, the first known one first.
+pub fn larger_sites(
+    open: impl DoubleEndedIterator<Item = (u32, u32)>,
+    hosts: u32,
+    count: usize,
+) -> Vec<ScoredPage> {
+    let mut waiting: Vec<Vec<u32>> = vec![Vec::new(); hosts as usize];
+    for (page, host) in open.rev() {
+        waiting[host as usize].push(page);
     }
-}
-
-/// The largest site gives one page, the first known, and is smaller then. Sites of equal size take turns, the first
-/// known one first.
-fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Vec<ScoredPage> {
-    let sizes = (0..names.hosts()).map(|host| (waiting[host as usize].len(), Reverse(host)));
+    let sizes = (0..hosts).map(|host| (waiting[host as usize].len(), Reverse(host)));
     let mut sites: BinaryHeap<(usize, Reverse<u32>)> = sizes.filter(|site| site.0 > 0).collect();
     let mut best = Vec::new();
     while best.len() < count
@@ -200,14 +228,14 @@ fn take_turns(mut waiting: Vec<Vec<u32>>, names: &NameOrder, count: usize) -> Ve
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use cashrank_graph::rows::{RowVisitor, Rows, Stop};
-    use cashrank_steer::schedule::{CrawlHistory, NameOrderBuilder};
+    use cashrank_steer::schedule::CrawlHistory;
 
     use super::*;
 
     /// Page 0 is a seed with three links, page 1 links to 2 and 4.
-    struct Small;
+    pub(crate) struct Small;
 
     const SMALL: &[(u32, &[u32])] = &[(0, &[1, 2, 3]), (1, &[2, 4])];
 
@@ -232,11 +260,7 @@ mod tests {
         for &(page, targets) in SMALL {
             history.row(Row::new(page, targets));
         }
-        let mut names = NameOrderBuilder::default();
-        for page in ["a/0", "a/1", "a/2", "b/3", "a/4"] {
-            names.add(format!("http://{page}").as_bytes());
-        }
-        let best = history.best(&Small, Some(&names.build()), 100).unwrap();
+        let best = history.best(&CrawlFacts::of(&Small), 100).unwrap();
         best.iter().map(|of| (of.page, of.score)).collect()
     }
 
@@ -244,7 +268,9 @@ mod tests {
     fn orders_by_hand() {
         assert_eq!(after("backlink"), [(2, 2.0), (3, 1.0), (4, 1.0)]);
         // On the first host 2 and 4 wait; then both hosts have one, and the first known one comes first.
-        assert_eq!(after("larger-sites-first"), [(2, 2.0), (4, 1.0), (3, 1.0)]);
+        let sites = larger_sites([(2, 0), (3, 1), (4, 0)].into_iter(), 2, 100);
+        let sites: Vec<(u32, f64)> = sites.iter().map(|of| (of.page, of.score)).collect();
+        assert_eq!(sites, [(2, 2.0), (4, 1.0), (3, 1.0)]);
         // x1 = t + d x0 / 3, x2 = x1 + d x1 / 2, x3 = x1, x4 = t + d x1 / 2, where t is what the virtual page pays.
         let ranked = after("pagerank:k=1");
         let of = |page: u32| ranked.iter().find(|of| of.0 == page).unwrap().1;
@@ -266,10 +292,38 @@ mod tests {
             "pagerank:k=7",
             "rankmass",
             "larger-sites-first",
+            "greedy",
+            "circulating",
+            "circulating:damping=0.5",
         ] {
             assert_eq!(PaperOrder::named(name).unwrap().to_string(), name);
         }
         assert_eq!(PaperOrder::named("pagerank:k=0"), None);
         assert_eq!(PaperOrder::named("forecast"), None);
+    }
+
+    /// Works out the ledger by hand, in endowments, up to rounding of units: page 0 passes d/3 to each of 1, 2 and 3, and
+    /// the virtual page pays all four (1 - d)/4. Then page 1 passes d/2 of its 1 + d/3 + (1 - d)/4 to 2 and to 4, a new
+    /// page with an endowment, and five pages are paid.
+    #[test]
+    fn greedy_is_the_ledger() {
+        let d = 0.85;
+        let first = (1.0 - d) / 4.0;
+        let one = 1.0 + d / 3.0 + first;
+        let second = (1.0 - d) * one / 5.0;
+        let found = after("greedy");
+        let expected = [
+            (2, one + d * one / 2.0 + second),
+            (4, 1.0 + d * one / 2.0 + second),
+            (3, one + second),
+        ];
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!(found.0, expected.0);
+            assert!(
+                (found.1 - expected.1).abs() < 1e-8,
+                "{found:?} {expected:?}"
+            );
+        }
+        assert_eq!(found.len(), 3);
     }
 }

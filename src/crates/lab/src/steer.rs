@@ -5,8 +5,8 @@
 //! order for pages; where none is left, a page drawn at random is read. A page is read once. Pages have the
 //! numbers that an ingest would give them: in the order in which they become known, a page before its links.
 //!
-//! An order that is up to date after every page is asked page by page; `forecast`, which is kept up, for a hundredth as
-//! many pages as were read, and one that settles for a twentieth. A limit of pages a host holds for the pages asked for at a
+//! An order that is up to date after every page is asked page by page; `forecast` for a hundredth as many pages as were
+//! read, and one that settles for a twentieth. Orders that use the last ranking get one of the rows read, within 0.01. A limit of pages a host holds for the pages asked for at a
 //! time, then a twentieth for all orders.
 //!
 //! **Hot pages** (FICA, section 4): of the first k pages read, the share that is among the k pages of
@@ -20,14 +20,19 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use cashrank::{Error, Result};
+use cashrank_base::url::host;
 use cashrank_graph::engine::damping_units;
 use cashrank_graph::graph::Graph;
 use cashrank_graph::metrics::kendall::tau_b;
+use cashrank_graph::rank::RankOptions;
 use cashrank_graph::rank::coverage::{CoverageBounds, SeedFlow};
+use cashrank_graph::rank::settle::{settle, settle_near};
 use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank_steer::schedule::{Batching, Choice, CrawlHistory, NameOrder};
+use cashrank_steer::schedule::{
+    Batching, Choice, CrawlFacts, CrawlHistory, NameKeys, NameOrder, SettledRanking,
+};
 
-use crate::orders::PaperOrder;
+use crate::orders::{PaperOrder, larger_sites};
 use crate::random::{Purpose, Random};
 
 /// Order in which pages are chosen.
@@ -98,21 +103,102 @@ pub struct Point {
     pub links: f64,
 }
 
+/// Names of the nodes of a web: their order, and their hosts.
+pub struct NodeNames {
+    order: NameOrder,
+    /// Host of each node, numbered in order of first appearance.
+    host: Vec<u32>,
+    hosts: u32,
+}
+
+impl NodeNames {
+    /// Returns the order and the hosts of these names.
+    pub fn of(names: &[String]) -> NodeNames {
+        let mut keys = NameKeys::default();
+        let mut numbers = HashMap::new();
+        let mut host_of = |name: &String| {
+            keys.add(name.as_bytes());
+            let next = numbers.len() as u32;
+            *numbers
+                .entry(host(name.as_bytes()).to_vec())
+                .or_insert(next)
+        };
+        let host = names.iter().map(&mut host_of).collect();
+        NodeNames {
+            order: keys.order(),
+            host,
+            hosts: numbers.len() as u32,
+        }
+    }
+
+    /// Returns the order of the pages with these numbers; `UNKNOWN` for nodes that are not known.
+    fn of_pages(&self, numbers: &[u32]) -> NameOrder {
+        let pages = self
+            .order
+            .pages()
+            .iter()
+            .map(|&node| numbers[node as usize]);
+        NameOrder::of(pages.filter(|&page| page != UNKNOWN).collect())
+    }
+}
+
+/// Ranking of the rows read, as an ingest would have published it.
+struct Published {
+    damping: f64,
+    bound_l1: f64,
+    importance: Vec<f64>,
+}
+
+impl SettledRanking for Published {
+    fn damping(&self) -> f64 {
+        self.damping
+    }
+
+    fn bound_l1(&self) -> f64 {
+        self.bound_l1
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
+        let pages = (0..).zip(&self.importance);
+        pages.for_each(|(page, &importance)| visit(page, importance));
+        Ok(())
+    }
+}
+
+impl Published {
+    /// Settles the rows, from the last ranking.
+    fn settle(&mut self, rows: &RowsRead) -> Result<()> {
+        let options = RankOptions::until(damping_units(self.damping), SETTLED);
+        let settled = match settle_near(rows, &self.importance, &options, &mut ())? {
+            Some(settled) => Some(settled),
+            None => settle(rows, &options, &mut ())?,
+        };
+        if let Some(settled) = settled {
+            self.bound_l1 = settled.certificate.received_l1.unwrap_or(f64::INFINITY);
+            self.importance = settled.importance();
+        }
+        Ok(())
+    }
+}
+
+/// Bound to which rankings are settled, as by an ingest.
+const SETTLED: f64 = 0.01;
+
 /// Web to crawl.
 pub struct Web<'a> {
     /// Links of the web.
     pub graph: &'a Graph,
     /// Final importance of each node.
     pub importance: &'a [f64],
-    /// Order of the nodes' names; `None` if they have none.
-    pub names: Option<&'a NameOrder>,
+    /// Names of the nodes; `None` if they have none.
+    pub names: Option<&'a NodeNames>,
     /// Position of each node by importance, from 0.
     places: Vec<u32>,
 }
 
 impl<'a> Web<'a> {
     /// Creates a web whose nodes have these importances.
-    pub fn new(graph: &'a Graph, importance: &'a [f64], names: Option<&'a NameOrder>) -> Web<'a> {
+    pub fn new(graph: &'a Graph, importance: &'a [f64], names: Option<&'a NodeNames>) -> Web<'a> {
         let mut order: Vec<u32> = (0..graph.nodes() as u32).collect();
         let of = |node: u32| importance[node as usize];
         order.sort_by(|&a, &b| of(b).total_cmp(&of(a)).then(a.cmp(&b)));
@@ -212,6 +298,10 @@ struct Crawl<'a> {
     oracle: Option<BinaryHeap<(u64, std::cmp::Reverse<u32>)>>,
     batching: Batching,
     needs_names: bool,
+    /// Last ranking; `None` if the order needs none.
+    published: Option<Published>,
+    /// True for the order that goes by the sizes of hosts.
+    by_sites: bool,
     random: Random,
     readers: Readers,
     /// Nodes to be read before the order is asked, last first.
@@ -238,13 +328,19 @@ impl<'a> Crawl<'a> {
             *end += row.len();
             Some(*end)
         }));
+        let mut published = None;
         let (strategy, batching, needs_names) = match order {
             Order::Strategy(choice) => {
                 let spec = choice.spec();
                 let strategy = choice.clone().with_seed(seed).strategy();
+                published = spec.by_ranking.then(|| Published {
+                    damping: choice.parameters().damping(),
+                    bound_l1: f64::INFINITY,
+                    importance: Vec::new(),
+                });
                 (strategy, spec.batching, spec.by_names)
             }
-            Order::Paper(order) => (order.strategy(), order.batching(), order.by_names()),
+            Order::Paper(order) => (order.strategy(), order.batching(), false),
             // This strategy is never asked.
             Order::Oracle => (PaperOrder::Backlink.strategy(), Batching::One, false),
         };
@@ -261,6 +357,8 @@ impl<'a> Crawl<'a> {
             oracle: (*order == Order::Oracle).then(BinaryHeap::new),
             batching,
             needs_names,
+            published,
+            by_sites: *order == Order::Paper(PaperOrder::LargerSites),
             random,
             readers: Readers {
                 seeds: all.clone(),
@@ -323,10 +421,9 @@ impl<'a> Crawl<'a> {
         self.rows_read.pages.push(page);
         self.rows_read.ends.push(self.rows_read.targets.len());
         self.rows_read.known = self.numbers.node.len() as u64;
-        self.history.follow(
-            Row::new(page, &self.rows_read.targets[start..]),
-            &self.rows_read,
-        )
+        let row = Row::new(page, &self.rows_read.targets[start..]);
+        self.history.row(row);
+        Ok(())
     }
 
     /// Returns the nodes to read next.
@@ -349,7 +446,7 @@ impl<'a> Crawl<'a> {
         let mut hosts: HashMap<u32, u64> = HashMap::new();
         let mut taken = self.best(self.numbers.node.len())?;
         taken.retain(|&node| {
-            let of = hosts.entry(names.host(node)).or_default();
+            let of = hosts.entry(names.host[node as usize]).or_default();
             *of += 1;
             *of <= per_host
         });
@@ -376,13 +473,27 @@ impl<'a> Crawl<'a> {
             oracle.extend(held);
             return Ok(best);
         }
-        let names = match self.web.names {
-            Some(names) if self.needs_names => {
-                Some(names.renumbered(&numbers.page, numbers.node.len() as u32))
+        let best = if self.by_sites {
+            let names = self.web.names.ok_or_else(|| {
+                Error::Usage("larger-sites-first needs the names of pages: their hosts".into())
+            })?;
+            let open = (0..history.crawl().pages()).filter(|&page| history.crawl().is_open(page));
+            let host = |page: u32| names.host[numbers.node[page as usize] as usize];
+            larger_sites(open.map(|page| (page, host(page))), names.hosts, count)
+        } else {
+            if let Some(published) = &mut self.published {
+                published.settle(&self.rows_read)?;
             }
-            _ => None,
+            let names = self.web.names.filter(|_| self.needs_names);
+            let names = names.map(|names| names.of_pages(&numbers.page));
+            let ranking = self.published.as_ref().map(|of| of as &dyn SettledRanking);
+            let facts = CrawlFacts {
+                names: names.as_ref(),
+                ranking,
+                ..CrawlFacts::of(&self.rows_read)
+            };
+            history.best(&facts, count)?
         };
-        let best = history.best(&self.rows_read, names.as_ref(), count)?;
         Ok(best
             .iter()
             .map(|of| numbers.node[of.page as usize])

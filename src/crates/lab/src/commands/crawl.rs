@@ -8,8 +8,7 @@ use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use cashrank_lab::figures::Base;
 use cashrank_lab::folder::Folder;
 use cashrank_lab::plot::{Axis, Line, Plot, Scale};
-use cashrank_lab::steer::{Order, Point, Setting, Web, mean};
-use cashrank_steer::schedule::{NameOrder, NameOrderBuilder};
+use cashrank_lab::steer::{NodeNames, Order, Point, Setting, Web, mean};
 
 use super::web::WebArgs;
 use super::{print, progress};
@@ -30,7 +29,7 @@ pub struct Args {
     #[command(flatten)]
     web: WebArgs,
     /// One or several orders, separated by commas: those of `cashrank next`; backlink, pagerank[:k=K], rankmass and
-    /// larger-sites-first, which papers have; and `oracle`, which knows all PageRanks beforehand.
+    /// larger-sites-first, which papers have; `circulating`; and `oracle`, which knows all PageRanks beforehand.
     #[arg(long, value_name = "ORDERS", default_value = "forecast")]
     strategy: Orders,
     /// The mean of so many sets of seeds.
@@ -123,11 +122,7 @@ impl Crawls {
             ..PowerOptions::default()
         };
         let exact = pagerank(&self.graph, options)?;
-        let names = (!names.is_empty()).then(|| {
-            let mut builder = NameOrderBuilder::default();
-            names.iter().for_each(|name| builder.add(name.as_bytes()));
-            builder.build()
-        });
+        let names = (!names.is_empty()).then(|| NodeNames::of(names));
         let found = self.crawl(&exact.scores, names.as_ref())?;
         match &self.args.figures {
             Some(folder) => Ok(self.draw(&found, folder)?),
@@ -138,7 +133,7 @@ impl Crawls {
     fn crawl(
         &self,
         importance: &[f64],
-        names: Option<&NameOrder>,
+        names: Option<&NodeNames>,
     ) -> anyhow::Result<Vec<Vec<Point>>> {
         let web = Web::new(&self.graph, importance, names);
         let mut shares: Vec<f64> = SHARES

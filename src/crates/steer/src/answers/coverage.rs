@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::rank::coverage::{CoverageBounds, SeedFlow, seeds as first_pages};
 use crate::rows::{Rows, Stop};
-use crate::schedule::RowPosition;
 use crate::snapshot::Snapshot;
+use crate::store::rows::KeptRows;
 use crate::url::host;
 use crate::{Error, Result};
 
@@ -60,6 +60,41 @@ pub enum Seeds {
         /// Number of seeds that the store does not know.
         unknown: u32,
     },
+}
+
+/// Position up to which a store's rows were read, in the order in which they were written.
+#[derive(Debug, Clone, Copy)]
+struct RowPosition {
+    /// Key of the store, and number of its row file.
+    file: ([u64; 2], u64),
+    /// Number of rows before the position, and their checksum.
+    rows: u64,
+    sum: u64,
+}
+
+impl RowPosition {
+    /// Returns the position after the last row of a snapshot.
+    fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<RowPosition> {
+        let kept = rows.kept();
+        Ok(RowPosition {
+            file: (snapshot.key(), kept.number),
+            rows: kept.rows,
+            sum: rows.sum_before(kept.rows)?,
+        })
+    }
+
+    /// Returns the number of rows before the position.
+    fn rows(self) -> u64 {
+        self.rows
+    }
+
+    /// Returns whether the rows of a snapshot begin with those before the position.
+    fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
+        let kept = rows.kept();
+        Ok(self.file == (snapshot.key(), kept.number)
+            && self.rows <= kept.rows
+            && self.sum == rows.sum_before(self.rows)?)
+    }
 }
 
 /// Flow from the seeds over the links of a store, updated from snapshot to snapshot.

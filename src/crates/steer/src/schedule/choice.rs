@@ -44,13 +44,6 @@ impl Learning {
     }
 }
 
-impl fmt::Display for Learning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Learning::NAMES.iter().find(|(which, _)| which == self);
-        f.write_str(named.map_or("", |(_, name)| name))
-    }
-}
-
 /// Parameters of strategies; each strategy uses its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StrategyParameters {
@@ -65,15 +58,10 @@ pub struct StrategyParameters {
     pub damping: Option<f64>,
     /// Damping of the store.
     pub store_damping: f64,
-    /// True for a store: its ledger's cash is used, not recomputed.
-    pub of_store: bool,
     /// Share of the virtual page's payments that goes to unread pages.
     pub discovery: f64,
     /// Exponent of the unseen share near a page by name.
     pub unseen: f64,
-    /// True if Forecast is maintained by pushes while the crawl grows, false if it is settled from nothing at each
-    /// query.
-    pub pushes: bool,
     /// Seed of random draws.
     pub seed: u64,
 }
@@ -86,10 +74,8 @@ impl Default for StrategyParameters {
             learning: Learning::Exponential,
             damping: None,
             store_damping: 0.85,
-            of_store: false,
             discovery: 0.5,
             unseen: super::forecast::UNSEEN,
-            pushes: true,
             seed: 1,
         }
     }
@@ -113,7 +99,8 @@ impl StrategyParameters {
 pub struct Choice {
     strategy: &'static StrategySpec,
     parameters: StrategyParameters,
-    given: Vec<String>,
+    /// Given parameters with their values.
+    given: Vec<(String, String)>,
 }
 
 impl Choice {
@@ -128,23 +115,13 @@ impl Choice {
 
     /// Returns the choice for a store with this damping.
     pub fn of_store(mut self, damping: f64) -> Choice {
-        self.parameters.of_store = true;
         self.parameters.store_damping = damping;
-        self
-    }
-
-    /// Returns the choice for a single query about a crawl that is added as a whole: nothing is maintained, unless that
-    /// was chosen.
-    pub fn once(mut self) -> Choice {
-        if !self.given.iter().any(|name| name == "pushes") {
-            self.parameters.pushes = false;
-        }
         self
     }
 
     /// Returns the choice with this seed, unless one was given.
     pub fn with_seed(mut self, seed: u64) -> Choice {
-        if !self.given.iter().any(|name| name == "seed") {
+        if !self.given.iter().any(|(name, _)| name == "seed") {
             self.parameters.seed = seed;
         }
         self
@@ -166,42 +143,34 @@ impl Choice {
                 self.strategy.name
             ));
         }
-        let bad = |what: &str| format!("{name}={value}: {what}");
-        let share = || match value.parse::<f64>() {
-            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-            _ => Err(bad("a share between 0 and 1")),
+        let within = |low: f64, high: f64, what: &str| {
+            let number = value
+                .parse()
+                .ok()
+                .filter(|number| (low..=high).contains(number));
+            number.ok_or_else(|| format!("{name}={value}: {what}"))
         };
+        let share = || within(0.0, 1.0, "a share between 0 and 1");
+        let whole = |what: &str| value.parse().map_err(|_| format!("{name}={value}: {what}"));
         let p = &mut self.parameters;
         match name {
-            "k" => match value.parse() {
-                Ok(k) if k > 0 => p.k = Some(k),
-                _ => return Err(bad("a number of pages, at least 1")),
-            },
-            "beta" => match value.parse::<f64>() {
-                Ok(beta) if beta.is_finite() && beta >= 0.0 => p.beta = beta,
-                _ => return Err(bad("a number, 0 or more")),
-            },
-            "learning" => {
-                let mut named = Learning::NAMES.iter();
-                match named.find(|(_, name)| *name == value) {
-                    Some((learning, _)) => p.learning = *learning,
-                    None => return Err(bad("exponential, inverse, power, linear or one")),
-                }
+            "k" => {
+                let what = "a number of pages, at least 1";
+                p.k = Some(whole(what)?).filter(|&k: &u64| k > 0);
+                p.k.ok_or_else(|| format!("{name}={value}: {what}"))?;
             }
-            "unseen" => match value.parse::<f64>() {
-                Ok(unseen) if (0.0..=8.0).contains(&unseen) => p.unseen = unseen,
-                _ => return Err(bad("a number between 0 and 8")),
-            },
-            "pushes" => match value {
-                "0" => p.pushes = false,
-                "1" => p.pushes = true,
-                _ => return Err(bad("0 or 1")),
-            },
+            "beta" => p.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
+            "learning" => {
+                let named = Learning::NAMES.iter().find(|(_, name)| *name == value);
+                let what = "exponential, inverse, power, linear or one";
+                p.learning = named.ok_or_else(|| format!("{name}={value}: {what}"))?.0;
+            }
+            "unseen" => p.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
             "damping" => p.damping = Some(share()?),
             "discovery" => p.discovery = share()?,
-            _ => p.seed = value.parse().map_err(|_| bad("a whole number"))?,
+            _ => p.seed = whole("a whole number")?,
         }
-        self.given.push(name.into());
+        self.given.push((name.into(), value.into()));
         Ok(())
     }
 }
@@ -231,18 +200,7 @@ impl PartialEq for Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.strategy.name)?;
-        let p = &self.parameters;
-        for (at, name) in self.given.iter().enumerate() {
-            let value: &dyn fmt::Display = match name.as_str() {
-                "k" => &p.k.unwrap_or_default(),
-                "beta" => &p.beta,
-                "learning" => &p.learning,
-                "damping" => &p.damping(),
-                "discovery" => &p.discovery,
-                "unseen" => &p.unseen,
-                "pushes" => &u8::from(p.pushes),
-                _ => &p.seed,
-            };
+        for (at, (name, value)) in self.given.iter().enumerate() {
             write!(f, "{}{name}={value}", if at == 0 { ":" } else { "," })?;
         }
         Ok(())

@@ -1,8 +1,9 @@
-//! FICA (Zareh Bidoki, Yazdani, Ghodsnia 2007), its Algorithm 1 to the letter:
+//! FICA (Zareh Bidoki, Yazdani, Ghodsnia 2007), its Algorithm 1 to the letter, and its plain logarithmic distance:
 //!
 //! ```text
-//! d_j = min over links i -> j of alpha log10(links of i) + (1 - alpha) d_i
-//! alpha = exp(-beta floor(pages read / K)), the page just read counted
+//! fica:      d_j = min over links i -> j of alpha log10(links of i) + (1 - alpha) d_i
+//!            alpha = exp(-beta floor(pages read / K)), the page just read counted
+//! distance:  d_j = min over links i -> j of log10(links of i) + d_i                          (equation 2)
 //! ```
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
@@ -11,35 +12,41 @@
 //! available as parameters ([`super::Learning`]), and so is alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategyParameters, StrategySpec};
+use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategyParameters, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const SPEC: StrategySpec = StrategySpec {
+pub(super) const FICA: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
     parameters: &["k", "beta", "learning"],
-    batching: Batching::One,
-    without_rows: false,
-    by_cash: false,
-    by_names: false,
-    incremental: true,
-    bytes_per_page_and_link: (40, 0),
-    make: |parameters| {
-        Box::new(Fica {
-            parameters: parameters.clone(),
+    ..StrategySpec::of(|parameters| {
+        Box::new(DistanceOrder {
+            fica: Some(parameters.clone()),
             queue: Queue::default(),
         })
-    },
+    })
 };
 
-struct Fica {
-    parameters: StrategyParameters,
+pub(super) const DISTANCE: StrategySpec = StrategySpec {
+    name: "distance",
+    about: "least logarithmic distance from the seeds",
+    ..StrategySpec::of(|_| {
+        Box::new(DistanceOrder {
+            fica: None,
+            queue: Queue::default(),
+        })
+    })
+};
+
+struct DistanceOrder {
+    /// Parameters of FICA; `None`: the plain distance.
+    fica: Option<StrategyParameters>,
     /// Queue with negated distances as scores.
     queue: Queue,
 }
 
-impl Strategy for Fica {
+impl Strategy for DistanceOrder {
     fn found(&mut self, _crawl: &CrawlState, page: u32, by: Option<u32>) {
         if by.is_none() {
             self.queue.put(page, 0.0);
@@ -51,19 +58,28 @@ impl Strategy for Fica {
         if degree == 0 {
             return;
         }
-        let StrategyParameters { beta, learning, .. } = self.parameters;
-        let turns = u64::from(crawl.read()) / self.parameters.k_of(crawl);
-        let alpha = match turns {
-            0 => 1.0,
-            turns => learning.rate(beta * turns as f64),
-        };
+        let link = -libm::log10(degree as f64);
         let own = self.queue.score(row.page).unwrap_or(0.0);
-        let score = -alpha * libm::log10(degree as f64) + (1.0 - alpha) * own;
+        let score = match &self.fica {
+            None => own + link,
+            Some(parameters) => {
+                let alpha = match u64::from(crawl.read()) / parameters.k_of(crawl) {
+                    0 => 1.0,
+                    turns => parameters.learning.rate(parameters.beta * turns as f64),
+                };
+                alpha * link + (1.0 - alpha) * own
+            }
+        };
         self.queue.raise(crawl, row.links(), score);
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
-        Ok(self.queue.best(ask.crawl, ask.count))
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        _facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
+        Ok(self.queue.best(crawl, count))
     }
 
     fn importance(&self, page: u32) -> Option<f64> {

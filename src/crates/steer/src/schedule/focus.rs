@@ -109,25 +109,18 @@ impl Focus {
         self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
     }
 
-    /// Returns the rules without any pages.
-    pub(super) fn without_pages(&self) -> Focused {
-        Focused {
-            rules: Vec::new(),
-            shares: self.0.iter().map(|rule| rule.share).collect(),
-            unread: self
-                .0
-                .iter()
-                .map(|rule| rule.pages == FocusPages::Unread)
-                .collect(),
-        }
-    }
-
-    /// Assigns rules to the pages of a crawl, whose names come in the order of their numbers.
-    pub fn places<E>(&self, names: impl Iterator<Item = Result<String, E>>) -> Result<Focused, E> {
-        let rules = names.map(|name| Ok(self.rule_of(name?.as_bytes())));
+    /// Assigns rules to the pages of a crawl; `each` calls its visitor with their names in page order.
+    pub fn places<E>(
+        &self,
+        each: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
+    ) -> Result<Focused, E> {
+        let mut rules = Vec::new();
+        each(&mut |name| rules.push(self.rule_of(name)))?;
+        let is_unread = |rule: &FocusRule| rule.pages == FocusPages::Unread;
         Ok(Focused {
-            rules: rules.collect::<Result<_, E>>()?,
-            ..self.without_pages()
+            rules,
+            shares: self.0.iter().map(|rule| rule.share).collect(),
+            unread: self.0.iter().map(is_unread).collect(),
         })
     }
 }
@@ -143,11 +136,6 @@ pub struct Focused {
 }
 
 impl Focused {
-    /// Appends the next page's rule, from 1; 0: none.
-    pub(super) fn add(&mut self, rule: u8) {
-        self.rules.push(rule);
-    }
-
     /// Returns the share of each rule.
     pub(super) fn shares(&self) -> &[f64] {
         &self.shares
@@ -159,19 +147,35 @@ impl Focused {
         usize::from(rule).checked_sub(1)
     }
 
-    /// Returns the number of pages that each rule pays.
-    pub(super) fn members(&self, crawl: &CrawlState) -> Vec<u32> {
-        let mut members = vec![0; self.shares.len()];
+    /// Returns what the virtual page pays each page, `total` in all: to the pages of each rule its share, the rest as
+    /// `plain` says, which is of the same total. A rule without pages pays nothing.
+    pub(super) fn payments<'a>(
+        &'a self,
+        crawl: &'a CrawlState,
+        total: f64,
+        plain: impl Fn(u32) -> f64 + 'a,
+    ) -> impl Fn(u32) -> f64 + 'a {
+        let mut members = vec![0u32; self.shares.len()];
         if !members.is_empty() {
-            (0..crawl.pages())
-                .filter_map(|page| self.pays(page, crawl.is_read(page)))
-                .for_each(|rule| members[rule] += 1);
+            let paid = (0..crawl.pages()).filter_map(|page| self.pays(page, crawl.is_read(page)));
+            paid.for_each(|rule| members[rule] += 1);
         }
-        members
+        let mut rest = 1.0;
+        let mut units = vec![0.0; members.len()];
+        for ((units, share), members) in units.iter_mut().zip(&self.shares).zip(members) {
+            if members > 0 {
+                rest -= share;
+                *units = share * total / f64::from(members);
+            }
+        }
+        move |page| {
+            let focused = self.pays(page, crawl.is_read(page));
+            plain(page) * rest + focused.map_or(0.0, |rule| units[rule])
+        }
     }
 
     /// Returns the rule that pays a page.
-    pub(super) fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
+    fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
         self.rule(page)
             .filter(|&rule| !(is_read && self.unread[rule]))
     }

@@ -30,7 +30,7 @@ impl Measure {
 #[derive(Default)]
 pub struct PageDistances(Option<CrawlHistory>);
 
-/// Bytes per page: its distance, and when it was read.
+/// Bytes per page: its distance, in an array that may have spare capacity.
 const PAGE_BYTES: u64 = 16;
 
 impl PageDistances {

@@ -7,9 +7,12 @@
 use std::collections::HashMap;
 
 use super::next::{Candidate, ListLimits, NextOptions, PageSelection};
-use super::{Follower, Seed};
+use super::{Seed, next_of};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
+
+/// Number of threads that read the names of a shard.
+const THREADS: usize = 8;
 
 /// Returns the pages to crawl next from all shards of a crawl, best first, as of these snapshots. The options of the
 /// shards differ in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`PageSelection::Budget`].
@@ -43,7 +46,7 @@ fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<
         count,
         ..options.clone()
     };
-    Follower::once(options).next(snapshot)
+    next_of(snapshot, &options, THREADS)
 }
 
 /// Merges lists of up to `asked` pages each; `None` if they do not suffice.

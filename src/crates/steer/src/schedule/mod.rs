@@ -2,35 +2,30 @@
 //! simulated is what runs.
 //!
 //! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and lists the best pages among the known unread ones.
-//! Its answer depends on that history alone: the same rows in the same order give the same answer, whether they come
-//! from a simulated crawl or from a store's kept rows. Pages found gone are never listed again.
+//! Its answer depends on that history and the [`CrawlFacts`] alone: the same rows in the same order with the same
+//! ranking give the same answer, whether they come from a simulated crawl or from a store. Pages found gone are never
+//! listed again.
 //!
-//! Each strategy has its own file, and a line in [`STRATEGIES`].
+//! Each strategy has its specification in its file, and a line in [`STRATEGIES`].
 
-mod breadth_first;
 mod choice;
-mod circulating;
-mod cycle;
-mod distance;
 mod fica;
 mod focus;
-mod follower;
 mod forecast;
 mod greedy;
 mod history;
 mod hosts;
+mod list;
 mod measure;
 mod merged;
 mod names;
 mod near;
 mod next;
-mod pushes;
+mod plain;
 mod queue;
-mod random;
 mod refresh;
 mod seeds;
 mod settled;
-mod surfer;
 mod takers;
 #[cfg(test)]
 mod tests;
@@ -38,20 +33,18 @@ mod xyleme;
 
 pub use choice::{Choice, Learning, StrategyParameters};
 pub use focus::{Focus, FocusRule, Focused};
-pub use follower::RowPosition;
-pub use follower::{Follower, next};
-pub use history::{CrawlHistory, CrawlPageState, CrawlState, Given};
-pub use hosts::FetchedHosts;
+pub use history::{CrawlHistory, CrawlState};
+pub use hosts::HostSet;
+pub use list::{next, next_of};
 pub use measure::{Measure, PageDistances};
 pub use merged::next_of_shards;
-pub use names::{NameOrder, NameOrderBuilder};
+pub use names::{NameKeys, NameOrder};
 pub use next::{
     Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
 };
-pub use queue::best_of;
+pub use queue::{Queue, best_of};
 pub use refresh::{Looks, change_rate, gain};
 pub use seeds::SeedChoice;
-
 pub use takers::Taker;
 
 use crate::Result;
@@ -66,20 +59,29 @@ pub struct ScoredPage {
     pub score: f64,
 }
 
-/// Query for a list of pages.
-pub struct Ask<'a> {
-    /// State of the crawl.
-    pub crawl: &'a CrawlState,
-    /// Rows of the crawl, for further sweeps.
+/// Facts about a crawl besides its history.
+#[derive(Clone, Copy)]
+pub struct CrawlFacts<'a> {
+    /// Rows that were added to the history, for further sweeps.
     pub rows: &'a dyn Rows,
-    /// Name order of the pages; `None` if unknown.
+    /// Name order of the pages, for strategies that use it ([`StrategySpec::by_names`]).
     pub names: Option<&'a NameOrder>,
     /// Ranking of these rows; `None` if there is none.
-    pub settled: Option<&'a dyn SettledRanking>,
+    pub ranking: Option<&'a dyn SettledRanking>,
     /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
     pub cash: Option<&'a [f64]>,
-    /// Number of pages wanted.
-    pub count: usize,
+}
+
+impl<'a> CrawlFacts<'a> {
+    /// Returns the facts if only the rows are known.
+    pub fn of(rows: &'a dyn Rows) -> CrawlFacts<'a> {
+        CrawlFacts {
+            rows,
+            names: None,
+            ranking: None,
+            cash: None,
+        }
+    }
 }
 
 /// Earlier ranking: PageRank of the known graph, in which pages without a row have no links, within its bound.
@@ -107,17 +109,14 @@ pub trait Strategy: Send {
         let _ = (crawl, row);
     }
 
-    /// Brings the strategy up to date after a page was read, sweeping over the rows if due, which depends on the
-    /// history alone. Callers that add rows one by one and query repeatedly call it after each; those that add all rows
-    /// and query once need not.
-    fn keep_up(&mut self, crawl: &CrawlState, rows: &dyn Rows) -> Result<()> {
-        let _ = (crawl, rows);
-        Ok(())
-    }
-
-    /// Returns the best open pages ([`CrawlState::is_open`]), best first; ties in the order in which pages became
-    /// known.
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>>;
+    /// Returns the best `count` open pages ([`CrawlState::is_open`]), best first; ties in the order in which pages
+    /// became known.
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>>;
 
     /// Returns the number of links followed so far to pass something on.
     fn links(&self) -> u64 {
@@ -156,31 +155,23 @@ pub struct StrategySpec {
     pub by_cash: bool,
     /// True if it uses the name order.
     pub by_names: bool,
-    /// True if rows may be added between lists; lists then equal those from all rows at once, up to the certified
-    /// error.
-    pub incremental: bool,
-    /// Bytes of memory per page and per link.
-    pub bytes_per_page_and_link: (u64, u64),
+    /// True if it uses the ranking of the rows.
+    pub by_ranking: bool,
     make: fn(&StrategyParameters) -> Box<dyn Strategy>,
 }
 
 impl StrategySpec {
-    /// Returns a strategy without parameters that keeps its open pages in a [`queue::Queue`].
-    const fn queued(
-        name: &'static str,
-        about: &'static str,
-        make: fn(&StrategyParameters) -> Box<dyn Strategy>,
-    ) -> StrategySpec {
+    /// Returns a strategy without a name, parameters, or facts that it uses.
+    const fn of(make: fn(&StrategyParameters) -> Box<dyn Strategy>) -> StrategySpec {
         StrategySpec {
-            name,
-            about,
+            name: "",
+            about: "",
             parameters: &[],
             batching: Batching::One,
             without_rows: false,
             by_cash: false,
             by_names: false,
-            incremental: true,
-            bytes_per_page_and_link: (40, 0),
+            by_ranking: false,
             make,
         }
     }
@@ -189,13 +180,12 @@ impl StrategySpec {
 /// All strategies; the first is the default.
 pub static STRATEGIES: &[StrategySpec] = &[
     forecast::SPEC,
-    circulating::SPEC,
     greedy::SPEC,
     xyleme::SPEC,
-    fica::SPEC,
-    distance::SPEC,
+    fica::FICA,
+    fica::DISTANCE,
     settled::SPEC,
-    breadth_first::SPEC,
-    cycle::SPEC,
-    random::SPEC,
+    plain::BREADTH_FIRST,
+    plain::CYCLE,
+    plain::RANDOM,
 ];

@@ -19,7 +19,7 @@
 //! - l' and f' are the means over all pages read; three pages with these means are added, so that few neighbours have
 //!   little influence.
 //!
-//! Takes a few passes over the pages, two of them in name order, and 22 bytes per page while they last.
+//! Takes three passes over the pages, two of them in name order, and 14 bytes per page while they last.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -32,7 +32,7 @@ const RADIUS: usize = 15;
 /// Number of average pages that are added to the neighbours.
 const OF_THE_MEAN: f64 = 3.0;
 /// Stands for no page in `found_by`.
-const NONE: u32 = u32::MAX;
+pub(super) const NO_FINDER: u32 = u32::MAX;
 
 /// Exponents of the two adjustments.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub(super) struct Near<'a> {
     pub crawl: &'a CrawlState,
     /// Name order; if absent, only pages of the same finder are neighbours.
     pub names: Option<&'a NameOrder>,
-    /// The page that found each page; [`u32::MAX`] if none.
+    /// The page that found each page; [`NO_FINDER`] if none.
     pub found_by: &'a [u32],
     /// Bitmap of the pages that were read and have links.
     pub with_links: &'a Bits,
@@ -58,8 +58,8 @@ pub(super) struct Near<'a> {
 /// Totals over some read pages: their number, those with links, and what they found.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
-    read: u32,
-    with_links: u32,
+    read: f64,
+    with_links: f64,
     found: f64,
 }
 
@@ -79,6 +79,35 @@ impl SubAssign for Tally {
     }
 }
 
+/// Totals over the pages of one finder, in little memory.
+#[derive(Debug, Clone, Copy, Default)]
+struct SiblingTally {
+    read: u16,
+    with_links: u16,
+    found: f32,
+}
+
+impl SiblingTally {
+    /// Adds a page. The first 65,535 count.
+    fn add(&mut self, page: Tally) {
+        if self.read < u16::MAX {
+            self.read += page.read as u16;
+            self.with_links += page.with_links as u16;
+            self.found += page.found as f32;
+        }
+    }
+}
+
+impl From<SiblingTally> for Tally {
+    fn from(of: SiblingTally) -> Tally {
+        Tally {
+            read: of.read.into(),
+            with_links: of.with_links.into(),
+            found: of.found.into(),
+        }
+    }
+}
+
 /// Means over all pages read.
 struct NeighbourMeans {
     with_links: f64,
@@ -86,91 +115,78 @@ struct NeighbourMeans {
 }
 
 impl NeighbourMeans {
-    fn share_with_links(&self, of: &[Tally; 2]) -> f64 {
-        let sum = |part: fn(&Tally) -> u32| of.iter().map(|of| f64::from(part(of))).sum::<f64>();
-        (sum(|of| of.with_links) + OF_THE_MEAN * self.with_links)
-            / (sum(|of| of.read) + OF_THE_MEAN)
+    fn share_with_links(&self, near: &Tally, same: &Tally) -> f64 {
+        (near.with_links + same.with_links + OF_THE_MEAN * self.with_links)
+            / (near.read + same.read + OF_THE_MEAN)
     }
 
     /// Returns what pages found, relative to the mean.
-    fn found(&self, of: Tally) -> f64 {
+    fn found(&self, of: &Tally) -> f64 {
         if self.found == 0.0 {
             return 1.0;
         }
         // Additions and subtractions may leave a sum slightly below zero.
-        let found = of.found.max(0.0) / self.found;
-        (found + OF_THE_MEAN) / (f64::from(of.read) + OF_THE_MEAN)
+        (of.found.max(0.0) / self.found + OF_THE_MEAN) / (of.read + OF_THE_MEAN)
     }
 }
 
 impl Near<'_> {
     /// Multiplies the scores of unread pages by the adjustments.
-    pub fn lift(&self, scores: &mut [f64], powers: Powers) {
+    pub fn lift(&self, scores: &mut [f32], powers: Powers) {
         let read = f64::from(self.crawl.read());
         if read == 0.0 || powers.unseen == 0.0 && powers.found == 0.0 {
             return;
         }
         let found = self.found(scores);
-        let of = |page: u32| self.tally(page, &found);
-        let mut siblings = vec![Tally::default(); scores.len()];
+        let tally = |page: u32| self.tally(page, &found);
+        let mut siblings = vec![SiblingTally::default(); scores.len()];
         let mut all = Tally::default();
-        for page in 0..scores.len() as u32 {
-            all += of(page);
+        for page in (0..scores.len() as u32).filter(|&page| self.crawl.is_read(page)) {
+            let of = tally(page);
+            all += of;
             if let Some(by) = self.finder(page) {
-                siblings[by as usize] += of(page);
+                siblings[by].add(of);
             }
         }
         let means = NeighbourMeans {
-            with_links: f64::from(all.with_links) / read,
+            with_links: all.with_links / read,
             found: all.found / read,
         };
-        let unseen = self.unseen(powers.unseen);
+        let unseen = Unseen::new(powers.unseen, self);
         let mut each = |page: u32, near: Tally| {
             if self.crawl.is_read(page) {
                 return;
             }
-            let same = self.finder(page).map(|by| siblings[by as usize]);
-            let same = same.unwrap_or_default();
-            let links = means.share_with_links(&[near, same]);
+            let same = self.finder(page).map(|by| siblings[by].into());
+            let same: Tally = same.unwrap_or_default();
+            let links = means.share_with_links(&near, &same);
             let unseen = 1.0 + links * (unseen.of(page) - 1.0);
-            let found = means.found(near) * means.found(same);
-            scores[page as usize] *= unseen * libm::pow(found, powers.found);
+            let found = means.found(&near) * means.found(&same);
+            let score = &mut scores[page as usize];
+            *score = (f64::from(*score) * unseen * libm::pow(found, powers.found)) as f32;
         };
         match self.names {
-            Some(names) => names.around(RADIUS, of, |page, _, near| each(page, near)),
+            Some(names) => names.around(RADIUS, tally, |page, _, near| each(page, near)),
             None => (0..self.crawl.pages()).for_each(|page| each(page, Tally::default())),
         }
     }
 
-    fn unseen(&self, power: f64) -> Unseen {
-        let mut unseen = Unseen::new(power);
-        if let Some(names) = self.names {
-            unseen.around = vec![(1, 0); self.crawl.pages() as usize];
-            let is_read = |page: u32| u32::from(self.crawl.is_read(page));
-            names.around(UNSEEN_RADIUS, is_read, |page, known, read| {
-                unseen.around[page as usize] = (known as u8, read as u8);
-            });
-        }
-        unseen
-    }
-
-    fn finder(&self, page: u32) -> Option<u32> {
-        self.found_by
-            .get(page as usize)
-            .copied()
-            .filter(|&by| by != NONE)
+    fn finder(&self, page: u32) -> Option<usize> {
+        let by = self.found_by.get(page as usize).copied();
+        by.filter(|&by| by != NO_FINDER).map(|by| by as usize)
     }
 
     /// Returns, for each page, the sum of the square roots of the scores (relative to their mean) of the pages it
     /// found.
-    fn found(&self, scores: &[f64]) -> Vec<f32> {
-        let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
+    fn found(&self, scores: &[f32]) -> Vec<f32> {
+        let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
+        let mean = sum / scores.len().max(1) as f64;
         let mut found = vec![0.0; scores.len()];
         if mean > 0.0 {
-            for (page, score) in scores.iter().enumerate() {
-                if let Some(by) = self.finder(page as u32) {
+            for (page, &score) in (0..).zip(scores) {
+                if let Some(by) = self.finder(page) {
                     // The root is exactly rounded on every machine.
-                    found[by as usize] += (score / mean).sqrt() as f32;
+                    found[by] += (f64::from(score) / mean).sqrt() as f32;
                 }
             }
         }
@@ -178,68 +194,82 @@ impl Near<'_> {
     }
 
     fn tally(&self, page: u32, found: &[f32]) -> Tally {
-        if self.crawl.is_read(page) {
-            Tally {
-                read: 1,
-                with_links: u32::from(self.with_links.get(page.into())),
-                found: f64::from(found[page as usize]),
-            }
-        } else {
-            Tally::default()
+        if !self.crawl.is_read(page) {
+            return Tally::default();
+        }
+        Tally {
+            read: 1.0,
+            with_links: f64::from(u8::from(self.with_links.get(page.into()))),
+            found: f64::from(found[page as usize]),
         }
     }
 }
 
 const AROUND: usize = 2 * UNSEEN_RADIUS + 1;
 
-/// Table of (known/(1 + read))^u, and the counts around each page.
+/// Table of (known/(1 + read))^u, and the place in it of each page.
 struct Unseen {
     /// All possible values: a power per page would take as long as everything else.
     powers: [[f64; AROUND + 1]; AROUND + 1],
     /// Known and read names around each page; empty without a name order.
-    around: Vec<(u8, u8)>,
+    around: Vec<[u8; 2]>,
 }
 
 impl Unseen {
-    fn new(power: f64) -> Unseen {
+    fn new(power: f64, near: &Near<'_>) -> Unseen {
         let of = |known: usize, read: usize| libm::pow(known as f64 / (1 + read) as f64, power);
+        let mut around = Vec::new();
+        if let Some(names) = near.names {
+            around = vec![[1, 0]; near.crawl.pages() as usize];
+            let is_read = |page: u32| u32::from(near.crawl.is_read(page));
+            names.around(UNSEEN_RADIUS, is_read, |page, known, read| {
+                around[page as usize] = [known as u8, read as u8];
+            });
+        }
         Unseen {
             powers: std::array::from_fn(|known| std::array::from_fn(|read| of(known, read))),
-            around: Vec::new(),
+            around,
         }
     }
 
     fn of(&self, page: u32) -> f64 {
         let around = self.around.get(page as usize);
-        around.map_or(1.0, |&(known, read)| {
+        around.map_or(1.0, |&[known, read]| {
             self.powers[usize::from(known)][usize::from(read)]
         })
+    }
+}
+
+/// Strategy that lists nothing.
+#[cfg(test)]
+pub(super) struct Nothing;
+
+#[cfg(test)]
+impl super::Strategy for Nothing {
+    fn best(
+        &mut self,
+        _crawl: &CrawlState,
+        _facts: &super::CrawlFacts<'_>,
+        _count: usize,
+    ) -> crate::Result<Vec<super::ScoredPage>> {
+        Ok(Vec::new())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Result;
     use crate::rows::Row;
-    use crate::schedule::{Ask, CrawlHistory, NameOrderBuilder, ScoredPage, Strategy};
-
-    struct Nothing;
-
-    impl Strategy for Nothing {
-        fn best(&mut self, _ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
-            Ok(Vec::new())
-        }
-    }
+    use crate::schedule::{CrawlHistory, NameKeys};
 
     /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
-    fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f64> {
+    fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f32> {
         let mut history = CrawlHistory::new(Box::new(Nothing));
         let mut with_links = Bits::new(pages.into());
         let mut found_by = Vec::new();
         for (page, row) in (0u32..).zip(rows) {
             let known = history.crawl().pages().max(page + 1);
-            found_by.resize(known as usize, NONE);
+            found_by.resize(known as usize, NO_FINDER);
             history.row(Row::new(page, row));
             found_by.resize(history.crawl().pages() as usize, page);
             if !row.is_empty() {
@@ -247,9 +277,9 @@ mod tests {
             }
         }
         history.known_below(pages);
-        let mut order = NameOrderBuilder::default();
-        (0..pages).for_each(|page| order.add(page.to_string().as_bytes()));
-        let order = order.build();
+        let mut keys = NameKeys::default();
+        (0..pages).for_each(|page| keys.add(page.to_string().as_bytes()));
+        let order = keys.order();
         let near = Near {
             crawl: history.crawl(),
             names: names.then_some(&order),
@@ -261,10 +291,13 @@ mod tests {
         scores
     }
 
-    fn close(found: &[f64], expected: &[f64]) {
+    fn close(found: &[f32], expected: &[f64]) {
         assert_eq!(found.len(), expected.len());
         for (one, other) in found.iter().zip(expected) {
-            assert!((one - other).abs() < 1e-12, "{found:?} {expected:?}");
+            assert!(
+                (f64::from(*one) - other).abs() < 1e-6,
+                "{found:?} {expected:?}"
+            );
         }
     }
 
@@ -310,7 +343,7 @@ mod tests {
         for (page, score) in (0..20).zip(lifted).skip(1) {
             let known = (page + 8).min(20) - (page - 7).max(0);
             let read = i32::from(page < 8);
-            assert_eq!(score, f64::from(known) / f64::from(1 + read), "page {page}");
+            assert_eq!(score, known as f32 / (1 + read) as f32, "page {page}");
         }
     }
 

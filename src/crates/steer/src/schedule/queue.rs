@@ -1,38 +1,33 @@
 //! Priority queue with changing scores, and a top-k over all pages.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{CrawlState, ScoredPage};
 
-/// Page with its score. The greatest is read first: ordered by score, then by who was known first. Scores are never
-/// NaN.
-#[derive(Debug, Clone, Copy)]
-struct QueueEntry {
-    score: f64,
-    page: u32,
-}
+/// Page with its score, never NaN. The greatest is read first: ordered by score, then by who was known first.
+type QueueEntry = (OrderedScore, Reverse<u32>);
 
-impl Ord for QueueEntry {
-    fn cmp(&self, other: &QueueEntry) -> Ordering {
-        let by_score = self.score.total_cmp(&other.score);
-        by_score.then(other.page.cmp(&self.page))
+/// Bits of a score, changed so that they have its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct OrderedScore(u64);
+
+impl OrderedScore {
+    fn of(score: f64) -> OrderedScore {
+        // 0 and -0 count as equal.
+        let bits = (score + 0.0).to_bits();
+        OrderedScore(bits ^ OrderedScore::flipped(bits))
+    }
+
+    fn score(self) -> f64 {
+        f64::from_bits(self.0 ^ OrderedScore::flipped(!self.0))
+    }
+
+    /// Returns the bits that differ: all of a negative number, the sign of another one.
+    fn flipped(bits: u64) -> u64 {
+        (bits as i64 >> 63) as u64 | 1 << 63
     }
 }
-
-impl PartialOrd for QueueEntry {
-    fn partial_cmp(&self, other: &QueueEntry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for QueueEntry {
-    fn eq(&self, other: &QueueEntry) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for QueueEntry {}
 
 /// Returns the `count` open pages of greatest score, best first; ties in the order in which pages became known. Takes
 /// memory for `count` pages.
@@ -60,11 +55,7 @@ impl PageTopK {
 
     /// Offers a page with its score.
     pub fn offer(&mut self, page: u32, score: f64) {
-        let entry = QueueEntry {
-            // 0 and -0 count as equal.
-            score: score + 0.0,
-            page,
-        };
+        let entry = (OrderedScore::of(score), Reverse(page));
         if self.heap.len() < self.count {
             self.heap.push(Reverse(entry));
         } else if self.heap.peek().is_some_and(|worst| entry > worst.0) {
@@ -76,16 +67,18 @@ impl PageTopK {
     /// Returns the pages, best first.
     pub fn sorted(self) -> Vec<ScoredPage> {
         let sorted = self.heap.into_sorted_vec().into_iter();
-        sorted
-            .map(|Reverse(QueueEntry { score, page })| ScoredPage { page, score })
-            .collect()
+        let scored = sorted.map(|Reverse((score, Reverse(page)))| ScoredPage {
+            page,
+            score: score.score(),
+        });
+        scored.collect()
     }
 }
 
 /// Queue of pages whose scores change one by one. The heap is built at the first query: until then a change costs one
 /// number and no heap entry.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub struct Queue {
     /// Heap of unread pages by score, with outdated entries; `None` before the first query.
     heap: Option<BinaryHeap<QueueEntry>>,
     /// Score of each page that was ever added; NaN: none.
@@ -109,11 +102,11 @@ impl Queue {
         let Some(heap) = &mut self.heap else {
             return;
         };
-        heap.push(QueueEntry { score, page });
+        heap.push((OrderedScore::of(score), Reverse(page)));
         // Outdated entries are removed once the heap has more than two entries per page.
         if heap.len() > 1024 + 2 * self.scores.len() {
             let scores = &self.scores;
-            heap.retain(|entry| scores[entry.page as usize] == entry.score);
+            heap.retain(|(score, page)| scores[page.0 as usize] == score.score());
         }
     }
 
@@ -145,7 +138,7 @@ impl Queue {
             let Some(entry) = heap.pop() else {
                 break;
             };
-            let QueueEntry { score, page } = entry;
+            let (score, page) = (entry.0.score(), entry.1.0);
             let twice = best.last().is_some_and(|last| last.page == page);
             if crawl.is_read(page) || scores[page as usize] != score || twice {
                 continue;
@@ -165,7 +158,36 @@ fn in_order(crawl: &CrawlState, scores: &[f64]) -> BinaryHeap<QueueEntry> {
     let pages = scores.iter().zip(0..crawl.pages());
     let entries = pages.filter(|&(score, page)| !score.is_nan() && !crawl.is_read(page));
     entries
-        .map(|(&score, page)| QueueEntry { score, page })
+        .map(|(&score, page)| (OrderedScore::of(score), Reverse(page)))
         .collect::<Vec<_>>()
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_in_order() {
+        let scores = [
+            f64::NEG_INFINITY,
+            -2.5,
+            -1e-300,
+            0.0,
+            1e-300,
+            1.0,
+            2.5,
+            f64::INFINITY,
+        ];
+        for pair in scores.windows(2) {
+            assert!(
+                OrderedScore::of(pair[0]) < OrderedScore::of(pair[1]),
+                "{pair:?}"
+            );
+        }
+        for score in scores {
+            assert_eq!(OrderedScore::of(score).score(), score);
+        }
+        assert_eq!(OrderedScore::of(-0.0), OrderedScore::of(0.0));
+    }
 }

@@ -17,10 +17,6 @@
 //! r/f = r t: `gain = w/r (1 - (1 + r t) exp(-r t))`. Repeatedly offering the greatest gains first is the optimal
 //! allocation.
 
-use std::collections::BinaryHeap;
-
-use super::ScoredPage;
-use crate::Result;
 use crate::model::{Fetches, Time};
 
 /// Returns the estimated rate of changes, per unit of `interval`.
@@ -116,71 +112,20 @@ const UNKNOWN_DAYS: f64 = 60.0;
 
 const DAY: f64 = 86_400.0;
 
-/// Returns the `count` pages, given as (page, importance, fetches), with the greatest gain from reading them again at
-/// time `now`, best first. Pages without observations change at the `usual` rate per day.
-///
-/// For pages without times, the assumed age is 30 days divided by the number of visits.
-pub(super) fn best(
-    pages: impl Iterator<Item = Result<(u32, f64, Fetches)>>,
-    now: Option<Time>,
-    usual: f64,
-    count: usize,
-) -> Result<Vec<ScoredPage>> {
-    let mut best: BinaryHeap<std::cmp::Reverse<(OrderedF64, std::cmp::Reverse<u32>)>> =
-        BinaryHeap::new();
-    for page in pages {
-        let (page, importance, fetches) = page?;
-        let age = match (now, fetches.last) {
-            (Some(now), Some(then)) => (now.saturating_sub(then).max(0) as f64 / DAY).max(1e-3),
-            _ => 30.0 / fetches.visits.max(1) as f64,
-        };
-        let rate = Looks::of(&fetches).rate(usual);
-        let entry = std::cmp::Reverse((
-            OrderedF64(gain(importance, rate, age)),
-            std::cmp::Reverse(page),
-        ));
-        best.push(entry);
-        if best.len() > count {
-            best.pop();
-        }
-    }
-    let sorted = best.into_sorted_vec().into_iter();
-    let scored = sorted.map(
-        |std::cmp::Reverse((OrderedF64(score), std::cmp::Reverse(page)))| ScoredPage {
-            page,
-            score,
-        },
-    );
-    Ok(scored.collect())
+/// Returns the gain from reading a page again at time `now`. A page without observations changes at the `usual` rate
+/// per day. For pages without times, the assumed age is 30 days divided by the number of visits.
+pub(super) fn gain_now(importance: f64, fetches: &Fetches, now: Option<Time>, usual: f64) -> f64 {
+    let age = match (now, fetches.last) {
+        (Some(now), Some(then)) => (now.saturating_sub(then).max(0) as f64 / DAY).max(1e-3),
+        _ => 30.0 / fetches.visits.max(1) as f64,
+    };
+    gain(importance, Looks::of(fetches).rate(usual), age)
 }
-
-/// Total order of floats.
-#[derive(Clone, Copy)]
-struct OrderedF64(f64);
-
-impl Ord for OrderedF64 {
-    fn cmp(&self, other: &OrderedF64) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for OrderedF64 {
-    fn partial_cmp(&self, other: &OrderedF64) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for OrderedF64 {
-    fn eq(&self, other: &OrderedF64) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for OrderedF64 {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::queue::PageTopK;
 
     /// Returns the share of time that a page is fresh, if it changes at `rate` and is read `reads` times, both per unit
     /// of time.
@@ -372,10 +317,15 @@ mod tests {
                     watched_s: looks.days as u64 * 86_400,
                     ..Fetches::default()
                 };
-                Ok((number, page.0, fetches))
+                let gain = gain_now(page.0, &fetches, Some(day * 86_400), all.usual_rate());
+                (number, gain)
             });
-            let best = super::best(reads, Some(day * 86_400), all.usual_rate(), count).unwrap();
-            best.into_iter().map(|scored| scored.page).collect()
+            let mut best = PageTopK::new(count);
+            reads.for_each(|(page, gain)| best.offer(page, gain));
+            best.sorted()
+                .into_iter()
+                .map(|scored| scored.page)
+                .collect()
         });
         let alike = simulated(&pages, budget, &mut |day, _, count| {
             let first = day as u32 * count as u32;

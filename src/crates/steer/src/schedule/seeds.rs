@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::next::{ListLimits, ListSource};
+use super::next::ListLimits;
 use super::{Candidate, NextOptions, Seed};
 use crate::Result;
 use crate::model::PageId;
@@ -65,11 +65,7 @@ fn opened(
     let Some(snapshot) = snapshot else {
         return Ok(seeds.into_iter().map(|seed| (seed, None)).collect());
     };
-    let source = ListSource {
-        snapshot,
-        rows: None,
-        options,
-    };
+    let now = options.now(snapshot);
     let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
     let mut known = snapshot.pages_of(&numbers)?.into_iter();
     let found = seeds.into_iter().map(|seed| {
@@ -81,7 +77,7 @@ fn opened(
             page.fetches.visits == 0
                 && page.fetches.last.is_none()
                 && !options.exclude.get(page.page.0)
-                && !source.is_failing(&page.fetches)
+                && !options.is_failing(now, &page.fetches)
         })
     };
     Ok(found.filter(is_open).collect())
@@ -96,11 +92,11 @@ pub(super) fn all(options: &NextOptions, limits: &mut ListLimits<'_>) -> Vec<Can
 
 /// Returns the seeds that were unread as of a snapshot.
 pub(super) fn unread(
-    source: &ListSource<'_>,
+    options: &NextOptions,
+    snapshot: &Snapshot,
     limits: &mut ListLimits<'_>,
 ) -> Result<Vec<Candidate>> {
-    let options = source.options;
-    let open = opened(options, Some(source.snapshot), options.seeds.clone())?;
+    let open = opened(options, Some(snapshot), options.seeds.clone())?;
     let mut chosen = Vec::new();
     for (seed, page) in open {
         if chosen.len() < options.count && limits.takes(&seed.name) {

@@ -2,15 +2,17 @@
 //!
 //! If a ranking was settled over the same rows, as a snapshot's is, it is used without reading any row. Otherwise
 //! importance is settled to a proven bound at each query: starting from the given ranking if it is of a window, of
-//! another damping, or rough ([`settle_near`]), else from nothing. With a focus, all pages are swept a fixed number of
-//! times.
+//! another damping, or rough ([`settle_near`]), else from nothing. With a focus, which is a personalised teleport, all
+//! pages are swept a fixed number of times.
 
 use super::queue::PageTopK;
-use super::surfer;
-use super::{Ask, Batching, ScoredPage, SettledRanking, Strategy, StrategySpec, best_of};
+use super::{
+    Batching, CrawlFacts, CrawlState, ScoredPage, SettledRanking, Strategy, StrategySpec, best_of,
+};
 use crate::Result;
 use crate::engine::checked_damping;
 use crate::rank::RankOptions;
+use crate::rank::power::step;
 use crate::rank::settle::{SettlingProgress, Watch, settle, settle_near};
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -18,17 +20,13 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     about: "PageRank of the known graph",
     parameters: &["damping"],
     batching: Batching::Part(20),
-    without_rows: false,
-    by_cash: false,
-    by_names: false,
-    incremental: true,
-    bytes_per_page_and_link: (0, 0),
-    make: |of| {
+    by_ranking: true,
+    ..StrategySpec::of(|of| {
         Box::new(SettledOrder {
             damping: of.damping(),
             links: 0,
         })
-    },
+    })
 };
 
 /// Bound that is settled to. With a focus, the most that is left after the last sweep: about 0.85^30, unless damping is
@@ -36,43 +34,52 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 const LEFT: f64 = 0.007_65;
 const SWEEPS: u32 = 300;
 
-/// Returns the number of sweeps from nothing, with a focus.
-pub(super) fn sweeps(damping: f64) -> u32 {
-    let needed = LEFT.ln() / damping.ln();
-    (needed.ceil() as u32).clamp(1, SWEEPS)
-}
-
 struct SettledOrder {
     damping: f64,
     links: u64,
 }
 
-/// Returns whether a ranking is as close to PageRank, in L1, as sweeps would come.
-pub(super) fn is_settled(ranking: &dyn SettledRanking, damping: f64) -> bool {
-    (ranking.damping() - damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
-}
-
 impl SettledOrder {
     /// Settles the importance of all pages.
-    fn settle(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
+    fn settle(&mut self, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
         let options = RankOptions::until(checked_damping(self.damping)?, LEFT);
         let mut watch = AtMost {
-            links: u64::from(SWEEPS) * ask.rows.links(),
+            links: u64::from(SWEEPS) * facts.rows.links(),
             is_over: false,
         };
         let from_near = |ranking: &dyn SettledRanking| {
             let mut near = Vec::new();
             ranking.each(&mut |_, importance| near.push(importance))?;
-            settle_near(ask.rows, &near, &options, &mut watch)
+            settle_near(facts.rows, &near, &options, &mut watch)
         };
-        let settled = match ask.settled.map(from_near).transpose()?.flatten() {
+        let settled = match facts.ranking.map(from_near).transpose()?.flatten() {
             Some(settled) => Some(settled),
-            None => settle(ask.rows, &options, &mut watch)?,
+            None => settle(facts.rows, &options, &mut watch)?,
         };
         Ok(settled.map_or_else(Vec::new, |settled| {
             self.links += settled.progress.links_touched;
             settled.importance()
         }))
+    }
+
+    /// Sweeps from nothing, with what the virtual page pays the pages of the focus.
+    fn focused(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
+        let even = 1.0 / f64::from(crawl.pages().max(1));
+        let pays = crawl.focus().payments(crawl, 1.0, |_| even);
+        let mut now = vec![even; crawl.pages() as usize];
+        let mut next = vec![0.0; now.len()];
+        let sweeps = (LEFT.ln() / self.damping.ln()).ceil() as u32;
+        for _ in 0..sweeps.clamp(1, SWEEPS) {
+            let is_read = |page| crawl.is_read(page);
+            step(facts.rows, self.damping, is_read, &now, &mut next)?;
+            self.links += facts.rows.links();
+            let rest = 1.0 - next.iter().sum::<f64>();
+            (0..)
+                .zip(&mut next)
+                .for_each(|(page, next)| *next += rest * pays(page));
+            std::mem::swap(&mut now, &mut next);
+        }
+        Ok(now)
     }
 }
 
@@ -93,30 +100,35 @@ impl Watch for AtMost {
 }
 
 impl Strategy for SettledOrder {
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
-        let crawl = ask.crawl;
-        if let Some(ranking) = ask.settled
-            && is_settled(ranking, self.damping)
-            && crawl.focus().shares().is_empty()
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
+        let has_focus = !crawl.focus().shares().is_empty();
+        // As close to PageRank, in L1, as sweeps would come.
+        let is_settled = |ranking: &&dyn SettledRanking| {
+            (ranking.damping() - self.damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
+        };
+        if let Some(ranking) = facts.ranking.filter(is_settled)
+            && !has_focus
         {
-            let mut best = PageTopK::new(ask.count);
+            let mut best = PageTopK::new(count);
             ranking.each(&mut |page, importance| {
-                if page < crawl.pages() && crawl.is_open(page) {
+                if crawl.is_open(page) {
                     best.offer(page, importance);
                 }
             })?;
             return Ok(best.sorted());
         }
-        let scores = if crawl.focus().shares().is_empty() {
-            self.settle(ask)?
+        let scores = if has_focus {
+            self.focused(crawl, facts)?
         } else {
-            let sweeps = sweeps(self.damping);
-            self.links += u64::from(sweeps) * ask.rows.links();
-            surfer::settle(crawl, ask.rows, self.damping, sweeps)?
+            self.settle(facts)?
         };
-        Ok(best_of(crawl, ask.count, |page| {
-            scores.get(page as usize).copied().unwrap_or(0.0)
-        }))
+        let score = |page: u32| scores.get(page as usize).copied().unwrap_or(0.0);
+        Ok(best_of(crawl, count, score))
     }
 
     fn links(&self) -> u64 {

@@ -10,7 +10,7 @@
 //! read, sum exactly to what the seeds brought, after every page.
 
 use super::queue::Queue;
-use super::{Ask, Batching, CrawlState, ScoredPage, Strategy, StrategySpec};
+use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
@@ -18,19 +18,13 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "xyleme",
     about: "most cash first; the virtual page pays only pages not read yet",
     parameters: &["damping", "discovery"],
-    batching: Batching::One,
-    without_rows: false,
-    by_cash: false,
-    by_names: false,
-    incremental: true,
-    bytes_per_page_and_link: (72, 0),
-    make: |parameters| {
+    ..StrategySpec::of(|parameters| {
         Box::new(Xyleme {
             damping: fixed(parameters.damping()),
             discovery: fixed(parameters.discovery),
             ..Xyleme::default()
         })
-    },
+    })
 };
 
 /// Units that a seed brings.
@@ -75,8 +69,8 @@ impl PaidGroup {
 struct Xyleme {
     damping: u128,
     discovery: u128,
-    all: PaidGroup,
-    rules: Vec<PaidGroup>,
+    /// All unread pages, then those of each rule.
+    groups: Vec<PaidGroup>,
     /// Cash of each unread page minus what it was paid since the start, wrapping; `None` for others.
     cells: Vec<Option<u128>>,
     /// Units that went to pages already read.
@@ -87,56 +81,64 @@ struct Xyleme {
 }
 
 impl Xyleme {
-    fn rule(crawl: &CrawlState, page: u32) -> usize {
+    /// Returns the queue of a page, which for one with a rule is its group, too.
+    fn queue_of(crawl: &CrawlState, page: u32) -> usize {
         crawl.focus().rule(page).map_or(0, |rule| rule + 1)
     }
 
-    /// Returns the units paid to a page that existed since the start.
-    fn paid(&self, rule: usize) -> u128 {
-        let of_rule = rule.checked_sub(1).map_or(0, |rule| self.rules[rule].each);
-        self.all.each + of_rule
+    /// Returns the units paid to each page of a queue since the start.
+    fn paid(&self, queue: usize) -> u128 {
+        let of_rule = if queue > 0 {
+            self.groups[queue].each
+        } else {
+            0
+        };
+        self.groups[0].each + of_rule
     }
 
-    fn make_room(&mut self, crawl: &CrawlState, page: u32) {
-        let rules = crawl.focus().shares().len();
-        self.rules.resize_with(rules, PaidGroup::default);
-        self.queues.resize_with(rules + 1, Queue::default);
+    /// Counts a page of a queue in its groups, or no longer.
+    fn count(&mut self, queue: usize, change: i128) {
+        for (at, group) in self.groups.iter_mut().enumerate() {
+            if at == 0 || at == queue {
+                group.members = group.members.wrapping_add_signed(change);
+            }
+        }
+    }
+
+    /// Makes room for a page; returns its queue.
+    fn make_room(&mut self, crawl: &CrawlState, page: u32) -> usize {
+        let groups = crawl.focus().shares().len() + 1;
+        self.groups.resize_with(groups, PaidGroup::default);
+        self.queues.resize_with(groups, Queue::default);
         if self.cells.len() <= page as usize {
             self.cells.resize(page as usize + 1, None);
         }
+        Xyleme::queue_of(crawl, page)
     }
 
     /// Adds to the cash of an unread page, which is paid from now on.
     fn add(&mut self, crawl: &CrawlState, page: u32, units: u128) {
-        self.make_room(crawl, page);
-        let rule = Xyleme::rule(crawl, page);
+        let queue = self.make_room(crawl, page);
         let cell = match self.cells[page as usize] {
             Some(cell) => cell,
             None => {
-                self.all.members += 1;
-                if let Some(rule) = rule.checked_sub(1) {
-                    self.rules[rule].members += 1;
-                }
-                0u128.wrapping_sub(self.paid(rule))
+                self.count(queue, 1);
+                0u128.wrapping_sub(self.paid(queue))
             }
         };
         let cell = cell.wrapping_add(units);
         self.cells[page as usize] = Some(cell);
-        self.queues[rule].put(page, cell as i128 as f64);
+        self.queues[queue].put(page, cell as i128 as f64);
     }
 
     /// Takes the cash of a page that was read, which is no longer paid.
     fn take(&mut self, crawl: &CrawlState, page: u32) -> u128 {
-        self.make_room(crawl, page);
-        let rule = Xyleme::rule(crawl, page);
+        let queue = self.make_room(crawl, page);
         let Some(cell) = self.cells[page as usize].take() else {
             return 0;
         };
-        self.all.members -= 1;
-        if let Some(rule) = rule.checked_sub(1) {
-            self.rules[rule].members -= 1;
-        }
-        cell.wrapping_add(self.paid(rule))
+        self.count(queue, -1);
+        cell.wrapping_add(self.paid(queue))
     }
 }
 
@@ -153,43 +155,48 @@ impl Strategy for Xyleme {
             [] => row.targets.len() as u128,
             _ => weights.clone().sum(),
         };
-        let mut kept = cash;
+        let mut rest = cash;
         let weights = weights.chain(std::iter::repeat(1));
         for (&target, weight) in row.targets.iter().zip(weights) {
             if weight == 0 {
                 continue;
             }
             let share = damped / all * weight + damped % all * weight / all;
-            kept -= share;
+            rest -= share;
             if crawl.is_read(target) {
                 self.spent += share
             } else {
                 self.add(crawl, target, share)
             }
         }
-        let mut rest = kept;
-        for (rule, &share) in crawl.focus().shares().iter().enumerate() {
+        let kept = rest;
+        for (group, &share) in self.groups[1..].iter_mut().zip(crawl.focus().shares()) {
             let units = part(kept, fixed(share)).min(rest);
             rest -= units;
-            self.rules[rule].receive(units);
+            group.receive(units);
         }
         let discovery = part(rest, self.discovery);
-        self.all.receive(discovery);
+        self.groups[0].receive(discovery);
         self.spent += rest - discovery;
     }
 
-    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<ScoredPage>> {
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        _facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
         let mut best = Vec::new();
-        for rule in 0..self.queues.len() {
-            let paid = self.paid(rule);
-            for of in self.queues[rule].best(ask.crawl, ask.count) {
+        for queue in 0..self.queues.len() {
+            let paid = self.paid(queue);
+            for of in self.queues[queue].best(crawl, count) {
                 let cell = self.cells[of.page as usize].unwrap_or_default();
                 let score = cell.wrapping_add(paid) as f64 / SEED as f64;
                 best.push(ScoredPage { score, ..of });
             }
         }
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.page.cmp(&b.page)));
-        best.truncate(ask.count);
+        best.truncate(count);
         Ok(best)
     }
 }
@@ -204,8 +211,7 @@ mod tests {
     impl Xyleme {
         /// Returns the sum of all units.
         fn units(&self) -> u128 {
-            let rules = self.rules.iter().map(|rule| rule.pot).sum::<u128>();
-            self.spent + self.all.pot + rules
+            self.spent + self.groups.iter().map(|group| group.pot).sum::<u128>()
         }
     }
 
@@ -222,10 +228,13 @@ mod tests {
                 ..Xyleme::default()
             };
             let mut crawl = CrawlHistory::new((SPEC.make)(&StrategyParameters::default()));
-            let names = (0..40).map(|page| Ok::<_, ()>(format!("http://h{}.example/{page}", page % 4)));
             let rules = ["host:h1.example=0.25", "url:*/7=0.1", "unread=0.2"];
             let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
             if focused {
+                let names = |visit: &mut dyn FnMut(&[u8])| {
+                    (0..40).for_each(|page| visit(format!("http://h{}.example/{page}", page % 4).as_bytes()));
+                    Ok::<_, ()>(())
+                };
                 crawl.set_focus(Focus::of(rules).unwrap().places(names).unwrap());
             }
             let mut seeds = 0;
@@ -246,7 +255,7 @@ mod tests {
                 xyleme.read(crawl.crawl(), row);
                 let open: u128 = (0..xyleme.cells.len() as u32)
                     .filter_map(|page| {
-                        let paid = xyleme.paid(Xyleme::rule(crawl.crawl(), page));
+                        let paid = xyleme.paid(Xyleme::queue_of(crawl.crawl(), page));
                         Some(xyleme.cells[page as usize]?.wrapping_add(paid))
                     })
                     .sum();

@@ -1,0 +1,482 @@
+//! Makes the list of what a store's crawl should fetch next: a strategy applied to the last snapshot and its kept rows.
+//!
+//! Reads beside a writer, without a lock. Pages that have a row count as read, including those found gone; without
+//! rows, pages that were visited. A page whose fetches failed since it was last reached is left out for some time, and
+//! for good after several failures.
+//!
+//! One sweep over the rows tells the strategy the history of the crawl: the latest row of each page, in the order in
+//! which they were written. So lists do not depend on which older rows checkpoints dropped. Importance that a strategy
+//! wants comes from the snapshot's ranking. Nothing is kept for the next list, whose snapshot has a newer ranking.
+//!
+//! Memory: 1 byte per page, 12 for the name order while it is sorted and 4 afterwards, what the strategy keeps
+//! (Forecast 20 bytes, and 4 per page read), and the list.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::hosts::HostSet;
+use super::next::ListLimits;
+use super::queue::PageTopK;
+use super::refresh::{self, Looks};
+use super::{
+    Candidate, CrawlFacts, CrawlHistory, CrawlState, NameKeys, NameOrder, NextOptions,
+    PageSelection, ScoredPage, SettledRanking, seeds,
+};
+use crate::decode::Time;
+use crate::model::PageId;
+use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
+use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::store::Disk;
+use crate::store::rows::{KeptRows, Retention};
+use crate::threads::join;
+use crate::{Error, Result};
+
+/// Maximum number of threads that read names.
+const THREADS: usize = 8;
+/// Number of pages whose names and facts are read at a time.
+const NAMED: usize = 1 << 17;
+/// Strategies with a virtual page, which can be focused.
+const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
+
+/// Returns the pages to crawl next, best first. Fails with [`Error::Missing`] if there is no store or snapshot, or no
+/// page is known, and there are no seeds; or if the strategy needs rows and none are kept.
+pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
+    match Snapshot::latest(disk, store) {
+        Err(Error::Missing(_)) if !options.seeds.is_empty() => {
+            Ok(seeds::all(options, &mut ListLimits::new(options, None)))
+        }
+        snapshot => next_of(&snapshot?, options, THREADS),
+    }
+}
+
+/// Returns the pages to crawl next, best first, as of this snapshot, which was its store's current one when it was
+/// opened. Up to `threads` threads read names. Fails with [`Error::Missing`] if no page is known, or the strategy needs
+/// rows and none are kept.
+pub fn next_of(
+    snapshot: &Snapshot,
+    options: &NextOptions,
+    threads: usize,
+) -> Result<Vec<Candidate>> {
+    let pages = snapshot.info().pages;
+    let store = snapshot.store().display();
+    if pages == 0 && !options.seeds.is_empty() {
+        let mut limits = ListLimits::new(options, Some(snapshot));
+        return Ok(seeds::all(options, &mut limits));
+    }
+    if pages == 0 {
+        return Err(Error::Missing(format!(
+            "{store}: no page is known yet; crawl the seeds first and ingest what was read"
+        )));
+    }
+    if pages >= PAGES_MAX {
+        return Err(Error::Unsupported(format!(
+            "{store}: {pages} pages; crawl orders are for fewer than {PAGES_MAX}"
+        )));
+    }
+    let is_kept = snapshot
+        .rows_retention()
+        .and_then(Retention::kept)
+        .is_some();
+    let source = ListSource {
+        snapshot,
+        rows: is_kept.then(|| snapshot.rows()).transpose()?,
+        options,
+        now: options.now(snapshot),
+        threads: threads.clamp(1, THREADS),
+    };
+    source.list()
+}
+
+/// What a list is made from.
+struct ListSource<'a> {
+    snapshot: &'a Snapshot,
+    rows: Option<KeptRows>,
+    options: &'a NextOptions,
+    now: Option<Time>,
+    threads: usize,
+}
+
+/// Chosen page with its name.
+struct ChosenPage {
+    scored: ScoredPage,
+    url: String,
+    fetched: bool,
+}
+
+/// Crawl as of the snapshot, with what the strategy uses.
+struct FollowedCrawl {
+    history: CrawlHistory,
+    names: Option<NameOrder>,
+    /// Claims of all pages.
+    cash: Option<Vec<f64>>,
+}
+
+impl ListSource<'_> {
+    fn list(&self) -> Result<Vec<Candidate>> {
+        let options = self.options;
+        let count = options.count;
+        let mut limits = ListLimits::new(options, Some(self.snapshot));
+        let mut first = seeds::unread(options, self.snapshot, &mut limits)?;
+        if options.known_hosts {
+            let mut known = HostSet::default();
+            known.add_fetched(self.snapshot)?;
+            first.iter().for_each(|seed| known.add(seed.url.as_bytes()));
+            limits.known = Some(known.into());
+        }
+        let left = count - first.len();
+        let chosen = match options.which {
+            PageSelection::NotFetched => self.discover(left, &mut limits)?,
+            PageSelection::Refetch => self.refetch(left, &mut limits)?,
+            PageSelection::Either => self.either(left, &mut limits)?,
+            PageSelection::Budget { discovery } => {
+                let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
+                let new = new.saturating_sub(first.len()).min(left);
+                let mut chosen = self.discover(new, &mut limits)?;
+                let rest = left - chosen.len();
+                chosen.extend(self.refetch(rest, &mut limits)?);
+                if options.strategy.spec().by_cash {
+                    chosen.sort_by(|a, b| b.scored.score.total_cmp(&a.scored.score));
+                    chosen
+                } else {
+                    interleave(chosen)
+                }
+            }
+        };
+        let mut rest = self.describe(chosen)?;
+        // A list is ordered by score.
+        let best = rest.first().map_or(0.0, |page| page.score);
+        first.iter_mut().for_each(|seed| seed.score = best);
+        first.append(&mut rest);
+        Ok(first)
+    }
+
+    /// Chooses unread pages, by the strategy.
+    fn discover(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let FollowedCrawl {
+            mut history,
+            names,
+            cash,
+        } = self.follow()?;
+        let none = NoRows(u64::from(history.crawl().pages()));
+        let rows: &dyn Rows = match &self.rows {
+            Some(rows) => rows,
+            None => &none,
+        };
+        let facts = CrawlFacts {
+            rows,
+            names: names.as_ref(),
+            ranking: Some(&SnapshotRanking(self.snapshot)),
+            cash: cash.as_deref(),
+        };
+        let order = |most| {
+            let best = history.best(&facts, most)?;
+            Ok(completed(best, history.crawl(), most))
+        };
+        self.select(count, limits, |_| false, order)
+    }
+
+    /// Chooses pages read and unread, by their claims.
+    fn either(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
+        let FollowedCrawl { history, cash, .. } = self.follow()?;
+        let Some(cash) = cash else {
+            let name = self.options.strategy.spec().name;
+            return Err(Error::Usage(format!(
+                "strategy {name} says nothing of pages that were fetched: `budget` discovery=any is for `strategy` greedy; \
+                 give a share from 0 to 1"
+            )));
+        };
+        let crawl = history.crawl();
+        let before = self.refetch_before();
+        let is_read = |page: u32| crawl.is_read(page);
+        self.select(count, limits, is_read, |most| {
+            let mut best = PageTopK::new(most);
+            for page in self.snapshot.pages() {
+                let page = page?;
+                let number = page.page.0 as u32;
+                if crawl.is_open(number) || is_read(number) && self.may_refetch(&page, before) {
+                    best.offer(number, cash[number as usize]);
+                }
+            }
+            Ok(best.sorted())
+        })
+    }
+
+    /// Chooses pages to read again: by cash if the strategy uses it, else by gain.
+    fn refetch(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
+        let before = self.refetch_before();
+        let by_cash = self.options.strategy.spec().by_cash;
+        let mut all = Looks::default();
+        if !by_cash {
+            for page in self.snapshot.pages() {
+                all.add(Looks::of(&page?.fetches));
+            }
+        }
+        let usual = all.usual_rate();
+        let order = |most| {
+            let mut best = PageTopK::new(most);
+            for page in self.snapshot.pages() {
+                let page = page?;
+                if self.may_refetch(&page, before) {
+                    let score = if by_cash {
+                        page.claim()
+                    } else {
+                        refresh::gain_now(page.importance, &page.fetches, self.now, usual)
+                    };
+                    best.offer(page.page.0 as u32, score);
+                }
+            }
+            Ok(best.sorted())
+        };
+        self.select(count, limits, |_| true, order)
+    }
+
+    /// Returns the time before which a page must have been fetched to be read again, if the options set an age.
+    fn refetch_before(&self) -> Option<Time> {
+        let seconds = i64::try_from(self.options.older_than?).unwrap_or(i64::MAX);
+        Some(self.now?.saturating_sub(seconds))
+    }
+
+    /// Returns whether a page was read and may be read again: it is not gone, and was last fetched before `before`.
+    fn may_refetch(&self, page: &SnapshotPage, before: Option<Time>) -> bool {
+        page.fetches.visits > 0
+            && page.fetches.gone != Some(true)
+            && !self.options.is_failing(self.now, &page.fetches)
+            && !self.options.exclude.get(page.page.0)
+            && match (before, page.fetches.last) {
+                (Some(before), Some(fetched)) => fetched < before,
+                _ => true,
+            }
+    }
+
+    /// Returns the first `count` pages of an order that may be listed, requesting more of the order until there are
+    /// enough.
+    fn select(
+        &self,
+        count: usize,
+        limits: &mut ListLimits<'_>,
+        is_fetched: impl Fn(u32) -> bool,
+        mut order: impl FnMut(usize) -> Result<Vec<ScoredPage>>,
+    ) -> Result<Vec<ChosenPage>> {
+        let pages = self.snapshot.info().pages as usize;
+        let spare = if limits.any() { 4 } else { 1 };
+        let mut most = count.saturating_mul(spare).min(pages);
+        loop {
+            let best = order(most)?;
+            let mut trial = limits.clone();
+            let mut chosen = Vec::new();
+            for best in best.chunks(NAMED) {
+                if chosen.len() == count {
+                    break;
+                }
+                let numbers: Vec<PageId> =
+                    best.iter().map(|of| PageId(u64::from(of.page))).collect();
+                let names = self.snapshot.names_of(&numbers)?;
+                for (scored, url) in best.iter().zip(names) {
+                    if chosen.len() < count && trial.takes(&url) {
+                        chosen.push(ChosenPage {
+                            scored: *scored,
+                            url,
+                            fetched: is_fetched(scored.page),
+                        });
+                    }
+                }
+            }
+            if chosen.len() == count || best.len() < most || most >= pages {
+                *limits = trial;
+                return Ok(chosen);
+            }
+            most = most.saturating_mul(4).min(pages);
+        }
+    }
+
+    /// Adds the snapshot's facts to the chosen pages.
+    fn describe(&self, chosen: Vec<ChosenPage>) -> Result<Vec<Candidate>> {
+        let mut described = Vec::with_capacity(chosen.len());
+        let mut chosen = chosen.into_iter().peekable();
+        while chosen.peek().is_some() {
+            let chosen: Vec<ChosenPage> = chosen.by_ref().take(NAMED).collect();
+            let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
+            let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
+            let pages = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
+                fetched: of.fetched,
+                ..Candidate::of(&page, of.url, of.scored.score)
+            });
+            described.extend(pages);
+        }
+        Ok(described)
+    }
+
+    /// Follows the crawl to the snapshot.
+    fn follow(&self) -> Result<FollowedCrawl> {
+        let (options, snapshot) = (self.options, self.snapshot);
+        let spec = options.strategy.spec();
+        if self.rows.is_none() && !spec.without_rows {
+            return Err(self.needs_rows(spec.name));
+        }
+        let pages = snapshot.info().pages;
+        let damping = snapshot.info().settings.config.damping_asked();
+        let strategy = options.strategy.clone().of_store(damping).strategy();
+        let mut history = CrawlHistory::new(strategy);
+        if !options.focus.is_empty() {
+            if !FOCUSED.contains(&spec.name) {
+                return Err(Error::Usage(format!(
+                    "strategy {} cannot favour pages by a focus; these can: {}",
+                    spec.name,
+                    FOCUSED.join(", ")
+                )));
+            }
+            let each = |visit: &mut dyn FnMut(&[u8])| snapshot.each_name(0..pages, visit);
+            history.set_focus(options.focus.places(each)?);
+        }
+        let sort = || {
+            let each = |pages, visit: &mut dyn FnMut(&[u8])| snapshot.each_name(pages, visit);
+            let keys = spec
+                .by_names
+                .then(|| NameKeys::of(pages, self.threads, each));
+            Ok::<_, Error>(keys.transpose()?.map(NameKeys::order))
+        };
+        let sweep = || match &self.rows {
+            Some(rows) => rows.sweep(&mut |row| {
+                history.row(row);
+                Ok(())
+            }),
+            None => Ok(true),
+        };
+        let (names, swept) = join(self.threads > 1, sort, sweep);
+        swept?;
+        let names = names?;
+        let cash = self.hold(&mut history)?;
+        Ok(FollowedCrawl {
+            history,
+            names,
+            cash,
+        })
+    }
+
+    /// Makes pages known, and holds back those that must not be listed. Without rows, pages that were visited count as
+    /// read. Returns the claims of pages, if the strategy uses them.
+    fn hold(&self, history: &mut CrawlHistory) -> Result<Option<Vec<f64>>> {
+        let (snapshot, options) = (self.snapshot, self.options);
+        history.known_below(snapshot.info().pages as u32);
+        let by_cash = options.strategy.spec().by_cash;
+        let mut cash = by_cash.then(Vec::new);
+        if by_cash || self.rows.is_none() {
+            for page in snapshot.pages() {
+                let page = page?;
+                if self.rows.is_none() && page.fetches.visits > 0 {
+                    history.row(Row::new(page.page.0 as u32, &[]));
+                }
+                if let Some(cash) = &mut cash {
+                    cash.push(page.claim());
+                }
+            }
+        }
+        snapshot.failures(&mut |page, fetches| {
+            if fetches.last.is_some() || options.is_failing(self.now, fetches) {
+                history.hold(page);
+            }
+        })?;
+        let seeds = options.seeds.iter().filter_map(|seed| seed.page);
+        for page in options.exclude.all().chain(seeds.map(|page| page.0)) {
+            if let Ok(page) = u32::try_from(page) {
+                history.hold(page);
+            }
+        }
+        Ok(cash)
+    }
+
+    /// Returns the error for a strategy that needs rows where there are none.
+    fn needs_rows(&self, name: &str) -> Error {
+        let others: Vec<&str> = super::STRATEGIES
+            .iter()
+            .filter(|strategy| strategy.without_rows)
+            .map(|strategy| strategy.name)
+            .collect();
+        let why = match self.snapshot.rows_retention() {
+            Some(standing) => standing.why_not(),
+            None => "the snapshot is not the store's current one".into(),
+        };
+        Error::Missing(format!(
+            "strategy {name} needs the links of pages: {}: {why}. Without them: `strategy` {}",
+            self.snapshot.store().display(),
+            others.join(", ")
+        ))
+    }
+}
+
+/// Appends to an order the open pages that it lacks, in the order in which they became known: those that no page links
+/// to any more, and seeds whose fetch failed.
+fn completed(mut best: Vec<ScoredPage>, crawl: &CrawlState, most: usize) -> Vec<ScoredPage> {
+    if best.len() >= most {
+        return best;
+    }
+    let named: HashSet<u32> = best.iter().map(|of| of.page).collect();
+    let score = best.last().map_or(0.0, |last| last.score.min(0.0));
+    let rest = (0..crawl.pages()).filter(|page| crawl.is_open(*page) && !named.contains(page));
+    let room = most - best.len();
+    best.extend(rest.take(room).map(|page| ScoredPage { page, score }));
+    best
+}
+
+/// Spreads new pages and pages to be read again evenly over the list, each kind in its order.
+fn interleave(chosen: Vec<ChosenPage>) -> Vec<ChosenPage> {
+    let (again, new): (Vec<ChosenPage>, Vec<ChosenPage>) =
+        chosen.into_iter().partition(|of| of.fetched);
+    let all = again.len() + new.len();
+    let (again_len, mut again, mut new) = (again.len(), again.into_iter(), new.into_iter());
+    let mut mixed = Vec::with_capacity(all);
+    let mut taken = 0;
+    for at in 1..=all {
+        // The first `at` pages have the same share as the whole list.
+        let due = at * again_len / all;
+        let next = if taken < due {
+            again.next()
+        } else {
+            new.next()
+        };
+        taken += usize::from(taken < due);
+        mixed.extend(next);
+    }
+    mixed
+}
+
+/// Ranking of a snapshot.
+struct SnapshotRanking<'a>(&'a Snapshot);
+
+impl SettledRanking for SnapshotRanking<'_> {
+    fn damping(&self) -> f64 {
+        self.0.info().settings.config.damping()
+    }
+
+    fn bound_l1(&self) -> f64 {
+        let info = self.0.info();
+        // A ranking without expired rows has no bound for all of the rows.
+        let is_settled = info.window.settled.is_some() && info.expired.is_none();
+        let bound = info.bound_l1().filter(|_| is_settled);
+        bound.unwrap_or(f64::INFINITY)
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
+        self.0.importances(visit)
+    }
+}
+
+/// Rows of a store that keeps none.
+struct NoRows(u64);
+
+impl Rows for NoRows {
+    fn pages(&self) -> u64 {
+        self.0
+    }
+
+    fn links(&self) -> u64 {
+        0
+    }
+
+    fn walk(&self, _visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        Ok(())
+    }
+}
