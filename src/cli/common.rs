@@ -73,11 +73,13 @@ fn as_io(error: anyhow::Error) -> Result<io::Error, anyhow::Error> {
 
 /// Prints a value as one line of JSON.
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
-    print(|out| {
-        serde_json::to_writer(&mut *out, value)?;
-        out.write_all(b"\n")?;
-        Ok(())
-    })
+    print(|out| write_json(out, value))
+}
+
+/// Writes a value as one line of JSON.
+pub fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    Ok(out.write_all(b"\n")?)
 }
 
 /// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe is

@@ -6,10 +6,11 @@ use cashrank_steer::answers::{History, HistoryOptions, Moment, history};
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, StoreArg, positive, print, rounded_up, shown, thousands, time,
+    Exit, MemoryArg, StoreArg, positive, print, rounded_up, shown, thousands, time, write_json,
 };
 use super::levels::LevelArgs;
 use super::log::Paint;
+use super::table::TextTable;
 use crate::cli::common::say;
 
 /// Maximum number of bars; with more snapshots, each bar shows the last of its share.
@@ -65,8 +66,7 @@ impl HistoryArgs {
         print(|out| {
             for history in &histories {
                 if self.json {
-                    serde_json::to_writer(&mut *out, history)?;
-                    out.write_all(b"\n")?;
+                    write_json(out, history)?;
                 } else {
                     write_plain(out, history, self.level.measure())?;
                 }
@@ -91,28 +91,33 @@ fn write_plain(
     writeln!(out, "  {}", bars(&history.history))?;
     // Scores of other measures are on scales of their own.
     let score = measure.unwrap_or("importance");
-    let width = score.len().max(11);
-    let head = format!(
-        "{:>15}  {:20}  {:>15}  {score:>width$}  {:>9}  {:>11}",
-        "snapshot", "crawled until", "rank", "to mean", "error up to"
-    );
-    writeln!(out, "{}", Paint::stdout().bold(&head))?;
+    let table = TextTable::<Moment>::new("  ")
+        .number("snapshot", 15, |moment| moment.snapshot.to_string())
+        .text("crawled until", 20, |moment| {
+            moment.time.map_or("unknown".into(), |at| time(Some(at)))
+        })
+        .number("rank", 15, |moment| {
+            moment.rank.map_or("not known yet".into(), thousands)
+        })
+        .number(score, score.len().max(11), |moment| {
+            moment
+                .importance
+                .map_or(String::new(), |of| format!("{of:.4e}"))
+        })
+        .number("to mean", 9, |moment| match moment.ratio() {
+            None => String::new(),
+            Some(ratio) if measure.is_none() => format!("{ratio:.2}"),
+            Some(_) => "-".into(),
+        })
+        .number("error up to", 11, |moment| {
+            let bound = moment.bound_l1.filter(|bound| *bound < 2.0);
+            moment
+                .rank
+                .map_or(String::new(), |_| bound.map_or("-".into(), rounded_up))
+        });
+    writeln!(out, "{}", Paint::stdout().bold(&table.head()))?;
     for moment in &history.history {
-        let time = moment.time.map_or("unknown".into(), |at| time(Some(at)));
-        write!(out, "{:>15}  {time:20}  ", moment.snapshot)?;
-        let (Some(rank), Some(importance)) = (moment.rank, moment.importance) else {
-            writeln!(out, "{:>15}", "not known yet")?;
-            continue;
-        };
-        let ratio = moment.ratio().filter(|_| measure.is_none());
-        let ratio = ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        let bound = moment.bound_l1.filter(|bound| *bound < 2.0);
-        writeln!(
-            out,
-            "{:>15}  {importance:>width$.4e}  {ratio:>9}  {:>11}",
-            thousands(rank),
-            bound.map_or("-".into(), rounded_up),
-        )?;
+        table.write(out, moment)?;
     }
     Ok(())
 }

@@ -1,14 +1,12 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
-use cashrank::PageState;
-use cashrank_graph::engine::PageId;
-use cashrank_steer::answers::{Ends, FetchState};
+use cashrank_steer::answers::{Ends, FetchState, pages_of};
 use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
-use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands};
-use super::rank::find;
+use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands, write_json};
+use super::json::object;
 use crate::cli::common::say;
 
 /// Show what a page links to, or with --in what links to it.
@@ -45,53 +43,38 @@ const END_BYTES: u64 = 64;
 /// Memory for the other end of a link that is listed, including its name, in bytes.
 const LISTED_BYTES: u64 = 256;
 
-#[derive(serde::Serialize)]
-struct LinkEnd<'a> {
-    url: &'a str,
-    rank: u64,
-    importance: f64,
-    state: Option<PageState>,
-    /// Weight of the link relative to the others of its page; absent if all weigh the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight: Option<u64>,
-}
-
 impl LinksArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let Some(page) = find(&snapshot, &self.url)? else {
+        let asked = std::slice::from_ref(&self.url);
+        let found = pages_of(asked, |names| snapshot.find(names))?;
+        let Some(page) = found.into_iter().flatten().next() else {
             say!("{}: not known", shown(&self.url));
             return Ok(Exit::Unknown);
         };
         let found = if self.incoming {
-            Ends::to(&snapshot.rows()?, page, u64::MAX)?
+            Ends::to(&snapshot.rows()?, page.0 as u32, u64::MAX)?
         } else {
-            Ends::of(&snapshot, page)?
+            Ends::of(&snapshot, page.0 as u32)?
         };
         let (links, listed) = (found.ends.len(), self.n.unwrap_or(usize::MAX));
         let need = links as u64 * END_BYTES + links.min(listed) as u64 * LISTED_BYTES;
         let work = || format!("listing {links} links");
         check_room(self.memory.budget(1)?, need, work, "list fewer (-n)")?;
-        let mut ranked = found.ranked(&snapshot)?;
-        let all = ranked.len() as u64;
-        ranked.truncate(self.n.unwrap_or(usize::MAX));
-        let ids: Vec<PageId> = ranked.iter().map(|end| end.page).collect();
-        let names = snapshot.names_of(&ids)?;
-        let states = snapshot.states_of(&ids)?;
+        let (all, ends) = found.listed(&snapshot, listed)?;
         print(|out| {
-            for ((end, url), &state) in ranked.iter().zip(&names).zip(&states) {
+            for end in &ends {
                 if self.json {
-                    let link = LinkEnd {
-                        url,
-                        rank: end.rank,
-                        importance: end.importance,
-                        state,
-                        weight: end.weight,
+                    let link = object! {
+                        "url": &end.url,
+                        "rank": end.rank,
+                        "importance": end.importance,
+                        "state": end.state,
+                        "weight"?: end.weight,
                     };
-                    serde_json::to_writer(&mut *out, &link)?;
-                    out.write_all(b"\n")?;
+                    write_json(out, &link)?;
                 } else {
-                    writeln!(out, "{}", shown(url))?;
+                    writeln!(out, "{}", shown(&end.url))?;
                 }
             }
             Ok(())
@@ -101,7 +84,7 @@ impl LinksArgs {
         } else {
             "links"
         };
-        let name = snapshot.names_of(&[PageId(page.into())])?.concat();
+        let name = snapshot.names_of(&[page])?.concat();
         let note = note(found.fetched, !snapshot.is_local(name.as_bytes()));
         say!("{} {what}{note}", thousands(all));
         Ok(Exit::Done)

@@ -21,6 +21,8 @@ use cashrank::Error;
 use cashrank_store::store::{part_of, unfinished};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::common::{Exit, print_json, say};
+
 /// Maximum number of symbolic links that are followed, as in the kernel.
 const LINKS: usize = 40;
 
@@ -104,6 +106,23 @@ impl SummedOutputArgs {
             "--json and the result would both go to standard output: name a file with -o"
         );
         Ok(output)
+    }
+
+    /// Reports what was written: prints the summary for programs, or a line for people unless the result is on standard
+    /// output.
+    pub fn report(
+        &self,
+        output: &OutputTarget,
+        said: &str,
+        summary: serde_json::Value,
+    ) -> anyhow::Result<Exit> {
+        if self.json {
+            return print_json(&summary);
+        }
+        if *output != OutputTarget::Standard {
+            say!("{}: {said}", self.file.name().display());
+        }
+        Ok(Exit::Done)
     }
 }
 

@@ -4,26 +4,27 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use cashrank::{Error, PageState};
-use cashrank_graph::engine::PageId;
 use cashrank_graph::sites::RollUpBy;
-use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up, pages_of};
+use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up};
 use cashrank_steer::schedule::Measure;
 use cashrank_store::memory::to_read;
+use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::export::{
     Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, exporter,
 };
-use cashrank_store::snapshot::{LevelRanking, Snapshot};
 
 use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{
     Basis, Exit, MemoryArg, counted, lines, one_of, parsed, print, report_lines, say, shown,
-    thousands, word,
+    thousands, word, write_json,
 };
 use super::export::distances;
+use super::json::{Joined, object};
 use super::levels::LevelArgs;
 use super::output::OutputTarget;
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
+use super::table::Facts;
 
 /// Show rank, importance and last fetch of pages, or of sites.
 #[derive(clap::Args)]
@@ -70,16 +71,6 @@ pub struct RankArgs {
     json: bool,
 }
 
-#[derive(serde::Serialize)]
-struct RankLine<'a> {
-    #[serde(flatten)]
-    rank: Rank,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distance: Option<f64>,
-    /// Other requested pages that are certainly less important.
-    certainly_above: Vec<&'a str>,
-}
-
 impl RankArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&self.level.given())?;
@@ -103,15 +94,7 @@ impl RankArgs {
             self.distance.is_none() || ranking.level().is_page(),
             "--distance is for pages: leave it or --level out"
         );
-        let mut answers = Vec::new();
-        for (number, rank) in rankings.ranks_of(&self.urls)? {
-            let number = number.map_or(u64::MAX, |page| page.0);
-            answers.push(RankLine {
-                rank,
-                distance: distances.get(number),
-                certainly_above: Vec::new(),
-            });
-        }
+        let answers = rankings.ranks_of(&self.urls)?;
         let bound = ranking.bound_l1();
         let basis = match ranking.computed() {
             Some(_) => Basis::Latest,
@@ -119,19 +102,18 @@ impl RankArgs {
         };
         let known = self.urls.iter().zip(&answers);
         let pages: Vec<Asked<'_>> = known
-            .map(|(url, answer)| (&**url, answer.rank.importance))
+            .map(|(url, (_, rank))| (&**url, rank.importance))
             .collect();
-        for (answer, above) in answers.iter_mut().zip(certainly_above(&pages, bound)) {
-            answer.certainly_above = above;
-        }
-        let unknown = answers.iter().any(|answer| !answer.rank.known);
+        let unknown = answers.iter().any(|(_, rank)| !rank.known);
+        let above = certainly_above(&pages, bound);
         print(|out| {
-            for answer in &answers {
+            for ((number, rank), above) in answers.iter().zip(above) {
+                let distance = distances.get(number.map_or(u64::MAX, |page| page.0));
                 if self.json {
-                    serde_json::to_writer(&mut *out, answer)?;
-                    out.write_all(b"\n")?;
+                    let more = object! { "distance"?: distance, "certainly_above": above };
+                    write_json(out, &Joined(rank, more))?;
                 } else {
-                    write_plain(out, answer, ranking)?;
+                    write_plain(out, rank, distance, ranking)?;
                 }
             }
             if !self.json {
@@ -204,23 +186,12 @@ fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     )
 }
 
-/// Looks up pages by their URLs.
-pub(super) fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
-    pages_of(urls, |names| snapshot.find(names))
-}
-
-/// Looks up a page by its URL. Returns its number as rows have it.
-pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u32>> {
-    let found = pages(snapshot, &[url.to_owned()])?;
-    Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
-}
-
 fn write_plain(
     out: &mut dyn Write,
-    answer: &RankLine<'_>,
+    known: &Rank,
+    distance: Option<f64>,
     ranking: &LevelRanking,
 ) -> anyhow::Result<()> {
-    let known = &answer.rank;
     let url = shown(&known.url);
     let (Some(importance), Some(rank), Some(percentile), Some(visits)) =
         (known.importance, known.rank, known.percentile, known.visits)
@@ -248,19 +219,6 @@ fn write_plain(
         Some(RollUpBy::Count) => Some("pages"),
         _ => by,
     };
-    match by {
-        None => writeln!(
-            out,
-            "  importance  {importance:.6e}, of 1 for all {}",
-            ranking.level().plural()
-        )?,
-        Some(by) => writeln!(out, "  score       {importance:.6e}, {by}")?,
-    }
-    writeln!(out, "  rank        {}", thousands(rank))?;
-    writeln!(out, "  percentile  {percentile:.3}")?;
-    if let Some(pages) = known.pages {
-        writeln!(out, "  pages       {}", thousands(pages))?;
-    }
     let crawled = match (visits, &known.last_fetch) {
         (0, _) if known.state == Some(PageState::Failed) => "not crawled: fetches failed".into(),
         (0, _) => "not crawled: known only from links".into(),
@@ -269,27 +227,37 @@ fn write_plain(
         (visits, None) => format!("{} times", thousands(visits)),
         (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
     };
-    writeln!(out, "  crawled     {crawled}")?;
+    let share = |share: f64| format!("{share:.6e}, of 1 for all");
+    let changed = known.compared.zip(known.changed);
+    let changed = changed.filter(|(compared, _)| *compared > 0);
+    let failed = known.failed.filter(|failed| *failed > 0);
+    let mut facts = Facts::new(out, "  ", 11);
+    match by {
+        None => {
+            let of = ranking.level().plural();
+            facts.add("importance", format!("{} {of}", share(importance)))?;
+        }
+        Some(by) => facts.add("score", format!("{importance:.6e}, {by}"))?,
+    }
+    facts.add("rank", thousands(rank))?;
+    facts.add("percentile", format!("{percentile:.3}"))?;
+    facts.add("pages", known.pages.map(thousands))?;
+    facts.add("crawled", crawled)?;
     if known.state == Some(PageState::Gone) {
-        writeln!(
-            out,
-            "  state       gone: it answered 404 or 410 when it was last fetched"
-        )?;
+        let text = "gone: it answered 404 or 410 when it was last fetched";
+        facts.add("state", text.to_owned())?;
     }
-    if let Some((cash, distributed)) = known.cash.zip(known.distributed) {
-        writeln!(out, "  cash        {cash:.6e}, of 1 for all")?;
-        writeln!(out, "  distributed {distributed:.6e}, of 1 for all")?;
-    }
-    if let Some(distance) = answer.distance {
-        writeln!(out, "  distance    {distance:.6}")?;
-    }
-    if let (Some(compared @ 1..), Some(changed)) = (known.compared, known.changed) {
+    facts.add("cash", known.cash.map(share))?;
+    facts.add("distributed", known.distributed.map(share))?;
+    facts.add(
+        "distance",
+        distance.map(|distance| format!("{distance:.6}")),
+    )?;
+    let looks = changed.map(|(compared, changed)| {
         let looks = counted(compared, "look", "looks");
-        writeln!(out, "  changed     at {} of {looks}", thousands(changed))?;
-    }
-    if let Some(failed @ 1..) = known.failed {
-        let fetches = counted(failed, "fetch", "fetches");
-        writeln!(out, "  failed      the last {fetches}")?;
-    }
-    Ok(())
+        format!("at {} of {looks}", thousands(changed))
+    });
+    facts.add("changed", looks)?;
+    let last = |failed| format!("the last {}", counted(failed, "fetch", "fetches"));
+    Ok(facts.add("failed", failed.map(last))?)
 }

@@ -12,82 +12,58 @@ use cashrank_store::snapshot::{Info, Snapshot};
 use cashrank_store::store::{Input, InputProgress, RealDisk, open_view};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Origin of a ranking.
-#[derive(serde::Serialize)]
-pub struct RankingOrigin {
-    /// Version of this record's format.
-    record: u32,
-    program: &'static str,
-    version: &'static str,
-    ranking: OriginRanking,
-    inputs: Vec<OriginInput>,
-    /// Arguments of a command that reproduces the ranking.
-    again: Vec<String>,
-    /// Reasons why that command may produce other bytes; empty if it produces the same.
-    caveats: Vec<String>,
-}
+use super::json::object;
 
-#[derive(serde::Serialize)]
-struct OriginRanking {
-    /// Path of the snapshot's file; its length and hash (XXH3-128) follow.
-    file: String,
-    bytes: u64,
-    xxh3_128: String,
-    pages: u64,
-    records: u64,
-    links: u64,
-    /// Time of the latest record.
-    until: Option<String>,
-    bound_l1: Option<f64>,
-}
+/// Version of this record's format.
+const RECORD: u32 = 1;
 
-#[derive(serde::Serialize)]
-struct OriginInput {
-    name: String,
-    format: String,
-    /// Number of bytes read, decompressed; their hash (XXH3-128) follows, `None` for a spooled stream.
-    bytes: u64,
-    xxh3_128: Option<String>,
-    records: u64,
-    /// True if the input was read to its end.
-    whole: bool,
-}
-
-impl RankingOrigin {
-    /// Returns the origin of a store's current snapshot; refused if the store has read more records since.
-    pub fn of(store: &Path) -> anyhow::Result<RankingOrigin> {
-        let snapshot = Snapshot::latest(&RealDisk, store)?;
-        let view = open_view(&RealDisk, store)?;
-        let (info, progress) = (snapshot.info(), view.progress());
-        anyhow::ensure!(
-            info.counters == *view.counters(),
-            cashrank::Error::Conflict(format!(
-                "{}: its current snapshot is older than what was read last: run the ingest to its end",
-                store.display()
-            ))
-        );
-        // The hash of damaged bytes would name a ranking that nobody can reproduce.
-        snapshot.check_sums()?;
-        let (bytes, hash) = hash_of(snapshot.path())?;
-        Ok(RankingOrigin {
-            record: 1,
-            program: "cashrank",
-            version: env!("CARGO_PKG_VERSION"),
-            ranking: OriginRanking {
-                file: snapshot.path().display().to_string(),
-                bytes,
-                xxh3_128: hex(hash),
-                pages: info.pages,
-                records: info.counters.records,
-                links: info.counters.links,
-                until: info.time.map(|at| super::common::time(Some(at))),
-                bound_l1: info.bound_l1(),
-            },
-            inputs: inputs(progress),
-            again: again(info, progress),
-            caveats: caveats(info, progress),
-        })
-    }
+/// Returns the origin of a store's current snapshot as JSON; refused if the store has read more records since.
+pub fn origin_of(store: &Path) -> anyhow::Result<impl serde::Serialize> {
+    let snapshot = Snapshot::latest(&RealDisk, store)?;
+    let view = open_view(&RealDisk, store)?;
+    let (info, progress) = (snapshot.info(), view.progress());
+    anyhow::ensure!(
+        info.counters == *view.counters(),
+        cashrank::Error::Conflict(format!(
+            "{}: its current snapshot is older than what was read last: run the ingest to its end",
+            store.display()
+        ))
+    );
+    // The hash of damaged bytes would name a ranking that nobody can reproduce.
+    snapshot.check_sums()?;
+    let (bytes, hash) = hash_of(snapshot.path())?;
+    let input = |input: &Input| {
+        let place = input.end.unwrap_or(progress.place);
+        object! {
+            "name": input.name.clone(),
+            "format": input.format.clone(),
+            // Bytes read, decompressed, and their hash; null for a spooled stream.
+            "bytes": place.offset,
+            "xxh3_128": (place.prefix != 0).then(|| hex(place.prefix)),
+            "records": place.records,
+            // True if the input was read to its end.
+            "whole": input.end.is_some(),
+        }
+    };
+    Ok(object! {
+        "record": RECORD,
+        "program": "cashrank",
+        "version": env!("CARGO_PKG_VERSION"),
+        "ranking": object! {
+            "file": snapshot.path().display().to_string(),
+            "bytes": bytes,
+            "xxh3_128": hex(hash),
+            "pages": info.pages,
+            "records": info.counters.records,
+            "links": info.counters.links,
+            "until": info.time.map(|at| super::common::time(Some(at))),
+            "bound_l1": info.bound_l1(),
+        },
+        "inputs": progress.inputs.iter().map(input).collect::<Vec<_>>(),
+        // Arguments of a command that reproduces the ranking, and why it may produce other bytes.
+        "again": again(info, progress),
+        "caveats": caveats(info, progress),
+    })
 }
 
 fn is_usual(config: &Config) -> bool {
@@ -112,21 +88,6 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
         hash.update(&buffer[..read]);
         bytes += read as u64;
     }
-}
-
-fn inputs(progress: &InputProgress) -> Vec<OriginInput> {
-    let record = |input: &Input| {
-        let place = input.end.unwrap_or(progress.place);
-        OriginInput {
-            name: input.name.clone(),
-            format: input.format.clone(),
-            bytes: place.offset,
-            xxh3_128: (place.prefix != 0).then(|| hex(place.prefix)),
-            records: place.records,
-            whole: input.end.is_some(),
-        }
-    };
-    progress.inputs.iter().map(record).collect()
 }
 
 /// Returns the number of passes begun, and whether the last one was stopped. `until` may have omitted some of those

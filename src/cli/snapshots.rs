@@ -11,7 +11,9 @@ use cashrank_store::snapshot::{
 use cashrank_store::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
+use super::json::object;
 use super::log::Paint;
+use super::table::TextTable;
 use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
@@ -69,28 +71,6 @@ pub struct KeepArg {
     pub keep_snapshots: KeepSnapshots,
 }
 
-#[derive(serde::Serialize)]
-struct SnapshotLine<'a> {
-    number: u64,
-    current: bool,
-    pinned: bool,
-    pages: Option<u64>,
-    last_fetch: Option<String>,
-    published: Option<String>,
-    bound_l1: Option<f64>,
-    bytes: Option<u64>,
-    file: String,
-    damage: Option<&'a str>,
-    /// Rankings computed beside the snapshot.
-    computed: Vec<ListedRanking<'a>>,
-}
-
-#[derive(serde::Serialize)]
-struct ListedRanking<'a> {
-    level: String,
-    measure: &'a str,
-}
-
 impl SnapshotsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = &self.store.store;
@@ -121,27 +101,25 @@ impl SnapshotsArgs {
     }
 }
 
-fn listed(kept: &SnapshotEntry) -> SnapshotLine<'_> {
+fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
     let info = kept.info.as_ref().ok();
-    SnapshotLine {
-        number: kept.number,
-        current: kept.current,
-        pinned: kept.pinned,
-        pages: info.map(|info| info.pages),
-        last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
-        published: published(kept),
-        bound_l1: info.and_then(Info::bound_l1),
-        bytes: kept.bytes,
-        file: kept.path.display().to_string(),
-        damage: kept.info.is_err().then_some("it cannot be read"),
-        computed: kept
-            .computed
-            .iter()
-            .map(|of| ListedRanking {
-                level: of.level.to_string(),
-                measure: &of.measure,
-            })
-            .collect(),
+    // Rankings computed beside the snapshot.
+    let computed = kept
+        .computed
+        .iter()
+        .map(|of| object! { "level": of.level.to_string(), "measure": &of.measure });
+    object! {
+        "number": kept.number,
+        "current": kept.current,
+        "pinned": kept.pinned,
+        "pages": info.map(|info| info.pages),
+        "last_fetch": info.and_then(|info| info.time).map(|at| time(Some(at))),
+        "published": published(kept),
+        "bound_l1": info.and_then(Info::bound_l1),
+        "bytes": kept.bytes,
+        "file": kept.path.display().to_string(),
+        "damage": kept.info.is_err().then_some("it cannot be read"),
+        "computed": computed.collect::<Vec<_>>(),
     }
 }
 
@@ -153,35 +131,36 @@ fn published(kept: &SnapshotEntry) -> Option<String> {
 }
 
 fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()> {
-    let head = format!(
-        "{:>15}  {:>15}  {:20}  {:20}  {:>11}  {:>10}",
-        "number", "pages", "crawled until", "published", "error up to", "size"
-    );
-    writeln!(out, "{}", Paint::stdout().bold(&head))?;
-    for kept in kept {
-        let info = kept.info.as_ref().ok();
-        let marks = match (kept.current, kept.pinned) {
-            (true, true) => "  current, pinned",
-            (true, false) => "  current",
-            (false, true) => "  pinned",
-            (false, false) => "",
-        };
-        let bound = info.and_then(Info::bound_l1).filter(|bound| *bound < 2.0);
-        writeln!(
-            out,
-            "{:>15}  {:>15}  {:20}  {:20}  {:>11}  {:>10}{marks}",
-            kept.number,
-            match &kept.info {
-                Ok(info) => thousands(info.pages),
-                Err(Error::Damaged { .. }) => "damaged".into(),
-                Err(_) => "unreadable".into(),
-            },
-            info.and_then(|info| info.time)
-                .map_or("unknown".into(), |at| time(Some(at))),
-            published(kept).unwrap_or("unknown".into()),
-            bound.map_or("-".into(), rounded_up),
+    let table = TextTable::<SnapshotEntry>::new("  ")
+        .number("number", 15, |kept| kept.number.to_string())
+        .number("pages", 15, |kept| match &kept.info {
+            Ok(info) => thousands(info.pages),
+            Err(Error::Damaged { .. }) => "damaged".into(),
+            Err(_) => "unreadable".into(),
+        })
+        .text("crawled until", 20, |kept| {
+            let at = kept.info.as_ref().ok().and_then(|info| info.time);
+            at.map_or("unknown".into(), |at| time(Some(at)))
+        })
+        .text("published", 20, |kept| {
+            published(kept).unwrap_or("unknown".into())
+        })
+        .number("error up to", 11, |kept| {
+            let bound = kept.info.as_ref().ok().and_then(Info::bound_l1);
+            let bound = bound.filter(|bound| *bound < 2.0);
+            bound.map_or("-".into(), rounded_up)
+        })
+        .number("size", 10, |kept| {
             kept.bytes.map_or("unknown".into(), human)
-        )?;
+        })
+        .text("", 0, |kept| {
+            let marks = [(kept.current, "current"), (kept.pinned, "pinned")];
+            let marks = marks.into_iter().filter(|(is_set, _)| *is_set);
+            marks.map(|(_, mark)| mark).collect::<Vec<_>>().join(", ")
+        });
+    writeln!(out, "{}", Paint::stdout().bold(&table.head()))?;
+    for kept in kept {
+        table.write(out, kept)?;
         for of in &kept.computed {
             writeln!(out, "{:>15}  {} by {}", "", of.level, of.measure)?;
         }

@@ -3,31 +3,29 @@
 mod checkpoint;
 mod shards;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
-use cashrank::Error;
-use cashrank_graph::engine::{Effort, Estimator, ShardCounts};
-use cashrank_graph::rank::measures::Accuracy;
+use cashrank::{Error, Shard, Time};
 use cashrank_graph::rows::Rows;
-use cashrank_graph::sites::Level;
 use cashrank_store::memory::human;
 use cashrank_store::shards::open_shards;
 use cashrank_store::snapshot::{
-    ClusterRanking, ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots,
+    ComputedInfo, ComputedName, Info, LevelRanking, RankingName, Snapshot, snapshots,
 };
 use cashrank_store::store::rows::Retention;
 use cashrank_store::store::{RealDisk, SpoolState, settings_of, spool_state};
 
 use super::common::{
     Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,
-    thousands, time,
+    records, thousands, time,
 };
+use super::json::object;
 use super::levels::{certain_of, sureness};
-use super::record::RankingOrigin;
+use super::record::origin_of;
 use super::stores::StoresArg;
+use super::table::Facts;
 use crate::cli::common::say;
-use shards::{AllStat, write_all};
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
@@ -55,81 +53,25 @@ pub struct StatArgs {
     record: bool,
 }
 
-#[derive(serde::Serialize)]
-struct Stat {
-    /// Part of the crawl that the store takes; absent if it takes all of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<ShardStat>,
-    /// Ranking over all shards that the current one is a part of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cluster: Option<ClusterRanking>,
-    records: u64,
-    gone: u64,
-    unchanged: u64,
-    failed: u64,
-    skipped: u64,
-    other: u64,
-    links: u64,
-    pages: u64,
-    visited: u64,
-    visits: u64,
-    rounds: u64,
-    turnovers: f64,
-    clock: String,
-    last_fetch: Option<String>,
-    window: String,
-    window_mark: u64,
-    /// True if importance was read from the ledger that version 0.1 had for `--correction`.
-    correction: bool,
-    /// Effort of settling, if importance was settled over the kept links.
-    settled: Option<Effort>,
-    /// Links that were left out because they expired.
-    expired: Option<Expired>,
-    /// Length of the window; absent if each page has its own.
-    window_turnovers: Option<f64>,
-    estimator: Estimator,
-    /// Number of entries of the history that the window reads.
-    history: u64,
-    bound_l1: Option<f64>,
-    /// Number of the first positions that are certain.
-    certain_top: Option<u64>,
-    #[serde(skip)]
-    basis: Basis,
-    damping: f64,
-    /// Multiple of 2^-32 used for the damping; `bound_l1` includes the error of this rounding.
-    damping_used: f64,
-    snapshot: String,
-    /// Rankings computed beside the snapshot.
-    computed: Vec<RankingStat>,
-    /// Kept links of pages; if absent, `no_rows` says why.
-    rows: Option<RowsStat>,
-    no_rows: Option<String>,
-    /// Current state of the spooled stream.
-    spool: Option<SpoolState>,
-    disk_bytes: Disk,
-    /// Memory that a continued ingest needs, by part.
-    memory_bytes: serde_json::Value,
-}
+/// Width of the names of facts.
+const WIDTH: usize = 14;
 
-/// Shard, with its knowledge of other shards.
-#[derive(serde::Serialize)]
-struct ShardStat {
-    /// Number of the shard, from 0; the number of shards follows.
-    number: u32,
-    count: u32,
-    #[serde(flatten)]
-    counts: ShardCounts,
+/// Contents of a store with a snapshot.
+pub(super) struct Stat<'a> {
+    snapshot: &'a Snapshot,
+    certain_top: Option<u64>,
+    computed: Vec<RankingStat>,
+    rows: Option<RowsStat>,
+    spool: Option<SpoolState>,
+    disk: DiskUsage,
+    memory: serde_json::Value,
 }
 
 /// Ranking computed beside the snapshot.
-#[derive(serde::Serialize)]
 struct RankingStat {
-    level: Level,
-    measure: String,
-    accuracy: Accuracy,
+    info: ComputedInfo,
     /// Number of the first positions that are certain.
     certain_top: Option<u64>,
-    #[serde(skip)]
     text: String,
 }
 
@@ -162,9 +104,7 @@ fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingS
     let certain = certain_of(&ranking, certain_top);
     let certain = certain.map_or(String::new(), |certain| format!("; {certain}"));
     Ok(ranking.computed().map(|info| RankingStat {
-        level: info.level,
-        measure: info.measure.clone(),
-        accuracy: info.attained.accuracy,
+        info: info.clone(),
         certain_top,
         text: format!("{} by {}{certain}", info.level.plural(), sureness(info)),
     }))
@@ -200,31 +140,73 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
     }))
 }
 
-/// Disk usage by part, in bytes.
-#[derive(Default, serde::Serialize)]
-pub(super) struct Disk {
-    cash: u64,
-    urls: u64,
-    fingerprints: u64,
-    /// Index from fingerprints to pages.
-    index: u64,
-    /// Numbers of remote pages in their owners' stores.
-    remote: u64,
-    database: u64,
-    rows: u64,
-    /// Warm start of the next settling.
-    warm: u64,
-    marks: u64,
-    snapshots: u64,
-    spool: u64,
-    pub(super) total: u64,
+/// Parts of a store on disk, with the files and folders of each.
+const PARTS: [(&str, &[&str]); 11] = [
+    ("cash", &["cash"]),
+    ("urls", &["urls", "urls.index"]),
+    ("fingerprints", &["fingerprints", "fingerprints.index"]),
+    ("index", &["index"]),
+    ("remote", &["remote"]),
+    ("database", &["store.redb"]),
+    ("rows", &["rows"]),
+    ("warm", &["warm"]),
+    ("marks", &["marks"]),
+    ("snapshots", &["snapshots"]),
+    ("spool", &["spool"]),
+];
+
+/// Disk usage in bytes, by part and in total.
+struct DiskUsage {
+    parts: Vec<(&'static str, u64)>,
+    total: u64,
+}
+
+impl serde::Serialize for DiskUsage {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.parts.iter().copied().chain([("total", self.total)]))
+    }
+}
+
+impl DiskUsage {
+    fn of(store: &Path) -> io::Result<DiskUsage> {
+        let mut parts = Vec::new();
+        for (part, files) in PARTS {
+            let mut bytes = 0;
+            for file in files {
+                bytes += bytes_of(&store.join(file))?;
+            }
+            parts.push((part, bytes));
+        }
+        let total = parts.iter().map(|(_, bytes)| bytes).sum();
+        Ok(DiskUsage { parts, total })
+    }
+}
+
+/// Returns the length of a file, or of all files in a folder; 0 if there is none.
+fn bytes_of(path: &Path) -> io::Result<u64> {
+    let found = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => std::fs::read_dir(path)?,
+        found => return Ok(found.map_or(0, |found| found.len())),
+    };
+    let mut sum = 0;
+    for entry in found {
+        // A file may be removed in the meantime.
+        sum += entry?.metadata().map_or(0, |found| found.len());
+    }
+    Ok(sum)
+}
+
+/// Returns the disk usage of a store in bytes.
+#[cfg(feature = "serve")]
+pub(super) fn disk_bytes(store: &Path) -> io::Result<u64> {
+    Ok(DiskUsage::of(store)?.total)
 }
 
 impl StatArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&[(self.record, "--record")])?;
         if self.record {
-            return print_json(&RankingOrigin::of(self.stores.first())?);
+            return print_json(&origin_of(self.stores.first())?);
         }
         let snapshots = match (
             open_shards(&RealDisk, self.stores.all(), None),
@@ -237,224 +219,183 @@ impl StatArgs {
         };
         let (mut stats, mut exit) = (Vec::new(), Exit::Done);
         for snapshot in &snapshots {
-            let (stat, of_store) = stat_of(snapshot)?;
+            let (stat, of_store) = Stat::of(snapshot)?;
             if !matches!(of_store, Exit::Done) {
                 exit = of_store;
             }
             stats.push(stat);
         }
         match (&stats[..], self.json) {
-            ([stat], true) => print_json(stat)?,
+            ([stat], true) => print_json(&stat.json())?,
             ([stat], false) => print(|out| write_plain(out, stat, self.verbose))?,
-            (_, is_json) => {
-                let all = AllStat::of(snapshots, stats)?;
-                if is_json {
-                    print_json(&all)?
-                } else {
-                    print(|out| write_all(out, &all))?
-                }
-            }
+            (all, is_json) => shards::show(all, is_json)?,
         };
         Ok(exit)
     }
 }
 
-/// Collects the contents of a store. An unreadable ranking determines the exit code.
-fn stat_of(snapshot: &Snapshot) -> anyhow::Result<(Stat, Exit)> {
-    let store = snapshot.store();
-    let spool = spool_state(&RealDisk, store)?;
-    let rows = rows(snapshot)?;
-    let (computed, exit) = rankings(store)?;
-    Ok((stat(snapshot, computed, rows, spool, disk(store)?)?, exit))
+impl<'a> Stat<'a> {
+    /// Collects the contents of a store. An unreadable ranking determines the exit code.
+    fn of(snapshot: &'a Snapshot) -> anyhow::Result<(Stat<'a>, Exit)> {
+        let store = snapshot.store();
+        let (computed, exit) = rankings(store)?;
+        let stat = Stat {
+            spool: spool_state(&RealDisk, store)?,
+            rows: rows(snapshot)?,
+            computed,
+            disk: DiskUsage::of(store)?,
+            certain_top: snapshot.certain_top()?,
+            memory: super::summary::memory(&snapshot.memory_to_resume()),
+            snapshot,
+        };
+        Ok((stat, exit))
+    }
+
+    fn info(&self) -> &'a Info {
+        self.snapshot.info()
+    }
+
+    /// Returns the part of the crawl that the store takes; `None` if it takes all of it.
+    fn shard(&self) -> Option<Shard> {
+        self.info().settings.input.shard
+    }
+
+    /// Returns the reason why no rows are kept.
+    fn no_rows(&self) -> Option<String> {
+        let retention = self.snapshot.rows_retention();
+        let retention = retention.filter(|_| self.rows.is_none());
+        retention.map(|retention| as_options(&retention.why_not()))
+    }
+
+    fn json(&self) -> impl serde::Serialize {
+        let (info, config) = (self.info(), &self.info().settings.config);
+        let counters = &info.counters;
+        let shard = self.shard().map(|shard| {
+            object! {
+                "number": shard.number(),
+                "count": shard.count(),
+                "other_records": counters.shard.other_records,
+                "remote_pages": counters.shard.remote_pages,
+            }
+        });
+        let computed = self.computed.iter().map(|of| {
+            object! {
+                "level": of.info.level,
+                "measure": of.info.measure.clone(),
+                "accuracy": of.info.attained.accuracy,
+                "certain_top": of.certain_top,
+            }
+        });
+        object! {
+            "shard"?: shard,
+            "cluster"?: info.cluster,
+            "records": counters.records,
+            "gone": counters.gone,
+            "unchanged": counters.unchanged,
+            "failed": counters.failed,
+            "skipped": counters.skipped_total(),
+            "other": counters.other,
+            "links": counters.links,
+            "pages": info.pages,
+            "visited": counters.visited,
+            "visits": info.visits,
+            "rounds": info.rounds,
+            "turnovers": info.turnovers,
+            "clock": info.clock.clone(),
+            "last_fetch": info.time.map(|at| time(Some(at))),
+            "window": info.window.policy.to_string(),
+            "window_mark": info.window.mark,
+            "correction": info.window.correction,
+            "settled": info.window.settled,
+            "expired": info.expired,
+            "window_turnovers": info.window.turnovers,
+            "estimator": info.window.estimator,
+            "history": info.measures,
+            "bound_l1": info.bound_l1(),
+            "certain_top": self.certain_top,
+            // Damping is a multiple of 1/2^32: more than eight decimals would be meaningless.
+            "damping": config.damping_asked(),
+            // This multiple itself; `bound_l1` includes the error of the rounding.
+            "damping_used": config.damping(),
+            "snapshot": self.snapshot.path().display().to_string(),
+            "computed": computed.collect::<Vec<_>>(),
+            "rows": self.rows.as_ref(),
+            "no_rows": self.no_rows(),
+            "spool": self.spool,
+            "disk_bytes": &self.disk,
+            "memory_bytes": self.memory.clone(),
+        }
+    }
 }
 
-fn stat(
-    snapshot: &Snapshot,
-    computed: Vec<RankingStat>,
-    rows: Option<RowsStat>,
-    spool: Option<SpoolState>,
-    disk_bytes: Disk,
-) -> cashrank::Result<Stat> {
-    let info = snapshot.info();
-    let counters = &info.counters;
-    let shard = info.settings.input.shard.map(|shard| ShardStat {
-        number: shard.number(),
-        count: shard.count(),
-        counts: counters.shard,
+fn write_plain(out: &mut dyn Write, stat: &Stat<'_>, verbose: bool) -> anyhow::Result<()> {
+    let (info, counters) = (stat.info(), &stat.info().counters);
+    let mut facts = Facts::new(out, "", WIDTH);
+    facts.add("pages", pages_text(info.pages, counters.visited))?;
+    facts.add("accuracy", how_accurate(info.bound_l1(), Basis::of(info)))?;
+    let expired = info.expired.filter(|expired| expired.pages > 0);
+    facts.add("", expired.map(left_out))?;
+    facts.add("", certain_pages(stat.certain_top))?;
+    facts.add("latest fetch", fetch_text(info.time))?;
+    facts.add("disk", human(stat.disk.total))?;
+    facts.add("memory", memory_text(&stat.memory))?;
+    let shard = stat.shard().map(|shard| {
+        format!(
+            "{}/{}: {} of other shards, known from links; {} of theirs passed over",
+            shard.number(),
+            shard.count(),
+            pages(counters.shard.remote_pages),
+            records(counters.shard.other_records)
+        )
     });
-    Ok(Stat {
-        shard,
-        cluster: info.cluster,
-        records: counters.records,
-        gone: counters.gone,
-        unchanged: counters.unchanged,
-        failed: counters.failed,
-        skipped: counters.skipped_total(),
-        other: counters.other,
-        links: counters.links,
-        pages: info.pages,
-        visited: counters.visited,
-        visits: info.visits,
-        rounds: info.rounds,
-        turnovers: info.turnovers,
-        clock: info.clock.clone(),
-        last_fetch: info.time.map(|at| time(Some(at))),
-        window: info.window.policy.to_string(),
-        window_mark: info.window.mark,
-        correction: info.window.correction,
-        settled: info.window.settled,
-        expired: info.expired,
-        window_turnovers: info.window.turnovers,
-        estimator: info.window.estimator,
-        history: info.measures,
-        bound_l1: info.bound_l1(),
-        certain_top: snapshot.certain_top()?,
-        basis: Basis::of(info),
-        // Damping is a multiple of 1/2^32: more than eight decimals would be meaningless.
-        damping: info.settings.config.damping_asked(),
-        damping_used: info.settings.config.damping(),
-        snapshot: snapshot.path().display().to_string(),
-        computed,
-        no_rows: match (&rows, snapshot.rows_retention()) {
-            (None, Some(retention)) => Some(as_options(&retention.why_not())),
-            _ => None,
-        },
-        rows,
-        spool,
-        disk_bytes,
-        memory_bytes: super::summary::memory(&snapshot.memory_to_resume()),
-    })
-}
-
-/// Returns the disk usage of a store.
-pub(super) fn disk(store: &Path) -> anyhow::Result<Disk> {
-    let file = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |found| found.len());
-    let folder = |name: &str| -> anyhow::Result<u64> {
-        let mut sum = 0;
-        for entry in std::fs::read_dir(store.join(name))? {
-            // A file may be removed in the meantime.
-            sum += entry?.metadata().map_or(0, |found| found.len());
-        }
-        Ok(sum)
-    };
-    let optional = |name: &str| {
-        if store.join(name).exists() {
-            folder(name)
-        } else {
-            Ok(0)
-        }
-    };
-    let log = |name: &str| file(name) + file(&format!("{name}.index"));
-    let mut sum = Disk {
-        cash: file("cash"),
-        urls: log("urls"),
-        fingerprints: log("fingerprints"),
-        index: file("index"),
-        remote: file("remote"),
-        database: file("store.redb"),
-        marks: optional("marks")?,
-        snapshots: optional("snapshots")?,
-        rows: optional("rows")?,
-        warm: file("warm"),
-        spool: optional("spool")?,
-        total: 0,
-    };
-    sum.total = sum.cash
-        + sum.urls
-        + sum.fingerprints
-        + sum.index
-        + sum.remote
-        + sum.database
-        + sum.rows
-        + sum.warm
-        + sum.marks
-        + sum.snapshots
-        + sum.spool;
-    Ok(sum)
-}
-
-fn write_plain(out: &mut dyn Write, stat: &Stat, verbose: bool) -> anyhow::Result<()> {
-    let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
-    line("pages", pages_text(stat.pages, stat.visited))?;
-    line("accuracy", how_accurate(stat.bound_l1, stat.basis))?;
-    if let Some(expired) = stat.expired.filter(|expired| expired.pages > 0) {
-        line("", left_out(expired))?;
-    }
-    if let Some(certain) = certain_pages(stat.certain_top) {
-        line("", certain)?;
-    }
-    line(
-        "latest fetch",
-        stat.last_fetch.clone().unwrap_or("unknown".into()),
-    )?;
-    line("disk", human(stat.disk_bytes.total))?;
-    line("memory", memory_text(&stat.memory_bytes))?;
-    if let Some(shard) = &stat.shard {
-        line(
-            "shard",
-            format!(
-                "{}/{}: {} of other shards, known from links; {} of theirs passed over",
-                shard.number,
-                shard.count,
-                pages(shard.counts.remote_pages),
-                counted(shard.counts.other_records, "record", "records")
-            ),
-        )?;
-    }
-    if let Some(cluster) = &stat.cluster {
-        line(
-            "ranked among",
-            format!(
-                "{} of {}",
-                pages(cluster.pages),
-                counted(cluster.shards.into(), "shard", "shards")
-            ),
-        )?;
-    }
-    line("records", thousands(stat.records))?;
+    facts.add("shard", shard)?;
+    let cluster = info.cluster.as_ref().map(|cluster| {
+        let shards = counted(cluster.shards.into(), "shard", "shards");
+        format!("{} of {shards}", pages(cluster.pages))
+    });
+    facts.add("ranked among", cluster)?;
+    facts.add("records", thousands(counters.records))?;
+    let skipped = counters.skipped_total();
     for (name, count, what) in [
-        ("  gone", stat.gone, "pages were no longer there"),
-        ("  unchanged", stat.unchanged, "pages had not changed"),
-        ("  failed", stat.failed, "fetches failed"),
-        ("skipped", stat.skipped, "records that could not be used"),
+        ("  gone", counters.gone, "pages were no longer there"),
+        ("  unchanged", counters.unchanged, "pages had not changed"),
+        ("  failed", counters.failed, "fetches failed"),
+        ("skipped", skipped, "records that could not be used"),
         (
             "not pages",
-            stat.other,
+            counters.other,
             "requests, metadata, comments and the like",
         ),
     ] {
-        if count > 0 {
-            line(name, format!("{}: {what}", thousands(count)))?;
-        }
+        let text = format!("{}: {what}", thousands(count));
+        facts.add(name, Some(text).filter(|_| count > 0))?;
     }
-    line("links", thousands(stat.links))?;
-    line(
-        "links kept",
-        match (&stat.rows, &stat.no_rows) {
-            (Some(rows), _) => format!("{} of {}", thousands(rows.links), pages(rows.pages)),
-            (None, why) => format!("none: {}", why.as_deref().unwrap_or("")),
-        },
-    )?;
-    line("snapshot", stat.snapshot.clone())?;
+    facts.add("links", thousands(counters.links))?;
+    let kept = match &stat.rows {
+        Some(rows) => format!("{} of {}", thousands(rows.links), pages(rows.pages)),
+        None => format!("none: {}", stat.no_rows().unwrap_or_default()),
+    };
+    facts.add("links kept", kept)?;
+    facts.add("snapshot", stat.snapshot.path().display().to_string())?;
     for ranking in &stat.computed {
-        line("ranking", ranking.text.clone())?;
+        facts.add("ranking", ranking.text.clone())?;
     }
-    if let Some(spool) = &stat.spool {
-        line(
-            "spool",
-            format!(
-                "input {}, durable to byte {}",
-                spool.input + 1,
-                thousands(spool.acked)
-            ),
-        )?;
-    }
+    let spool = stat.spool.as_ref().map(|spool| {
+        let acked = thousands(spool.acked);
+        format!("input {}, durable to byte {acked}", spool.input + 1)
+    });
+    facts.add("spool", spool)?;
     if verbose {
         writeln!(out)?;
-        write_method(out, stat)?;
+        write_method(out, info)?;
         write_parts(out, stat)?;
     }
     Ok(())
+}
+
+/// Formats the time of the latest fetch.
+fn fetch_text(at: Option<Time>) -> String {
+    at.map_or("unknown".into(), |at| time(Some(at)))
 }
 
 /// Formats the number of pages, and of those crawled.
@@ -484,90 +425,93 @@ fn memory_text(bytes: &serde_json::Value) -> String {
 }
 
 /// Writes how the ranking was computed.
-fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
-    let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
-    line(
-        "damping",
-        format!(
-            "{}: the share of importance that links pass on (used: {:.12})",
-            stat.damping, stat.damping_used
+fn write_method(out: &mut dyn Write, info: &Info) -> anyhow::Result<()> {
+    let config = &info.settings.config;
+    let history = counted(info.measures, "entry", "entries");
+    let a_page = info.measures as f64 / info.pages.max(1) as f64;
+    let mut facts = Facts::new(out, "", WIDTH);
+    for (name, text) in [
+        (
+            "damping",
+            format!(
+                "{}: the share of importance that links pass on (used: {:.12})",
+                config.damping_asked(),
+                config.damping()
+            ),
         ),
-    )?;
-    line("window", window(stat))?;
-    line(
-        "crawls",
-        format!(
-            "{}: how often pages were crawled in all",
-            thousands(stat.visits)
+        ("window", window(info)),
+        (
+            "crawls",
+            format!(
+                "{}: how often pages were crawled in all",
+                thousands(info.visits)
+            ),
         ),
-    )?;
-    line(
-        "turnovers",
-        format!("{:.3}: how often all cash was passed on", stat.turnovers),
-    )?;
-    line(
-        "rounds",
-        format!(
-            "{}: how often the cash of pages that were not crawled was shared out",
-            thousands(stat.rounds)
+        (
+            "turnovers",
+            format!("{:.3}: how often all cash was passed on", info.turnovers),
         ),
-    )?;
-    line(
-        "history",
-        format!(
-            "{} ({:.2} a page): what the window is computed from",
-            counted(stat.history, "entry", "entries"),
-            stat.history as f64 / stat.pages.max(1) as f64
+        (
+            "rounds",
+            format!(
+                "{}: how often the cash of pages that were not crawled was shared out",
+                thousands(info.rounds)
+            ),
         ),
-    )?;
+        (
+            "history",
+            format!("{history} ({a_page:.2} a page): what the window is computed from"),
+        ),
+    ] {
+        facts.add(name, text)?;
+    }
     Ok(())
 }
 
 /// Writes disk usage and memory by part.
-fn write_parts(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
-    if let Some(rows) = &stat.rows {
-        writeln!(
-            out,
-            "{:<14} {}, {:.2} bytes a link; {} that newer ones replaced",
-            "link file",
+fn write_parts(out: &mut dyn Write, stat: &Stat<'_>) -> anyhow::Result<()> {
+    let rows = stat.rows.as_ref().map(|rows| {
+        format!(
+            "{}, {:.2} bytes a link; {} that newer ones replaced",
             human(rows.bytes),
             rows.bytes_a_link,
             counted(rows.superseded, "row", "rows")
-        )?;
-    }
-    let disk = serde_json::to_value(&stat.disk_bytes)?;
-    for (name, parts) in [("disk parts", &disk), ("memory parts", &stat.memory_bytes)] {
-        let parts = parts.as_object().into_iter().flatten();
-        let parts = parts.filter(|(part, _)| *part != "total");
-        let parts = parts.filter_map(|(part, bytes)| Some((part, bytes.as_u64()?)));
-        let parts = parts.filter(|(_, bytes)| *bytes > 0);
-        let parts: Vec<String> = parts
-            .map(|(part, bytes)| format!("{part} {}", human(bytes)))
-            .collect();
-        writeln!(out, "{name:<14} {}", parts.join(", "))?;
+        )
+    });
+    let mut facts = Facts::new(out, "", WIDTH);
+    facts.add("link file", rows)?;
+    let memory = stat.memory.as_object().into_iter().flatten();
+    let memory = memory.filter_map(|(part, bytes)| Some((&**part, bytes.as_u64()?)));
+    let memory = memory.filter(|(part, _)| *part != "total");
+    let mut disk = stat.disk.parts.clone();
+    disk.sort_unstable();
+    for (name, parts) in [("disk parts", disk), ("memory parts", memory.collect())] {
+        let parts = parts.into_iter().filter(|(_, bytes)| *bytes > 0);
+        let parts = parts.map(|(part, bytes)| format!("{part} {}", human(bytes)));
+        facts.add(name, parts.collect::<Vec<_>>().join(", "))?;
     }
     Ok(())
 }
 
 /// Describes the window, and how much of the history it reads.
-fn window(stat: &Stat) -> String {
-    if let Some(effort) = stat.settled {
+fn window(info: &Info) -> String {
+    let (window, estimator) = (&info.window, info.window.estimator);
+    if let Some(effort) = window.settled {
         return format!(
-            "none: settled over the kept links ({}, {} sweeps, {:.2} x all {} links)",
-            stat.estimator,
+            "none: settled over the kept links ({estimator}, {} sweeps, {:.2} x all {} links)",
             effort.sweeps,
             effort.links_touched as f64 / effort.links.max(1) as f64,
             thousands(effort.links)
         );
     }
-    let from = match stat.window_mark {
-        0 if stat.correction => ", from the correction ledger of version 0.1".into(),
+    let from = match window.mark {
+        0 if window.correction => ", from the correction ledger of version 0.1".into(),
         0 => String::new(),
         mark => format!(", from mark {mark}"),
     };
-    let turnovers = match stat.window_turnovers {
+    let turnovers = match window.turnovers {
         None => String::new(),
         Some(turnovers) => format!(", {turnovers:.3} turnovers"),
     };
-    format!("{} ({}{turnovers}{from})", stat.window, stat.estimator)
+    format!("{} ({estimator}{turnovers}{from})", window.policy)
 }

@@ -18,6 +18,7 @@ use super::levels::{GoneArg, LevelArgs, ScopeArg, certain_of, counted_of, surene
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
+use super::table::TextTable;
 
 /// Maximum memory for sorting a long list, in bytes.
 const SORTING: u64 = 32 << 20;
@@ -193,37 +194,33 @@ fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<E
         let name = common::shown(name);
         left.map_or(name.to_string(), |left| cut(&name, left))
     };
+    let named = |row: &Page<'_>| {
+        let site = row.site.as_ref().filter(|site| site.best_pages.is_empty());
+        let Some((site, best)) = site.and_then(|site| Some((site, site.best.as_deref()?))) else {
+            return shown(&row.url, left);
+        };
+        let mark = match site.best_state {
+            Some(PageState::Gone) => "best (gone)",
+            _ => "best",
+        };
+        let before = sites + mark.len() + 4;
+        let best = shown(best, left.map(|left| left.saturating_sub(before).max(20)));
+        format!("{:<sites$}  {mark}: {best}", shown(&row.url, left))
+    };
+    let table = TextTable::<Page<'_>>::new("  ")
+        .number("rank", ranks, |row| thousands(row.rank))
+        .number(score, 11, |row| format!("{:.4e}", row.importance))
+        .number(count, 9, |row| match &row.site {
+            None => crawled(row),
+            Some(site) => thousands(site.pages),
+        })
+        .text(name, 0, named);
     print(|out| {
-        let head = format!("{:>ranks$}  {score:>11}  {count:>9}  {name}", "rank");
-        writeln!(out, "{}", Paint::stdout().bold(&head))?;
+        writeln!(out, "{}", Paint::stdout().bold(&table.head()))?;
         for row in rows {
             let row = row?;
-            let counted = match &row.site {
-                None => crawled(&row),
-                Some(site) => thousands(site.pages),
-            };
-            write!(
-                out,
-                "{:>ranks$}  {:>11.4e}  {counted:>9}  ",
-                thousands(row.rank),
-                row.importance,
-            )?;
+            table.write(out, &row)?;
             let best_pages = row.site.iter().flat_map(|site| &site.best_pages);
-            let best = row.site.as_ref().filter(|site| site.best_pages.is_empty());
-            match best.and_then(|site| site.best.as_deref()) {
-                None => writeln!(out, "{}", shown(&row.url, left))?,
-                Some(best) => {
-                    let site = shown(&row.url, left);
-                    let state = row.site.as_ref().and_then(|site| site.best_state);
-                    let mark = match state {
-                        Some(PageState::Gone) => "best (gone)",
-                        _ => "best",
-                    };
-                    let before = sites + mark.len() + 4;
-                    let best = shown(best, left.map(|left| left.saturating_sub(before).max(20)));
-                    writeln!(out, "{site:<sites$}  {mark}: {best}")?
-                }
-            }
             for page in best_pages {
                 writeln!(
                     out,

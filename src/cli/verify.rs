@@ -10,6 +10,8 @@ use cashrank_store::store::{RealDisk, part_of};
 use super::common::{
     self, Exit, MemoryArg, StoreArg, as_options, counted, pages, print, print_json, say, thousands,
 };
+use super::json::{Joined, object};
+use super::table::Facts;
 
 /// Check a store for damage.
 #[derive(clap::Args)]
@@ -39,36 +41,6 @@ pub struct VerifyArgs {
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(serde::Serialize)]
-struct Verified<'a> {
-    /// True if all data was read.
-    deep: bool,
-    /// True if the checkpoint was checked and is sound.
-    checkpoint: bool,
-    /// True while an ingest is running.
-    busy: bool,
-    #[serde(flatten)]
-    report: Option<&'a VerifyReport>,
-    /// Number of bytes of the spooled stream that were checked.
-    spool_bytes: u64,
-    snapshot: Option<String>,
-    snapshots: u64,
-    rankings: u64,
-    damage: Vec<DamagedFile>,
-    /// Files that could not be read.
-    unreadable: Vec<String>,
-    notes: &'a [String],
-    strangers: Vec<String>,
-}
-
-#[derive(serde::Serialize)]
-struct DamagedFile {
-    file: String,
-    what: String,
-    meaning: Option<String>,
-    remedy: Option<String>,
 }
 
 impl VerifyArgs {
@@ -117,104 +89,96 @@ fn is_damage(error: &Error) -> bool {
     !matches!(error, Error::Io { .. })
 }
 
-fn verified(checked: &CheckReport, deep: bool) -> Verified<'_> {
-    let damage = |error: &Error| {
+fn verified(checked: &CheckReport, deep: bool) -> impl serde::Serialize {
+    let text = |path: &Path| path.display().to_string();
+    let (damage, unreadable): (Vec<&Error>, Vec<&Error>) =
+        checked.damage.iter().partition(|error| is_damage(error));
+    let damage = damage.into_iter().map(|error| {
         let file = file_of(error);
         let part = file.and_then(part_of);
-        DamagedFile {
-            file: file.map_or(String::new(), |file| file.display().to_string()),
-            what: match error {
+        object! {
+            "file": file.map_or(String::new(), text),
+            "what": match error {
                 Error::Damaged { what, .. } => as_options(what),
                 other => as_options(&other.to_string()),
             },
-            meaning: part.map(|part| as_options(part.meaning)),
-            remedy: part.map(|part| as_options(part.remedy)),
+            "meaning": part.map(|part| as_options(part.meaning)),
+            "remedy": part.map(|part| as_options(part.remedy)),
         }
+    });
+    let unreadable = unreadable.into_iter();
+    let unreadable = unreadable.map(|error| as_options(&error.to_string()));
+    let strangers = checked.strangers.iter().map(|path| text(path));
+    let head = object! {
+        "deep": deep,
+        // True if the checkpoint was checked and is sound; its counts follow.
+        "checkpoint": checked.checkpoint.is_some(),
+        "busy": checked.busy,
     };
-    Verified {
-        deep,
-        checkpoint: checked.checkpoint.is_some(),
-        busy: checked.busy,
-        report: checked.checkpoint.as_ref(),
-        spool_bytes: checked.spool_bytes,
-        snapshot: checked.current.as_deref().map(text),
-        snapshots: checked.snapshots,
-        rankings: checked.rankings,
-        damage: checked
-            .damage
-            .iter()
-            .filter(|e| is_damage(e))
-            .map(damage)
-            .collect(),
-        unreadable: checked
-            .damage
-            .iter()
-            .filter(|e| !is_damage(e))
-            .map(|error| as_options(&error.to_string()))
-            .collect(),
-        notes: &checked.notes,
-        strangers: checked.strangers.iter().map(|path| text(path)).collect(),
-    }
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
+    let tail = object! {
+        "spool_bytes": checked.spool_bytes,
+        "snapshot": checked.current.as_deref().map(text),
+        "snapshots": checked.snapshots,
+        "rankings": checked.rankings,
+        "damage": damage.collect::<Vec<_>>(),
+        "unreadable": unreadable.collect::<Vec<_>>(),
+        "notes": &checked.notes,
+        "strangers": strangers.collect::<Vec<_>>(),
+    };
+    Joined(Joined(head, checked.checkpoint.as_ref()), tail)
 }
 
 fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()> {
-    match &checked.checkpoint {
-        Some(report) => write_report(out, report)?,
-        None if checked.busy => writeln!(out, "checkpoint  not checked")?,
-        None if !checked.damage.iter().any(is_damage) => {
-            writeln!(out, "checkpoint  not checked: it could not be read")?;
-        }
-        None => writeln!(out, "checkpoint  damaged")?,
-    }
-    if checked.spool_bytes > 0 {
-        let bytes = thousands(checked.spool_bytes);
-        writeln!(out, "spool       sound: {bytes} bytes of the stream")?;
-    }
-    match &checked.current {
-        Some(path) => writeln!(out, "snapshot    sound: {}", path.display())?,
-        None if checked.damage.is_empty() => writeln!(out, "snapshot    none published")?,
-        None => writeln!(out, "snapshot    none that is sound and current")?,
-    }
-    if checked.snapshots > 1 {
-        writeln!(out, "snapshots   sound: {}", thousands(checked.snapshots))?;
-    }
-    if checked.rankings > 0 {
-        writeln!(out, "rankings    sound: {}", thousands(checked.rankings))?;
-    }
-    Ok(())
+    let is_sound = !checked.damage.iter().any(is_damage);
+    let checkpoint = match &checked.checkpoint {
+        Some(report) => report_text(report),
+        None if checked.busy => "not checked".into(),
+        None if is_sound => "not checked: it could not be read".into(),
+        None => "damaged".into(),
+    };
+    let merges = checked.checkpoint.as_ref().map(|report| {
+        format!(
+            "the chance that two URLs were taken for one page is at most {:.1e}",
+            report.expected_wrong_merges
+        )
+    });
+    let spool = thousands(checked.spool_bytes);
+    let spool = format!("sound: {spool} bytes of the stream");
+    let snapshot = match &checked.current {
+        Some(path) => format!("sound: {}", path.display()),
+        None if checked.damage.is_empty() => "none published".into(),
+        None => "none that is sound and current".into(),
+    };
+    let sound = |n: u64, least: u64| (n >= least).then(|| format!("sound: {}", thousands(n)));
+    let mut facts = Facts::new(out, "", 11);
+    facts.add("checkpoint", checkpoint)?;
+    facts.add("index", merges)?;
+    facts.add("spool", Some(spool).filter(|_| checked.spool_bytes > 0))?;
+    facts.add("snapshot", snapshot)?;
+    facts.add("snapshots", sound(checked.snapshots, 2))?;
+    Ok(facts.add("rankings", sound(checked.rankings, 1))?)
 }
 
-fn write_report(out: &mut dyn Write, report: &VerifyReport) -> anyhow::Result<()> {
-    write!(
-        out,
-        "checkpoint  sound: {}, no cash lost or created; {}, {}",
+/// Describes a sound checkpoint.
+fn report_text(report: &VerifyReport) -> String {
+    let mut text = format!(
+        "sound: {}, no cash lost or created; {}, {}",
         pages(report.pages),
         counted(report.fingerprints, "fingerprint", "fingerprints"),
         counted(report.marks, "mark", "marks")
-    )?;
+    );
     if let (Some(rows), Some(links)) = (report.rows, report.row_links) {
-        write!(out, "; {} of {}", common::links(links), pages(rows))?;
+        text += &format!("; {} of {}", common::links(links), pages(rows));
     }
     if let (Some(names), Some(rows), Some(admissions)) =
         (report.names, report.history_rows, report.admissions)
     {
-        write!(
-            out,
+        text += &format!(
             "; {}, {} of the history, {}",
             counted(names, "name", "names"),
             counted(rows, "entry", "entries"),
             counted(admissions, "first link", "first links")
-        )?;
+        );
     }
-    writeln!(out)?;
-    writeln!(
-        out,
-        "index       the chance that two URLs were taken for one page is at most {:.1e}",
-        report.expected_wrong_merges
-    )?;
-    Ok(())
+    text
 }

@@ -8,10 +8,11 @@ mod side;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
+use cashrank_graph::metrics::compare;
 use cashrank_graph::metrics::moved::{By, MoveOptions};
-use cashrank_graph::metrics::{Comparison, compare};
 
 use super::common::{Exit, MemoryArg, STORE, one_of, parsed, positive, print, print_json, say};
+use super::json::Joined;
 use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
 use agreement::Agreement;
@@ -95,15 +96,6 @@ pub struct CompareArgs {
     json: bool,
 }
 
-/// Comparison of two whole rankings, as JSON shows it.
-#[derive(serde::Serialize)]
-struct CompareReport {
-    #[serde(flatten)]
-    agreement: Agreement,
-    #[serde(flatten)]
-    comparison: Comparison,
-}
-
 impl CompareArgs {
     /// Returns the paths of both sides. If the second is absent, the first is compared with the ranking before it.
     fn paths(&self) -> Result<(&Path, Option<&Path>), Error> {
@@ -150,14 +142,14 @@ impl CompareArgs {
             };
             let report = moved::report(&left, &right, wanted, &self.memory)?;
             if self.json {
-                return print_json(&report);
+                return print_json(&report.json());
             }
             return print(|out| report.write(out));
         }
         if !self.page.is_empty() {
             let report = pages::report(&left, &right, &self.page)?;
             if self.json {
-                print_json(&report)?
+                print_json(&report.json())?
             } else {
                 print(|out| report.write(out))?
             };
@@ -171,10 +163,7 @@ impl CompareArgs {
         let comparison = compare(left_scores, right_scores)?;
         let agreement = Agreement::of([&left, &right], comparison.l1);
         if self.json {
-            return print_json(&CompareReport {
-                agreement,
-                comparison,
-            });
+            return print_json(&Joined(agreement, comparison));
         }
         print(|out| Ok(write!(out, "{}\n{comparison}", agreement.line)?))
     }

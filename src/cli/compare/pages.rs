@@ -3,235 +3,198 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use cashrank::{Error, PageState};
+use cashrank::{Error, Rank};
 use cashrank_graph::metrics::moved::{Move, Standing, margin};
 use cashrank_steer::answers::pages_of;
-use cashrank_store::snapshot::Snapshot;
 
-use super::moved::{About, gone, note_settings, sure};
+use super::moved::{gone, note_settings, sure};
 use super::side::CompareSide;
 use crate::cli::certain::{Asked, certainly_above, write_certain};
 use crate::cli::common::{shown, thousands};
-use crate::cli::rank;
+use crate::cli::json::object;
 
-/// Report of all requested pages, as JSON shows it.
-#[derive(serde::Serialize)]
+/// Report of all requested pages on both sides.
 pub struct PagesReport<'a> {
-    left: About,
-    right: About,
-    /// Largest change that may be error alone; `None`: nothing is certain.
-    margin: Option<f64>,
-    pages: Vec<ComparedPage<'a>>,
-    #[serde(skip)]
-    counts: [u64; 2],
+    urls: &'a [String],
+    sides: [PagesSide<'a>; 2],
 }
 
-/// Requested page with its position on both sides.
-#[derive(serde::Serialize)]
-struct ComparedPage<'a> {
-    url: &'a str,
-    left: Option<PageSide<'a>>,
-    right: Option<PageSide<'a>>,
-    change: Option<f64>,
-    /// True if PageRank itself certainly changed in that direction; `None` without bounds.
-    certain: Option<bool>,
-}
-
-/// Position of a page on a side.
-#[derive(serde::Serialize)]
-struct PageSide<'a> {
-    importance: f64,
-    rank: u64,
-    state: Option<PageState>,
-    /// Other requested pages that are certainly less important on this side.
-    certainly_above: Vec<&'a str>,
+/// Requested pages on one side.
+struct PagesSide<'a> {
+    of: &'a CompareSide,
+    /// Number of all pages.
+    pages: u64,
+    ranks: Vec<Rank>,
 }
 
 /// Looks up the pages on both sides.
 pub fn report<'a>(
-    left: &CompareSide,
-    right: &CompareSide,
+    left: &'a CompareSide,
+    right: &'a CompareSide,
     urls: &'a [String],
 ) -> anyhow::Result<PagesReport<'a>> {
     note_settings(left, right);
     for side in [left, right] {
         side.check_lasts("--page")?;
     }
-    let sides = [Standings::of(left, urls)?, Standings::of(right, urls)?];
-    let margin = margin(sides[0].bound, sides[1].bound);
-    let places = sides.each_ref().map(|side| side.places(urls));
-    let [lefts, rights] = places;
-    let both = lefts.into_iter().zip(rights);
-    let pages = urls.iter().zip(both).map(|(url, (left, right))| {
-        let standing = |place: &PageSide<'_>| Standing {
-            importance: place.importance,
-            rank: place.rank,
-            ranks: None,
+    let sides = [PagesSide::of(left, urls)?, PagesSide::of(right, urls)?];
+    Ok(PagesReport { urls, sides })
+}
+
+impl<'a> PagesSide<'a> {
+    fn of(side: &'a CompareSide, urls: &[String]) -> Result<PagesSide<'a>, Error> {
+        let (pages, ranks) = match side.snapshot() {
+            Some(snapshot) => (snapshot.info().pages, snapshot.ranks(urls)?),
+            None => ranks_by_scores(side, urls)?,
         };
-        let both = left.as_ref().zip(right.as_ref());
-        let moved = both.map(|(left, right)| Move {
-            page: (),
-            left: standing(left),
-            right: standing(right),
-        });
-        ComparedPage {
-            url,
-            change: moved.map(|moved| moved.change()),
-            certain: moved.and_then(|moved| moved.is_certain(margin)),
-            left,
-            right,
-        }
-    });
-    Ok(PagesReport {
-        left: About::of(left),
-        right: About::of(right),
-        margin,
-        pages: pages.collect(),
-        counts: sides.map(|side| side.pages),
-    })
-}
-
-/// Requested pages on one side.
-struct Standings {
-    pages: u64,
-    bound: Option<f64>,
-    found: Vec<Option<Standing>>,
-    states: Vec<Option<PageState>>,
-}
-
-impl Standings {
-    fn of(side: &CompareSide, urls: &[String]) -> anyhow::Result<Standings> {
-        Ok(match side.snapshot() {
-            Some(snapshot) => Standings::of_snapshot(snapshot, urls)?,
-            None => Standings::of_scores(side, urls)?,
-        })
+        let of = side;
+        Ok(PagesSide { of, pages, ranks })
     }
 
-    fn of_snapshot(snapshot: &Snapshot, urls: &[String]) -> Result<Standings, Error> {
-        let (mut found, mut states) = (Vec::new(), Vec::new());
-        for page in rank::pages(snapshot, urls)? {
-            let page = match page {
-                Some(page) => snapshot.page(page)?,
-                None => None,
-            };
-            states.push(page.as_ref().and_then(|page| page.fetches.state()));
-            found.push(page.map(|page| Standing {
-                importance: page.importance,
-                rank: page.rank,
-                ranks: None,
-            }));
-        }
-        Ok(Standings {
-            pages: snapshot.info().pages,
-            bound: snapshot.bound_l1(),
-            found,
-            states,
-        })
+    fn asked(&self) -> Vec<Asked<'_>> {
+        let asked = self.ranks.iter();
+        asked.map(|of| (of.url.as_str(), of.importance)).collect()
     }
 
-    /// Reads the scores twice: for the scores and their sum, then for the ranks; a third time if some names are not
-    /// URLs.
-    fn of_scores(side: &CompareSide, urls: &[String]) -> Result<Standings, Error> {
-        let (mut sum, mut pages) = (0.0, 0);
-        let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
-            let mut found: HashMap<&[u8], Option<f64>> =
-                names.iter().map(|name| (*name, None)).collect();
-            (sum, pages) = (0.0, 0);
-            side.each(|name, score| {
-                sum += score;
-                pages += 1;
-                if let Some(found) = found.get_mut(name) {
-                    *found = Some(score);
+    /// Returns the positions of the pages as JSON, each with the pages that are certainly less important on this side.
+    fn json(&self) -> Vec<Option<impl serde::Serialize>> {
+        let above = certainly_above(&self.asked(), self.of.bound_l1());
+        let place = |(of, above): (&Rank, _)| {
+            of.known.then(|| {
+                object! {
+                    "importance": of.importance,
+                    "rank": of.rank,
+                    "state": of.state,
+                    "certainly_above": above,
                 }
-                Ok(())
-            })?;
-            Ok(names.iter().map(|name| found[name]).collect())
-        })?;
-        let mut ranks = vec![1; scores.len()];
-        side.each(|_, other| {
-            for (rank, score) in ranks.iter_mut().zip(&scores) {
-                *rank += u64::from(score.is_some_and(|score| other > score));
+            })
+        };
+        self.ranks.iter().zip(above).map(place).collect()
+    }
+}
+
+/// Returns the number of pages of a file of scores, and the ranks of some. Reads the scores twice: for the scores and
+/// their sum, then for the ranks; a third time if some names are not URLs.
+fn ranks_by_scores(side: &CompareSide, urls: &[String]) -> Result<(u64, Vec<Rank>), Error> {
+    let (mut sum, mut pages) = (0.0, 0);
+    let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
+        let mut found: HashMap<&[u8], Option<f64>> =
+            names.iter().map(|name| (*name, None)).collect();
+        (sum, pages) = (0.0, 0);
+        side.each(|name, score| {
+            sum += score;
+            pages += 1;
+            if let Some(found) = found.get_mut(name) {
+                *found = Some(score);
             }
             Ok(())
         })?;
-        let found = scores.iter().zip(ranks).map(|(score, rank)| {
-            score.map(|score| Standing {
-                importance: if sum > 0.0 { score / sum } else { 0.0 },
-                rank,
-                ranks: None,
-            })
-        });
-        Ok(Standings {
-            pages,
-            bound: side.bound_l1(),
-            found: found.collect(),
-            states: vec![None; urls.len()],
-        })
-    }
-
-    fn places<'a>(&self, urls: &'a [String]) -> Vec<Option<PageSide<'a>>> {
-        let asked = urls.iter().zip(&self.found);
-        let asked: Vec<Asked<'a>> = asked
-            .map(|(url, found)| (url.as_str(), found.map(|found| found.importance)))
-            .collect();
-        let above = certainly_above(&asked, self.bound);
-        let places = self.found.iter().zip(&self.states).zip(above);
-        let place =
-            |((found, state), certainly_above): ((&Option<Standing>, &Option<PageState>), _)| {
-                found.map(|found| PageSide {
-                    importance: found.importance,
-                    rank: found.rank,
-                    state: *state,
-                    certainly_above,
-                })
-            };
-        places.map(place).collect()
-    }
+        Ok(names.iter().map(|name| found[name]).collect())
+    })?;
+    let mut ranks = vec![1; scores.len()];
+    side.each(|_, other| {
+        for (rank, score) in ranks.iter_mut().zip(&scores) {
+            *rank += u64::from(score.is_some_and(|score| other > score));
+        }
+        Ok(())
+    })?;
+    let ranks = urls.iter().zip(scores).zip(ranks);
+    let ranks = ranks.map(|((url, score), rank)| Rank {
+        url: url.clone(),
+        known: score.is_some(),
+        importance: score.map(|score| if sum > 0.0 { score / sum } else { 0.0 }),
+        rank: score.map(|_| rank),
+        ..Rank::default()
+    });
+    Ok((pages, ranks.collect()))
 }
 
 impl PagesReport<'_> {
     /// Returns whether each page is known on at least one side.
     pub fn is_all_known(&self) -> bool {
-        let known = |page: &ComparedPage<'_>| page.left.is_some() || page.right.is_some();
-        self.pages.iter().all(known)
+        let [left, right] = &self.sides;
+        let mut both = left.ranks.iter().zip(&right.ranks);
+        both.all(|(left, right)| left.known || right.known)
+    }
+
+    /// Returns the largest change that may be error alone; `None`: nothing is certain.
+    fn margin(&self) -> Option<f64> {
+        let [left, right] = &self.sides;
+        margin(left.of.bound_l1(), right.of.bound_l1())
+    }
+
+    /// Returns the changes of pages that both sides know.
+    fn moves(&self) -> impl Iterator<Item = Option<Move<()>>> {
+        let standing = |of: &Rank| {
+            Some(Standing {
+                importance: of.importance?,
+                rank: of.rank?,
+                ranks: None,
+            })
+        };
+        let [left, right] = &self.sides;
+        let both = left.ranks.iter().zip(&right.ranks);
+        both.map(move |(left, right)| {
+            Some(Move {
+                page: (),
+                left: standing(left)?,
+                right: standing(right)?,
+            })
+        })
+    }
+
+    /// Returns the report as JSON.
+    pub fn json(&self) -> impl serde::Serialize {
+        let [left, right] = &self.sides;
+        let both = left.json().into_iter().zip(right.json());
+        let pages = self.urls.iter().zip(both).zip(self.moves());
+        let pages = pages.map(|((url, (left, right)), moved)| {
+            object! {
+                "url": url,
+                "left": left,
+                "right": right,
+                "change": moved.map(|moved| moved.change()),
+                // True if PageRank itself certainly changed in that direction; null without bounds.
+                "certain": moved.and_then(|moved| moved.is_certain(self.margin())),
+            }
+        });
+        object! {
+            "left": left.of.json(),
+            "right": right.of.json(),
+            "margin": self.margin(),
+            "pages": pages.collect::<Vec<_>>(),
+        }
     }
 
     /// Writes both sides, each page, and each two pages that are adjacent in importance.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        self.left.write(out, "left", self.counts[0])?;
-        self.right.write(out, "right", self.counts[1])?;
-        for page in &self.pages {
-            writeln!(out, "{}", shown(page.url))?;
-            for (name, place) in [("left", &page.left), ("right", &page.right)] {
-                match place {
-                    None => writeln!(out, "  {name:<6} not known")?,
-                    Some(place) => writeln!(
+        let named = ["left", "right"].into_iter().zip(&self.sides);
+        for (name, side) in named.clone() {
+            side.of.write(out, name, side.pages)?;
+        }
+        for (at, (url, moved)) in self.urls.iter().zip(self.moves()).enumerate() {
+            writeln!(out, "{}", shown(url))?;
+            for (name, side) in named.clone() {
+                let of = &side.ranks[at];
+                match (of.importance, of.rank) {
+                    (Some(importance), Some(rank)) => writeln!(
                         out,
-                        "  {name:<6} {:.6e}, rank {}{}",
-                        place.importance,
-                        thousands(place.rank),
-                        gone(place.state)
+                        "  {name:<6} {importance:.6e}, rank {}{}",
+                        thousands(rank),
+                        gone(of.state)
                     )?,
+                    _ => writeln!(out, "  {name:<6} not known")?,
                 }
             }
-            if let Some(change) = page.change {
-                let certain = sure(page.certain);
-                writeln!(out, "  change {change:+.6e}, certain: {certain}")?;
+            if let Some(moved) = moved {
+                let certain = sure(moved.is_certain(self.margin()));
+                writeln!(out, "  change {:+.6e}, certain: {certain}", moved.change())?;
             }
         }
-        let lefts = self.pages.iter().map(|page| asked(page.url, &page.left));
-        write_certain(out, "left: ", &lefts.collect::<Vec<_>>(), self.left.bound())?;
-        let rights = self.pages.iter().map(|page| asked(page.url, &page.right));
-        write_certain(
-            out,
-            "right: ",
-            &rights.collect::<Vec<_>>(),
-            self.right.bound(),
-        )?;
+        for (name, side) in named {
+            let bound = (side.of.bound_l1(), side.of.basis());
+            write_certain(out, &format!("{name}: "), &side.asked(), bound)?;
+        }
         Ok(())
     }
-}
-
-fn asked<'a>(url: &'a str, place: &Option<PageSide<'_>>) -> Asked<'a> {
-    (url, place.as_ref().map(|place| place.importance))
 }

@@ -1,18 +1,20 @@
 //! One side of a comparison: a ranking of a snapshot, or a file of scores.
 
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use cashrank::{Error, Limits};
 use cashrank_crawl::source::open_plain;
 use cashrank_graph::metrics::{JOINED_BYTES, Scores, read_each_score};
+use cashrank_graph::sites::Level;
 use cashrank_store::memory::{LOOK_EVERY, check_room};
 use cashrank_store::snapshot::{Info, LevelRanking, Snapshot, SnapshotEntry, snapshots};
 use cashrank_store::store::RealDisk;
 
-use crate::cli::common::MemoryArg;
-use crate::cli::levels::LevelArgs;
+use crate::cli::common::{Basis, MemoryArg, records, time};
+use crate::cli::json::object;
+use crate::cli::levels::{LevelArgs, counted_of, sureness_of};
 
 pub enum CompareSide {
     Ranking(Box<LevelRanking>),
@@ -98,6 +100,52 @@ impl CompareSide {
     /// Returns the certified bound on the L1 error.
     pub fn bound_l1(&self) -> Option<f64> {
         self.ranking().and_then(LevelRanking::bound_l1)
+    }
+
+    /// Returns a description as JSON; of a file of scores only the path is known.
+    pub fn json(&self) -> impl serde::Serialize {
+        let info = self.info();
+        let computed = self.ranking().and_then(LevelRanking::computed);
+        object! {
+            "path": self.to_string(),
+            "level": self.level(),
+            "measure": computed.map(|computed| computed.measure.clone()),
+            "records": info.map(|info| info.counters.records),
+            "last_fetch": info.and_then(|info| info.time).map(|at| time(Some(at))),
+            "turnovers": info.map(|info| info.turnovers),
+            "window": info.map(|info| info.window.policy.to_string()),
+            "window_turnovers": info.and_then(|info| info.window.turnovers),
+            "estimator": info.map(|info| info.window.estimator),
+            "bound_l1": self.bound_l1(),
+        }
+    }
+
+    /// Writes a description of the side `name`, which has `pages` pages.
+    pub fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> io::Result<()> {
+        write!(out, "{name}\t{self}: {}", counted_of(self.level(), pages))?;
+        if let Some(info) = self.info() {
+            write!(out, ", {}", records(info.counters.records))?;
+            if let Some(at) = info.time {
+                write!(out, ", until {}", time(Some(at)))?;
+            }
+            write!(out, ", window {}", info.window.policy)?;
+            if let Some(turnovers) = info.window.turnovers {
+                write!(out, " ({turnovers:.3} turnovers)")?;
+            }
+        }
+        match self.ranking() {
+            Some(ranking) => writeln!(out, "; {}", sureness_of(ranking)),
+            None => writeln!(out, "; accuracy: unknown for a file of scores"),
+        }
+    }
+
+    fn level(&self) -> Level {
+        self.ranking().map_or(Level::Page, LevelRanking::level)
+    }
+
+    /// Returns the links that the bound refers to.
+    pub fn basis(&self) -> Basis {
+        self.info().map_or(Basis::Latest, Basis::of)
     }
 
     /// Refuses a side that cannot be read twice, such as a pipe, on behalf of `option`.

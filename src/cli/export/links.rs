@@ -5,10 +5,9 @@ use std::path::Path;
 use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::links::{LinkGraph, Room, write_common_crawl, write_tsv};
 
-use super::super::common::{Exit, counted, print_json};
+use super::super::common::{Exit, counted};
 use super::super::output::OutputTarget;
 use super::{ExportArgs, scratch};
-use crate::cli::common::say;
 
 /// Formats of `--to` that can hold links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,18 +63,13 @@ impl ExportArgs {
                 self.links_as_files(&ranking, format, folder)?
             }
         };
-        let path = self.output.file.name().display();
-        if self.output.json {
-            let snapshot = ranking.snapshot().path().display().to_string();
-            let level = ranking.level().to_string();
-            return print_json(
-                &serde_json::json!({"links": count, "level": level, "snapshot": snapshot}),
-            );
-        }
-        if *output != OutputTarget::Standard {
-            say!("{path}: {}", counted(count, "link", "links"));
-        }
-        Ok(Exit::Done)
+        let summary = serde_json::json!({
+            "links": count,
+            "level": ranking.level().to_string(),
+            "snapshot": ranking.snapshot().path().display().to_string(),
+        });
+        let said = counted(count, "link", "links");
+        self.output.report(output, &said, summary)
     }
 
     fn links_as_lines(&self, ranking: &LevelRanking, output: &OutputTarget) -> anyhow::Result<u64> {

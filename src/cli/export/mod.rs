@@ -22,9 +22,7 @@ use cashrank_store::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
 use self::since::{ChangeFilter, SinceArgs};
-use super::common::{
-    Exit, MemoryArg, built, counted, one_of, pages as common_pages, parsed, print_json, word,
-};
+use super::common::{Exit, MemoryArg, built, counted, one_of, pages as common_pages, parsed, word};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{OutputTarget, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
@@ -365,31 +363,25 @@ impl ExportArgs {
         if gone > 0 {
             say!("left out, because they are gone: {}", common_pages(gone));
         }
-        if self.output.json {
-            let mut summary =
-                serde_json::json!({"pages": pages, "left_out": left_out, "gone": gone});
-            let paths = rankings
-                .snapshots()
-                .map(|of| of.path().display().to_string());
-            if rankings.are_several() {
-                summary["snapshots"] = paths.collect();
-            } else {
-                summary["snapshot"] = paths.collect::<String>().into();
-            }
-            if !self.level.is_usual() {
-                summary["level"] = level.to_string().into();
-                summary["computed"] = serde_json::to_value(ranking.computed())?;
-            }
-            if let Some(since) = &since {
-                summary["since"] = since.summary();
-            }
-            return print_json(&summary);
+        let mut summary = serde_json::json!({"pages": pages, "left_out": left_out, "gone": gone});
+        let paths = rankings
+            .snapshots()
+            .map(|of| of.path().display().to_string());
+        if rankings.are_several() {
+            summary["snapshots"] = paths.collect();
+        } else {
+            summary["snapshot"] = paths.collect::<String>().into();
         }
-        if *output != OutputTarget::Standard {
-            let changes = since.map_or(String::new(), |since| format!(", {}", since.said()));
-            say!("{}: {}{changes}", path.display(), counted_of(level, pages));
+        if !self.level.is_usual() {
+            summary["level"] = level.to_string().into();
+            summary["computed"] = serde_json::to_value(ranking.computed())?;
         }
-        Ok(Exit::Done)
+        if let Some(since) = &since {
+            summary["since"] = since.summary();
+        }
+        let changes = since.map_or(String::new(), |since| format!(", {}", since.said()));
+        let said = format!("{}{changes}", counted_of(level, pages));
+        self.output.report(output, &said, summary)
     }
 
     /// Returns the snapshots up to this one, if requested.

@@ -2,11 +2,10 @@
 
 use cashrank_store::snapshot::write_ranks;
 
-use super::super::common::{Exit, print_json};
+use super::super::common::Exit;
 use super::super::levels::counted_of;
 use super::super::output::OutputTarget;
 use super::ExportArgs;
-use crate::cli::common::say;
 
 impl ExportArgs {
     /// Writes the ranks of hosts or domains, which must have been computed before.
@@ -39,20 +38,13 @@ impl ExportArgs {
             count = write_ranks(&harmonic, &pagerank, memory, out, path)?;
             Ok(())
         })?;
-        if self.output.json {
-            let snapshot = harmonic.snapshot().path().display().to_string();
-            let level = harmonic.level().to_string();
-            return print_json(
-                &serde_json::json!({"count": count, "level": level, "snapshot": snapshot}),
-            );
-        }
-        if *output != OutputTarget::Standard {
-            say!(
-                "{}: {}",
-                path.display(),
-                counted_of(harmonic.level(), count)
-            );
-        }
-        Ok(Exit::Done)
+        let level = harmonic.level();
+        let summary = serde_json::json!({
+            "count": count,
+            "level": level.to_string(),
+            "snapshot": harmonic.snapshot().path().display().to_string(),
+        });
+        self.output
+            .report(output, &counted_of(level, count), summary)
     }
 }

@@ -2,10 +2,9 @@
 
 use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
 
-use super::super::common::{Exit, counted, pages as counted_pages, print_json};
+use super::super::common::{Exit, counted, pages as counted_pages};
 use super::super::output::{Keep, OutputTarget};
 use super::{ExportArgs, scratch};
-use crate::cli::common::say;
 
 impl ExportArgs {
     /// Writes the current snapshot as crawl records.
@@ -27,16 +26,13 @@ impl ExportArgs {
             Ok((dumped, Keep::Durably))
         })?;
         let Dumped { pages, links } = dumped;
-        if self.output.json {
-            let snapshot = snapshot.path().display().to_string();
-            return print_json(
-                &serde_json::json!({"pages": pages, "links": links, "snapshot": snapshot}),
-            );
-        }
-        if *output != OutputTarget::Standard {
-            let links = counted(links, "link", "links");
-            say!("{}: {}, {links}", path.display(), counted_pages(pages));
-        }
-        Ok(Exit::Done)
+        let summary = serde_json::json!({
+            "pages": pages,
+            "links": links,
+            "snapshot": snapshot.path().display().to_string(),
+        });
+        let links = counted(links, "link", "links");
+        let said = format!("{}, {links}", counted_pages(pages));
+        self.output.report(output, &said, summary)
     }
 }

@@ -29,7 +29,7 @@ use super::once::lock;
 use super::problem::problem;
 use super::rankings::written;
 use crate::cli::common::{say, time};
-use crate::cli::stat::disk;
+use crate::cli::stat::disk_bytes;
 
 /// Maximum number of snapshots whose counts `/status` lists.
 const HISTORY: usize = 200;
@@ -207,6 +207,7 @@ impl StoreBackend {
             url,
             rank: end.rank,
             state,
+            ..LinkTarget::default()
         };
         Ok(LinkList {
             url: url.into(),
@@ -291,7 +292,7 @@ impl Backend for StoreBackend {
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
             last_fetch_seconds: info.and_then(|info| info.time),
             // A size that cannot be read at the moment is left out.
-            disk_bytes: disk(&self.store).map(|disk| disk.total).ok(),
+            disk_bytes: disk_bytes(&self.store).ok(),
             ingesting: is_busy(&RealDisk, &self.store),
             coverage: self
                 .current

@@ -6,84 +6,51 @@ use cashrank::Error;
 use cashrank_store::memory::{Need, human};
 use cashrank_store::store::{RealDisk, open_view};
 
-use super::{Disk, disk, memory_text, pages_text};
+use super::{DiskUsage, WIDTH, fetch_text, memory_text, pages_text};
 use crate::cli::common::{Exit, print, print_json, thousands, time};
+use crate::cli::json::object;
 use crate::cli::summary::memory;
+use crate::cli::table::Facts;
 
-/// Facts about a store before its first ranking.
-#[derive(serde::Serialize)]
-struct StoreStat {
-    #[serde(flatten)]
-    checkpoint: Option<Checkpoint>,
-    /// True while an ingest is running; only that process knows the newest state.
-    busy: bool,
-    /// Always null: there is no snapshot.
-    snapshot: Option<String>,
-    disk_bytes: Disk,
-}
-
-/// Totals read until the last checkpoint.
-#[derive(serde::Serialize)]
-struct Checkpoint {
-    pages: u64,
-    visited: u64,
-    records: u64,
-    links: u64,
-    last_fetch: Option<String>,
-    memory_bytes: serde_json::Value,
-}
-
-/// Prints the state of the last checkpoint.
+/// Prints the totals read until the last checkpoint. While an ingest is running, only that process knows them.
 pub(super) fn show(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
-    let checkpoint = match open_view(&RealDisk, store) {
+    let view = match open_view(&RealDisk, store) {
         Err(Error::Busy { .. }) => None,
-        view => {
-            let view = view?;
-            let (state, counters) = (view.state(), view.counters());
-            let pages = state.totals.pages;
-            Some(Checkpoint {
-                pages,
-                visited: counters.visited,
-                records: counters.records,
-                links: counters.links,
-                last_fetch: state.time.map(|at| time(Some(at))),
-                memory_bytes: memory(&Need::to_resume(&view.settings().config, pages, None)),
-            })
-        }
+        view => Some(view?),
     };
-    let stat = StoreStat {
-        busy: checkpoint.is_none(),
-        checkpoint,
-        snapshot: None,
-        disk_bytes: disk(store)?,
-    };
+    let disk = DiskUsage::of(store)?;
+    let known = view.as_ref().map(|view| {
+        let (pages, config) = (view.state().totals.pages, &view.settings().config);
+        let memory = memory(&Need::to_resume(config, pages, None));
+        (pages, view.counters(), view.state().time, memory)
+    });
     if is_json {
-        return print_json(&stat);
+        let of = known.as_ref();
+        return print_json(&object! {
+            "pages"?: of.map(|of| of.0),
+            "visited"?: of.map(|of| of.1.visited),
+            "records"?: of.map(|of| of.1.records),
+            "links"?: of.map(|of| of.1.links),
+            "last_fetch"?: of.map(|of| of.2.map(|at| time(Some(at)))),
+            "memory_bytes"?: of.map(|of| &of.3),
+            "busy": of.is_none(),
+            "snapshot": None::<String>,
+            "disk_bytes": &disk,
+        });
     }
     print(|out| {
-        let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
-        let checkpoint = stat.checkpoint.as_ref();
-        line(
-            "pages",
-            checkpoint.map_or("known to the ingest that is running".into(), |of| {
-                pages_text(of.pages, of.visited)
-            }),
-        )?;
-        line(
-            "accuracy",
-            "no ranking yet: an ingest publishes one at its end, and with --snapshot-every before"
-                .into(),
-        )?;
-        if let Some(of) = checkpoint {
-            let latest = of.last_fetch.clone();
-            line("latest fetch", latest.unwrap_or("unknown".into()))?;
-        }
-        line("disk", human(stat.disk_bytes.total))?;
-        if let Some(of) = checkpoint {
-            line("memory", memory_text(&of.memory_bytes))?;
-            line("records", thousands(of.records))?;
-            line("links", thousands(of.links))?;
-        }
-        Ok(())
+        let of = known.as_ref();
+        let busy = || "known to the ingest that is running".into();
+        let pages = of.map_or_else(busy, |of| pages_text(of.0, of.1.visited));
+        let accuracy =
+            "no ranking yet: an ingest publishes one at its end, and with --snapshot-every before";
+        let mut facts = Facts::new(out, "", WIDTH);
+        facts.add("pages", pages)?;
+        facts.add("accuracy", accuracy.to_owned())?;
+        facts.add("latest fetch", of.map(|of| fetch_text(of.2)))?;
+        facts.add("disk", human(disk.total))?;
+        facts.add("memory", of.map(|of| memory_text(&of.3)))?;
+        facts.add("records", of.map(|of| thousands(of.1.records)))?;
+        Ok(facts.add("links", of.map(|of| thousands(of.1.links)))?)
     })
 }

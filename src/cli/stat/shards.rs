@@ -1,92 +1,79 @@
 //! `cashrank stat` of several stores: the shards of a crawl, added up.
 
-use std::io::Write;
-
 use cashrank_steer::answers::Rankings;
 use cashrank_store::memory::human;
-use cashrank_store::snapshot::{ClusterRanking, LevelRanking, Snapshot};
+use cashrank_store::snapshot::{Info, LevelRanking, Snapshot};
+use cashrank_store::store::RealDisk;
 
-use super::{Stat, how_accurate};
-use crate::cli::common::{Basis, certain_pages, pages, thousands, time};
+use super::{Stat, WIDTH, fetch_text, how_accurate};
+use crate::cli::common::{Basis, Exit, certain_pages, pages, print, print_json, thousands, time};
+use crate::cli::json::object;
+use crate::cli::table::Facts;
 
-/// Contents of all shards of a crawl together.
-#[derive(serde::Serialize)]
-pub(super) struct AllStat {
-    cluster: Option<ClusterRanking>,
-    records: u64,
-    links: u64,
-    /// Number of own pages of all shards.
-    pages: u64,
-    visited: u64,
-    visits: u64,
-    last_fetch: Option<String>,
-    bound_l1: Option<f64>,
-    certain_top: Option<u64>,
-    disk_bytes: u64,
-    /// Contents of each shard.
-    shards: Vec<Stat>,
-}
-
-impl AllStat {
-    /// Adds up the shards, given their snapshots and the contents of each.
-    pub fn of(snapshots: Vec<Snapshot>, shards: Vec<Stat>) -> cashrank::Result<AllStat> {
-        let latest = snapshots.iter().filter_map(|of| of.info().time).max();
-        let rankings = snapshots.into_iter().map(LevelRanking::of_pages);
-        let rankings: Vec<_> = rankings.collect();
-        let rankings = Rankings::of(&rankings)?;
-        let sum = |count: fn(&Stat) -> u64| shards.iter().map(count).sum();
-        Ok(AllStat {
-            cluster: rankings.first().snapshot().info().cluster,
-            records: sum(|stat| stat.records),
-            links: sum(|stat| stat.links),
-            pages: rankings.pages(),
-            visited: sum(|stat| stat.visited),
-            visits: sum(|stat| stat.visits),
-            last_fetch: latest.map(|at| time(Some(at))),
-            bound_l1: rankings.first().bound_l1(),
-            certain_top: rankings.certain_top()?,
-            disk_bytes: sum(|stat| stat.disk_bytes.total),
-            shards,
-        })
+/// Prints the sums over all shards, and the contents of each.
+pub(super) fn show(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
+    let opened = shards
+        .iter()
+        .map(|stat| Snapshot::open(&RealDisk, stat.snapshot.path()).map(LevelRanking::of_pages));
+    let opened = opened.collect::<cashrank::Result<Vec<_>>>()?;
+    let rankings = Rankings::of(&opened)?;
+    let all = rankings.first();
+    let sum = |count: fn(&Info) -> u64| shards.iter().map(|stat| count(stat.info())).sum::<u64>();
+    let [records, links, visited, visits] = [
+        sum(|info| info.counters.records),
+        sum(|info| info.counters.links),
+        sum(|info| info.counters.visited),
+        sum(|info| info.visits),
+    ];
+    let latest = shards.iter().filter_map(|stat| stat.info().time).max();
+    let disk_bytes = shards.iter().map(|stat| stat.disk.total).sum::<u64>();
+    let (bound_l1, certain_top) = (all.bound_l1(), rankings.certain_top()?);
+    if is_json {
+        return print_json(&object! {
+            "cluster": all.snapshot().info().cluster,
+            "records": records,
+            "links": links,
+            "pages": rankings.pages(),
+            "visited": visited,
+            "visits": visits,
+            "last_fetch": latest.map(|at| time(Some(at))),
+            "bound_l1": bound_l1,
+            "certain_top": certain_top,
+            "disk_bytes": disk_bytes,
+            "shards": shards.iter().map(Stat::json).collect::<Vec<_>>(),
+        });
     }
-}
-
-/// Writes the contents for people.
-pub(super) fn write_all(out: &mut dyn Write, all: &AllStat) -> anyhow::Result<()> {
-    let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
-    line(
-        "pages",
-        format!(
+    print(|out| {
+        let mut facts = Facts::new(out, "", WIDTH);
+        let pages_text = format!(
             "{} in {} shards, of them {} crawled",
-            thousands(all.pages),
-            all.shards.len(),
-            thousands(all.visited)
-        ),
-    )?;
-    line("accuracy", how_accurate(all.bound_l1, Basis::Latest))?;
-    if let Some(certain) = certain_pages(all.certain_top) {
-        line("", certain)?;
-    }
-    let latest = all.last_fetch.clone();
-    line("latest fetch", latest.unwrap_or("unknown".into()))?;
-    line("disk", human(all.disk_bytes))?;
-    line("records", thousands(all.records))?;
-    line("links", thousands(all.links))?;
-    for stat in &all.shards {
-        let Some(shard) = &stat.shard else {
-            continue;
-        };
-        let own = stat.pages.saturating_sub(shard.counts.remote_pages);
-        line(
-            &format!("shard {}/{}", shard.number, shard.count),
-            format!(
+            thousands(rankings.pages()),
+            shards.len(),
+            thousands(visited)
+        );
+        facts.add("pages", pages_text)?;
+        facts.add("accuracy", how_accurate(bound_l1, Basis::Latest))?;
+        facts.add("", certain_pages(certain_top))?;
+        facts.add("latest fetch", fetch_text(latest))?;
+        facts.add("disk", human(disk_bytes))?;
+        facts.add("records", thousands(records))?;
+        facts.add("links", thousands(links))?;
+        for stat in shards {
+            let Some(shard) = stat.shard() else {
+                continue;
+            };
+            let info = stat.info();
+            let remote = info.counters.shard.remote_pages;
+            let text = format!(
                 "{}, of them {} crawled, and {} of other shards; {}",
-                pages(own),
-                thousands(stat.visited),
-                thousands(shard.counts.remote_pages),
-                stat.snapshot
-            ),
-        )?;
-    }
-    Ok(())
+                pages(info.pages.saturating_sub(remote)),
+                thousands(info.counters.visited),
+                thousands(remote),
+                stat.snapshot.path().display()
+            );
+            let name = format!("shard {}/{}", shard.number(), shard.count());
+            facts.add(&name, text)?;
+        }
+        Ok(())
+    })
 }

@@ -42,6 +42,12 @@ pub struct LinkTarget {
     pub url: String,
     /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
+    /// Importance of the page.
+    #[serde(skip)]
+    pub importance: f64,
+    /// Weight of the link; `None` if all links of its page weigh the same.
+    #[serde(skip)]
+    pub weight: Option<u64>,
     /// Result of the page's fetches; absent if the snapshot does not record which pages are gone.
     pub state: Option<PageState>,
 }
@@ -152,5 +158,24 @@ impl Ends {
             .collect();
         found.sort_by_key(|end| (end.rank, end.page));
         Ok(found)
+    }
+
+    /// Returns the number of ends that the snapshot knows, and the `n` of best rank with their names and states.
+    pub fn listed(&self, snapshot: &Snapshot, n: usize) -> Result<(u64, Vec<LinkTarget>)> {
+        let mut ranked = self.ranked(snapshot)?;
+        let count = ranked.len() as u64;
+        ranked.truncate(n);
+        let pages: Vec<PageId> = ranked.iter().map(|end| end.page).collect();
+        let names = snapshot.names_of(&pages)?.into_iter();
+        let states = snapshot.states_of(&pages)?;
+        let listed = ranked.into_iter().zip(names.zip(states));
+        let target = |(end, (url, state)): (RankedEnd, _)| LinkTarget {
+            url,
+            rank: end.rank,
+            importance: end.importance,
+            weight: end.weight,
+            state,
+        };
+        Ok((count, listed.map(target).collect()))
     }
 }

@@ -151,8 +151,16 @@ impl<'r> Rankings<'r> {
         let most = |of: fn(&RankedList<'_>) -> u64| all.iter().map(of).max().unwrap_or(0);
         let last_rank = most(|listed| listed.last_rank);
         let longest_name = most(|listed| listed.longest_name as u64) as usize;
-        let lists = all.into_iter().map(|listed| listed.rows).collect();
-        let rows = Merged::of(lists).take(n);
+        let lists = all.into_iter().map(|listed| listed.rows.peekable());
+        let mut lists: Vec<_> = lists.collect();
+        let rows = std::iter::from_fn(move || {
+            let heads = lists.iter_mut().enumerate();
+            let heads = heads.filter_map(|(at, list)| Some((at, list.peek()?)));
+            let best = heads.min_by(|(_, one), (_, other)| order(one).cmp(&order(other)));
+            let at = best?.0;
+            lists[at].next()
+        });
+        let rows = rows.take(n);
         if n > LISTED {
             return Ok(RankedList {
                 rows: Box::new(rows),
@@ -199,48 +207,10 @@ impl<'r> Rankings<'r> {
     }
 }
 
-/// Merge of several lists of rows, each best first.
-struct Merged<'r> {
-    lists: Vec<Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>>,
-    /// Next row of each list.
-    heads: Vec<Option<Page<'static>>>,
-    begun: bool,
-}
-
-impl<'r> Merged<'r> {
-    fn of(lists: Vec<Box<dyn Iterator<Item = Result<Page<'static>>> + 'r>>) -> Merged<'r> {
-        Merged {
-            heads: lists.iter().map(|_| None).collect(),
-            lists,
-            begun: false,
-        }
-    }
-}
-
-impl Iterator for Merged<'_> {
-    type Item = Result<Page<'static>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if !std::mem::replace(&mut self.begun, true) {
-            for (head, list) in self.heads.iter_mut().zip(&mut self.lists) {
-                match list.next().transpose() {
-                    Ok(first) => *head = first,
-                    Err(error) => return Some(Err(error)),
-                }
-            }
-        }
-        let key = |row: &Page<'_>| (row.rank, row.page);
-        let heads = self.heads.iter().enumerate();
-        let heads = heads.filter_map(|(at, head)| Some((at, head.as_ref()?)));
-        let best = heads.min_by(|(_, one), (_, other)| {
-            key(one)
-                .cmp(&key(other))
-                .then_with(|| one.url.cmp(&other.url))
-        });
-        let at = best?.0;
-        match self.lists[at].next().transpose() {
-            Ok(next) => std::mem::replace(&mut self.heads[at], next).map(Ok),
-            Err(error) => Some(Err(error)),
-        }
-    }
+/// Returns the sort key of rows of several lists: best first, ties by page number, then by URL. An error has none, and
+/// comes before all rows.
+fn order<'a>(row: &'a Result<Page<'static>>) -> Option<(u64, PageId, &'a str)> {
+    row.as_ref()
+        .ok()
+        .map(|row| (row.rank, row.page, row.url.as_ref()))
 }
