@@ -1,57 +1,59 @@
-//! The current snapshot of a store, with the parts of it that answers need.
+//! The current snapshot of a store, with what was read of it to answer questions.
 //!
-//! Each [`SnapshotPart`] is read once, when it is first requested, and kept with its snapshot: the best pages and
-//! hosts, the movers, and, for up to [`LOOKUP_PAGES`] pages, the position of each name. For more pages, names are found
-//! by a sweep over the store's fingerprints. A few rankings of sites or by other measures are kept as well, with the
-//! best of each (`rankings.rs`).
+//! A [`Listing`] is computed when it is first requested, with as many rows as anyone may request, and kept with the
+//! snapshot, as is, for up to [`LOOKUP_PAGES`] pages, the position of each name. For more pages, names are found by a
+//! sweep over the store's fingerprints. Roll-ups to sites take 4 bytes per page and about 100 per site, so at most
+//! [`OPENED`] rankings of at most [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is
+//! opened again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cashrank::Error;
 use cashrank_graph::engine::PageId;
 use cashrank_graph::metrics::moved::MoveOptions;
+use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, Ends, Host, Rank, RankedEnd, SeedCoverage, SnapshotMovers, Top, pages_of,
+    Covered, CoveredHost, Host, LISTING_MAX, Listing, Rank, SeedCoverage, SnapshotMovers, Top,
+    pages_of, ranks_of,
 };
 use cashrank_store::snapshot::{
-    self, Failing, Info, Lookup, RankingName, Selection, Snapshot, SnapshotPage,
+    self, Failing, Info, LevelRanking, Lookup, RankingName, Selection, Snapshot,
 };
 use cashrank_store::store::RealDisk;
+use once_cell::sync::OnceCell;
+use serde::Serialize;
 
-use super::once::{Once, lock};
-use super::problem::problem;
-use super::rankings::{BEST, RankingCache, written};
+use super::live::thin;
+use super::problem::{as_parameters, problem};
+use super::recent::{Recent, lock};
 
 /// Maximum number of pages of a snapshot whose name positions are kept in memory, 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
-/// Maximum number of hosts whose coverage is kept.
-const HOSTS: usize = 1_000;
 /// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
-/// Maximum number of movers, and of failed pages and hosts, that are kept.
-const LISTED: usize = 1_000;
+/// Maximum number of listings that are kept.
+const LISTINGS: usize = 24;
+/// Maximum number of open rankings.
+const OPENED: usize = 2;
+/// Maximum memory of a ranking's sites, in bytes.
+const SITES_BYTES: u64 = 1 << 30;
 
 /// Part of a snapshot that is read once and kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SnapshotPart {
-    /// Most important pages.
-    Best,
-    /// Most important hosts.
-    Hosts,
-    /// Moves since the previous snapshot; only the certain ones if `certain_only`.
-    Movers { certain_only: bool },
-    /// Pages and hosts whose fetches failed.
-    Failing,
+    Listing(Listing),
     /// Position of each name.
-    Places,
-    /// Share of what readers see that was read.
-    Coverage,
+    Names,
 }
 
-/// Ends of links and their URLs.
-type NamedEnds = Vec<(RankedEnd, String)>;
+/// Answer of a listing: its first rows as JSON.
+type FirstRows = Box<dyn Fn(usize) -> serde_json::Result<Vec<u8>> + Send + Sync>;
+
+/// Name of a ranking, and the time at which its file was written, if it has a file of its own.
+type RankingKey = (RankingName, Option<SystemTime>);
 
 /// Current snapshot of a store, replaced when a newer one is published.
 pub struct Current {
@@ -73,15 +75,27 @@ pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
     snapshot: Snapshot,
-    best: Once<Top>,
-    hosts: Once<Vec<Host>>,
-    rankings: RankingCache,
-    /// All moves, and the certain ones.
-    movers: [Once<SnapshotMovers>; 2],
-    failing: Once<Failing>,
-    lookup: Once<Lookup>,
-    covered: Once<(Covered, Vec<CoveredHost>)>,
+    listings: Recent<(Listing, Option<SystemTime>), FirstRows, LISTINGS>,
+    rankings: Recent<RankingKey, LevelRanking, OPENED>,
+    lookup: OnceCell<Lookup>,
     coverage: Arc<FollowedCoverage>,
+}
+
+/// Answer with the name of its snapshot.
+#[derive(Serialize)]
+pub struct SnapshotAnswer<'a, T> {
+    pub snapshot: &'a str,
+    #[serde(flatten)]
+    pub answer: T,
+}
+
+/// Coverage with the hosts that have the most unread, and that of earlier snapshots.
+#[derive(Serialize)]
+struct CoverageAnswer<'a> {
+    #[serde(flatten)]
+    covered: &'a Covered,
+    hosts: &'a [CoveredHost],
+    history: Vec<Covered>,
 }
 
 impl Current {
@@ -103,11 +117,11 @@ impl Current {
                 self.store.display()
             ))
         })?;
-        let written = written(&self.store.join("snapshots").join(&name));
+        let written_now = written(&self.store.join("snapshots").join(&name));
         let mut held = lock(&self.held);
         if let Some(held) = &*held
             && held.name == name
-            && held.written == written
+            && held.written == written_now
         {
             return Ok(held.clone());
         }
@@ -117,15 +131,11 @@ impl Current {
             name: path
                 .file_name()
                 .map_or(name, |name| name.to_string_lossy().into_owned()),
-            written: written_of(&snapshot),
+            written: written(path),
             snapshot,
-            best: Once::default(),
-            hosts: Once::default(),
-            rankings: RankingCache::default(),
-            movers: Default::default(),
-            failing: Once::default(),
-            lookup: Once::default(),
-            covered: Once::default(),
+            listings: Recent::default(),
+            rankings: Recent::default(),
+            lookup: OnceCell::new(),
             coverage: self.coverage.clone(),
         });
         *held = Some(new.clone());
@@ -136,10 +146,6 @@ impl Current {
     pub fn covered(&self) -> Vec<Covered> {
         lock(&self.coverage.history).clone()
     }
-}
-
-fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
-    written(snapshot.path())
 }
 
 impl OpenSnapshot {
@@ -160,11 +166,6 @@ impl OpenSnapshot {
         self.snapshot.info()
     }
 
-    /// Returns a page by its number, if the snapshot has it.
-    pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
-        self.snapshot.page(page).map_err(problem)
-    }
-
     /// Returns a string that identifies this snapshot, even among those of the same name in a recreated store.
     pub fn version(&self) -> String {
         let since = self
@@ -177,154 +178,194 @@ impl OpenSnapshot {
         )
     }
 
-    /// Adds the name of the page that belongs to each of `things`.
-    pub fn named<T>(
-        &self,
-        things: Vec<T>,
-        page: impl Fn(&T) -> PageId,
-    ) -> Result<Vec<(T, String)>> {
-        let pages: Vec<PageId> = things.iter().map(page).collect();
-        let names = self.snapshot.names_of(&pages).map_err(problem)?;
-        Ok(things.into_iter().zip(names).collect())
-    }
-
     /// Reads a part unless it has been read already.
-    pub fn read(&self, part: SnapshotPart) -> Result<()> {
+    pub fn read(&self, part: &SnapshotPart) -> Result<()> {
         match part {
-            SnapshotPart::Best => self.best().map(drop),
-            SnapshotPart::Hosts => self.hosts().map(drop),
-            SnapshotPart::Movers { certain_only } => self.movers(certain_only).map(drop),
-            SnapshotPart::Failing => self.failing().map(drop),
-            SnapshotPart::Places if self.has_places() => self.places().map(drop),
-            SnapshotPart::Places => Ok(()),
-            SnapshotPart::Coverage => self.coverage().map(drop),
+            SnapshotPart::Listing(listing) => self.first(listing, 0).map(drop),
+            SnapshotPart::Names if self.has_lookup() => self.lookup().map(drop),
+            SnapshotPart::Names => Ok(()),
         }
     }
 
-    /// Returns the most important pages, best first.
-    pub fn best(&self) -> Result<&Top> {
-        let usual = RankingName::default();
-        self.best
-            .get(|| RankingCache::first(&self.snapshot, &usual, &Selection::default()))
+    /// Returns the first `n` rows of a listing as JSON.
+    pub fn first(&self, listing: &Listing, n: usize) -> Result<Vec<u8>> {
+        let file = match listing {
+            Listing::Top(name, ..) => self.key(name).1,
+            _ => None,
+        };
+        let listed = self.listings.of((listing.clone(), file));
+        let rows = listed.get_or_try_init(|| self.list(listing))?;
+        rows(n).map_err(|error| Problem::Failed(error.to_string()))
     }
 
-    /// Returns the most important hosts, best first.
-    pub fn hosts(&self) -> Result<&[Host]> {
-        Ok(self.hosts.get(|| RankingCache::hosts(&self.snapshot))?)
+    fn list(&self, listing: &Listing) -> Result<FirstRows> {
+        let name = self.name.clone();
+        Ok(match listing {
+            Listing::Top(ranking, selection, pages) => {
+                let top = self.top(ranking, selection, *pages)?;
+                Box::new(move |n| serde_json::to_vec(&top.first(n)))
+            }
+            Listing::Movers(certain_only) => {
+                let movers = self.movers(*certain_only)?;
+                Box::new(move |n| serde_json::to_vec(&movers.first(n)))
+            }
+            Listing::Hosts => {
+                let hosts = self.hosts()?;
+                Box::new(move |n| {
+                    let first = &hosts[..n.min(hosts.len())];
+                    serde_json::to_vec(&serde_json::json!({ "hosts": first }))
+                })
+            }
+            Listing::Coverage => {
+                let (covered, hosts) = self.covered()?;
+                let followed = self.coverage.clone();
+                Box::new(move |n| {
+                    let answer = CoverageAnswer {
+                        covered: &covered,
+                        hosts: &hosts[..n.min(hosts.len())],
+                        history: lock(&followed.history).clone(),
+                    };
+                    let snapshot = &name;
+                    serde_json::to_vec(&SnapshotAnswer { snapshot, answer })
+                })
+            }
+            Listing::Failures => {
+                let failing: Failing = self.snapshot.failing(LISTING_MAX).map_err(problem)?;
+                Box::new(move |n| {
+                    let (snapshot, answer) = (&*name, failing.first(n));
+                    serde_json::to_vec(&SnapshotAnswer { snapshot, answer })
+                })
+            }
+        })
     }
 
-    /// Returns the best of a ranking that are in a scope, with `pages` of each site.
-    pub fn top(&self, n: usize, of: (&RankingName, &Selection, Option<usize>)) -> Result<Top> {
-        debug_assert!(n <= BEST);
-        self.rankings.top(&self.snapshot, n, of)
+    /// Returns the best of a ranking that are selected, with `pages` of each site.
+    fn top(&self, name: &RankingName, selection: &Selection, pages: Option<usize>) -> Result<Top> {
+        if name.is_usual() {
+            let ranking = self.open(name).map_err(problem)?;
+            return Top::of(&ranking, LISTING_MAX, selection).map_err(problem);
+        }
+        let ranking = self.rankings.of(self.key(name));
+        let ranking = ranking.get_or_try_init(|| self.open_known(name))?;
+        let mut top = Top::of(ranking, LISTING_MAX, selection).map_err(problem)?;
+        if let Some(pages) = pages {
+            let added = top.add_pages(ranking, pages, Some(SITES_BYTES));
+            added.map_err(problem)?;
+        }
+        Ok(top)
     }
 
-    /// Returns the ranks of URLs in a ranking.
-    pub fn ranks(&self, urls: &[String], ranking: &RankingName) -> Result<Vec<Rank>> {
-        self.rankings.ranks(&self.snapshot, urls, ranking)
+    /// Returns the ranks of URLs in a ranking of sites or by a measure.
+    pub fn ranks(&self, urls: &[String], name: &RankingName) -> Result<Vec<Rank>> {
+        let ranking = self.rankings.of(self.key(name));
+        let ranking = ranking.get_or_try_init(|| self.open_known(name))?;
+        let ranks = ranks_of(ranking, urls).map_err(problem)?;
+        Ok(ranks.into_iter().map(|(_, rank)| rank).collect())
     }
 
-    fn has_places(&self) -> bool {
+    fn key(&self, name: &RankingName) -> RankingKey {
+        let file = name.file(self.snapshot.path());
+        (name.clone(), file.and_then(|file| written(&file)))
+    }
+
+    fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
+        let snapshot = Snapshot::open(&RealDisk, self.snapshot.path())?;
+        LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
+    }
+
+    fn open_known(&self, name: &RankingName) -> Result<LevelRanking> {
+        self.open(name).map_err(|error| match error {
+            Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+            error => problem(error),
+        })
+    }
+
+    /// Returns the most important hosts, best first; none if names are opaque.
+    fn hosts(&self) -> Result<Vec<Host>> {
+        let name = RankingName {
+            level: Level::Host,
+            ..RankingName::default()
+        };
+        let ranking = match self.open(&name) {
+            Err(Error::Unsupported(_)) => return Ok(Vec::new()),
+            opened => opened.map_err(problem)?,
+        };
+        let best = ranking.top(LISTING_MAX, &Selection::default());
+        let host = |row: cashrank::Page<'static>| {
+            let site = row.site.unwrap_or_default();
+            Host {
+                host: row.url.into_owned(),
+                rank: row.rank,
+                pages: site.pages,
+                importance: row.importance,
+                best: site.best,
+                best_state: site.best_state,
+            }
+        };
+        Ok(best.map_err(problem)?.into_iter().map(host).collect())
+    }
+
+    /// Returns the share of what readers see that was read, and the hosts with the most unread.
+    fn covered(&self) -> Result<(Covered, Vec<CoveredHost>)> {
+        let mut coverage = lock(&self.coverage.coverage);
+        let covered = coverage.update(&self.snapshot).map_err(problem)?;
+        let mut hosts = coverage.hosts(&self.snapshot).map_err(problem)?;
+        hosts.truncate(LISTING_MAX);
+        let mut history = lock(&self.coverage.history);
+        history.retain(|earlier| earlier.records < covered.records);
+        if history.len() == HISTORY {
+            thin(&mut history);
+        }
+        history.push(covered.clone());
+        Ok((covered, hosts))
+    }
+
+    /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.
+    fn movers(&self, certain_only: bool) -> Result<SnapshotMovers> {
+        let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
+        let before = names.into_iter().rfind(|name| *name < self.name);
+        let older = before.map(|name| {
+            let folder = self.snapshot.path().with_file_name(name);
+            Snapshot::open(&RealDisk, &folder)
+        });
+        // A snapshot that was removed in the meantime counts as absent.
+        let Some(Ok(older)) = older else {
+            return Ok(SnapshotMovers {
+                to: self.name.clone(),
+                ..SnapshotMovers::default()
+            });
+        };
+        let wanted = MoveOptions {
+            count: LISTING_MAX,
+            certain_only,
+            ..MoveOptions::default()
+        };
+        SnapshotMovers::between(&older, &self.snapshot, wanted).map_err(problem)
+    }
+
+    fn has_lookup(&self) -> bool {
         self.info().pages <= LOOKUP_PAGES
     }
 
-    fn places(&self) -> Result<&Lookup> {
+    fn lookup(&self) -> Result<&Lookup> {
         self.lookup
-            .get(|| Lookup::new(&self.snapshot).map_err(problem))
-    }
-
-    /// Looks up pages by name, in the order of `names`.
-    fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
-        let found = if self.has_places() {
-            self.places()?.find(&self.snapshot, names)
-        } else {
-            self.snapshot.find(names)
-        };
-        found.map_err(problem)
+            .get_or_try_init(|| Lookup::new(&self.snapshot).map_err(problem))
     }
 
     /// Looks up pages by URLs in any form, or by opaque names.
     pub fn pages(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
-        pages_of(urls, |names| self.find(names))
-    }
-
-    /// Returns the links of a page, or with `within` its incoming links, found by a sweep over at most `within` links:
-    /// their ends, their number, and the best `n` with their names.
-    pub fn links(
-        &self,
-        page: PageId,
-        n: usize,
-        within: Option<u64>,
-    ) -> Result<(Ends, u64, NamedEnds)> {
-        let page = u32::try_from(page.0)
-            .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
-        let found = match within {
-            Some(most) => self.snapshot.rows().and_then(|rows| {
-                Ok(Ends {
-                    fetched: Ends::of(&self.snapshot, page)?.fetched,
-                    ..Ends::to(&rows, page, most)?
-                })
-            }),
-            None => Ends::of(&self.snapshot, page),
-        };
-        let found = found.map_err(problem)?;
-        let mut ranked = found.ranked(&self.snapshot).map_err(problem)?;
-        let count = ranked.len() as u64;
-        ranked.truncate(n);
-        let named = self.named(ranked, |end| end.page)?;
-        Ok((found, count, named))
-    }
-
-    /// Returns the pages and hosts whose fetches failed.
-    pub fn failing(&self) -> Result<&Failing> {
-        self.failing
-            .get(|| self.snapshot.failing(LISTED).map_err(problem))
-    }
-
-    /// Returns the share of what readers see that was read, and the hosts with the most unread.
-    pub fn coverage(&self) -> Result<&(Covered, Vec<CoveredHost>)> {
-        self.covered.get(|| {
-            let mut coverage = lock(&self.coverage.coverage);
-            let covered = coverage.update(&self.snapshot).map_err(problem)?;
-            let mut hosts = coverage.hosts(&self.snapshot).map_err(problem)?;
-            hosts.truncate(HOSTS);
-            let mut history = lock(&self.coverage.history);
-            history.retain(|earlier| earlier.records < covered.records);
-            if history.len() == HISTORY {
-                // Every second entry still shows the course over time.
-                let mut at = 0;
-                history.retain(|_| {
-                    at += 1;
-                    at % 2 == 1
-                });
-            }
-            history.push(covered.clone());
-            Ok((covered, hosts))
+        pages_of(urls, |names| {
+            let found = if self.has_lookup() {
+                self.lookup()?.find(&self.snapshot, names)
+            } else {
+                self.snapshot.find(names)
+            };
+            found.map_err(problem)
         })
     }
+}
 
-    /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.
-    pub fn movers(&self, certain_only: bool) -> Result<&SnapshotMovers> {
-        self.movers[usize::from(certain_only)].get(|| {
-            let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
-            let before = names.into_iter().rfind(|name| *name < self.name);
-            let older = before.map(|name| {
-                let folder = self.snapshot.path().with_file_name(name);
-                Snapshot::open(&RealDisk, &folder)
-            });
-            // A snapshot that was removed in the meantime counts as absent.
-            let Some(Ok(older)) = older else {
-                return Ok(SnapshotMovers {
-                    to: self.name.clone(),
-                    ..SnapshotMovers::default()
-                });
-            };
-            let wanted = MoveOptions {
-                count: LISTED,
-                certain_only,
-                ..MoveOptions::default()
-            };
-            SnapshotMovers::between(&older, &self.snapshot, wanted).map_err(problem)
-        })
-    }
+/// Returns when a file was last written, if known.
+pub fn written(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).ok()?.modified().ok()
 }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
-use cashrank_serve::IngestStatus;
 
-use super::once::lock;
-use super::rates::Rates;
+use super::recent::lock;
 
 /// Name shown as the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
+/// Maximum number of rates. When it is reached, every second sample is dropped and the interval doubles.
+const RATES: usize = 240;
+/// Initial interval between samples.
+const RATE_EVERY: Duration = Duration::from_secs(1);
 
 /// Latest counters of an ingest.
 #[derive(Default)]
@@ -27,6 +29,31 @@ pub struct IngestState {
     pub reading: IngestStatus,
     pub counters: Counters,
     pub pages: u64,
+}
+
+/// Progress of a running ingest, as JSON shows it. Inputs and passes are counted from 1, and records and links since the
+/// ingest began.
+#[derive(Clone, Default, serde::Serialize)]
+pub struct IngestStatus {
+    input: String,
+    input_number: usize,
+    inputs: usize,
+    pass: u32,
+    passes: u32,
+    /// Compressed bytes read of the input.
+    read_bytes: u64,
+    input_bytes: Option<u64>,
+    seconds: f64,
+    records: u64,
+    links: u64,
+    rates: Vec<Rate>,
+}
+
+/// Mean records per second over an interval, which ends `seconds` after the ingest began.
+#[derive(Clone, serde::Serialize)]
+struct Rate {
+    seconds: f64,
+    records_per_second: f64,
 }
 
 impl LiveIngest {
@@ -59,6 +86,7 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
     fn put(&mut self, report: &ProgressReport<'_>) {
         let counters = report.counters;
         let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
+        let elapsed = self.started.elapsed();
         let now = IngestState {
             reading: IngestStatus {
                 input: report
@@ -70,7 +98,7 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
                 passes: report.repeat,
                 read_bytes: report.input.map_or(0, |_| report.done),
                 input_bytes: report.input.and(report.length),
-                seconds: self.started.elapsed().as_secs_f64(),
+                seconds: elapsed.as_secs_f64(),
                 records: counters.records - records,
                 links: counters.links - links,
                 rates: Vec::new(),
@@ -78,7 +106,7 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
             counters: counters.clone(),
             pages: report.pages,
         };
-        lock(&self.live.rates).add(self.started.elapsed(), now.reading.records);
+        lock(&self.live.rates).add(elapsed, now.reading.records);
         *lock(&self.live.now) = Some(now);
     }
 }
@@ -91,5 +119,79 @@ impl<O: Observer> Observer for WatchedObserver<'_, O> {
     fn progress(&mut self, report: &ProgressReport<'_>) {
         self.observer.progress(report);
         self.put(report);
+    }
+}
+
+/// Samples of a count over time.
+struct Rates {
+    every: Duration,
+    samples: Vec<(Duration, u64)>,
+}
+
+impl Default for Rates {
+    fn default() -> Rates {
+        Rates {
+            every: RATE_EVERY,
+            samples: vec![(Duration::ZERO, 0)],
+        }
+    }
+}
+
+impl Rates {
+    /// Adds a sample: `records` were read by the time `at` since the start. Ignored if the last sample is too recent.
+    fn add(&mut self, at: Duration, records: u64) {
+        let is_due = |last: &(Duration, u64)| at >= last.0 + self.every;
+        if !self.samples.last().is_some_and(is_due) {
+            return;
+        }
+        if self.samples.len() == RATES {
+            thin(&mut self.samples);
+            self.every *= 2;
+        }
+        self.samples.push((at, records));
+    }
+
+    /// Returns the mean rate between each two adjacent samples.
+    fn rates(&self) -> Vec<Rate> {
+        let rate = |two: &[(Duration, u64)]| {
+            let [(from, before), (to, records)] = [two[0], two[1]];
+            Rate {
+                seconds: to.as_secs_f64(),
+                records_per_second: (records - before) as f64 / (to - from).as_secs_f64(),
+            }
+        };
+        self.samples.windows(2).map(rate).collect()
+    }
+}
+
+/// Drops every second entry of a course over time.
+pub fn thin<T>(course: &mut Vec<T>) {
+    let mut is_kept = false;
+    course.retain(|_| {
+        is_kept = !is_kept;
+        is_kept
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At a steady rate every mean is that rate, however often samples were thinned out.
+    #[test]
+    fn a_steady_rate_stays_so() {
+        let mut rates = Rates::default();
+        for tenth in 1..=20_000_u64 {
+            rates.add(Duration::from_millis(100 * tenth), 7 * tenth);
+            assert!(rates.samples.len() <= RATES);
+        }
+        let found = rates.rates();
+        assert!(found.len() > RATES / 4, "{}", found.len());
+        for rate in &found {
+            assert!((rate.records_per_second - 70.0).abs() < 1e-9);
+        }
+        assert!(found.is_sorted_by(|a, b| a.seconds < b.seconds));
+        let last = found.last().map(|rate| rate.seconds);
+        assert!(last.is_some_and(|last| last > 1_980.0), "{last:?}");
     }
 }

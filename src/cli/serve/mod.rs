@@ -4,10 +4,9 @@ mod backend;
 mod cache;
 mod current;
 mod live;
-mod once;
 mod problem;
-mod rankings;
-mod rates;
+mod recent;
+mod status;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

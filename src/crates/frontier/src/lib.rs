@@ -31,12 +31,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use axum::Router;
 use cashrank_serve::{
-    Backend, Body, BodyError, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls,
-    ServiceLimits, Workers, cpu_time, start_thread,
+    Backend, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls, ServiceLimits,
+    Workers, start_thread, thread_time,
 };
-use http_body_util::BodyExt as _;
-use tonic::codegen::Service as _;
 
 use grpc::UrlFrontierCalls;
 pub use options::{FrontierLimits, FrontierOptions};
@@ -76,14 +75,7 @@ impl Calls for FrontierOptions {
             address,
         ));
         Ok(RunningCalls {
-            path: "/urlfrontier.URLFrontier/",
-            call: Box::new(move |request| {
-                let mut server = server.clone();
-                Box::pin(async move {
-                    let Ok(answer) = server.call(request).await;
-                    answer.map(|body| Box::new(body.map_err(BodyError::from)) as Body)
-                })
-            }),
+            routes: Router::new().route_service("/urlfrontier.URLFrontier/{call}", server),
             ending,
             keeper: Box::new(keeper),
         })
@@ -180,7 +172,7 @@ struct Ordering {
 impl Ordering {
     /// Orders a frontier by a new list. Returns how long to pause: three times the processor time that it took.
     fn look(&mut self, frontier: &Frontier, backend: &dyn Backend, query: &NextQuery) -> Duration {
-        let (started, spent) = (Instant::now(), cpu_time::by_thread());
+        let before = thread_time();
         let done = match backend.next(query) {
             Ok(Some(list)) if self.version.as_ref() != Some(&list.version) => {
                 self.version = Some(list.version.clone());
@@ -202,7 +194,7 @@ impl Ordering {
             backend.log(&format!("frontier: no scores: {why}"));
         }
         self.told = done.err();
-        cpu_time::since(spent, started.elapsed()) * 3
+        thread_time().saturating_sub(before) * 3
     }
 }
 

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::{Request, StatusCode, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::header::{AUTHORIZATION, HOST};
-use hyper::{Request, StatusCode, Version};
 
 /// Minimum length of a token.
 const TOKEN_MIN: usize = 16;

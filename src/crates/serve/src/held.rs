@@ -5,16 +5,31 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use axum::Error;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
-
-use crate::calls::BodyError;
 
 /// Bytes that are passed to a connection at once. An answer is passed piece by piece, which shows whether it is taken.
 const PIECE: usize = 64 << 10;
+
+/// Share of the memory for untaken answers that an answer occupies until its body is dropped.
+#[derive(Clone)]
+pub(crate) struct AnswerPlace {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl AnswerPlace {
+    pub(crate) fn new(permit: OwnedSemaphorePermit) -> AnswerPlace {
+        AnswerPlace {
+            _permit: Arc::new(permit),
+        }
+    }
+}
 
 /// Answers of a connection that wait for their client.
 #[derive(Clone, Default)]
@@ -32,18 +47,20 @@ impl PendingAnswers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wraps a body so that stalls are noticed. `place` is released when the body is dropped.
-    pub(crate) fn body<B>(&self, inner: B, place: Option<OwnedSemaphorePermit>) -> HeldBody<B> {
+    /// Passes the body of an answer on in pieces, so that stalls are noticed.
+    pub(crate) fn hold(&self, mut answer: Response) -> Response<HeldBody> {
+        let place = answer.extensions_mut().remove();
         let mut waits = self.waits();
         let number = waits.next;
         waits.next += 1;
         waits.since.insert(number, Instant::now());
-        HeldBody {
+        answer.map(|inner| HeldBody {
             inner,
+            piece: Bytes::new(),
             number,
             held: self.clone(),
             _place: place,
-        }
+        })
     }
 
     /// Returns whether nothing of some answer was taken for `time`.
@@ -54,22 +71,43 @@ impl PendingAnswers {
 }
 
 /// Body that records when it waits for its client.
-pub(crate) struct HeldBody<B> {
-    inner: B,
+pub(crate) struct HeldBody {
+    inner: Body,
+    /// Rest of the last data from `inner`.
+    piece: Bytes,
     number: u64,
     held: PendingAnswers,
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Option<AnswerPlace>,
 }
 
-impl<B: Body + Unpin> Body for HeldBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
+impl HeldBody {
+    fn poll_piece(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.piece.is_empty() {
+            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.piece = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let length = self.piece.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.piece.split_to(length)))))
+    }
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(context);
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let polled = self.poll_piece(context);
         let mut waits = self.held.waits();
         match &polled {
             // The connection has this piece, and polls again once it has sent it.
@@ -86,43 +124,22 @@ impl<B: Body + Unpin> Body for HeldBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.piece.is_empty() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        let (inner, rest) = (self.inner.size_hint(), self.piece.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower() + rest);
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }
 
-impl<B> Drop for HeldBody<B> {
+impl Drop for HeldBody {
     fn drop(&mut self) {
         self.held.waits().since.remove(&self.number);
-    }
-}
-
-/// Bytes, as a body of several pieces.
-pub(crate) struct ChunkedBody(pub(crate) Bytes);
-
-impl Body for ChunkedBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.0.is_empty() {
-            return Poll::Ready(None);
-        }
-        let length = self.0.len().min(PIECE);
-        Poll::Ready(Some(Ok(Frame::data(self.0.split_to(length)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
     }
 }

@@ -1,23 +1,24 @@
-//! Routing: from a request to its answer.
+//! Which answer belongs to which path, and what all answers have in common.
 
-use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use hyper::body::Incoming;
-use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode, Version};
+use axum::Router;
+use axum::body::HttpBody;
+use axum::extract::{RawQuery, Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode, Uri, Version};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Token};
-use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, ServiceStatus};
-use crate::calls::{Body, CallHandler};
-use crate::held::{ChunkedBody, PendingAnswers};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
+use crate::held::AnswerPlace;
 use crate::limits::ServiceLimits;
-use crate::metrics;
-use crate::query::Query;
-use crate::strangers::Stranger;
 use crate::workers::{Pace, Workers};
 
 /// State that all requests share.
@@ -31,9 +32,11 @@ pub(crate) struct ServiceContext {
     pub(crate) places: Arc<Semaphore>,
     /// Becomes true when the service ends.
     pub(crate) ended: watch::Receiver<bool>,
-    /// Path prefix of calls of another protocol, if there are any, with the function that answers them.
-    pub(crate) calls: Option<(&'static str, CallHandler)>,
 }
+
+/// Extension of a request that is set once its connection has sent an admissible one.
+#[derive(Clone, Default)]
+pub(crate) struct KnownClient(pub(crate) Arc<AtomicBool>);
 
 /// Unit in which the bytes of answers are counted.
 pub(crate) const PLACE: usize = 1 << 10;
@@ -52,6 +55,8 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
 });
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Content security policy: the page needs nothing from elsewhere, and may load nothing from there.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -61,218 +66,193 @@ const LIST_EVERY: Duration = Duration::from_millis(25);
 /// Maximum time for which `/end` waits for the end.
 const END_WAIT: Duration = Duration::from_secs(25);
 
-/// Content type and bytes of an answer.
-struct ResponseContent {
-    kind: &'static str,
-    bytes: Vec<u8>,
-    /// For a list: its mark and its age.
-    list: Option<(HeaderValue, Option<u64>)>,
-    /// True if the client has it already.
-    unchanged: bool,
+type Context = State<Arc<ServiceContext>>;
+type Parameters = Vec<(String, String)>;
+
+/// Returns all paths, with the layers around them.
+pub(crate) fn routes(context: Arc<ServiceContext>, calls: Option<Router>) -> Router {
+    let questions = Router::new()
+        .route("/", any(page))
+        .route("/status", any(status))
+        .route("/metrics", any(metrics))
+        .route("/end", any(end))
+        .route("/next", any(next))
+        .fallback(question)
+        .with_state(context.clone())
+        .layer(from_fn(only_questions));
+    let calls = calls.map(|calls| calls.layer(from_fn(only_http_2)));
+    let all = questions.merge(calls.unwrap_or_default());
+    all.layer(from_fn_with_state(context, admit))
 }
 
-impl ResponseContent {
-    fn new(kind: &'static str, bytes: Vec<u8>) -> ResponseContent {
-        ResponseContent {
-            kind,
-            bytes,
-            list: None,
-            unchanged: false,
-        }
-    }
-}
-
-/// Validated request to the backend.
-enum ServiceRequest {
-    Page,
-    Status,
-    Metrics,
-    End,
-    /// Question for the backend, with its parameters.
-    Question(&'static str, Vec<(String, String)>),
-    Next(NextQuery, NextFormat),
-}
-
-#[derive(Clone, Copy)]
-enum NextFormat {
-    Json,
-    Plain,
-}
-
-/// Answers a request or a call.
-pub(crate) async fn answer(
-    shared: Arc<ServiceContext>,
-    held: PendingAnswers,
-    stranger: Arc<Stranger>,
-    request: Request<Incoming>,
-) -> std::result::Result<Response<Body>, Infallible> {
-    if let Err((status, why)) = access::check(shared.token.as_ref(), &request) {
-        let mut refusal = refusal(status, why).map(|body| Box::new(held.body(body, None)) as Body);
+/// Layer around everything: access, the number of requests per second, and the memory for untaken answers.
+async fn admit(State(context): Context, request: Request, next: Next) -> Response {
+    if let Err((status, why)) = access::check(context.token.as_ref(), &request) {
+        let mut refusal = refusal(status, why);
         // HTTP/2 has no such header, so none is sent there.
         let close = HeaderValue::from_static("close");
         refusal.headers_mut().insert(header::CONNECTION, close);
-        return Ok(refusal);
+        return refusal;
     }
-    stranger.is_known();
-    let waiting = |answer: Response<ChunkedBody>, place| {
-        Ok(answer.map(|body| Box::new(held.body(body, place)) as Body))
+    if let Some(known) = request.extensions().get::<KnownClient>() {
+        known.0.store(true, Ordering::Relaxed);
+    }
+    if !context.pace.take(Instant::now()) {
+        return refusal(StatusCode::TOO_MANY_REQUESTS, "too many requests a second");
+    }
+    let mut answer = next.run(request).await;
+    // A stream has no length: it takes the memory of a piece.
+    let Some(length) = answer.body().size_hint().exact() else {
+        return answer;
     };
-    if !shared.pace.take(Instant::now()) {
-        let text = "too many requests a second";
-        return waiting(refusal(StatusCode::TOO_MANY_REQUESTS, text), None);
-    }
-    if let Some((path, call)) = &shared.calls
-        && request.uri().path().starts_with(path)
-    {
-        if request.version() != Version::HTTP_2 {
-            let text = "gRPC calls need HTTP/2";
-            return waiting(refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text), None);
+    let places = (length as usize / PLACE + 1) as u32;
+    match context.places.clone().try_acquire_many_owned(places) {
+        Ok(place) => {
+            answer.extensions_mut().insert(AnswerPlace::new(place));
+            answer
         }
-        let answer = call(request).await;
-        return Ok(answer.map(|body| Box::new(held.body(body, None)) as Body));
-    }
-    let answer = answered(shared.clone(), &request).await;
-    let places = (answer.body().0.len() / PLACE + 1) as u32;
-    let Ok(place) = shared.places.clone().try_acquire_many_owned(places) else {
-        let text = "too many answers are waiting for their clients";
-        return waiting(refusal(StatusCode::SERVICE_UNAVAILABLE, text), None);
-    };
-    waiting(answer, Some(place))
-}
-
-/// Answers a question.
-async fn answered(
-    shared: Arc<ServiceContext>,
-    request: &Request<Incoming>,
-) -> Response<ChunkedBody> {
-    if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let text = "the service only answers questions: GET or HEAD";
-        return refusal(StatusCode::METHOD_NOT_ALLOWED, text);
-    }
-    let wanted = match wanted(&shared, request.uri().path(), request.uri().query()) {
-        Ok(wanted) => wanted,
-        Err(problem) => return refusal_of(&problem),
-    };
-    let found = match wanted {
-        ServiceRequest::Page => Ok(ResponseContent::new(HTML, PAGE.as_bytes().into())),
-        ServiceRequest::End => end(shared).await,
-        ServiceRequest::Next(query, format) => {
-            let known = request.headers().get(header::IF_NONE_MATCH).cloned();
-            next(&shared, Arc::new((query, format, known))).await
-        }
-        wanted => {
-            let job = shared.clone();
-            shared.workers.run(move || found(&job, wanted)).await
-        }
-    };
-    match found {
-        Ok(found) => response(StatusCode::OK, found),
-        Err(problem) => refusal_of(&problem),
+        Err(_) => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many answers are waiting for their clients",
+        ),
     }
 }
 
-/// Parses a path and its query.
-fn wanted(shared: &ServiceContext, path: &str, query: Option<&str>) -> Result<ServiceRequest> {
-    let mut query = Query::parse(query);
-    let wanted = match path {
-        "/" => ServiceRequest::Page,
-        "/status" => ServiceRequest::Status,
-        "/metrics" => ServiceRequest::Metrics,
-        "/end" => ServiceRequest::End,
-        "/next" => {
-            let n = query.count("n", 100, shared.limits.next_pages)?;
-            let format = match query.one("to")?.as_deref() {
-                None | Some("json") => NextFormat::Json,
-                Some("plain") => NextFormat::Plain,
-                Some(other) => {
-                    return Err(Problem::Asked(format!("to={other}: json or plain")));
-                }
-            };
-            let options = query.rest();
-            return Ok(ServiceRequest::Next(NextQuery { n, options }, format));
-        }
-        path => {
-            let questions = shared.backend.questions();
-            let asked = path.strip_prefix('/').unwrap_or(path);
-            return match questions.iter().find(|question| **question == asked) {
-                Some(question) => Ok(ServiceRequest::Question(question, query.rest())),
-                None => Err(Problem::Unknown(format!(
-                    "no such path; there are /, /status, /{}, /next, /metrics and /end",
-                    questions.join(", /")
-                ))),
-            };
-        }
-    };
-    query.end("")?;
-    Ok(wanted)
+/// Layer around questions, which change nothing.
+async fn only_questions(request: Request, next: Next) -> Response {
+    if [Method::GET, Method::HEAD].contains(request.method()) {
+        return next.run(request).await;
+    }
+    let text = "the service only answers questions: GET or HEAD";
+    refusal(StatusCode::METHOD_NOT_ALLOWED, text)
 }
 
-/// Answer of `/end`: whether the service is ending, and its final state.
-#[derive(Serialize)]
-struct End {
-    ended: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<ServiceStatus>,
+/// Layer around calls of another protocol.
+async fn only_http_2(request: Request, next: Next) -> Response {
+    if request.version() == Version::HTTP_2 {
+        return next.run(request).await;
+    }
+    let text = "gRPC calls need HTTP/2";
+    refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text)
 }
 
-/// Waits until the service ends, or for some time, and answers which.
-async fn end(shared: Arc<ServiceContext>) -> Result<ResponseContent> {
-    let mut waiting = shared.ended.clone();
+async fn page(RawQuery(query): RawQuery) -> Result<Response> {
+    none_given(query)?;
+    let mut page = response(StatusCode::OK, HTML, PAGE.as_bytes().into());
+    set(&mut page, header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    set(&mut page, header::REFERRER_POLICY, "no-referrer");
+    Ok(page)
+}
+
+async fn status(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
+    none_given(query)?;
+    context.ask(|backend| backend.status()).await
+}
+
+async fn metrics(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
+    none_given(query)?;
+    let job = context.clone();
+    let text = context.workers.run(move || job.backend.metrics()).await?;
+    Ok(response(StatusCode::OK, PROMETHEUS, text.into()))
+}
+
+/// Waits until the service ends, or for some time, and answers which; with the final state.
+async fn end(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
+    none_given(query)?;
+    let mut waiting = context.ended.clone();
     let wait = tokio::time::timeout(END_WAIT, waiting.wait_for(|ended| *ended));
     let ended = wait.await.is_ok();
-    let job = shared.clone();
-    let answer = move || {
-        let status = ended.then(|| job.backend.status()).transpose()?;
-        json(&End { ended, status }, job.limits.answer_bytes)
-    };
-    let answer = shared.workers.run(answer).await;
+    let answer = context.ask(move |backend| {
+        if !ended {
+            return Ok(br#"{"ended":false}"#.into());
+        }
+        let status = backend.status()?;
+        Ok([br#"{"ended":true,"status":"#, &status[..], b"}"].concat())
+    });
+    let answer = answer.await;
     // Dropped last: a service that ends waits for this answer.
     drop(waiting);
     answer
 }
 
-/// Queries the backend.
-fn found(shared: &ServiceContext, wanted: ServiceRequest) -> Result<ResponseContent> {
-    let backend = &*shared.backend;
-    let most = shared.limits.answer_bytes;
-    match wanted {
-        ServiceRequest::Page | ServiceRequest::Next(..) | ServiceRequest::End => {
-            Err(Problem::Failed("this is not asked for here".into()))
-        }
-        ServiceRequest::Status => json(&backend.status()?, most),
-        ServiceRequest::Metrics => {
-            let text = metrics::text(&backend.status()?);
-            Ok(ResponseContent::new(metrics::KIND, text.into()))
-        }
-        ServiceRequest::Question(question, parameters) => {
-            line(backend.answer(question, &parameters)?, most)
-        }
-    }
+/// Answers a question of the backend, whose name is the path.
+async fn question(
+    State(context): Context,
+    uri: Uri,
+    RawQuery(query): RawQuery,
+) -> Result<Response> {
+    let questions = context.backend.questions();
+    let name = uri.path().strip_prefix('/').unwrap_or(uri.path());
+    let Some(question) = questions.iter().find(|question| **question == name) else {
+        return Err(Problem::Unknown(format!(
+            "no such path; there are /, /status, /{}, /next, /metrics and /end",
+            questions.join(", /")
+        )));
+    };
+    let parameters = parameters(query);
+    context
+        .ask(move |backend| backend.answer(question, &parameters))
+        .await
 }
 
-/// Waits for a list. While it is being made, it is checked for at intervals, without occupying a worker.
-async fn next(
-    shared: &Arc<ServiceContext>,
-    asked: Arc<(NextQuery, NextFormat, Option<HeaderValue>)>,
-) -> Result<ResponseContent> {
-    let until = tokio::time::Instant::now() + shared.limits.times.answer;
-    loop {
-        let (job, question) = (shared.clone(), asked.clone());
-        let look = move || {
-            let (query, format, known) = &*question;
-            let list = job.backend.next(query)?;
-            let listed =
-                |list: Arc<NextList>| listed(&list, query.n, *format, known.as_ref(), &job.limits);
-            list.map(listed).transpose()
+impl ServiceContext {
+    /// Asks the backend for JSON, on a thread that may block.
+    async fn ask(
+        self: &Arc<ServiceContext>,
+        job: impl FnOnce(&dyn Backend) -> Result<Vec<u8>> + Send + 'static,
+    ) -> Result<Response> {
+        let context = self.clone();
+        let json = self.workers.run(move || job(&*context.backend)).await?;
+        self.bounded(JSON, line(json))
+    }
+
+    fn bounded(&self, kind: &'static str, bytes: Vec<u8>) -> Result<Response> {
+        let most = self.limits.answer_bytes;
+        if bytes.len() > most {
+            return Err(Problem::Asked(format!(
+                "the answer would take {} bytes, more than {most}: ask for fewer pages",
+                bytes.len()
+            )));
+        }
+        Ok(response(StatusCode::OK, kind, bytes))
+    }
+
+    /// Returns the first `n` pages of a list, unless the client has it already.
+    fn listed(
+        &self,
+        list: &NextList,
+        n: usize,
+        kind: &'static str,
+        headers: &HeaderMap,
+    ) -> Result<Response> {
+        let failed = |error: &dyn std::error::Error| Problem::Failed(error.to_string());
+        let mark = HeaderValue::from_str(&format!("\"{}\"", list.version));
+        let mark = mark.map_err(|error| failed(&error))?;
+        let since = list
+            .made
+            .and_then(|made| SystemTime::now().duration_since(made).ok());
+        let pages = &list.pages[..n.min(list.pages.len())];
+        let known = headers.get(header::IF_NONE_MATCH);
+        let mut answer = if known.is_some_and(|known| names(known, &mark)) {
+            response(StatusCode::NOT_MODIFIED, JSON, Vec::new())
+        } else if kind == PLAIN {
+            let lines = pages.iter().map(|page| format!("{}\n", page.url));
+            self.bounded(PLAIN, lines.collect::<String>().into())?
+        } else {
+            let json = serde_json::to_vec(&NextListJson {
+                snapshot: &list.snapshot,
+                records: list.records,
+                age_seconds: since.map(|since| since.as_millis() as f64 / 1e3),
+                next: pages,
+            });
+            self.bounded(JSON, line(json.map_err(|error| failed(&error))?))?
         };
-        if let Some(found) = shared.workers.run(look).await? {
-            return Ok(found);
+        let headers = answer.headers_mut();
+        headers.insert(header::ETAG, mark);
+        if let Some(since) = since {
+            headers.insert(header::AGE, since.as_secs().into());
         }
-        if tokio::time::Instant::now() >= until {
-            let text = "the list is still being made: try again";
-            return Err(Problem::Later(text.into()));
-        }
-        tokio::time::sleep(LIST_EVERY).await;
+        Ok(answer)
     }
 }
 
@@ -285,42 +265,46 @@ struct NextListJson<'a> {
     next: &'a [NextPage],
 }
 
-/// Returns the first `n` pages of a list.
-fn listed(
-    list: &NextList,
-    n: usize,
-    format: NextFormat,
-    known: Option<&HeaderValue>,
-    limits: &ServiceLimits,
-) -> Result<ResponseContent> {
-    let (pages, most) = (&list.pages[..n.min(list.pages.len())], limits.answer_bytes);
-    let mark = HeaderValue::from_str(&format!("\"{}\"", list.version))
-        .map_err(|error| Problem::Failed(error.to_string()))?;
-    let since = list
-        .made
-        .and_then(|made| SystemTime::now().duration_since(made).ok());
-    let mut found = match format {
-        _ if known.is_some_and(|known| names(known, &mark)) => ResponseContent {
-            unchanged: true,
-            ..ResponseContent::new(JSON, Vec::new())
-        },
-        NextFormat::Json => json(
-            &NextListJson {
-                snapshot: &list.snapshot,
-                records: list.records,
-                age_seconds: since.map(|since| since.as_millis() as f64 / 1e3),
-                next: pages,
-            },
-            most,
-        )?,
-        NextFormat::Plain => {
-            let lines = pages.iter().map(|page| format!("{}\n", page.url));
-            let text = lines.collect::<String>();
-            bounded("text/plain; charset=utf-8", text.into(), most)?
+/// Waits for a list. While it is being made, it is checked for at intervals, without occupying a worker.
+async fn next(
+    State(context): Context,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response> {
+    let mut options = parameters(query);
+    let most = context.limits.next_pages;
+    let n = match take(&mut options, "n")? {
+        None => most.min(100),
+        Some(text) => {
+            let n = text.parse().ok().filter(|n| (1..=most).contains(n));
+            let wrong = || Problem::Asked(format!("n={text}: a whole number from 1 to {most}"));
+            n.ok_or_else(wrong)?
         }
     };
-    found.list = Some((mark, since.map(|since| since.as_secs())));
-    Ok(found)
+    let kind = match take(&mut options, "to")?.as_deref() {
+        None | Some("json") => JSON,
+        Some("plain") => PLAIN,
+        Some(other) => return Err(Problem::Asked(format!("to={other}: json or plain"))),
+    };
+    let question = Arc::new((NextQuery { n, options }, headers));
+    let until = tokio::time::Instant::now() + context.limits.times.answer;
+    loop {
+        let (job, question) = (context.clone(), question.clone());
+        let look = move || {
+            let (query, headers) = &*question;
+            let list = job.backend.next(query)?;
+            list.map(|list| job.listed(&list, query.n, kind, headers))
+                .transpose()
+        };
+        if let Some(found) = context.workers.run(look).await? {
+            return Ok(found);
+        }
+        if tokio::time::Instant::now() >= until {
+            let text = "the list is still being made: try again";
+            return Err(Problem::Later(text.into()));
+        }
+        tokio::time::sleep(LIST_EVERY).await;
+    }
 }
 
 /// Returns whether `If-None-Match` names this mark (RFC 9110, section 13.1.2): a list, compared weakly, or `*`.
@@ -332,81 +316,96 @@ fn names(known: &HeaderValue, mark: &HeaderValue) -> bool {
     })
 }
 
-fn json(value: &impl Serialize, most: usize) -> Result<ResponseContent> {
-    let bytes = serde_json::to_vec(value).map_err(|error| Problem::Failed(error.to_string()))?;
-    line(bytes, most)
+fn parameters(query: Option<String>) -> Parameters {
+    let query = query.unwrap_or_default();
+    form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect()
+}
+
+/// Refuses any parameter.
+fn none_given(query: Option<String>) -> Result<()> {
+    match parameters(query).first() {
+        None => Ok(()),
+        Some((name, _)) => Err(Problem::Asked(format!(
+            "{name}: unknown parameter; there are none here"
+        ))),
+    }
+}
+
+/// Removes and returns the value of a parameter; refuses a repeated one.
+fn take(parameters: &mut Parameters, name: &str) -> Result<Option<String>> {
+    let mut found = parameters.extract_if(.., |(key, _)| key == name);
+    let value = found.next().map(|(_, value)| value);
+    if found.next().is_some() {
+        return Err(Problem::Asked(format!("{name}: given more than once")));
+    }
+    Ok(value)
 }
 
 /// Returns JSON as one line.
-fn line(mut json: Vec<u8>, most: usize) -> Result<ResponseContent> {
+fn line(mut json: Vec<u8>) -> Vec<u8> {
     json.push(b'\n');
-    bounded(JSON, json, most)
+    json
 }
 
-fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<ResponseContent> {
-    if bytes.len() > most {
-        return Err(Problem::Asked(format!(
-            "the answer would take {} bytes, more than {most}: ask for fewer pages",
-            bytes.len()
-        )));
-    }
-    Ok(ResponseContent::new(kind, bytes))
-}
-
-fn response(status: StatusCode, found: ResponseContent) -> Response<ChunkedBody> {
-    let page = found.kind == HTML;
-    let status = if found.unchanged {
-        StatusCode::NOT_MODIFIED
-    } else {
-        status
-    };
-    let mut response = Response::new(ChunkedBody(found.bytes.into()));
-    *response.status_mut() = status;
-    let mut set = |name: HeaderName, value: &'static str| {
-        let headers = response.headers_mut();
-        headers.insert(name, HeaderValue::from_static(value));
-    };
-    set(header::CONTENT_TYPE, found.kind);
-    set(header::CACHE_CONTROL, "no-store");
-    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    if page {
-        set(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
-        set(header::REFERRER_POLICY, "no-referrer");
-    }
-    if let Some((mark, age)) = found.list {
-        let headers = response.headers_mut();
-        headers.insert(header::ETAG, mark);
-        if let Some(age) = age {
-            headers.insert(header::AGE, age.into());
-        }
-    }
-    let mut set = |name: HeaderName, value: &'static str| {
-        let headers = response.headers_mut();
-        headers.insert(name, HeaderValue::from_static(value));
-    };
-    match status {
-        StatusCode::UNAUTHORIZED => set(header::WWW_AUTHENTICATE, "Basic realm=\"cashrank\""),
-        StatusCode::METHOD_NOT_ALLOWED => set(header::ALLOW, "GET, HEAD"),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            set(header::RETRY_AFTER, "1");
-        }
-        _ => {}
-    }
+fn response(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Response {
+    let mut response = (status, bytes).into_response();
+    set(&mut response, header::CONTENT_TYPE, kind);
+    set(&mut response, header::CACHE_CONTROL, "no-store");
+    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     response
 }
 
-fn refusal(status: StatusCode, text: &str) -> Response<ChunkedBody> {
-    let mut bytes = serde_json::json!({ "error": text }).to_string();
-    bytes.push('\n');
-    response(status, ResponseContent::new(JSON, bytes.into()))
+fn set(response: &mut Response, name: HeaderName, value: &'static str) {
+    let headers = response.headers_mut();
+    headers.insert(name, HeaderValue::from_static(value));
 }
 
-fn refusal_of(problem: &Problem) -> Response<ChunkedBody> {
-    let status = match problem {
-        Problem::Asked(_) => StatusCode::BAD_REQUEST,
-        Problem::Unknown(_) => StatusCode::NOT_FOUND,
-        Problem::Later(_) => StatusCode::SERVICE_UNAVAILABLE,
-        Problem::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+fn refusal(status: StatusCode, text: &str) -> Response {
+    let json = serde_json::json!({ "error": text }).to_string();
+    let mut response = response(status, JSON, line(json.into()));
+    let further = match status {
+        StatusCode::UNAUTHORIZED => (header::WWW_AUTHENTICATE, "Basic realm=\"cashrank\""),
+        StatusCode::METHOD_NOT_ALLOWED => (header::ALLOW, "GET, HEAD"),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            (header::RETRY_AFTER, "1")
+        }
+        _ => return response,
     };
-    refusal(status, &problem.to_string())
+    set(&mut response, further.0, further.1);
+    response
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Problem::Asked(_) => StatusCode::BAD_REQUEST,
+            Problem::Unknown(_) => StatusCode::NOT_FOUND,
+            Problem::Later(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        refusal(status, &self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded_and_checked() {
+        let query = || parameters(Some("url=http%3A%2F%2Fa%2F%3Fx%3D1&n=7&url=b+c".into()));
+        let url = |value: &str| ("url".to_owned(), value.to_owned());
+        let mut all = query();
+        assert_eq!(take(&mut all, "n"), Ok(Some("7".into())));
+        assert_eq!(take(&mut all, "n"), Ok(None));
+        assert_eq!(all, [url("http://a/?x=1"), url("b c")]);
+        assert!(take(&mut query(), "url").is_err());
+        assert!(none_given(Some("m=1".into())).is_err());
+        assert_eq!(
+            (none_given(None), none_given(Some(String::new()))),
+            (Ok(()), Ok(()))
+        );
+    }
 }

@@ -7,15 +7,15 @@
 //!
 //! ```
 //! # use std::sync::Arc;
-//! use cashrank_serve::{Service, ServiceOptions, fixed::FixedBackend};
+//! use cashrank_serve::{Backend, Service, ServiceOptions};
 //!
-//! # fn main() -> std::io::Result<()> {
-//! let listen = ([127, 0, 0, 1], 0).into();
-//! let service = Service::start(ServiceOptions::new(listen), Arc::new(FixedBackend::default()))?;
-//! println!("http://{}/", service.address());
-//! service.stop();
-//! # Ok(())
-//! # }
+//! fn serve(backend: Arc<dyn Backend>) -> std::io::Result<()> {
+//!     let listen = ([127, 0, 0, 1], 0).into();
+//!     let service = Service::start(ServiceOptions::new(listen), backend)?;
+//!     println!("http://{}/", service.address());
+//!     service.stop();
+//!     Ok(())
+//! }
 //! ```
 //!
 //! | path | answers |
@@ -27,33 +27,29 @@
 //! | `/next` | pages to crawl next |
 //! | `/metrics` | counts, for Prometheus |
 //! | others | calls of another protocol, over HTTP/2, if there are any ([`Calls`]): only with the feature `frontier` |
+//!
+//! axum finds the function for a path, and its layers do what all answers have in common (`http.rs`). Connections are
+//! hyper's (`server.rs`, `stream.rs`, `held.rs`): layers see a request once its header has arrived, and an answer until
+//! it is handed over, so they cannot limit the time and memory of clients that are slow to send or to take.
 
 mod access;
 mod backend;
 mod calls;
-pub mod cpu_time;
 mod explained;
 #[cfg(feature = "frontier")]
 mod fence;
-pub mod fixed;
 mod held;
 mod http;
 mod limits;
-mod metrics;
 mod pool;
-mod query;
 mod server;
-mod strangers;
 mod stream;
 mod workers;
 
 pub use access::{Token, is_loopback};
-pub use backend::{
-    Backend, Counts, CoverageSummary, IngestStatus, NextList, NextPage, NextQuery, Problem, Rate,
-    Result, ServiceStatus, SnapshotSummary,
-};
-pub use calls::{Answer, Body, BodyError, CallHandler, Calls, RunningCalls};
+pub use backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
+pub use calls::{Calls, RunningCalls};
 pub use limits::{ServiceLimits, Timeouts};
 pub use pool::{PoolEnd, start as start_thread};
 pub use server::{Service, ServiceOptions};
-pub use workers::Workers;
+pub use workers::{Workers, thread_time};

@@ -1,12 +1,14 @@
 //! Thread pool: one thread from the start, and further ones up to a limit while jobs wait. If no more can be started,
 //! the existing ones do the work. Idle threads end, so that other work of the process can have threads.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
 
 /// Starts a thread that the service needs.
 ///
@@ -30,23 +32,20 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Pool of threads. On drop the threads end after all jobs.
 pub(crate) struct Pool {
-    shared: Arc<PoolShared>,
+    sender: Sender<Job>,
+    jobs: Receiver<Job>,
+    counts: Arc<PoolCounts>,
     most: usize,
+    /// Each thread has a clone; nothing is ever sent.
+    alive: Sender<()>,
+    end: Receiver<()>,
 }
 
 #[derive(Default)]
-struct PoolShared {
-    state: Mutex<PoolState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct PoolState {
-    jobs: VecDeque<Job>,
-    threads: usize,
-    /// Number of threads that wait for a job.
-    idle: usize,
-    is_closed: bool,
+struct PoolCounts {
+    threads: AtomicUsize,
+    /// Number of jobs that run or wait.
+    jobs: AtomicUsize,
 }
 
 impl Pool {
@@ -55,95 +54,81 @@ impl Pool {
     /// # Errors
     /// Errors of [`start`] if there cannot be a single thread.
     pub(crate) fn new(most: usize) -> io::Result<Pool> {
-        let shared = Arc::<PoolShared>::default();
-        shared.add(&mut shared.state())?;
-        Ok(Pool { shared, most })
+        let (sender, jobs) = unbounded();
+        let (alive, end) = unbounded();
+        let pool = Pool {
+            sender,
+            jobs,
+            counts: Arc::default(),
+            most,
+            alive,
+            end,
+        };
+        pool.add(None)?;
+        Ok(pool)
     }
 
     /// Runs a job as soon as a thread is free. A panic is printed and otherwise ignored.
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
-        let mut state = self.shared.state();
-        state.jobs.push_back(Box::new(job));
-        if state.jobs.len() > state.idle && state.threads < self.most {
+        let jobs = self.counts.jobs.fetch_add(1, Ordering::SeqCst) + 1;
+        // The pool has a receiver, so sending cannot fail.
+        let _ = self.sender.send(Box::new(job));
+        let threads = self.counts.threads.load(Ordering::SeqCst);
+        if jobs > threads && threads < self.most {
             // If that fails, the job waits for one of the existing threads.
-            let _ = self.shared.add(&mut state);
+            let _ = self.add(Some(IDLE));
         }
-        drop(state);
-        self.shared.changed.notify_one();
     }
 
     /// Returns a handle for waiting until the pool has ended.
     pub(crate) fn ending(&self) -> PoolEnd {
-        PoolEnd(self.shared.clone())
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        self.shared.state().is_closed = true;
-        self.shared.changed.notify_all();
-    }
-}
-
-impl PoolShared {
-    fn state(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        PoolEnd(self.end.clone())
     }
 
-    /// Starts another thread.
-    fn add(self: &Arc<PoolShared>, state: &mut PoolState) -> io::Result<()> {
-        let shared = self.clone();
-        start("answer", move || shared.work())?;
-        state.threads += 1;
-        Ok(())
-    }
-
-    fn work(&self) {
-        let mut state = self.state();
-        let mut is_late = false;
-        loop {
-            if let Some(job) = state.jobs.pop_front() {
-                drop(state);
-                // A panic drops the job's sender, so the receiver of the result notices.
-                let _ = catch_unwind(AssertUnwindSafe(job));
-                state = self.state();
-                is_late = false;
-            } else if state.is_closed || is_late && state.threads > 1 {
-                break;
-            } else {
-                state.idle += 1;
-                let most = if state.threads > 1 {
-                    IDLE
-                } else {
-                    Duration::MAX
-                };
-                let waited = self.changed.wait_timeout(state, most);
-                let waited = waited.unwrap_or_else(PoisonError::into_inner);
-                state = waited.0;
-                is_late = waited.1.timed_out();
-                state.idle -= 1;
+    /// Starts a thread, which ends when it was idle for this time.
+    fn add(&self, idle: Option<Duration>) -> io::Result<()> {
+        let (jobs, counts, alive) = (self.jobs.clone(), self.counts.clone(), self.alive.clone());
+        self.counts.threads.fetch_add(1, Ordering::SeqCst);
+        let started = start("answer", move || {
+            let next = || match idle {
+                None => jobs.recv().ok(),
+                Some(idle) => jobs.recv_timeout(idle).ok(),
+            };
+            loop {
+                while let Some(job) = next() {
+                    // A panic drops the job's sender, so the receiver of the result notices.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                    counts.jobs.fetch_sub(1, Ordering::SeqCst);
+                }
+                counts.threads.fetch_sub(1, Ordering::SeqCst);
+                // A job that was sent meanwhile may count on this thread.
+                if jobs.is_empty() {
+                    break;
+                }
+                counts.threads.fetch_add(1, Ordering::SeqCst);
             }
+            drop(alive);
+        });
+        if started.is_err() {
+            self.counts.threads.fetch_sub(1, Ordering::SeqCst);
         }
-        state.threads -= 1;
-        self.changed.notify_all();
+        started.map(drop)
     }
 }
 
 /// Handle for waiting until a pool's threads have ended.
-pub struct PoolEnd(Arc<PoolShared>);
+pub struct PoolEnd(Receiver<()>);
 
 impl PoolEnd {
     /// Waits for the end, but not after `latest`.
     pub(crate) fn wait_until(&self, latest: Instant) {
-        let left = latest.saturating_duration_since(Instant::now());
-        let state = self.0.state();
-        let still = |state: &mut PoolState| state.threads > 0;
-        drop(self.0.changed.wait_timeout_while(state, left, still));
+        let _ = self.0.recv_deadline(latest);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -197,10 +182,11 @@ mod tests {
             let gone_on = gone_on.clone();
             pool.run(move || gone_on.lock().unwrap().recv().unwrap());
         }
-        assert_eq!(pool.shared.state().threads, 3);
+        let threads = || pool.counts.threads.load(Ordering::SeqCst);
+        assert_eq!(threads(), 3);
         (0..3).for_each(|_| go_on.send(()).unwrap());
         let begun = Instant::now();
-        while pool.shared.state().threads > 1 {
+        while threads() > 1 {
             assert!(begun.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -208,6 +194,6 @@ mod tests {
         let (started, starts) = channel();
         pool.run(move || started.send(()).unwrap());
         starts.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(pool.shared.state().threads, 1);
+        assert_eq!(threads(), 1);
     }
 }

@@ -5,28 +5,28 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-#[cfg(not(feature = "frontier"))]
-use hyper::server::conn::http1;
+use axum::Router;
+use axum::extract::Request;
+use futures_util::future::{Either, select};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
-#[cfg(feature = "frontier")]
-use hyper_util::rt::TokioExecutor;
-use hyper_util::rt::{TokioIo, TokioTimer};
-#[cfg(feature = "frontier")]
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
+use tower_service::Service as _;
 
 use crate::access::{Token, is_loopback};
 use crate::backend::Backend;
 use crate::calls::Calls;
 use crate::held::PendingAnswers;
-use crate::http::{self, ServiceContext};
+use crate::http::{self, KnownClient, ServiceContext};
 use crate::limits::ServiceLimits;
 use crate::pool;
-use crate::strangers::{Stranger, Strangers};
 use crate::stream::Timed;
 use crate::workers::{Pace, Workers};
 
@@ -114,23 +114,23 @@ impl Service {
         let (mut keeper, mut calls) = (None, None);
         if let Some(asked) = options.calls {
             let running = asked.start(&backend, &limits, address.to_string())?;
-            (keeper, calls) = (Some(running.keeper), Some((running.path, running.call)));
+            (keeper, calls) = (Some(running.keeper), Some(running.routes));
             endings.push(running.ending);
         }
         let (ending, ended) = watch::channel(false);
-        let shared = Arc::new(ServiceContext {
+        let context = Arc::new(ServiceContext {
             backend,
             ended,
             token: options.token,
             pace: Pace::new(limits.requests_per_second, Instant::now()),
             workers,
             places: Arc::new(Semaphore::new(limits.held_bytes / http::PLACE)),
-            limits,
-            calls,
+            limits: limits.clone(),
         });
+        let routes = http::routes(context, calls);
         let (stop, stopped) = oneshot::channel();
         let thread = pool::start("serve", move || {
-            runtime.spawn(accept(listener, shared));
+            runtime.spawn(accept(listener, limits, routes));
             runtime.block_on(async {
                 // The sender never sends: the wait ends when it is dropped.
                 let _ = stopped.await;
@@ -169,14 +169,6 @@ impl Service {
         self.end();
     }
 
-    /// Waits until the service ends.
-    pub fn wait(mut self) {
-        if let Some(thread) = self.thread.take() {
-            // A panic was printed where it happened.
-            let _ = thread.join();
-        }
-    }
-
     fn end(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
@@ -193,12 +185,12 @@ impl Drop for Service {
 }
 
 /// Accepts connections forever.
-async fn accept(listener: TcpListener, shared: Arc<ServiceContext>) {
+async fn accept(listener: TcpListener, limits: ServiceLimits, routes: Router) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
     };
-    let places = Arc::new(Semaphore::new(shared.limits.connections));
-    let strangers = Strangers::default();
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let crowded = Arc::new(Notify::new());
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -208,61 +200,52 @@ async fn accept(listener: TcpListener, shared: Arc<ServiceContext>) {
             let place = places.clone().acquire_owned();
             match tokio::time::timeout(STRANGER_TIME, place).await {
                 Ok(place) => break place,
-                Err(_) => strangers.end(STRANGER_TIME),
+                Err(_) => crowded.notify_waiters(),
             }
         };
-        let (shared, stranger) = (shared.clone(), strangers.come());
-        let number = stranger.number;
-        let task = tokio::spawn(async move {
-            connection(stream, shared, stranger).await;
+        let (limits, routes, crowded) = (limits.clone(), routes.clone(), crowded.clone());
+        tokio::spawn(async move {
+            connection(stream, &limits, routes, &crowded).await;
             drop(place);
         });
-        strangers.runs(number, task.abort_handle());
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<ServiceContext>, stranger: Stranger) {
-    let limits = shared.limits.clone();
+/// Serves a connection until it ends or its client takes nothing. If connections wait for a place (`crowded`), it also
+/// ends if it has not sent an admissible request yet, so that clients without the token cannot keep out those that have
+/// it.
+async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, crowded: &Notify) {
     // Answers are written in one piece: waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Timed::new(stream, &limits));
-    let builder = builder(&limits);
-    let held = PendingAnswers::default();
-    let (of_answers, stranger) = (held.clone(), Arc::new(stranger));
-    let answers = service_fn(move |request| {
-        http::answer(
-            shared.clone(),
-            of_answers.clone(),
-            stranger.clone(),
-            request,
-        )
+    let stream = TokioIo::new(Timed::new(stream, limits));
+    let (held, known) = (PendingAnswers::default(), KnownClient::default());
+    let answers = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(known.clone());
+        let (answer, held) = (routes.clone().call(request), held.clone());
+        async move { answer.await.map(|answer| held.hold(answer)) }
     });
+    let builder = builder(limits);
     let mut serving = pin!(builder.serve_connection(stream, answers));
-    // Errors caused by a client are ignored.
-    while tokio::time::timeout(limits.times.write / 4, serving.as_mut())
-        .await
-        .is_err()
-    {
-        if held.is_stalled(limits.times.write) {
-            return;
+    let opened = Instant::now();
+    loop {
+        let crowded = pin!(crowded.notified());
+        let step = select(serving.as_mut(), crowded);
+        match tokio::time::timeout(limits.times.write / 4, step).await {
+            // Errors caused by a client are ignored.
+            Ok(Either::Left(_)) => return,
+            Ok(Either::Right(_)) => {
+                let is_known = known.0.load(Ordering::Relaxed);
+                if !is_known && opened.elapsed() >= STRANGER_TIME {
+                    return;
+                }
+            }
+            Err(_) if held.is_stalled(limits.times.write) => return,
+            Err(_) => {}
         }
     }
 }
 
-/// Returns a server for HTTP/1 only.
-#[cfg(not(feature = "frontier"))]
-fn builder(limits: &ServiceLimits) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.times.header)
-        .max_buf_size(limits.header_bytes)
-        .half_close(false);
-    builder
-}
-
-/// Returns a server for HTTP/1 and for HTTP/2, which calls need.
-#[cfg(feature = "frontier")]
+/// Returns a server for HTTP/1, and with the feature `frontier` for HTTP/2, which calls need.
 fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -271,6 +254,7 @@ fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
         .header_read_timeout(limits.times.header)
         .max_buf_size(limits.header_bytes)
         .half_close(false);
+    #[cfg(feature = "frontier")]
     builder
         .http2()
         .timer(TokioTimer::new())

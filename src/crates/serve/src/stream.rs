@@ -128,24 +128,6 @@ impl AsyncWrite for Timed {
         self.wrote(done, context)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[std::io::IoSlice<'_>],
-    ) -> Poll<Result<usize>> {
-        if let [part] = parts
-            && let Some(done) = self.explain(part, context)
-        {
-            return done;
-        }
-        let done = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.wrote(done, context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let done = Pin::new(&mut self.stream).poll_flush(context);
         self.wrote(done, context)

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::backend::{Problem, Result};
@@ -16,8 +17,6 @@ use crate::pool::{Pool, PoolEnd};
 pub struct Workers {
     /// Permits of jobs that run or wait.
     admitted: Arc<Semaphore>,
-    /// Permits of jobs that run.
-    running: Arc<Semaphore>,
     pool: Arc<Pool>,
     time: Duration,
 }
@@ -30,7 +29,6 @@ impl Workers {
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
-            running: Arc::new(Semaphore::new(limits.workers)),
             pool: Arc::new(Pool::new(limits.workers)?),
             time: limits.times.answer,
         })
@@ -54,34 +52,31 @@ impl Workers {
                 "too many requests are waiting for an answer".into(),
             ));
         };
-        let running = self.running.clone();
-        let work = async move {
-            let place = running.acquire_owned().await;
-            let (sender, receiver) = oneshot::channel();
-            self.pool.run(move || {
-                // The permits are released when the job ends, however it ends.
-                let places = (place, admitted);
-                if sender.is_closed() {
-                    // Nobody waits for it any more.
-                    return;
-                }
+        let (sender, receiver) = oneshot::channel();
+        self.pool.run(move || {
+            // Nobody may wait for it any more.
+            if !sender.is_closed() {
                 let done = job();
-                drop(places);
+                // If the job panics, this is dropped, too.
+                drop(admitted);
                 let _ = sender.send(done);
-            });
-            receiver
-                .await
-                .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into())))
-        };
-        tokio::time::timeout(self.time, work)
-            .await
-            .unwrap_or_else(|_| {
-                Err(Problem::Later(format!(
-                    "no answer within {} s",
-                    self.time.as_secs()
-                )))
-            })
+            }
+        });
+        match tokio::time::timeout(self.time, receiver).await {
+            Ok(answer) => answer
+                .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into()))),
+            Err(_) => Err(Problem::Later(format!(
+                "no answer within {} s",
+                self.time.as_secs()
+            ))),
+        }
     }
+}
+
+/// Returns the processor time of this thread, by which background work limits itself to its share.
+pub fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
 /// Rate limit in requests per second; unused ones last for one second.

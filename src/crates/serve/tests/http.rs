@@ -4,45 +4,62 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use cashrank_serve::fixed::FixedBackend;
 use cashrank_serve::{
-    Backend, Counts, NextList, NextPage, NextQuery, Problem, Result, Service, ServiceLimits,
-    ServiceOptions, ServiceStatus, Timeouts, Token,
+    Backend, NextList, NextPage, NextQuery, Problem, Result, Service, ServiceLimits,
+    ServiceOptions, Timeouts, Token,
 };
 
 /// A longer wait means that the service hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn fixed() -> FixedBackend {
-    FixedBackend {
-        status: ServiceStatus {
-            version: "1".into(),
-            snapshot: Some("s".into()),
-            counts: Counts {
-                records: 7,
-                pages: 9,
-                visited: 5,
-                frontier: 4,
-                skipped: [("bad \"url\"\n".to_owned(), 3)].into(),
-                ..Counts::default()
-            },
-            bound_l1: Some(0.25),
-            snapshot_time: Some(UNIX_EPOCH + Duration::from_secs(1_800_000_000)),
-            snapshot_age_seconds: Some(77),
-            last_fetch_seconds: Some(86_400),
-            disk_bytes: Some(4_096),
-            ingesting: true,
-            ..ServiceStatus::default()
-        },
-        // As long as 30 pages are.
-        top: format!(r#"{{"top":["{}"]}}"#, "x".repeat(3_000)),
-        next: vec![NextPage {
-            url: "http://example.org/new".into(),
-            score: 0.5,
-        }],
+/// Backend with fixed answers. It knows one page.
+struct Fixed;
+
+const STATUS: &str = r#"{"records":7,"frontier":4}"#;
+const METRICS: &str = "cashrank_records_total 7\n";
+
+/// Most important pages as JSON, as long as 30 pages are.
+fn top() -> String {
+    format!(r#"{{"top":["{}"]}}"#, "x".repeat(3_000))
+}
+
+impl Backend for Fixed {
+    fn status(&self) -> Result<Vec<u8>> {
+        Ok(STATUS.into())
     }
+    fn metrics(&self) -> Result<String> {
+        Ok(METRICS.into())
+    }
+    fn questions(&self) -> &'static [&'static str] {
+        &["top"]
+    }
+    fn answer(&self, _: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
+        match parameters.first() {
+            None => Ok(top().into()),
+            Some((name, value)) => Err(Problem::Asked(format!("{name}={value}: not known here"))),
+        }
+    }
+    fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
+        if let Some((name, _)) = query.options.first() {
+            return Err(Problem::Asked(format!("{name}: not known here")));
+        }
+        Ok(Some(Arc::new(NextList {
+            snapshot: "s".into(),
+            version: "s".into(),
+            records: 7,
+            made: None,
+            pages: vec![NextPage {
+                url: "http://example.org/new".into(),
+                score: 0.5,
+            }],
+        })))
+    }
+    fn canonical(&self, url: &str) -> String {
+        url.into()
+    }
+    fn log(&self, _: &str) {}
 }
 
 fn start(limits: ServiceLimits) -> Service {
@@ -50,7 +67,7 @@ fn start(limits: ServiceLimits) -> Service {
         limits,
         ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
-    Service::start(options, Arc::new(fixed())).unwrap()
+    Service::start(options, Arc::new(Fixed)).unwrap()
 }
 
 fn connect(service: &Service) -> TcpStream {
@@ -93,7 +110,7 @@ fn answers_are_those_of_the_backend() {
         (&status["records"], &status["frontier"]),
         (&7.into(), &4.into())
     );
-    assert_eq!(get(&service, "/top"), (200, format!("{}\n", fixed().top)));
+    assert_eq!(get(&service, "/top"), (200, format!("{}\n", top())));
     assert_eq!(json(&service, "/next?n=5")["next"][0]["score"], 0.5);
     assert_eq!(
         get(&service, "/next?to=plain"),
@@ -221,47 +238,16 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
     }
 }
 
-/// The text format: names, then one value per line; characters that would end a label are escaped.
 #[test]
-fn prometheus_reads_the_metrics() {
+fn metrics_are_text() {
     let service = start(ServiceLimits::default());
-    let (status, body) = get(&service, "/metrics");
-    assert_eq!(status, 200);
-    for line in [
-        "# TYPE cashrank_records_total counter",
-        "cashrank_records_total 7",
-        r#"cashrank_skipped_total{reason="bad \"url\"\n"} 3"#,
-        "cashrank_frontier_pages 4",
-        "cashrank_bound_l1 0.25",
-        r#"cashrank_build_info{version="1"} 1"#,
-        "cashrank_snapshot_timestamp_seconds 1800000000",
-        "cashrank_snapshot_age_seconds 77",
-        "cashrank_last_fetch_timestamp_seconds 86400",
-        "cashrank_disk_bytes 4096",
-        "cashrank_ingesting 1",
-    ] {
-        assert!(
-            body.lines().any(|found| found == line),
-            "{line:?} in {body}"
-        );
-    }
-    let age = "cashrank_last_fetch_age_seconds ";
-    let age = body
-        .lines()
-        .find_map(|line| line.strip_prefix(age))
-        .unwrap();
-    let now = UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
-    assert!((now - 86_400.0 - age.parse::<f64>().unwrap()).abs() < 600.0);
-    for line in body.lines().filter(|line| !line.starts_with('#')) {
-        let (_, value) = line.rsplit_once(' ').unwrap();
-        assert!(value.parse::<f64>().is_ok(), "{line}");
-    }
+    assert_eq!(get(&service, "/metrics"), (200, METRICS.to_owned()));
 }
 
 #[test]
 fn other_addresses_need_a_token() {
     let open = ServiceOptions::new(([0, 0, 0, 0], 0).into());
-    let refused = Service::start(open, Arc::new(fixed()));
+    let refused = Service::start(open, Arc::new(Fixed));
     assert_eq!(
         refused.unwrap_err().kind(),
         std::io::ErrorKind::PermissionDenied
@@ -271,7 +257,7 @@ fn other_addresses_need_a_token() {
         token: Some(Token::new("0123456789abcdef").unwrap()),
         ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
-    let service = Service::start(options, Arc::new(fixed())).unwrap();
+    let service = Service::start(options, Arc::new(Fixed)).unwrap();
     let with = |header: &str| {
         exchange(
             &service,
@@ -402,7 +388,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
         },
         ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
     };
-    let service = Service::start(options, Arc::new(fixed())).unwrap();
+    let service = Service::start(options, Arc::new(Fixed)).unwrap();
     let head = "GET /status HTTP/1.1\r\nHost: x\r\n";
     let refused = exchange(&service, &format!("{head}\r\n"));
     assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
@@ -466,7 +452,10 @@ impl Slow {
 }
 
 impl Backend for Slow {
-    fn status(&self) -> Result<ServiceStatus> {
+    fn status(&self) -> Result<Vec<u8>> {
+        self.slowly()
+    }
+    fn metrics(&self) -> Result<String> {
         self.slowly()
     }
     fn questions(&self) -> &'static [&'static str] {

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
 use super::list::each_listed;
-use super::parameter::{Parameter, Takes, parsed, read};
+use super::parameter::{Parameter, Takes, parsed, put, read};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::split_time;
@@ -229,11 +229,6 @@ fn text(of: &impl AsRef<str>) -> String {
 }
 
 type Read<T> = std::result::Result<T, String>;
-
-fn put<T>(place: &mut T, value: Read<T>) -> Read<()> {
-    *place = value?;
-    Ok(())
-}
 
 fn positive(text: &str) -> Read<u64> {
     let number = text.parse().ok().filter(|&number| number > 0);

@@ -73,6 +73,12 @@ pub(super) fn read<T: Default>(
     Ok(asked)
 }
 
+/// Stores a parsed value.
+pub(super) fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *place = value?;
+    Ok(())
+}
+
 /// Parses a value from text, with the error as text.
 pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, String>
 where

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::parameter::{Parameter, Takes, parsed, read};
+use super::parameter::{Parameter, Takes, parsed, put, read};
 use crate::model::PageState;
 use crate::rank::measures::measure;
 use crate::rules::Scope;
@@ -10,7 +10,7 @@ use crate::snapshot::{RankingName, SearchOptions, Selection};
 use crate::{Error, Result};
 
 /// Maximum number of pages or hosts in an answer.
-const PAGES_MAX: usize = 1_000;
+pub const LISTING_MAX: usize = 1_000;
 /// Maximum number of URLs in a question.
 const URLS_MAX: usize = 100;
 /// Maximum number of snapshots in a question; each one is opened.
@@ -24,25 +24,39 @@ const LINKS_WITHIN: u64 = 200_000_000;
 
 /// Question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
-    /// The `n` most important selected pages or sites of a ranking, with `pages` of each site.
-    Top(usize, RankingName, Selection, Option<usize>),
-    /// The `n` largest moves since the previous snapshot; only the certain ones if the flag is set.
-    Movers(usize, bool),
-    /// The `n` most important hosts.
-    Hosts(usize),
-    /// Share of what readers see that was crawled, and the `n` hosts with the most unread.
-    Coverage(usize),
+pub struct Question {
+    /// Maximum number of rows in the answer.
+    pub n: usize,
+    /// What the answer is about.
+    pub subject: Subject,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// List of all pages or sites.
+    Listing(Listing),
     /// Rank and fetches of these pages or sites in a ranking, and their ranks in the newest snapshots.
     Rank(Vec<String>, RankingName, Option<usize>),
-    /// The first `n` links of a page.
-    Links(String, usize),
-    /// The first `n` links to a page among the first `within` kept links.
-    LinksTo(String, usize, u64),
+    /// Links of a page; with a number, links to it among as many kept links.
+    Links(String, Option<u64>),
     /// Pages by a part of their URL, or within a scope.
     Search(SearchOptions),
-    /// The first `n` pages that could not be fetched, and their hosts.
-    Failures(usize),
+}
+
+/// List whose first [`LISTING_MAX`] rows can be kept for all questions about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listing {
+    /// Most important selected pages or sites of a ranking, with a number of pages of each site.
+    Top(RankingName, Selection, Option<usize>),
+    /// Largest moves since the previous snapshot; only the certain ones if the flag is set.
+    Movers(bool),
+    /// Most important hosts.
+    Hosts,
+    /// Share of what readers see that was crawled, and the hosts with the most unread.
+    Coverage,
+    /// Pages that could not be fetched, and their hosts.
+    Failures,
 }
 
 /// Given parameters of a question.
@@ -67,10 +81,7 @@ const N: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "At most so many.",
     excludes: &[],
-    set: |asked, text| {
-        asked.n = Some(count(text, PAGES_MAX)?);
-        Ok(())
-    },
+    set: |asked, text| put(&mut asked.n, count(text, LISTING_MAX).map(Some)),
 };
 
 const HISTORY: Parameter<QuestionParameters> = Parameter {
@@ -79,10 +90,7 @@ const HISTORY: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "Also the ranks in so many of the newest snapshots.",
     excludes: &[],
-    set: |asked, text| {
-        asked.history = Some(count(text, SNAPSHOTS_MAX)?);
-        Ok(())
-    },
+    set: |asked, text| put(&mut asked.history, count(text, SNAPSHOTS_MAX).map(Some)),
 };
 
 const BEST: Parameter<QuestionParameters> = Parameter {
@@ -91,10 +99,7 @@ const BEST: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "Of sites: also the N most important pages of each.",
     excludes: &[],
-    set: |asked, text| {
-        asked.best = Some(count(text, BEST_MAX)?);
-        Ok(())
-    },
+    set: |asked, text| put(&mut asked.best, count(text, BEST_MAX).map(Some)),
 };
 
 fn count(text: &str, most: usize) -> Result<usize, String> {
@@ -141,10 +146,7 @@ const LEVEL: Parameter<QuestionParameters> = Parameter {
     default: Some("page"),
     help: "Pages, or sites.",
     excludes: &[],
-    set: |asked, text| {
-        asked.ranking.level = parsed(text)?;
-        Ok(())
-    },
+    set: |asked, text| put(&mut asked.ranking.level, parsed(text)),
 };
 
 const ROLL_UP: Parameter<QuestionParameters> = Parameter {
@@ -153,10 +155,7 @@ const ROLL_UP: Parameter<QuestionParameters> = Parameter {
     default: Some("sum"),
     help: "Sites by the sum of the importance of their pages, the largest, or their count.",
     excludes: &["measure"],
-    set: |asked, text| {
-        asked.ranking.roll_up = parsed(text)?;
-        Ok(())
-    },
+    set: |asked, text| put(&mut asked.ranking.roll_up, parsed(text)),
 };
 
 const SCOPE: Parameter<QuestionParameters> = Parameter {
@@ -165,10 +164,7 @@ const SCOPE: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "Only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; with `!` in front: all but these.",
     excludes: &[],
-    set: |asked, text| {
-        asked.scope.add(parsed(text)?);
-        Ok(())
-    },
+    set: |asked, text| parsed(text).map(|pages| asked.scope.add(pages)),
 };
 
 const TEXT: Parameter<QuestionParameters> = Parameter {
@@ -205,10 +201,7 @@ const IN: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "The pages that link to it.",
     excludes: &[],
-    set: |asked, _| {
-        asked.incoming = true;
-        Ok(())
-    },
+    set: |asked, _| put(&mut asked.incoming, Ok(true)),
 };
 
 const CERTAIN_ONLY: Parameter<QuestionParameters> = Parameter {
@@ -217,10 +210,7 @@ const CERTAIN_ONLY: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "Only pages whose change is certain.",
     excludes: &[],
-    set: |asked, _| {
-        asked.certain_only = true;
-        Ok(())
-    },
+    set: |asked, _| put(&mut asked.certain_only, Ok(true)),
 };
 
 const WITHOUT_GONE: Parameter<QuestionParameters> = Parameter {
@@ -229,10 +219,7 @@ const WITHOUT_GONE: Parameter<QuestionParameters> = Parameter {
     default: None,
     help: "Leave out pages that are gone (404, 410).",
     excludes: &[],
-    set: |asked, _| {
-        asked.without_gone = true;
-        Ok(())
-    },
+    set: |asked, _| put(&mut asked.without_gone, Ok(true)),
 };
 
 impl Question {
@@ -255,81 +242,67 @@ impl Question {
             "search" => &[TEXT, SCOPE, N, WITHIN],
             _ => &[N],
         };
-        let QuestionParameters {
-            n,
-            history,
-            best,
-            mut urls,
-            ranking,
-            scope,
-            text,
-            within,
-            incoming,
-            certain_only,
-            without_gone,
-        } = read(parameters, given).map_err(Error::Usage)?;
-        ranking.check()?;
-        if !(scope.is_all() || ranking.level.is_page()) {
-            return Err(Error::Usage(
-                "scope: it names pages; leave it or level out".into(),
-            ));
-        }
-        if without_gone && !ranking.level.is_page() {
-            return Err(Error::Usage(
-                "without-gone: it is for pages; leave it or level out".into(),
-            ));
-        }
-        if best.is_some() && ranking.level.is_page() {
-            return Err(Error::Usage(
-                "best: it is for pages of sites; give a level of sites, or leave it out".into(),
-            ));
-        }
-        if history.is_some() && !ranking.level.is_page() {
-            return Err(Error::Usage(
-                "history: it is for pages; leave it or level out".into(),
-            ));
-        }
-        if within.is_some() && name == "links" && !incoming {
-            return Err(Error::Usage(
-                "within: it is for links to a page; give `in`, or leave it out".into(),
-            ));
-        }
-        let no_url =
-            || Error::Usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
-        let most = n.unwrap_or(20);
-        Ok(match name {
-            "top" => {
-                let selection = Selection {
-                    scope,
-                    without_gone,
-                };
-                Question::Top(most, ranking, selection, best)
+        let asked: QuestionParameters = read(parameters, given).map_err(Error::Usage)?;
+        asked.ranking.check()?;
+        let (is_of_pages, is_links) = (asked.ranking.level.is_page(), name == "links");
+        for (is_wrong, why) in [
+            (
+                !(asked.scope.is_all() || is_of_pages),
+                "scope: it names pages; leave it or level out",
+            ),
+            (
+                asked.without_gone && !is_of_pages,
+                "without-gone: it is for pages; leave it or level out",
+            ),
+            (
+                asked.best.is_some() && is_of_pages,
+                "best: it is for pages of sites; give a level of sites, or leave it out",
+            ),
+            (
+                asked.history.is_some() && !is_of_pages,
+                "history: it is for pages; leave it or level out",
+            ),
+            (
+                asked.within.is_some() && is_links && !asked.incoming,
+                "within: it is for links to a page; give `in`, or leave it out",
+            ),
+            (
+                asked.urls.is_empty() && (is_links || name == "rank"),
+                "url: which page? Like ?url=https%3A%2F%2Fexample.org%2F",
+            ),
+        ] {
+            if is_wrong {
+                return Err(Error::Usage(why.into()));
             }
-            "movers" => Question::Movers(most, certain_only),
-            "hosts" => Question::Hosts(most),
-            "coverage" => Question::Coverage(most),
-            "rank" if urls.is_empty() => return Err(no_url()),
-            "rank" => Question::Rank(urls, ranking, history),
+        }
+        let n = asked.n.unwrap_or(if is_links { 100 } else { 20 });
+        let subject = match name {
+            "top" => Subject::Listing(Listing::Top(
+                asked.ranking,
+                Selection {
+                    scope: asked.scope,
+                    without_gone: asked.without_gone,
+                },
+                asked.best,
+            )),
+            "movers" => Subject::Listing(Listing::Movers(asked.certain_only)),
+            "hosts" => Subject::Listing(Listing::Hosts),
+            "coverage" => Subject::Listing(Listing::Coverage),
+            "failures" => Subject::Listing(Listing::Failures),
+            "rank" => Subject::Rank(asked.urls, asked.ranking, asked.history),
             "links" => {
-                let (url, most) = (urls.pop().ok_or_else(no_url)?, n.unwrap_or(100));
-                if incoming {
-                    Question::LinksTo(url, most, within.unwrap_or(LINKS_WITHIN))
-                } else {
-                    Question::Links(url, most)
-                }
+                let within = asked.within.unwrap_or(LINKS_WITHIN);
+                Subject::Links(asked.urls.concat(), asked.incoming.then_some(within))
             }
-            "search" => {
-                let usual = SearchOptions::default();
-                Question::Search(SearchOptions {
-                    text,
-                    scope,
-                    count: most,
-                    within: within.unwrap_or(usual.within),
-                })
-            }
-            "failures" => Question::Failures(most),
+            "search" => Subject::Search(SearchOptions {
+                text: asked.text,
+                scope: asked.scope,
+                count: n,
+                within: asked.within.unwrap_or(SearchOptions::default().within),
+            }),
             _ => return Err(Error::Usage(format!("{name}: unknown question"))),
-        })
+        };
+        Ok(Question { n, subject })
     }
 }
 
@@ -362,12 +335,17 @@ mod tests {
         Question::of(name, &given.collect::<Vec<_>>())
     }
 
+    fn listing(n: usize, listing: Listing) -> Question {
+        let subject = Subject::Listing(listing);
+        Question { n, subject }
+    }
+
     #[test]
     fn questions_are_read_by_name() {
         let usual = RankingName::default();
         assert_eq!(
             asked("top", &[]).unwrap(),
-            Question::Top(20, usual.clone(), Selection::default(), None)
+            listing(20, Listing::Top(usual.clone(), Selection::default(), None))
         );
         let by = RankingName {
             level: crate::sites::Level::Domain,
@@ -379,48 +357,61 @@ mod tests {
                 "rank",
                 &[("measure", "harmonic"), ("url", "a"), ("level", "domain")]
             )
-            .unwrap(),
-            Question::Rank(vec!["a".into()], by, None)
+            .unwrap()
+            .subject,
+            Subject::Rank(vec!["a".into()], by, None)
         );
         assert_eq!(
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
-            Question::Top(
+            listing(
                 20,
-                usual.clone(),
-                {
-                    let mut scope: Scope = "host:a.org".parse().unwrap();
-                    scope.add("url:*x*".parse().unwrap());
-                    scope.into()
-                },
-                None
+                Listing::Top(
+                    usual.clone(),
+                    {
+                        let mut scope: Scope = "host:a.org".parse().unwrap();
+                        scope.add("url:*x*".parse().unwrap());
+                        scope.into()
+                    },
+                    None
+                )
             )
         );
         assert_eq!(
             asked("hosts", &[("n", "1000")]).unwrap(),
-            Question::Hosts(1_000)
+            listing(1_000, Listing::Hosts)
         );
         let both = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(
-            asked("rank", &[("url", "a"), ("url", "b")]).unwrap(),
-            Question::Rank(both, usual.clone(), None)
+            asked("rank", &[("url", "a"), ("url", "b")])
+                .unwrap()
+                .subject,
+            Subject::Rank(both, usual.clone(), None)
         );
         assert_eq!(
-            asked("rank", &[("url", "a"), ("history", "7")]).unwrap(),
-            Question::Rank(vec!["a".into()], usual, Some(7))
+            asked("rank", &[("url", "a"), ("history", "7")])
+                .unwrap()
+                .subject,
+            Subject::Rank(vec!["a".into()], usual, Some(7))
         );
-        let links = Question::Links("a".into(), 7);
-        assert_eq!(asked("links", &[("n", "7"), ("url", "a")]).unwrap(), links);
+        let links = |n, within| {
+            let subject = Subject::Links("a".into(), within);
+            Question { n, subject }
+        };
+        let of = [("n", "7"), ("url", "a")];
+        assert_eq!(asked("links", &of).unwrap(), links(7, None));
         assert_eq!(
             asked("links", &[("in", ""), ("url", "a"), ("within", "9")]).unwrap(),
-            Question::LinksTo("a".into(), 100, 9)
+            links(100, Some(9))
         );
         assert_eq!(
             asked("movers", &[("certain-only", "1")]).unwrap(),
-            Question::Movers(20, true)
+            listing(20, Listing::Movers(true))
         );
         assert_eq!(
-            asked("search", &[("text", "X"), ("scope", "host:a"), ("n", "3")]).unwrap(),
-            Question::Search(SearchOptions {
+            asked("search", &[("text", "X"), ("scope", "host:a"), ("n", "3")])
+                .unwrap()
+                .subject,
+            Subject::Search(SearchOptions {
                 text: Some("X".into()),
                 scope: "host:a".parse().unwrap(),
                 count: 3,

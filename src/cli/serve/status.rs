@@ -1,0 +1,246 @@
+//! The state of a store and of a running ingest, as JSON and for Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cashrank_store::snapshot::Info;
+use serde::Serialize;
+
+use super::live::IngestStatus;
+use crate::cli::common::time;
+
+/// State of the store and of a running ingest. Counts are those of the ingest, or else of the snapshot.
+#[derive(Clone, Default, Serialize)]
+pub struct ServiceStatus {
+    pub version: &'static str,
+    pub store: String,
+    pub snapshot: Option<String>,
+    #[serde(skip)]
+    pub snapshot_time: Option<SystemTime>,
+    pub snapshot_age_seconds: Option<u64>,
+    pub records: u64,
+    pub links: u64,
+    pub pages: u64,
+    pub visited: u64,
+    /// Known pages that were never visited.
+    pub frontier: u64,
+    pub gone: u64,
+    pub unchanged: u64,
+    pub failed: u64,
+    /// Records that could not be used, by reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    pub bound_l1: Option<f64>,
+    pub turnovers: f64,
+    pub last_fetch: Option<String>,
+    /// In seconds since 1970.
+    #[serde(skip)]
+    pub last_fetch_seconds: Option<i64>,
+    pub disk_bytes: Option<u64>,
+    /// True while a process writes to the store, this one or another.
+    pub ingesting: bool,
+    /// Share of what readers see that was read, when it was last computed.
+    pub coverage: Option<CoverageStatus>,
+    /// Progress of the ingest of this process.
+    pub reading: Option<IngestStatus>,
+    /// Newest snapshots, oldest first.
+    pub history: Vec<SnapshotStatus>,
+}
+
+#[derive(Clone, Serialize)]
+pub struct CoverageStatus {
+    pub records: u64,
+    pub at_least: f64,
+    pub at_most: f64,
+}
+
+#[derive(Clone, Serialize)]
+pub struct SnapshotStatus {
+    snapshot: String,
+    made: Option<String>,
+    records: u64,
+    pages: u64,
+    visited: u64,
+    bound_l1: Option<f64>,
+}
+
+impl SnapshotStatus {
+    pub fn of(name: &str, info: &Info, made: Option<SystemTime>) -> SnapshotStatus {
+        let seconds = made.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        SnapshotStatus {
+            snapshot: name.into(),
+            made: seconds.map(|since| time(Some(since.as_secs() as i64))),
+            records: info.counters.records,
+            pages: info.pages,
+            visited: info.counters.visited,
+            bound_l1: info.bound_l1(),
+        }
+    }
+}
+
+impl ServiceStatus {
+    /// Returns the counts in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        let mut out = String::new();
+        let mut metric = |name: &str, kind, help, samples: &[(String, f64)]| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "# HELP cashrank_{name} {help}\n# TYPE cashrank_{name} {kind}"
+            );
+            for (labels, value) in samples {
+                let _ = writeln!(out, "cashrank_{name}{labels} {value}");
+            }
+        };
+        for (name, help, value) in [
+            ("records_total", "Records read.", self.records),
+            ("links_total", "Links read.", self.links),
+            ("gone_total", "Records of pages that are gone.", self.gone),
+            (
+                "unchanged_total",
+                "Records of unchanged pages.",
+                self.unchanged,
+            ),
+            (
+                "failed_total",
+                "Records of fetches that failed.",
+                self.failed,
+            ),
+        ] {
+            metric(name, "counter", help, &[(String::new(), value as f64)]);
+        }
+        let skipped = self.skipped.iter();
+        let skipped = skipped.map(|(reason, count)| (label("reason", reason), *count as f64));
+        let help = "Records that could not be used, by reason.";
+        metric(
+            "skipped_total",
+            "counter",
+            help,
+            &skipped.collect::<Vec<_>>(),
+        );
+        let help = "The version of the program, as a label.";
+        let version = (label("version", self.version), 1.0);
+        metric("build_info", "gauge", help, &[version]);
+        let seconds = |at: SystemTime| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64());
+        let last_fetch = self.last_fetch_seconds.map(|seconds| seconds as f64);
+        let now = seconds(SystemTime::now());
+        for (name, help, value) in [
+            ("pages", "Pages known.", Some(self.pages as f64)),
+            ("pages_visited", "Pages visited.", Some(self.visited as f64)),
+            (
+                "frontier_pages",
+                "Pages known and never visited.",
+                Some(self.frontier as f64),
+            ),
+            (
+                "bound_l1",
+                "Certified bound on the L1 error of the current snapshot.",
+                self.bound_l1,
+            ),
+            (
+                "turnovers",
+                "How often all cash was passed on.",
+                Some(self.turnovers),
+            ),
+            (
+                "snapshot_timestamp_seconds",
+                "When the current snapshot was published, in seconds since 1970.",
+                self.snapshot_time.and_then(seconds),
+            ),
+            (
+                "snapshot_age_seconds",
+                "Seconds since the current snapshot was published.",
+                self.snapshot_age_seconds.map(|age| age as f64),
+            ),
+            (
+                "last_fetch_timestamp_seconds",
+                "The latest fetch in the current snapshot, in seconds since 1970.",
+                last_fetch,
+            ),
+            (
+                "last_fetch_age_seconds",
+                "Seconds since the latest fetch in the current snapshot.",
+                now.zip(last_fetch).map(|(now, then)| now - then),
+            ),
+            (
+                "disk_bytes",
+                "Bytes of the store on disk.",
+                self.disk_bytes.map(|bytes| bytes as f64),
+            ),
+            (
+                "ingesting",
+                "1 while a process writes to the store, this one or another.",
+                Some(f64::from(u8::from(self.ingesting))),
+            ),
+        ] {
+            if let Some(value) = value {
+                metric(name, "gauge", help, &[(String::new(), value)]);
+            }
+        }
+        out
+    }
+}
+
+/// Returns a label with the characters escaped that would end its value.
+fn label(name: &str, value: &str) -> String {
+    let value = value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
+    format!("{{{name}=\"{value}\"}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The text format: names, then one value per line; characters that would end a label are escaped.
+    #[test]
+    fn prometheus_reads_the_metrics() {
+        let body = ServiceStatus {
+            version: "1",
+            records: 7,
+            frontier: 4,
+            skipped: [("bad \"url\"\n", 3)].into(),
+            bound_l1: Some(0.25),
+            snapshot_time: Some(UNIX_EPOCH + Duration::from_secs(1_800_000_000)),
+            snapshot_age_seconds: Some(77),
+            last_fetch_seconds: Some(86_400),
+            disk_bytes: Some(4_096),
+            ingesting: true,
+            ..ServiceStatus::default()
+        }
+        .metrics();
+        for line in [
+            "# TYPE cashrank_records_total counter",
+            "cashrank_records_total 7",
+            r#"cashrank_skipped_total{reason="bad \"url\"\n"} 3"#,
+            "cashrank_frontier_pages 4",
+            "cashrank_bound_l1 0.25",
+            r#"cashrank_build_info{version="1"} 1"#,
+            "cashrank_snapshot_timestamp_seconds 1800000000",
+            "cashrank_snapshot_age_seconds 77",
+            "cashrank_last_fetch_timestamp_seconds 86400",
+            "cashrank_disk_bytes 4096",
+            "cashrank_ingesting 1",
+        ] {
+            assert!(
+                body.lines().any(|found| found == line),
+                "{line:?} in {body}"
+            );
+        }
+        let age = "cashrank_last_fetch_age_seconds ";
+        let age = body
+            .lines()
+            .find_map(|line| line.strip_prefix(age))
+            .unwrap();
+        let now = UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+        assert!((now - 86_400.0 - age.parse::<f64>().unwrap()).abs() < 600.0);
+        for line in body.lines().filter(|line| !line.starts_with('#')) {
+            let (_, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+    }
+}
