@@ -60,13 +60,11 @@ impl<'a> PagesSide<'a> {
     fn json(&self) -> Vec<Option<impl serde::Serialize>> {
         let above = certainly_above(&self.asked(), self.of.bound_l1());
         let place = |(of, above): (&Rank, _)| {
-            of.known.then(|| {
-                object! {
-                    "importance": of.importance,
-                    "rank": of.rank,
-                    "state": of.state,
-                    "certainly_above": above,
-                }
+            of.known.then_some(object! {
+                "importance": of.importance,
+                "rank": of.rank,
+                "state": of.state,
+                "certainly_above": above,
             })
         };
         self.ranks.iter().zip(above).map(place).collect()
