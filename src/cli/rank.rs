@@ -24,7 +24,7 @@ use super::levels::LevelArgs;
 use super::output::OutputTarget;
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
-use super::table::Facts;
+use super::table::FactList;
 
 /// Show rank, importance and last fetch of pages, or of sites.
 #[derive(clap::Args)]
@@ -231,7 +231,7 @@ fn write_plain(
     let changed = known.compared.zip(known.changed);
     let changed = changed.filter(|(compared, _)| *compared > 0);
     let failed = known.failed.filter(|failed| *failed > 0);
-    let mut facts = Facts::new(out, "  ", 11);
+    let mut facts = FactList::new(out, "  ", 11);
     match by {
         None => {
             let of = ranking.level().plural();

@@ -24,7 +24,7 @@ use super::json::object;
 use super::levels::{certain_of, sureness};
 use super::record::origin_of;
 use super::stores::StoresArg;
-use super::table::Facts;
+use super::table::FactList;
 use crate::cli::common::say;
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
@@ -330,7 +330,7 @@ impl<'a> Stat<'a> {
 
 fn write_plain(out: &mut dyn Write, stat: &Stat<'_>, verbose: bool) -> anyhow::Result<()> {
     let (info, counters) = (stat.info(), &stat.info().counters);
-    let mut facts = Facts::new(out, "", WIDTH);
+    let mut facts = FactList::new(out, "", WIDTH);
     facts.add("pages", pages_text(info.pages, counters.visited))?;
     facts.add("accuracy", how_accurate(info.bound_l1(), Basis::of(info)))?;
     let expired = info.expired.filter(|expired| expired.pages > 0);
@@ -429,7 +429,7 @@ fn write_method(out: &mut dyn Write, info: &Info) -> anyhow::Result<()> {
     let config = &info.settings.config;
     let history = counted(info.measures, "entry", "entries");
     let a_page = info.measures as f64 / info.pages.max(1) as f64;
-    let mut facts = Facts::new(out, "", WIDTH);
+    let mut facts = FactList::new(out, "", WIDTH);
     for (name, text) in [
         (
             "damping",
@@ -478,7 +478,7 @@ fn write_parts(out: &mut dyn Write, stat: &Stat<'_>) -> anyhow::Result<()> {
             counted(rows.superseded, "row", "rows")
         )
     });
-    let mut facts = Facts::new(out, "", WIDTH);
+    let mut facts = FactList::new(out, "", WIDTH);
     facts.add("link file", rows)?;
     let memory = stat.memory.as_object().into_iter().flatten();
     let memory = memory.filter_map(|(part, bytes)| Some((&**part, bytes.as_u64()?)));

@@ -86,16 +86,16 @@ impl<'a, R> TextTable<'a, R> {
 }
 
 /// List of facts, each a line of a name and a value.
-pub struct Facts<'a> {
+pub struct FactList<'a> {
     out: &'a mut dyn Write,
     indent: &'static str,
     width: usize,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> FactList<'a> {
     /// Returns a list whose names are indented, and take at least `width` characters.
-    pub fn new(out: &'a mut dyn Write, indent: &'static str, width: usize) -> Facts<'a> {
-        Facts { out, indent, width }
+    pub fn new(out: &'a mut dyn Write, indent: &'static str, width: usize) -> FactList<'a> {
+        FactList { out, indent, width }
     }
 
     /// Writes a fact, if there is a value.

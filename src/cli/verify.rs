@@ -11,7 +11,7 @@ use super::common::{
     self, Exit, MemoryArg, StoreArg, as_options, counted, pages, print, print_json, say, thousands,
 };
 use super::json::{Joined, object};
-use super::table::Facts;
+use super::table::FactList;
 
 /// Check a store for damage.
 #[derive(clap::Args)]
@@ -150,7 +150,7 @@ fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()>
         None => "none that is sound and current".into(),
     };
     let sound = |n: u64, least: u64| (n >= least).then(|| format!("sound: {}", thousands(n)));
-    let mut facts = Facts::new(out, "", 11);
+    let mut facts = FactList::new(out, "", 11);
     facts.add("checkpoint", checkpoint)?;
     facts.add("index", merges)?;
     facts.add("spool", Some(spool).filter(|_| checked.spool_bytes > 0))?;

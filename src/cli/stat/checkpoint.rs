@@ -10,7 +10,7 @@ use super::{DiskUsage, WIDTH, fetch_text, memory_text, pages_text};
 use crate::cli::common::{Exit, print, print_json, thousands, time};
 use crate::cli::json::object;
 use crate::cli::summary::memory;
-use crate::cli::table::Facts;
+use crate::cli::table::FactList;
 
 /// Prints the totals read until the last checkpoint. While an ingest is running, only that process knows them.
 pub(super) fn show(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
@@ -44,7 +44,7 @@ pub(super) fn show(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
         let pages = of.map_or_else(busy, |of| pages_text(of.0, of.1.visited));
         let accuracy =
             "no ranking yet: an ingest publishes one at its end, and with --snapshot-every before";
-        let mut facts = Facts::new(out, "", WIDTH);
+        let mut facts = FactList::new(out, "", WIDTH);
         facts.add("pages", pages)?;
         facts.add("accuracy", accuracy.to_owned())?;
         facts.add("latest fetch", of.map(|of| fetch_text(of.2)))?;

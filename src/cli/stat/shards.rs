@@ -8,7 +8,7 @@ use cashrank_store::store::RealDisk;
 use super::{Stat, WIDTH, fetch_text, how_accurate};
 use crate::cli::common::{Basis, Exit, certain_pages, pages, print, print_json, thousands, time};
 use crate::cli::json::object;
-use crate::cli::table::Facts;
+use crate::cli::table::FactList;
 
 /// Prints the sums over all shards, and the contents of each.
 pub(super) fn show(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
@@ -44,7 +44,7 @@ pub(super) fn show(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
         });
     }
     print(|out| {
-        let mut facts = Facts::new(out, "", WIDTH);
+        let mut facts = FactList::new(out, "", WIDTH);
         let pages_text = format!(
             "{} in {} shards, of them {} crawled",
             thousands(rankings.pages()),
