@@ -81,10 +81,13 @@ struct RankingJob {
     before: Option<Counters>,
 }
 
-/// Snapshot, unless it was stopped, and the rankings by other measures beside it; `None` for one that was stopped.
+/// File of a ranking by another measure; `None` if it was stopped.
+type Computed = Option<(PathBuf, ComputedInfo)>;
+
+/// Snapshot, unless it was stopped, and the rankings by other measures beside it.
 struct RankedCommit {
     published: Option<PublishedSnapshot>,
-    also: Vec<(ComputedName, Result<Option<(PathBuf, ComputedInfo)>>)>,
+    also: Vec<(ComputedName, Result<Computed>)>,
 }
 
 /// Times of the last checkpoints and snapshots, and what was published.
