@@ -730,6 +730,18 @@ fn two_pages_of_one_name_are_refused() {
         .says(&["pages 0 and 2 are both `a`"]);
 }
 
+/// Regression: the links of a graph without pages were not looked at.
+#[test]
+fn links_between_no_pages_are_refused() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("g")).unwrap();
+    lab.file("g/vertices.txt", "# none\n");
+    lab.file("g/edges.txt", "0\t0\n");
+    lab.run("ingest g --store s")
+        .exits(4)
+        .says(&["edges.txt: line 1: a link of page 0, and there are 0 pages"]);
+}
+
 #[test]
 fn what_is_no_graph_in_a_folder_is_refused() {
     let lab = Lab::new();

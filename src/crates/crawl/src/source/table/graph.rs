@@ -271,6 +271,8 @@ impl GraphReading {
             self.next += 1;
             self.begin_page(page, out)?;
         } else {
+            // A link is left only if there are no pages.
+            self.links.next().transpose()?;
             return Ok(false);
         }
         Ok(true)
