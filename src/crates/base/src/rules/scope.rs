@@ -123,24 +123,27 @@ pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-/// Parses a rule of a store. Those of earlier versions may be such that no page matches; they are kept as they are.
+/// Parses a rule of a store. Those of earlier versions may be such that no page matches, or in another form than
+/// [`rule`] gives them; they are kept as they are.
 fn stored_rule(text: &str) -> Result<Rule> {
     let (excludes, plain) = match text.strip_prefix('!') {
         Some(plain) => (true, plain),
         None => (false, text),
     };
-    rule(text).or_else(|error| {
-        let pages = match plain.split_once(':') {
-            Some((_, "")) | None => return Err(error),
-            Some(("host", name)) => PagePattern::Host(name.into()),
-            Some(("barehost", name)) => PagePattern::BareHost(name.into()),
-            Some(("domain", name)) => PagePattern::Domain(name.into()),
-            Some(("prefix", name)) => PagePattern::Prefix(name.into()),
-            Some(("url", name)) => PagePattern::Url(name.into(), None),
-            Some(_) => return Err(error),
-        };
-        Ok(Rule { excludes, pages })
-    })
+    let read = rule(text);
+    if read.as_ref().is_ok_and(|rule| rule.to_string() == text) {
+        return read;
+    }
+    let pages = match plain.split_once(':') {
+        Some((_, "")) | None => return read,
+        Some(("host", name)) => PagePattern::Host(name.into()),
+        Some(("barehost", name)) => PagePattern::BareHost(name.into()),
+        Some(("domain", name)) => PagePattern::Domain(name.into()),
+        Some(("prefix", name)) => PagePattern::Prefix(name.into()),
+        Some(("url", name)) => PagePattern::Url(name.into(), None),
+        Some(_) => return read,
+    };
+    Ok(Rule { excludes, pages })
 }
 
 impl fmt::Display for Rule {
@@ -283,6 +286,9 @@ mod tests {
             Vec::<String>::from(scope(&["host:*.a.org"])),
             ["host:*.a.org"]
         );
+        // Typed, it would be `prefix:a.org/x`.
+        let doubled = scope(&["prefix:a.org//x"]);
+        assert!(doubled.has(b"http://a.org//x/y") && !doubled.has(b"http://a.org/x/y"));
     }
 
     /// Hosts and URLs in any form are canonicalised (the URL standard's parser, Punycode of RFC 3492).
