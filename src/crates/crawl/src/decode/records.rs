@@ -573,6 +573,9 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
                 Field::Links if reader.skips_links(&raw) => {
                     map.next_value::<IgnoredAny>()?;
                     raw.lacks_links = true;
+                    // Nothing is said about links of another field, read before the page was known.
+                    links.clear();
+                    raw.nulls.clear();
                 }
                 Field::Links => {
                     let nulls = &mut raw.nulls;
