@@ -184,6 +184,7 @@ impl Error {
             Error::Missing(text) => Error::Missing(text.clone()),
             Error::Unsupported(text) => Error::Unsupported(text.clone()),
             Error::Conflict(text) => Error::Conflict(text.clone()),
+            Error::Internal { what } => Error::internal(what),
             other => Error::internal(other.to_string()),
         }
     }

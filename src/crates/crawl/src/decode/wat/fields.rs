@@ -314,7 +314,7 @@ impl<'a> ValueSink<'a> for First {
             Value::Float(number) => number.to_string().into(),
             Value::List(values) => match values.into_iter().next() {
                 None => return Ok(None),
-                Some(Value::List(_)) => return Err(Value::Object.wrong_type("a text or a number")),
+                Some(list @ Value::List(_)) => return Err(list.wrong_type("a text or a number")),
                 Some(first) => return First.take(first),
             },
             other => return Err(other.wrong_type("a text, a number, or a list of them")),
