@@ -312,11 +312,10 @@ impl<'a> ValueSink<'a> for First {
             Value::Int(number) => number.to_string().into(),
             Value::Unsigned(number) => number.to_string().into(),
             Value::Float(number) => number.to_string().into(),
-            Value::List(values) => match values.into_iter().next() {
-                None => return Ok(None),
-                Some(list @ Value::List(_)) => return Err(list.wrong_type("a text or a number")),
-                Some(first) => return First.take(first),
-            },
+            Value::List(values) => {
+                let first = values.into_iter().next();
+                return first.map_or(Ok(None), |first| First.take(first));
+            }
             other => return Err(other.wrong_type("a text, a number, or a list of them")),
         }))
     }
