@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -13,6 +14,9 @@ use tempfile::TempDir;
 pub use crate::crawl::{Dice, crawl};
 use crate::folder::in_memory;
 pub use crate::pack::{gzip, in_pieces, zstandard};
+
+/// Time after which a command is killed.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// Result of a run of the binary.
 #[derive(Debug)]
@@ -103,14 +107,22 @@ impl Lab {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut input = child.stdin.take().unwrap();
+        let (mut input, id) = (child.stdin.take().unwrap(), child.id().to_string());
+        let (ended, end) = mpsc::channel::<()>();
         let output = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if end.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+                    Command::new("kill").args(["-9", &id]).status().unwrap();
+                }
+            });
             // A command may end before it has read its input.
             scope.spawn(move || match input.write_all(stdin) {
                 Err(error) if error.kind() != ErrorKind::BrokenPipe => panic!("{error}"),
                 _ => {}
             });
-            child.wait_with_output().unwrap()
+            let output = child.wait_with_output().unwrap();
+            drop(ended);
+            output
         });
         Done {
             code: output.status.code(),
