@@ -1,5 +1,5 @@
-//! Limits, and sizes and durations as people write them. Each limit on input has an option of the same name (`--limit-line`, ...); a record over a limit is skipped and
-//! counted, never cut short.
+//! Limits, and sizes and durations as people write them. Each limit on input has an option of the same name
+//! (`--limit-line`, ...); a record over a limit is skipped and counted, never cut short.
 
 use super::{Error, PageId, Result};
 

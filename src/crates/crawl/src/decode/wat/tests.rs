@@ -67,6 +67,10 @@ fn deep_nesting_is_no_stack_overflow() {
     assert_eq!(links, Err(Reason::Malformed));
     assert!(one(&format!(r#"{{"Headers":{{"Location":{deep}}}}}"#)).is_ok());
     // A list in a list has a first value, too.
-    let digest = |text: &str| one(&format!(r#"{{"Entity-Digest":{text}}}"#)).unwrap().digest;
+    let digest = |text: &str| {
+        one(&format!(r#"{{"Entity-Digest":{text}}}"#))
+            .unwrap()
+            .digest
+    };
     assert_eq!(digest(r#"[["sha1:A"],7]"#), digest(r#""sha1:A""#));
 }

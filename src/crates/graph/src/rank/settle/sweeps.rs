@@ -125,8 +125,8 @@ impl VisitSweep {
 }
 
 impl Settling<'_> {
-    /// Sweeps until the end, first over pages of the level `next`. Returns `None` if it was stopped before anything was known, or an earlier state was
-    /// useless.
+    /// Sweeps until the end, first over pages of the level `next`. Returns `None` if it was stopped before anything was
+    /// known, or an earlier state was useless.
     pub fn run(
         mut self,
         options: &RankOptions,
