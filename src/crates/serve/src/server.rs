@@ -233,14 +233,14 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
         match tokio::time::timeout(limits.times.write / 4, step).await {
             // Errors caused by a client are ignored.
             Ok(Either::Left(_)) => return,
-            Ok(Either::Right(_)) => {
-                let is_known = known.0.load(Ordering::Relaxed);
-                if !is_known && opened.elapsed() >= STRANGER_TIME {
-                    return;
-                }
+            Ok(Either::Right(_))
+                if !known.0.load(Ordering::Relaxed) && opened.elapsed() >= STRANGER_TIME =>
+            {
+                return;
             }
-            Err(_) if held.is_stalled(limits.times.write) => return,
-            Err(_) => {}
+            // Checked at every step: while connections wait for a place, no time-out may ever end.
+            _ if held.is_stalled(limits.times.write) => return,
+            _ => {}
         }
     }
 }

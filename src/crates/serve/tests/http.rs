@@ -530,6 +530,27 @@ fn requests_have_a_pace() {
     assert!(statuses.contains(&429), "{statuses:?}");
 }
 
+/// Regression: while others waited for a connection, one whose client took nothing of an answer was not closed.
+#[cfg(feature = "frontier")]
+#[test]
+fn who_takes_nothing_makes_room_for_others() {
+    let service = start(ServiceLimits {
+        connections: 1,
+        times: Timeouts {
+            write: Duration::from_secs(5),
+            ..Timeouts::default()
+        },
+        ..ServiceLimits::default()
+    });
+    let mut stream = connect(&service);
+    let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    // Settings: a window of 0 bytes for each answer.
+    request.extend(b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00");
+    request.extend(b"\x00\x00\x13\x01\x05\x00\x00\x00\x01\x82\x86\x04\x04/top\x01\x09localhost");
+    stream.write_all(&request).unwrap();
+    assert_eq!(get(&service, "/status").0, 200);
+}
+
 /// Bytes that are not HTTP, and HTTP/2 frames that break its rules.
 #[test]
 fn what_is_no_http_is_dropped() {
