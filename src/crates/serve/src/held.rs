@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use axum::Error;
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
@@ -50,6 +52,10 @@ impl PendingAnswers {
     /// Passes the body of an answer on in pieces, so that stalls are noticed.
     pub(crate) fn hold(&self, mut answer: Response) -> Response<HeldBody> {
         let place = answer.extensions_mut().remove();
+        // axum adds the length of the body. In a 304 it would stand for that of the list (RFC 9110, section 8.6).
+        if answer.status() == StatusCode::NOT_MODIFIED {
+            answer.headers_mut().remove(CONTENT_LENGTH);
+        }
         let mut waits = self.waits();
         let number = waits.next;
         waits.next += 1;

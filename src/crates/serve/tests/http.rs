@@ -180,19 +180,25 @@ fn what_is_no_http_is_told_so() {
 #[test]
 fn a_list_is_sent_once_to_whoever_says_what_it_has() {
     let service = start(ServiceLimits::default());
-    let asked = |header: &str| {
+    let by = |method: &str, header: &str| {
         exchange(
             &service,
-            &format!("GET /next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n"),
+            &format!(
+                "{method} /next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n"
+            ),
         )
     };
+    let asked = |header: &str| by("GET", header);
     let first = asked("");
     assert!(first.contains("etag: \"s\"\r\n"), "{first}");
-    let again = asked("If-None-Match: \"s\"\r\n");
-    assert!(
-        again.starts_with("HTTP/1.1 304") && again.ends_with("\r\n\r\n"),
-        "{again}"
-    );
+    for method in ["GET", "HEAD"] {
+        let again = by(method, "If-None-Match: \"s\"\r\n");
+        assert!(
+            again.starts_with("HTTP/1.1 304") && again.ends_with("\r\n\r\n"),
+            "{again}"
+        );
+        assert!(!again.contains("content-length"), "{again}");
+    }
     assert!(asked("If-None-Match: \"older\"\r\n").contains("http://example.org/new"));
     let told = json(&service, "/next");
     assert_eq!(
