@@ -17,6 +17,8 @@ use crate::pool::{Pool, PoolEnd};
 pub struct Workers {
     /// Permits of jobs that run or wait.
     admitted: Arc<Semaphore>,
+    /// Permits of jobs that run.
+    running: Arc<Semaphore>,
     pool: Arc<Pool>,
     time: Duration,
 }
@@ -29,6 +31,7 @@ impl Workers {
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
+            running: Arc::new(Semaphore::new(limits.workers)),
             pool: Arc::new(Pool::new(limits.workers)?),
             time: limits.times.answer,
         })
@@ -52,24 +55,32 @@ impl Workers {
                 "too many requests are waiting for an answer".into(),
             ));
         };
-        let (sender, receiver) = oneshot::channel();
-        self.pool.run(move || {
-            // Nobody may wait for it any more.
-            if !sender.is_closed() {
-                let done = job();
-                // If the job panics, this is dropped, too.
-                drop(admitted);
-                let _ = sender.send(done);
-            }
-        });
-        match tokio::time::timeout(self.time, receiver).await {
-            Ok(answer) => answer
-                .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into()))),
-            Err(_) => Err(Problem::Later(format!(
-                "no answer within {} s",
-                self.time.as_secs()
-            ))),
-        }
+        let running = self.running.clone();
+        let work = async move {
+            // A job whose time is up while it waits gives its place to another one.
+            let place = running.acquire_owned().await;
+            let (sender, receiver) = oneshot::channel();
+            self.pool.run(move || {
+                // Nobody may wait for it any more.
+                if !sender.is_closed() {
+                    let done = job();
+                    // If the job panics, these are dropped, too.
+                    drop((place, admitted));
+                    let _ = sender.send(done);
+                }
+            });
+            receiver
+                .await
+                .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into())))
+        };
+        tokio::time::timeout(self.time, work)
+            .await
+            .unwrap_or_else(|_| {
+                Err(Problem::Later(format!(
+                    "no answer within {} s",
+                    self.time.as_secs()
+                )))
+            })
     }
 }
 
@@ -108,6 +119,37 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Timeouts;
+
+    /// Regression: a job that nobody waited for any more kept its place until a thread was free.
+    #[test]
+    fn who_stops_waiting_gives_up_its_place() {
+        let limits = ServiceLimits {
+            workers: 1,
+            waiting: 1,
+            times: Timeouts {
+                answer: Duration::from_millis(50),
+                ..Timeouts::default()
+            },
+            ..ServiceLimits::default()
+        };
+        let workers = Workers::new(&limits).unwrap();
+        let (go_on, gone_on) = std::sync::mpsc::channel::<()>();
+        let wait = move || {
+            gone_on.recv().unwrap();
+            Ok(())
+        };
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
+        runtime.block_on(async {
+            let late = Err(Problem::Later("no answer within 0 s".into()));
+            assert_eq!(workers.run(wait).await, late);
+            for _ in 0..3 {
+                assert_eq!(workers.run(|| Ok(())).await, late);
+            }
+        });
+        go_on.send(()).unwrap();
+    }
 
     #[test]
     fn a_pace_is_kept() {
