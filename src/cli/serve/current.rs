@@ -242,7 +242,7 @@ impl OpenSnapshot {
     /// Returns the best of a ranking that are selected, with `pages` of each site.
     fn top(&self, name: &RankingName, selection: &Selection, pages: Option<usize>) -> Result<Top> {
         if name.is_usual() {
-            let ranking = self.open(name).map_err(problem)?;
+            let ranking = self.open_known(name)?;
             return Top::of(&ranking, LISTING_MAX, selection).map_err(problem);
         }
         let ranking = self.rankings.of(self.key(name));
