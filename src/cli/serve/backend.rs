@@ -16,7 +16,7 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::AnswerCache;
-use super::current::{Current, OpenSnapshot, SnapshotAnswer, SnapshotPart, written};
+use super::current::{Current, OpenSnapshot, SnapshotAnswer, SnapshotPart, is_prepared, written};
 use super::live::LiveIngest;
 use super::problem::problem;
 use super::recent::lock;
@@ -131,13 +131,12 @@ impl StoreBackend {
         })
     }
 
-    /// Returns the first `n` rows of a listing. Those of importance are prepared for each new snapshot.
+    /// Returns the first `n` rows of a listing.
     fn listing(&self, listing: Listing, n: usize) -> Result<Vec<u8>> {
-        let held = match &listing {
-            Listing::Top(name, selection, _) if !(name.is_usual() && selection.is_all()) => {
-                self.current.get()?
-            }
-            _ => self.cache.with(SnapshotPart::Listing(listing.clone()))?,
+        let held = if is_prepared(&listing) {
+            self.cache.with(SnapshotPart::Listing(listing.clone()))?
+        } else {
+            self.current.get()?
         };
         held.first(&listing, n)
     }

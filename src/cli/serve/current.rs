@@ -34,8 +34,10 @@ use super::recent::{Recent, lock};
 const LOOKUP_PAGES: u64 = 8_000_000;
 /// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
-/// Maximum number of listings that are kept.
-const LISTINGS: usize = 24;
+/// Number of listings that are prepared for each new snapshot.
+const PREPARED: usize = 6;
+/// Maximum number of other listings that are kept.
+const LISTINGS: usize = 18;
 /// Maximum number of open rankings.
 const OPENED: usize = 2;
 /// Maximum memory of a ranking's sites, in bytes.
@@ -75,6 +77,7 @@ pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
     snapshot: Snapshot,
+    prepared: Recent<Listing, FirstRows, PREPARED>,
     listings: Recent<(Listing, Option<SystemTime>), FirstRows, LISTINGS>,
     rankings: Recent<RankingKey, LevelRanking, OPENED>,
     lookup: OnceCell<Lookup>,
@@ -133,6 +136,7 @@ impl Current {
                 .map_or(name, |name| name.to_string_lossy().into_owned()),
             written: written(path),
             snapshot,
+            prepared: Recent::default(),
             listings: Recent::default(),
             rankings: Recent::default(),
             lookup: OnceCell::new(),
@@ -189,11 +193,12 @@ impl OpenSnapshot {
 
     /// Returns the first `n` rows of a listing as JSON.
     pub fn first(&self, listing: &Listing, n: usize) -> Result<Vec<u8>> {
-        let file = match listing {
-            Listing::Top(name, ..) => self.key(name).1,
-            _ => None,
+        let listed = match listing {
+            Listing::Top(name, ..) if !is_prepared(listing) => {
+                self.listings.of((listing.clone(), self.key(name).1))
+            }
+            _ => self.prepared.of(listing.clone()),
         };
-        let listed = self.listings.of((listing.clone(), file));
         let rows = listed.get_or_try_init(|| self.list(listing))?;
         rows(n).map_err(|error| Problem::Failed(error.to_string()))
     }
@@ -362,6 +367,15 @@ impl OpenSnapshot {
             };
             found.map_err(problem)
         })
+    }
+}
+
+/// Returns whether a listing is prepared for each new snapshot: all are but those of some pages, of sites, or by another
+/// measure, whose number has no bound.
+pub fn is_prepared(listing: &Listing) -> bool {
+    match listing {
+        Listing::Top(name, selection, _) => name.is_usual() && selection.is_all(),
+        _ => true,
     }
 }
 
