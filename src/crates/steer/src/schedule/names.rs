@@ -1,4 +1,5 @@
-//! Name order: which pages are neighbours by their names. 4 bytes per page, and 12 while it is built.
+//! Name order: which pages are neighbours by their names. 4 bytes per page, and 12 while it is built, with 16 more per
+//! page of the largest host (if there is only one host, of its largest folder).
 //!
 //! Sites name pages by section and in sequence, and pages with similar names have similar links. Names are ordered by
 //! host (its last two labels first), then by the first two folders, then by the other folders, then by what follows the
