@@ -61,9 +61,12 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
 
 /// Returns whether `dir` holds a store; an error if it holds anything else.
 pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    let is_whole = |names: &[String]| names.iter().any(|name| name == IDENTITY);
     match disk.list(dir) {
-        Ok(names) if names.iter().any(|name| name == IDENTITY) => Ok(true),
+        Ok(names) if is_whole(&names) => Ok(true),
         Ok(names) if is_free(disk, dir, &names).unwrap_or(false) => Ok(false),
+        // Another process may have finished it, and written to it, since.
+        Ok(_) if disk.list(dir).is_ok_and(|names| is_whole(&names)) => Ok(true),
         Ok(names) if names.iter().any(|name| name == "store.redb") => {
             Err(Error::damaged(dir.join(IDENTITY), "it is missing"))
         }
@@ -99,10 +102,14 @@ pub(super) fn lock_or_create(
             dir.display()
         )));
     }
-    make_dir(disk, dir)?;
+    let is_made = make_dir(disk, dir)?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    disk.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
+    let synced = disk.sync_dir(parent).map_err(Error::io(parent, "sync"));
+    // A directory that was there may be in one that cannot be read.
+    if is_made {
+        synced?;
+    }
     let lock = take_lock(disk, dir)?;
     // Another process may have created it meanwhile.
     let is_new = !is_store(disk, dir)?;
@@ -141,10 +148,11 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
     Identity::adopt(disk, dir)
 }
 
-fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+/// Creates a directory unless there is one. Returns whether there was none.
+fn make_dir(disk: &dyn Disk, path: &Path) -> Result<bool> {
     match disk.create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(Error::io(path, "create")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        made => made.map(|()| true).map_err(Error::io(path, "create")),
     }
 }
 
@@ -256,4 +264,105 @@ pub fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
     lock.and_then(|lock| lock.try_lock())
         .is_ok_and(|free| !free)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::disk::RealDisk;
+    use crate::engine::Config;
+    use crate::model::Limits;
+
+    /// Disk on which the parent of a store cannot be read, and its `cash` is looked at while another process finishes it.
+    struct Shared {
+        dir: PathBuf,
+        /// Name under which the other process has its store.
+        other: PathBuf,
+        is_shared: AtomicBool,
+    }
+
+    impl Disk for Shared {
+        fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+            RealDisk.open(path, create)
+        }
+        fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            RealDisk.create_new(path)
+        }
+        fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            if path.ends_with(CASH) && self.is_shared.swap(false, Ordering::Relaxed) {
+                std::fs::remove_dir_all(&self.dir)?;
+                std::fs::rename(&self.other, &self.dir)?;
+            }
+            RealDisk.read(path)
+        }
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            RealDisk.create_dir(path)
+        }
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            RealDisk.rename(from, to)
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            RealDisk.remove(path)
+        }
+        fn sync_dir(&self, path: &Path) -> io::Result<()> {
+            if Some(path) == self.dir.parent() {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            RealDisk.sync_dir(path)
+        }
+        fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+            RealDisk.list(path)
+        }
+    }
+
+    fn shared(home: &Path) -> Shared {
+        Shared {
+            dir: home.join("store"),
+            other: home.join("other"),
+            is_shared: AtomicBool::new(false),
+        }
+    }
+
+    fn settings() -> Settings {
+        Settings::new(Config::default(), &Limits::default())
+    }
+
+    /// Regression: an empty directory was refused if the user may not read the one that it is in.
+    #[test]
+    fn an_empty_directory_becomes_a_store_whatever_it_is_in() {
+        let home = cashrank_base::folder::in_memory();
+        let disk = shared(home.path());
+        std::fs::create_dir(&disk.dir).unwrap();
+        let (lock, is_new) = lock_or_create(&disk, &disk.dir, &settings()).unwrap();
+        assert!(is_new && is_store(&disk, &disk.dir).unwrap());
+        drop(lock);
+        let again = lock_or_create(&disk, &disk.dir, &settings()).unwrap();
+        assert!(!again.1);
+        // One that is made here must last.
+        let disk = Shared {
+            dir: home.path().join("new"),
+            ..disk
+        };
+        assert!(lock_or_create(&disk, &disk.dir, &settings()).is_err());
+    }
+
+    /// Regression: a store that another process finished, and wrote to, while its names were looked at was said to have
+    /// lost `identity.json`.
+    #[test]
+    fn a_store_that_another_process_finishes_is_one() {
+        let home = cashrank_base::folder::in_memory();
+        let disk = shared(home.path());
+        std::fs::create_dir(&disk.other).unwrap();
+        create(&RealDisk, &disk.other, &settings(), HashKey([1, 2])).unwrap();
+        std::fs::create_dir(&disk.dir).unwrap();
+        for name in [CASH, NEXT, "store.redb"] {
+            std::fs::copy(disk.other.join(CASH), disk.dir.join(name)).unwrap();
+        }
+        assert!(!is_store(&disk, &disk.dir).unwrap());
+        std::fs::write(disk.other.join(CASH), "a page's").unwrap();
+        disk.is_shared.store(true, Ordering::Relaxed);
+        assert!(is_store(&disk, &disk.dir).unwrap());
+    }
 }
