@@ -153,6 +153,8 @@ impl BlockReader {
     ) -> Result<Option<u64>> {
         let size = loop {
             match &self.segment {
+                // Segments after the last byte of the range would hold it, too.
+                _ if self.offset >= self.to && !self.segments.is_empty() => {}
                 Some((_, _, size)) if self.at < *size => break *size,
                 _ => {}
             }

@@ -389,6 +389,27 @@ fn missing_and_short_segments_are_damage() {
     assert!(recover(&after, next - 1).is_err());
 }
 
+/// Regression: the second of two segments that overlap was cut to where the first one is needed.
+#[test]
+fn segments_that_overlap_are_damage() {
+    let (disk, dir) = (Memory::new(), Path::new("s/spool"));
+    let spool = start(&disk, 3, options(1 << 20, None));
+    for part in stream(900).chunks(150) {
+        spool.append(part).unwrap();
+        spool.sync().unwrap();
+    }
+    drop(spool);
+    let state = |acked| SpoolState { input: 3, acked };
+    write_acked(&*disk, dir, state(600)).unwrap();
+    assert!(recover(&disk.cut(true), 0).is_ok());
+    let other = segment_path(dir, 500);
+    let file = disk.open(&other, true).unwrap();
+    file.write_at(b"bytes", 0).unwrap();
+    let found = recover(&disk, 0).map(|_| ());
+    assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+    assert_eq!(file.size().unwrap(), 5);
+}
+
 #[test]
 fn a_torn_tail_is_cut_off() {
     let (disk, mut bytes) = filled(1700);
