@@ -148,7 +148,8 @@ impl RowWriter {
         self.closed += rows as u64;
         if self.log.bytes() > self.most {
             self.misfit = Some(GiveUpReason::TooLarge(self.most));
-        } else if self.log.waiting() >= WAITING {
+        }
+        if self.log.waiting() >= WAITING {
             self.log.flush()?;
         }
         Ok(())
