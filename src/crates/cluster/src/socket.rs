@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -93,28 +93,29 @@ impl Listener {
 
     /// Accepts a connection, if one waits. Returns it with its origin.
     pub fn accept(&self) -> io::Result<Option<(Socket, String)>> {
-        let prepare = || {
-            let (socket, from) = self.socket.accept()?;
-            socket.set_nonblocking(false)?;
-            let from = match (&self.path, from.as_socket()) {
-                (Some(path), _) => path.display().to_string(),
-                (None, from) => {
-                    socket.set_tcp_nodelay(true)?;
-                    from.map_or_else(String::new, |from| from.to_string())
-                }
-            };
-            Ok((socket, from))
-        };
-        match prepare() {
-            Ok(accepted) => Ok(Some(accepted)),
+        match self.socket.accept() {
+            Ok((socket, from)) => Ok(self.prepared(socket, from.as_socket()).ok()),
             // The other end may be gone already.
-            Err::<_, io::Error>(error) => match error.kind() {
+            Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
                 | io::ErrorKind::ConnectionAborted => Ok(None),
                 _ => Err(error),
             },
         }
+    }
+
+    /// Makes a connection blocking, and sending immediate. Some systems refuse if the other end is gone already.
+    fn prepared(&self, socket: Socket, from: Option<SocketAddr>) -> io::Result<(Socket, String)> {
+        socket.set_nonblocking(false)?;
+        let from = match &self.path {
+            Some(path) => path.display().to_string(),
+            None => {
+                socket.set_tcp_nodelay(true)?;
+                from.map_or_else(String::new, |from| from.to_string())
+            }
+        };
+        Ok((socket, from))
     }
 }
 
