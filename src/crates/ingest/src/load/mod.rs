@@ -74,8 +74,9 @@ pub struct NodeFacts {
 
 /// Reads `inputs` into a graph. Visits, links and their weights are determined as by the engine with this `config`; of
 /// several visits of a page the last one counts, and a page that is gone has no links. Fails with
-/// [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot be guessed or there are too many nodes, and with [`Error::TooLarge`](crate::Error::TooLarge) if
-/// the graph, with what PageRank takes of it, exceeds `limits.memory`.
+/// [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot be guessed or there are too many nodes, and
+/// with [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, exceeds
+/// `limits.memory`.
 pub fn load(
     inputs: &[InputName],
     format: Option<Format>,
@@ -178,8 +179,8 @@ impl Crawled {
     }
 
     /// Returns the pages of a store, under their numbers and without their rows, to which deliveries to the store are
-    /// added ([`Crawled::deliver`]). Fails with [`Error::TooLarge`](crate::Error::TooLarge) if their names take more than `memory` bytes, and
-    /// with [`Error::Unsupported`](crate::Error::Unsupported) if there are too many.
+    /// added ([`Crawled::deliver`]). Fails with [`Error::TooLarge`](crate::Error::TooLarge) if their names take more
+    /// than `memory` bytes, and with [`Error::Unsupported`](crate::Error::Unsupported) if there are too many.
     pub fn of_store(snapshot: &Snapshot, writer: &Writer, memory: Option<u64>) -> Result<Crawled> {
         let mut crawled = Crawled::of(writer.rules())?;
         crawled.limit_memory(memory);
@@ -235,8 +236,8 @@ impl Crawled {
         !self.rules.input.scope.is_all()
     }
 
-    /// Reads an input to its end. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be guessed, and with
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if the crawl exceeds the memory limit.
+    /// Reads an input to its end. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be
+    /// guessed, and with [`Error::TooLarge`](crate::Error::TooLarge) if the crawl exceeds the memory limit.
     pub fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
         let options = SourceOptions::default();
         self.input(input, format, options, None, &mut |_, _, _, _| Ok(true))
