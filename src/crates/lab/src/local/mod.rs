@@ -318,7 +318,7 @@ impl<'a> World<'a> {
         let matrix = known.matrix();
         let ranks = options.power.rank(&matrix);
         let damping = options.power.damping;
-        let influences = select::Complement::default().scores(&matrix, &ranks, damping);
+        let influences = select::Complement.scores(&matrix, &ranks, damping);
         let order = select::best(&influences, influences.len());
         let step = order.len().div_ceil(count.max(1)).max(1);
         let mut points = Vec::new();

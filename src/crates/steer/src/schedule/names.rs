@@ -172,7 +172,7 @@ fn in_folder(name: &[u8]) -> u64 {
         (number * 10 + u64::from(digit - b'0')).min((1 << 31) - 1)
     });
     let left_out = (64 - number.leading_zeros()).saturating_sub(17);
-    hash(&name[..start], 4) << 20 | (u64::from(left_out) << 16) + (number >> left_out)
+    (hash(&name[..start], 4) << 20) | ((u64::from(left_out) << 16) + (number >> left_out))
 }
 
 #[cfg(test)]
