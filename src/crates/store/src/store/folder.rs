@@ -49,7 +49,8 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
             NEXT => true,
             CASH => is_begun && disk.read(&path)?.size()? == 0,
             name if IGNORED.contains(&name) => true,
-            name if FOLDERS.contains(&name) => is_begun && disk.list(&path)?.is_empty(),
+            // Without a temporary name if the cut came while it was written once more.
+            name if FOLDERS.contains(&name) => disk.list(&path)?.is_empty(),
             name => is_begun && FILES.contains(&name),
         };
         if !is_left {
@@ -59,21 +60,30 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Returns true if what was read is no longer there, or no file or folder of a store.
+fn is_of_another_kind(error: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    matches!(error.kind(), IsADirectory | NotADirectory | NotFound)
+}
+
 /// Returns whether `dir` holds a store; an error if it holds anything else.
 pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     let is_whole = |names: &[String]| names.iter().any(|name| name == IDENTITY);
     match disk.list(dir) {
         Ok(names) if is_whole(&names) => Ok(true),
-        Ok(names) if is_free(disk, dir, &names).unwrap_or(false) => Ok(false),
-        // Another process may have finished it, and written to it, since.
-        Ok(_) if disk.list(dir).is_ok_and(|names| is_whole(&names)) => Ok(true),
-        Ok(names) if names.iter().any(|name| name == "store.redb") => {
-            Err(Error::damaged(dir.join(IDENTITY), "it is missing"))
-        }
-        Ok(_) => Err(Error::Usage(format!(
-            "{}: neither a store nor an empty directory; name another store",
-            dir.display()
-        ))),
+        Ok(names) => match is_free(disk, dir, &names) {
+            Ok(true) => Ok(false),
+            // Another process may have finished it, and written to it, since.
+            _ if disk.list(dir).is_ok_and(|names| is_whole(&names)) => Ok(true),
+            Err(error) if !is_of_another_kind(&error) => Err(Error::io(dir, "look through")(error)),
+            _ if names.iter().any(|name| name == "store.redb") => {
+                Err(Error::damaged(dir.join(IDENTITY), "it is missing"))
+            }
+            _ => Err(Error::Usage(format!(
+                "{}: neither a store nor an empty directory; name another store",
+                dir.display()
+            ))),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Error::Usage(format!(
             "{}: is a file, and a store is a directory; name another store",
