@@ -159,6 +159,7 @@ impl PageWriter {
     }
 
     /// Returns the page whose links are being written.
+    #[cfg(feature = "parquet")]
     pub fn page(&self) -> Option<&[u8]> {
         self.page.as_deref()
     }
