@@ -115,7 +115,7 @@ impl Args {
         };
         let graph = LinkGraph::of(&ranking, pairing)?;
         write_names(&graph, &beside(basename, "urls"))?;
-        let stats = write_arcs(&graph, Room { memory, folder }, basename)?;
+        let stats = write_arcs(&graph, ranking.len(), Room { memory, folder }, basename)?;
         let nodes = stats.num_nodes;
         let [bits, offsets, ef] = ["graph", "offsets", "ef"].map(|file| beside(basename, file));
         store_ef_with_data(nodes, bits, offsets, &ef, no_logging![])
@@ -138,8 +138,13 @@ fn write_names(graph: &LinkGraph<'_>, path: &Path) -> Result<()> {
     out.flush().map_err(Error::io(path, "write"))
 }
 
-/// Writes `.graph`, `.offsets` and `.properties`.
-fn write_arcs(graph: &LinkGraph<'_>, room: Room<'_>, basename: &Path) -> Result<CompStats> {
+/// Writes `.graph`, `.offsets` and `.properties`, with a list for each of `count` nodes.
+fn write_arcs(
+    graph: &LinkGraph<'_>,
+    count: u64,
+    room: Room<'_>,
+    basename: &Path,
+) -> Result<CompStats> {
     let flags = CompFlags::default();
     let path = beside(basename, "graph");
     let offsets = beside(basename, "offsets");
@@ -167,7 +172,7 @@ fn write_arcs(graph: &LinkGraph<'_>, room: Room<'_>, basename: &Path) -> Result<
         nodes = u64::from(node) + 1;
         lists.push(targets).map_err(broken)
     })?;
-    for _ in nodes..graph.len() {
+    for _ in nodes..count {
         lists.push([]).map_err(broken)?;
     }
     let stats = lists.flush().map_err(|error| failed(&path, error))?;
