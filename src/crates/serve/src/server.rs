@@ -13,8 +13,13 @@ use axum::Router;
 use axum::extract::Request;
 use futures_util::future::{Either, select};
 use hyper::body::Incoming;
+#[cfg(not(feature = "frontier"))]
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+#[cfg(feature = "frontier")]
+use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+#[cfg(feature = "frontier")]
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
@@ -245,7 +250,20 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
     }
 }
 
-/// Returns a server for HTTP/1, and with the feature `frontier` for HTTP/2, which calls need.
+/// Returns a server for HTTP/1 only.
+#[cfg(not(feature = "frontier"))]
+fn builder(limits: &ServiceLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.times.header)
+        .max_buf_size(limits.header_bytes)
+        .half_close(false);
+    builder
+}
+
+/// Returns a server for HTTP/1 and for HTTP/2, which calls need.
+#[cfg(feature = "frontier")]
 fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -254,7 +272,6 @@ fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
         .header_read_timeout(limits.times.header)
         .max_buf_size(limits.header_bytes)
         .half_close(false);
-    #[cfg(feature = "frontier")]
     builder
         .http2()
         .timer(TokioTimer::new())
