@@ -26,7 +26,7 @@ use super::names::NameReader;
 use super::reindex::{Indexed, indexed};
 use super::{StoreWriter, TempFile};
 use crate::codec::frame::{self, BlockHead, HeadReader};
-use crate::disk::{Disk, DiskFile, recreate};
+use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Engine, Fingerprint, Index, IndexShare, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
 };
@@ -74,7 +74,7 @@ pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
 fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
     let temporary = TempFile::of(disk, dir.join(INDEX));
     let path = &temporary.path;
-    let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
+    let file = temporary.create()?;
     let begins = [VERSION, store, index.pages(), sum];
     let mut offset = FIXED as u64;
     let mut slots = Vec::with_capacity(SEGMENTS);

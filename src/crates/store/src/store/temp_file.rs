@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile, recreate};
 use crate::{Error, Result};
 
 /// Temporary file for a final path. Removed on drop unless it was renamed, as it may have filled the disk.
@@ -23,6 +23,11 @@ impl<'d> TempFile<'d> {
             place,
             is_in_place: false,
         }
+    }
+
+    /// Creates the file, empty. A leftover of that name is removed.
+    pub fn create(&self) -> Result<Box<dyn DiskFile>> {
+        recreate(self.disk, &self.path).map_err(Error::io(&self.path, "create"))
     }
 
     /// Renames a complete and durable file to its final path, which is returned.

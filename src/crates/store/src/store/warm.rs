@@ -27,7 +27,7 @@ use super::TempFile;
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile, RowsDiff};
 use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::log::LogLengths;
-use crate::disk::{Disk, DiskFile, recreate};
+use crate::disk::{Disk, DiskFile};
 use crate::engine::{CHUNK_PAGES, Effort, SettledPages, SettledPagesMut, SettledTotals};
 use crate::{Error, Result};
 
@@ -167,7 +167,7 @@ fn length_of(pages: u64) -> Option<u64> {
 pub fn write(disk: &dyn Disk, dir: &Path, head: WarmHead, pages: SettledPages<'_>) -> Result<()> {
     let temporary = TempFile::of(disk, dir.join(WARM));
     let path = &temporary.path;
-    let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
+    let file = temporary.create()?;
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
         let written = file.write_at(bytes, at);

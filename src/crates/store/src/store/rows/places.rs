@@ -18,8 +18,9 @@ use std::sync::OnceLock;
 
 use super::read::{KeptRows, RowFile};
 use crate::codec::frame::{self, BlockHead, HeadReader};
-use crate::disk::{Disk, DiskFile, recreate};
+use crate::disk::{Disk, DiskFile};
 use crate::rows::Bits;
+use crate::store::TempFile;
 use crate::{Error, Result};
 
 const VERSION: u64 = 1;
@@ -261,27 +262,17 @@ pub(super) fn renew(disk: &dyn Disk, rows: &RowFile, pages: u64) -> Result<Optio
         Ok(old) => (old, None),
         Err(damage) => (None, Some(damage)),
     };
-    let aside = rows.path.with_extension("tmp");
-    let written = write(disk, rows, old, pages, &aside);
-    if written.is_err() {
-        // Leaves nothing behind on a full disk.
-        let _ = disk.remove(&aside);
-    }
-    written.map(|()| damage)
+    write(disk, rows, old, pages).map(|()| damage)
 }
 
-fn write(
-    disk: &dyn Disk,
-    rows: &RowFile,
-    old: Option<&Places>,
-    pages: u64,
-    aside: &Path,
-) -> Result<()> {
+fn write(disk: &dyn Disk, rows: &RowFile, old: Option<&Places>, pages: u64) -> Result<()> {
     let end = rows.kept.rows;
-    let file = recreate(disk, aside).map_err(Error::io(aside, "create"))?;
+    let temporary = TempFile::of(disk, path_of(&rows.path));
+    let path = &temporary.path;
+    let file = temporary.create()?;
     let put = |bytes: &[u8], offset: u64| {
-        file.write_at(bytes, offset)
-            .map_err(Error::io(aside, "write"))
+        let written = file.write_at(bytes, offset);
+        written.map_err(Error::io(path, "write"))
     };
     let fields = [VERSION, rows.kept.number, end, pages, rows.sum_before(1)?];
     let head = BlockHead::default().u64s(fields).u64(rows.sum_before(end)?);
@@ -294,13 +285,9 @@ fn write(
             offset += CHUNK_BYTES as u64;
         }
     }
-    file.sync().map_err(Error::io(aside, "sync"))?;
+    file.sync().map_err(Error::io(path, "sync"))?;
     drop(file);
-    let path = path_of(&rows.path);
-    disk.rename(aside, &path)
-        .map_err(Error::io(&path, "rename"))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    disk.sync_dir(folder).map_err(Error::io(folder, "sync"))
+    temporary.put_in_place().map(drop)
 }
 
 #[cfg(test)]
