@@ -28,7 +28,7 @@
 //! b_i is what the virtual page pays page i, w_pi the part of p's links that leads to i, u_i the part of i's links that
 //! leads to unread pages, and r the part returned of what those receive. The score of an unread page j is y_j.
 //!
-//! **Solution** by Gauss-Seidel sweeps: where a row is read, x_i is computed anew, and what it changed by is passed on.
+//! **Solution** by Gauss-Seidel sweeps: where a row is read, x_i is computed again, and what it changed by is passed on.
 //! The importance p_j of the last settled ranking is the start. It meets p_j = t + sum of d w_pj p_p, so x_i = c p_i and
 //! y_j = c (p_j - t) meet the second equation before any sweep; t is known from the sum of all p, and c is such that
 //! the first equation holds on the sum of all pages read. The start is 0 without such a ranking, with another damping,

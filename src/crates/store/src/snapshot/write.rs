@@ -155,7 +155,7 @@ impl SnapshotWriter {
         Ok(Some(measures))
     }
 
-    /// Writes the columns of importance and of the distributed estimate; `seen` keeps what is to be ranked.
+    /// Writes the columns of importance and of the distributed estimate; `seen` takes the sample that ranks are computed from.
     pub fn scores(
         &mut self,
         scores: &dyn Scores,
