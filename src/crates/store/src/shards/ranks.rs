@@ -15,8 +15,11 @@
 //! values    units (delta repeats?)* varints: from the value before, at least 1; repeats: 0, and how often beyond once
 //! others    delta*                  of each distinct value: values of other shards since the one before
 //! asked     delta*                  pages by their numbers in their owner's store, at least 1
-//! answer    units value* delta*     importances, zigzag; ranks of the distinct ones, in order
+//! answer    units shift value* delta*   importances in 2^shift units, zigzag; ranks by importance, each less the one before, zigzag
 //! ```
+//!
+//! The importance of a remote page is rounded, so that its message is short: all of these together by less than a 256th of
+//! the certified bound. Its rank is exact.
 //!
 //! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
 //! `rank` of that page in this shard shows it.
@@ -42,6 +45,8 @@ use messages::{ValueReader, answer, answered, asked, pages_asked, put, take, unr
 
 /// Number of samples of a shard's values.
 const SAMPLES: u64 = 1 << 10;
+/// Part of the certified bound to which the mean importance of remote pages is rounded.
+const ROUNDED_TO: f64 = 1.0 / 256.0;
 
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {
@@ -104,7 +109,7 @@ pub fn rank_together<'s>(
     let mut local = local.collect::<Result<Vec<_>>>()?;
     let splits = choose_splits(&local, peers)?;
     let all_pages = rank_own(&mut local, &splits, units, peers)?;
-    let remote = ask_owners(&mut local, (estimator, units), peers)?;
+    let remote = ask_owners(&mut local, (estimator, units), all_pages, peers)?;
     let rankings = local
         .into_iter()
         .zip(remote)
@@ -310,6 +315,7 @@ fn rank_own(
 fn ask_owners(
     local: &mut [LocalRanking<'_, '_>],
     by: (Estimator, Option<ScoreUnits>),
+    all_pages: u64,
     peers: &mut dyn Peers,
 ) -> Result<Vec<Vec<(u32, f64)>>> {
     let asks = |of: &LocalRanking<'_, '_>| {
@@ -321,7 +327,7 @@ fn ask_owners(
     let answers = local
         .iter()
         .zip(asked)
-        .map(|(of, asked)| answer_all(of, &asked, by));
+        .map(|(of, asked)| answer_all(of, &asked, by, all_pages));
     let answers = answers.collect::<Result<_>>()?;
     let answers = peers.exchange(answers)?;
     let mut all = Vec::new();
@@ -345,7 +351,14 @@ fn answer_all(
     of: &LocalRanking<'_, '_>,
     asked: &[Vec<u8>],
     (estimator, units): (Estimator, Option<ScoreUnits>),
+    all_pages: u64,
 ) -> Result<Vec<Vec<u8>>> {
+    let certificate = of.shard.scores.certificate();
+    let bound = certificate.and_then(|certificate| match estimator {
+        Estimator::Received => certificate.received_l1,
+        Estimator::Distributed => certificate.distributed_l1,
+    });
+    let shift = units.map_or(0, |units| rounding(units, bound, all_pages));
     let mut asking = Vec::new();
     for asked in asked {
         let pages = pages_asked(asked)?;
@@ -372,9 +385,15 @@ fn answer_all(
     })?;
     let answers = asking.into_iter().map(|(pages, importances)| {
         let ranks = pages.iter().map(|page| of.ranks[*page as usize]);
-        answer(&importances, ranks.collect(), units)
+        answer(&importances, &ranks.collect::<Vec<_>>(), (units, shift))
     });
     Ok(answers.collect())
+}
+
+/// Returns the logarithm of the units to which importances of remote pages are rounded; 0 without a bound.
+fn rounding(units: ScoreUnits, bound: Option<f64>, pages: u64) -> u32 {
+    let whole = bound.unwrap_or(0.0) * ROUNDED_TO * units.sum / pages as f64;
+    (whole as u64).checked_ilog2().unwrap_or(0)
 }
 
 #[cfg(test)]

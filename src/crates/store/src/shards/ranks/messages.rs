@@ -93,17 +93,22 @@ impl Notation {
         }
     }
 
-    fn exact(self, importance: f64) -> u64 {
+    /// Encodes an importance, in units rounded to a multiple of 2^`shift`.
+    fn rounded(self, importance: f64, shift: u32) -> u64 {
         match self.0.and_then(|units| units.of(importance)) {
-            Some(units) => varint::zigzag(units),
+            Some(units) => {
+                let half = 1i64.unbounded_shl(shift) >> 1;
+                varint::zigzag(units.saturating_add(half) >> shift)
+            }
             None => importance.to_bits(),
         }
     }
 
-    fn importance(self, exact: u64) -> f64 {
+    /// Returns the importance of a number made by [`Notation::rounded`].
+    fn importance(self, rounded: u64, shift: u32) -> f64 {
         match self.0 {
-            Some(units) => units.importance(varint::unzigzag(exact)),
-            None => f64::from_bits(exact),
+            Some(units) => units.importance(varint::unzigzag(rounded) << shift),
+            None => f64::from_bits(rounded),
         }
     }
 }
@@ -183,36 +188,51 @@ pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
     Ok(found)
 }
 
+/// Encodes importances and ranks of pages. Importances in units are rounded to multiples of 2^`shift` units.
 pub(super) fn answer(
     importances: &[f64],
-    mut ranks: Vec<u64>,
-    units: Option<ScoreUnits>,
+    ranks: &[u64],
+    (units, shift): (Option<ScoreUnits>, u32),
 ) -> Vec<u8> {
     let mut out = Vec::new();
     let notation = Notation::of(units, importances.iter().copied());
     notation.put(&mut out);
+    out.push(shift as u8);
+    let mut rounded = Vec::with_capacity(importances.len());
     for importance in importances {
-        put(&mut out, notation.exact(*importance));
+        let number = notation.rounded(*importance, shift);
+        rounded.push(notation.importance(number, shift));
+        put(&mut out, number);
     }
-    ranks.sort_unstable();
-    ranks.dedup();
-    out.extend(ascending(ranks.into_iter()));
+    let mut before = 0;
+    for at in by_importance(&rounded) {
+        let further = ranks[at].wrapping_sub(before) as i64;
+        put(&mut out, varint::zigzag(further));
+        before = ranks[at];
+    }
     out
 }
 
 pub(super) fn answered(mut answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
     let notation = Notation::take(&mut answer)?;
-    let importances = (0..pages).map(|_| Ok(notation.importance(take(&mut answer)?)));
+    let shift = u32::from(*answer.split_off_first().ok_or_else(unreadable)?);
+    if shift >= u64::BITS {
+        return Err(unreadable());
+    }
+    let importances = (0..pages).map(|_| Ok(notation.importance(take(&mut answer)?, shift)));
     let importances = importances.collect::<Result<Vec<f64>>>()?;
+    let (mut ranks, mut rank) = (vec![0; pages], 0u64);
+    for at in by_importance(&importances) {
+        rank = rank.wrapping_add(varint::unzigzag(take(&mut answer)?) as u64);
+        ranks[at] = rank;
+    }
+    Ok((importances, ranks))
+}
+
+/// Returns the positions of these importances, from the highest to the lowest.
+fn by_importance(importances: &[f64]) -> impl Iterator<Item = usize> {
     let keys = importances.iter().map(|of| descending_key(*of));
     let mut sorted: Vec<Keyed> = keys.zip(0..).collect();
     sort_by_key(&mut sorted, |of| *of);
-    let (mut ascending, mut ranks) = (Ascending::default(), vec![0; pages]);
-    for group in groups(&sorted) {
-        let rank = ascending.take(&mut answer)?;
-        for &(_, at) in group {
-            ranks[at as usize] = rank;
-        }
-    }
-    Ok((importances, ranks))
+    sorted.into_iter().map(|of| of.1 as usize)
 }

@@ -5,12 +5,17 @@ use crate::rank::peers::OneProcess;
 use crate::rank::peers::threads::with_processes;
 use crate::snapshot::importance_of;
 
-/// Scores in memory: importance, and half of it as the distributed value.
-struct Given(Vec<f64>);
+/// Scores in memory: importance, and half of it as the distributed value; and their certified bound.
+struct Given(Vec<f64>, Option<f64>);
 
 impl Scores for Given {
     fn certificate(&self) -> Option<Certificate> {
-        None
+        Some(Certificate {
+            residual_l1: 0.0,
+            rounding_l1: 0.0,
+            received_l1: self.1,
+            distributed_l1: None,
+        })
     }
 
     fn effort(&self) -> Effort {
@@ -92,7 +97,7 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
         });
         Shard {
             pages: pages.collect(),
-            scores: Given(scores),
+            scores: Given(scores, None),
             remote: remote.collect(),
         }
     };
@@ -205,7 +210,7 @@ fn many_values_have_their_ranks() {
         .collect();
     let mut all: Vec<f64> = own.iter().flatten().copied().collect();
     all.sort_by(|one, other| other.total_cmp(one));
-    let given: Vec<Given> = own.into_iter().map(Given).collect();
+    let given: Vec<Given> = own.into_iter().map(|of| Given(of, None)).collect();
     let remote = vec![RemotePages::default(); 3];
     let shards = given.iter().map(|scores| ShardScores {
         scores,
@@ -265,6 +270,55 @@ fn units_take_fewer_bytes() {
     assert!(ranked(Some(other)) == ranked(None));
 }
 
+/// With a bound, importances of remote pages are rounded to a part of it, in half as many bytes; ranks are exact, and own
+/// pages are as they were.
+#[test]
+fn remote_importances_are_rounded_to_a_part_of_the_bound() {
+    let pages = 8_000.0;
+    let units = ScoreUnits {
+        offset: 1_234.5,
+        sum: pages * (1u64 << 35) as f64,
+    };
+    let own: Vec<Vec<f64>> = (0..4u64)
+        .map(|shard| {
+            let value = |page: u64| {
+                let whole = (shard * 2_000 + page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 28;
+                units.importance(whole as i64 - (1 << 30))
+            };
+            (0..2_000).map(value).collect()
+        })
+        .collect();
+    let mut shards = shards(&own, 1);
+    let ranked = |shards: &[Shard]| {
+        let of_processes = with_processes(4, 2, |peers| {
+            (rank_by(shards, Some(units), peers), peers.sent)
+        });
+        let (found, sent): (Vec<_>, Vec<_>) = of_processes.into_iter().unzip();
+        (found.concat(), sent.iter().sum::<u64>())
+    };
+    let (exact, most) = ranked(&shards);
+    let bound = 1e-2;
+    shards
+        .iter_mut()
+        .for_each(|shard| shard.scores.1 = Some(bound));
+    let (rounded, sent) = ranked(&shards);
+    assert!(sent * 10 < most * 8, "{sent} of {most}");
+    let mut is_rounded = false;
+    for ((shard, ranks, scores), (_, exact_ranks, exact)) in rounded.into_iter().zip(exact) {
+        assert!(ranks == exact_ranks);
+        let mut error = 0.0;
+        for ((found, exact), page) in scores.iter().zip(&exact).zip(&shards[shard].pages) {
+            if page.0 == shard {
+                assert_eq!(found, exact);
+            }
+            error += (f64::from_bits(found.0) - f64::from_bits(exact.0)).abs();
+            is_rounded |= found != exact;
+        }
+        assert!(error < bound / 256.0, "{error}");
+    }
+    assert!(is_rounded);
+}
+
 /// By the distributed value, where that is importance.
 #[test]
 fn importance_is_what_the_estimator_reads() {
@@ -275,7 +329,7 @@ fn importance_is_what_the_estimator_reads() {
         }
 
         fn effort(&self) -> Effort {
-            Given(Vec::new()).effort()
+            Given(Vec::new(), None).effort()
         }
 
         fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
@@ -301,7 +355,7 @@ fn importance_is_what_the_estimator_reads() {
 
 #[test]
 fn pages_that_do_not_fit_are_refused() {
-    let given = Given(vec![0.5; 4]);
+    let given = Given(vec![0.5; 4], None);
     let remote = |here: &[u32], there: &[u32]| RemotePages {
         here: here.to_vec(),
         there: there.to_vec(),
