@@ -127,7 +127,7 @@ fn is_false(resumed: &bool) -> bool {
 }
 
 /// Scores of all pages.
-pub trait Scores {
+pub trait Scores: Sync {
     /// Returns bounds on the error of the scores; `None` if nothing is known.
     fn certificate(&self) -> Option<Certificate>;
     /// Returns the effort that the computation took.

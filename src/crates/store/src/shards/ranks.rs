@@ -39,7 +39,7 @@ use super::{Peers, RemotePages};
 use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, ScoreUnits, Scores};
 use crate::rows::Bits;
 use crate::snapshot::descending_key;
-use crate::threads::sort_by_key;
+use crate::threads::{par_map, sort_by_key};
 use crate::{Error, Result};
 use messages::{ValueReader, answer, answered, asked, pages_asked, put, take, unreadable};
 
@@ -103,10 +103,10 @@ pub fn rank_together<'s>(
     (estimator, units): (Estimator, Option<ScoreUnits>),
     peers: &mut dyn Peers,
 ) -> Result<Vec<ShardRanking<'s>>> {
-    let local = shards
-        .iter()
-        .map(|of| LocalRanking::of(of, estimator, peers));
-    let mut local = local.collect::<Result<Vec<_>>>()?;
+    let all_shards = peers.shards();
+    let mut local = par_map(&mut shards.iter().collect::<Vec<_>>(), |_, of| {
+        LocalRanking::of(of, estimator, all_shards)
+    })?;
     let splits = choose_splits(&local, peers)?;
     let all_pages = rank_own(&mut local, &splits, units, peers)?;
     let remote = ask_owners(&mut local, (estimator, units), all_pages, peers)?;
@@ -138,10 +138,10 @@ impl<'a, 's> LocalRanking<'a, 's> {
     fn of(
         shard: &'a ShardScores<'s>,
         estimator: Estimator,
-        peers: &dyn Peers,
+        all_shards: usize,
     ) -> Result<LocalRanking<'a, 's>> {
         let ShardScores { pages, remote, .. } = *shard;
-        if remote.len() != peers.shards() || pages > 1 << u32::BITS {
+        if remote.len() != all_shards || pages > 1 << u32::BITS {
             return Err(Error::internal("the remote pages are not of these shards"));
         }
         let mut is_remote = Bits::new(pages);
@@ -281,19 +281,19 @@ fn rank_own(
         let message = |range| ValueReader::message(&of.sorted[in_range(of, range)], units);
         (0..ranges).map(message).collect::<Vec<_>>()
     };
-    let incoming = peers.exchange(local.iter().map(sends).collect())?;
+    let messages = par_map(local, |_, of| Ok(sends(of)))?;
+    let mut incoming = peers.exchange(messages)?;
+    let merged = par_map(&mut incoming, |_, messages| merge(messages))?;
+    let (answers, local_counts): (Vec<_>, Vec<u64>) = merged.into_iter().unzip();
     let mut counts = vec![0i128; ranges];
-    let mut answers = Vec::new();
-    for (&range, messages) in peers.local().iter().zip(incoming) {
-        let (others, count) = merge(&messages)?;
+    for (&range, count) in peers.local().iter().zip(local_counts) {
         counts[range] = count.into();
-        answers.push(others);
     }
     peers.sum(&mut counts)?;
     let answers = peers.exchange(answers)?;
-    for (of, answers) in local.iter_mut().zip(answers) {
+    par_map(local, |at, of| {
         let mut begins = 0;
-        for ((range, answer), count) in answers.iter().enumerate().zip(&counts) {
+        for ((range, answer), count) in answers[at].iter().enumerate().zip(&counts) {
             let sorted = &of.sorted[in_range(of, range)];
             let (mut rest, mut before) = (&answer[..], begins);
             for group in groups(sorted) {
@@ -306,7 +306,8 @@ fn rank_own(
             begins += u64::try_from(*count).map_err(|_| unreadable())?;
         }
         of.sorted = Vec::new();
-    }
+        Ok(())
+    })?;
     u64::try_from(counts.iter().sum::<i128>()).map_err(|_| unreadable())
 }
 
@@ -318,32 +319,25 @@ fn ask_owners(
     all_pages: u64,
     peers: &mut dyn Peers,
 ) -> Result<Vec<Vec<(u32, f64)>>> {
-    let asks = |of: &LocalRanking<'_, '_>| {
+    let asks = par_map(local, |_, of| {
         let asked = of.shard.remote.iter().map(|pages| asked(&pages.there));
         asked.collect::<Result<Vec<_>>>()
-    };
-    let asks = local.iter().map(asks).collect::<Result<_>>()?;
+    })?;
     let asked = peers.exchange(asks)?;
-    let answers = local
-        .iter()
-        .zip(asked)
-        .map(|(of, asked)| answer_all(of, &asked, by, all_pages));
-    let answers = answers.collect::<Result<_>>()?;
+    let answers = par_map(local, |at, of| answer_all(of, &asked[at], by, all_pages))?;
     let answers = peers.exchange(answers)?;
-    let mut all = Vec::new();
-    for (of, answers) in local.iter_mut().zip(answers) {
+    par_map(local, |at, of| {
         let mut found = Vec::new();
-        for (pages, answer) in of.shard.remote.iter().zip(answers) {
-            let (importances, ranks) = answered(&answer, pages.here.len())?;
+        for (pages, answer) in of.shard.remote.iter().zip(&answers[at]) {
+            let (importances, ranks) = answered(answer, pages.here.len())?;
             for ((&page, importance), rank) in pages.here.iter().zip(importances).zip(ranks) {
                 of.ranks[page as usize] = rank;
                 found.push((page, importance));
             }
         }
         found.sort_unstable_by_key(|of| of.0);
-        all.push(found);
-    }
-    Ok(all)
+        Ok(found)
+    })
 }
 
 /// Answers the requests of all shards to this one.

@@ -28,6 +28,7 @@ use crate::snapshot::{
     ClusterRanking, Info, KeepSnapshots, SharedScores, Snapshot, Watcher, Watching, prepare,
 };
 use crate::store::rows::KeptRows;
+use crate::threads::par_map;
 use crate::{Error, Result};
 
 /// Version of the computation, which is part of a ranking's id.
@@ -256,20 +257,21 @@ fn publish(
     peers: &mut dyn Peers,
     keep: KeepSnapshots,
 ) -> Result<Vec<RankedShard>> {
-    let prepared = shards.iter().zip(ranked).map(|(shard, ranking)| {
+    let all_shards = peers.shards() as u32;
+    let mut ranked: Vec<_> = shards.iter().zip(ranked).collect();
+    let prepared = par_map(&mut ranked, |_, (shard, ranking)| {
         let scores = SharedScores {
-            scores: ranking,
+            scores: *ranking,
             ranks: ranking.ranks(),
             of: ClusterRanking {
                 id,
-                shards: peers.shards() as u32,
+                shards: all_shards,
                 pages: ranking.all_pages(),
             },
             keep,
         };
         prepare(disk, &shard.view, &scores)
-    });
-    let prepared = prepared.collect::<Result<Vec<_>>>()?;
+    })?;
     all_agree(true, peers)?;
     let published = shards.iter().zip(prepared).map(|(shard, prepared)| {
         let (path, info) = prepared.publish()?;
