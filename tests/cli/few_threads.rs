@@ -136,15 +136,17 @@ fn a_service_answers_with_the_threads_that_there_are() {
     lab.file("a.jsonl", crawl(95, 600).concat());
     lab.run("ingest a.jsonl --store s").exits(0);
     let serve = "serve --store s --listen 127.0.0.1:0";
-    let words = ["takes 2 threads", "ulimit -u", "TasksMax="];
+    let words = ["takes 3 threads", "ulimit -u", "TasksMax="];
     alone(&lab, serve).exits(7).says(&words);
-    // The thread for clients can be started, but none for answers.
-    let Some(done) = with_threads(&lab, 2, serve) else {
-        return;
-    };
-    done.exits(7).says(&words);
+    // The thread for clients can be started, but not both for answers.
+    for threads in [2, 3] {
+        let Some(done) = with_threads(&lab, threads, serve) else {
+            return;
+        };
+        done.exits(7).says(&words);
+    }
 
-    let mut command = limited(1, 3, serve).unwrap();
+    let mut command = limited(1, 4, serve).unwrap();
     let command = command.current_dir(lab.path("")).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let mut serving = Running { child, stdin: None };

@@ -20,18 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 const PIECE: usize = 64 << 10;
 
 /// Share of the memory for untaken answers that an answer occupies until its body is dropped.
-#[derive(Clone)]
-pub(crate) struct AnswerPlace {
-    _permit: Arc<OwnedSemaphorePermit>,
-}
-
-impl AnswerPlace {
-    pub(crate) fn new(permit: OwnedSemaphorePermit) -> AnswerPlace {
-        AnswerPlace {
-            _permit: Arc::new(permit),
-        }
-    }
-}
+pub(crate) type AnswerPlace = Arc<OwnedSemaphorePermit>;
 
 /// Answers of a connection that wait for their client.
 #[derive(Clone, Default)]

@@ -1,12 +1,9 @@
-//! Thread pool: one thread from the start, and further ones up to a limit while jobs wait. If no more can be started,
-//! the existing ones do the work. Idle threads end, so that other work of the process can have threads.
+//! Thread pool: all its threads are there from the start.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -18,101 +15,52 @@ pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
     let started = Builder::new().name(name.into()).spawn(work);
     started.map_err(|error| {
         let what = format!(
-            "{error}; the service takes 2 threads beside those of the command, and 2 more with a frontier: raise the limit of processes \
+            "{error}; the service takes 3 threads beside those of the command, and 3 more with a frontier: raise the limit of processes \
              (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
         );
         io::Error::new(io::ErrorKind::WouldBlock, what)
     })
 }
 
-/// Time for which a thread other than the first waits for a job before it ends.
-const IDLE: Duration = Duration::from_secs(1);
-
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Pool of threads. On drop the threads end after all jobs.
 pub(crate) struct Pool {
-    sender: Sender<Job>,
-    jobs: Receiver<Job>,
-    counts: Arc<PoolCounts>,
-    most: usize,
-    /// Each thread has a clone; nothing is ever sent.
-    alive: Sender<()>,
+    jobs: Sender<Job>,
+    /// Disconnected once all threads have ended; nothing is ever sent.
     end: Receiver<()>,
 }
 
-#[derive(Default)]
-struct PoolCounts {
-    threads: AtomicUsize,
-    /// Number of jobs that run or wait.
-    jobs: AtomicUsize,
-}
-
 impl Pool {
-    /// Creates a pool of at most `most` threads.
+    /// Starts the threads.
     ///
     /// # Errors
-    /// Errors of [`start`] if there cannot be a single thread.
-    pub(crate) fn new(most: usize) -> io::Result<Pool> {
-        let (sender, jobs) = unbounded();
+    /// Errors of [`start`] if one of them cannot be started.
+    pub(crate) fn new(threads: usize) -> io::Result<Pool> {
+        let (jobs, waiting) = unbounded::<Job>();
         let (alive, end) = unbounded();
-        let pool = Pool {
-            sender,
-            jobs,
-            counts: Arc::default(),
-            most,
-            alive,
-            end,
-        };
-        pool.add(None)?;
-        Ok(pool)
+        for _ in 0..threads {
+            let (waiting, alive) = (waiting.clone(), alive.clone());
+            start("answer", move || {
+                for job in waiting {
+                    // A panic drops the job's sender, so the receiver of the result notices.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                }
+                drop(alive);
+            })?;
+        }
+        Ok(Pool { jobs, end })
     }
 
     /// Runs a job as soon as a thread is free. A panic is printed and otherwise ignored.
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
-        let jobs = self.counts.jobs.fetch_add(1, Ordering::SeqCst) + 1;
-        // The pool has a receiver, so sending cannot fail.
-        let _ = self.sender.send(Box::new(job));
-        let threads = self.counts.threads.load(Ordering::SeqCst);
-        if jobs > threads && threads < self.most {
-            // If that fails, the job waits for one of the existing threads.
-            let _ = self.add(Some(IDLE));
-        }
+        // The threads receive as long as the pool exists, so sending cannot fail.
+        let _ = self.jobs.send(Box::new(job));
     }
 
     /// Returns a handle for waiting until the pool has ended.
     pub(crate) fn ending(&self) -> PoolEnd {
         PoolEnd(self.end.clone())
-    }
-
-    /// Starts a thread, which ends when it was idle for this time.
-    fn add(&self, idle: Option<Duration>) -> io::Result<()> {
-        let (jobs, counts, alive) = (self.jobs.clone(), self.counts.clone(), self.alive.clone());
-        self.counts.threads.fetch_add(1, Ordering::SeqCst);
-        let started = start("answer", move || {
-            let next = || match idle {
-                None => jobs.recv().ok(),
-                Some(idle) => jobs.recv_timeout(idle).ok(),
-            };
-            loop {
-                while let Some(job) = next() {
-                    // A panic drops the job's sender, so the receiver of the result notices.
-                    let _ = catch_unwind(AssertUnwindSafe(job));
-                    counts.jobs.fetch_sub(1, Ordering::SeqCst);
-                }
-                counts.threads.fetch_sub(1, Ordering::SeqCst);
-                // A job that was sent meanwhile may count on this thread.
-                if jobs.is_empty() {
-                    break;
-                }
-                counts.threads.fetch_add(1, Ordering::SeqCst);
-            }
-            drop(alive);
-        });
-        if started.is_err() {
-            self.counts.threads.fetch_sub(1, Ordering::SeqCst);
-        }
-        started.map(drop)
     }
 }
 
@@ -128,8 +76,9 @@ impl PoolEnd {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     use super::*;
 
@@ -170,30 +119,5 @@ mod tests {
         (0..3).for_each(|_| go_on.send(()).unwrap());
         ending.wait_until(begun + PATIENCE);
         assert!(begun.elapsed() < PATIENCE);
-    }
-
-    /// Regression: idle threads were kept, so that other work of the process could not start any.
-    #[test]
-    fn threads_without_jobs_end_but_the_first() {
-        let pool = Pool::new(3).unwrap();
-        let (go_on, gone_on) = channel::<()>();
-        let gone_on = Arc::new(Mutex::new(gone_on));
-        for _ in 0..3 {
-            let gone_on = gone_on.clone();
-            pool.run(move || gone_on.lock().unwrap().recv().unwrap());
-        }
-        let threads = || pool.counts.threads.load(Ordering::SeqCst);
-        assert_eq!(threads(), 3);
-        (0..3).for_each(|_| go_on.send(()).unwrap());
-        let begun = Instant::now();
-        while threads() > 1 {
-            assert!(begun.elapsed() < PATIENCE);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        // The first thread still takes jobs.
-        let (started, starts) = channel();
-        pool.run(move || started.send(()).unwrap());
-        starts.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(threads(), 1);
     }
 }
