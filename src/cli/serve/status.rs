@@ -82,16 +82,15 @@ impl ServiceStatus {
     /// Returns the counts in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut out = String::new();
-        let mut metric = |name: &str, kind, help, samples: &[(String, f64)]| {
+        let mut put = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {
             // Writing to a string cannot fail.
-            let _ = writeln!(
-                out,
-                "# HELP cashrank_{name} {help}\n# TYPE cashrank_{name} {kind}"
-            );
+            let _ = writeln!(out, "# HELP cashrank_{name} {help}");
+            let _ = writeln!(out, "# TYPE cashrank_{name} {kind}");
             for (labels, value) in samples {
                 let _ = writeln!(out, "cashrank_{name}{labels} {value}");
             }
         };
+        let one = |value: f64| [(String::new(), value)];
         for (name, help, value) in [
             ("records_total", "Records read.", self.records),
             ("links_total", "Links read.", self.links),
@@ -107,76 +106,60 @@ impl ServiceStatus {
                 self.failed,
             ),
         ] {
-            metric(name, "counter", help, &[(String::new(), value as f64)]);
+            put(name, "counter", help, &one(value as f64));
         }
         let skipped = self.skipped.iter();
         let skipped = skipped.map(|(reason, count)| (label("reason", reason), *count as f64));
+        let skipped: Vec<_> = skipped.collect();
         let help = "Records that could not be used, by reason.";
-        metric(
-            "skipped_total",
-            "counter",
-            help,
-            &skipped.collect::<Vec<_>>(),
-        );
+        put("skipped_total", "counter", help, &skipped);
         let help = "The version of the program, as a label.";
-        let version = (label("version", self.version), 1.0);
-        metric("build_info", "gauge", help, &[version]);
+        put(
+            "build_info",
+            "gauge",
+            help,
+            &[(label("version", self.version), 1.0)],
+        );
+        let mut gauge = |name, value: Option<f64>, help| {
+            if let Some(value) = value {
+                put(name, "gauge", help, &one(value));
+            }
+        };
         let seconds = |at: SystemTime| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64());
         let last_fetch = self.last_fetch_seconds.map(|seconds| seconds as f64);
-        let now = seconds(SystemTime::now());
-        for (name, help, value) in [
-            ("pages", "Pages known.", Some(self.pages as f64)),
-            ("pages_visited", "Pages visited.", Some(self.visited as f64)),
-            (
-                "frontier_pages",
-                "Pages known and never visited.",
-                Some(self.frontier as f64),
-            ),
-            (
-                "bound_l1",
-                "Certified bound on the L1 error of the current snapshot.",
-                self.bound_l1,
-            ),
-            (
-                "turnovers",
-                "How often all cash was passed on.",
-                Some(self.turnovers),
-            ),
-            (
-                "snapshot_timestamp_seconds",
-                "When the current snapshot was published, in seconds since 1970.",
-                self.snapshot_time.and_then(seconds),
-            ),
-            (
-                "snapshot_age_seconds",
-                "Seconds since the current snapshot was published.",
-                self.snapshot_age_seconds.map(|age| age as f64),
-            ),
-            (
-                "last_fetch_timestamp_seconds",
-                "The latest fetch in the current snapshot, in seconds since 1970.",
-                last_fetch,
-            ),
-            (
-                "last_fetch_age_seconds",
-                "Seconds since the latest fetch in the current snapshot.",
-                now.zip(last_fetch).map(|(now, then)| now - then),
-            ),
-            (
-                "disk_bytes",
-                "Bytes of the store on disk.",
-                self.disk_bytes.map(|bytes| bytes as f64),
-            ),
-            (
-                "ingesting",
-                "1 while a process writes to the store, this one or another.",
-                Some(f64::from(u8::from(self.ingesting))),
-            ),
-        ] {
-            if let Some(value) = value {
-                metric(name, "gauge", help, &[(String::new(), value)]);
-            }
-        }
+        let age = seconds(SystemTime::now()).zip(last_fetch);
+        let age = age.map(|(now, then)| now - then);
+        let disk = self.disk_bytes.map(|bytes| bytes as f64);
+        gauge("pages", Some(self.pages as f64), "Pages known.");
+        gauge("pages_visited", Some(self.visited as f64), "Pages visited.");
+        let help = "Pages known and never visited.";
+        gauge("frontier_pages", Some(self.frontier as f64), help);
+        let help = "Certified bound on the L1 error of the current snapshot.";
+        gauge("bound_l1", self.bound_l1, help);
+        gauge(
+            "turnovers",
+            Some(self.turnovers),
+            "How often all cash was passed on.",
+        );
+        let help = "When the current snapshot was published, in seconds since 1970.";
+        gauge(
+            "snapshot_timestamp_seconds",
+            self.snapshot_time.and_then(seconds),
+            help,
+        );
+        let help = "Seconds since the current snapshot was published.";
+        gauge(
+            "snapshot_age_seconds",
+            self.snapshot_age_seconds.map(|age| age as f64),
+            help,
+        );
+        let help = "The latest fetch in the current snapshot, in seconds since 1970.";
+        gauge("last_fetch_timestamp_seconds", last_fetch, help);
+        let help = "Seconds since the latest fetch in the current snapshot.";
+        gauge("last_fetch_age_seconds", age, help);
+        gauge("disk_bytes", disk, "Bytes of the store on disk.");
+        let help = "1 while a process writes to the store, this one or another.";
+        gauge("ingesting", Some(f64::from(u8::from(self.ingesting))), help);
         out
     }
 }

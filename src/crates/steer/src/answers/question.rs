@@ -75,152 +75,91 @@ struct QuestionParameters {
     without_gone: bool,
 }
 
-const N: Parameter<QuestionParameters> = Parameter {
-    name: "n",
-    takes: Takes::Value("N"),
-    default: None,
-    help: "At most so many.",
-    excludes: &[],
-    set: |asked, text| put(&mut asked.n, count(text, LISTING_MAX).map(Some)),
-};
-
-const HISTORY: Parameter<QuestionParameters> = Parameter {
-    name: "history",
-    takes: Takes::Value("N"),
-    default: None,
-    help: "Also the ranks in so many of the newest snapshots.",
-    excludes: &[],
-    set: |asked, text| put(&mut asked.history, count(text, SNAPSHOTS_MAX).map(Some)),
-};
-
-const BEST: Parameter<QuestionParameters> = Parameter {
-    name: "best",
-    takes: Takes::Value("N"),
-    default: None,
-    help: "Of sites: also the N most important pages of each.",
-    excludes: &[],
-    set: |asked, text| put(&mut asked.best, count(text, BEST_MAX).map(Some)),
-};
-
-fn count(text: &str, most: usize) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|n| (1..=most).contains(n));
-    count.ok_or_else(|| format!("{text:?}: a whole number from 1 to {most}"))
+/// Returns a parameter without a default. The guide's chapter on the service describes all of them.
+const fn parameter(
+    name: &'static str,
+    takes: Takes,
+    set: fn(&mut QuestionParameters, &str) -> Result<(), String>,
+) -> Parameter<QuestionParameters> {
+    Parameter {
+        name,
+        takes,
+        default: None,
+        help: "",
+        excludes: &[],
+        set,
+    }
 }
 
-const URLS: Parameter<QuestionParameters> = Parameter {
-    name: "url",
-    takes: Takes::Values("URL"),
-    default: None,
-    help: "A URL in any form, or the name of a node.",
-    excludes: &[],
-    set: |asked, text| {
+const N: Parameter<QuestionParameters> = parameter("n", Takes::Value("N"), |asked, text| {
+    put(&mut asked.n, count(text, LISTING_MAX).map(Some))
+});
+const HISTORY: Parameter<QuestionParameters> =
+    parameter("history", Takes::Value("N"), |asked, text| {
+        put(&mut asked.history, count(text, SNAPSHOTS_MAX).map(Some))
+    });
+const BEST: Parameter<QuestionParameters> = parameter("best", Takes::Value("N"), |asked, text| {
+    put(&mut asked.best, count(text, BEST_MAX).map(Some))
+});
+const URLS: Parameter<QuestionParameters> =
+    parameter("url", Takes::Values("URL"), |asked, text| {
         if asked.urls.len() == URLS_MAX {
             return Err(format!("more than {URLS_MAX} URLs in one request"));
         }
         asked.urls.push(text.to_owned());
         Ok(())
-    },
-};
-
-const URL: Parameter<QuestionParameters> = Parameter {
-    takes: Takes::Value("URL"),
-    ..URLS
-};
-
-const MEASURE: Parameter<QuestionParameters> = Parameter {
-    name: "measure",
-    takes: Takes::Value("MEASURE"),
-    default: None,
-    help: "The ranking by this measure, which `cashrank compute` made.",
-    excludes: &[],
-    set: |asked, text| {
+    });
+const URL: Parameter<QuestionParameters> = parameter("url", Takes::Value("URL"), URLS.set);
+const MEASURE: Parameter<QuestionParameters> =
+    parameter("measure", Takes::Value("MEASURE"), |asked, text| {
         let known = measure(text).map_err(|unknown| unknown.to_string())?;
         asked.ranking.measure = Some(known.name.into());
         Ok(())
-    },
-};
-
-const LEVEL: Parameter<QuestionParameters> = Parameter {
-    name: "level",
-    takes: Takes::Value("LEVEL"),
-    default: Some("page"),
-    help: "Pages, or sites.",
-    excludes: &[],
-    set: |asked, text| put(&mut asked.ranking.level, parsed(text)),
-};
-
+    });
+const LEVEL: Parameter<QuestionParameters> =
+    parameter("level", Takes::Value("LEVEL"), |asked, text| {
+        put(&mut asked.ranking.level, parsed(text))
+    });
 const ROLL_UP: Parameter<QuestionParameters> = Parameter {
-    name: "roll-up",
-    takes: Takes::Value("WAY"),
-    default: Some("sum"),
-    help: "Sites by the sum of the importance of their pages, the largest, or their count.",
     excludes: &["measure"],
-    set: |asked, text| put(&mut asked.ranking.roll_up, parsed(text)),
+    ..parameter("roll-up", Takes::Value("WAY"), |asked, text| {
+        put(&mut asked.ranking.roll_up, parsed(text))
+    })
 };
-
-const SCOPE: Parameter<QuestionParameters> = Parameter {
-    name: "scope",
-    takes: Takes::Values("PAGES"),
-    default: None,
-    help: "Only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; with `!` in front: all but these.",
-    excludes: &[],
-    set: |asked, text| parsed(text).map(|pages| asked.scope.add(pages)),
-};
-
-const TEXT: Parameter<QuestionParameters> = Parameter {
-    name: "text",
-    takes: Takes::Value("TEXT"),
-    default: None,
-    help: "Only pages with this in their URL, whatever the case of its letters.",
-    excludes: &[],
-    set: |asked, text| {
+const SCOPE: Parameter<QuestionParameters> =
+    parameter("scope", Takes::Values("PAGES"), |asked, text| {
+        parsed(text).map(|pages| asked.scope.add(pages))
+    });
+const TEXT: Parameter<QuestionParameters> =
+    parameter("text", Takes::Value("TEXT"), |asked, text| {
         if text.is_empty() || text.len() > TEXT_MAX {
             return Err(format!("1 to {TEXT_MAX} bytes"));
         }
         asked.text = Some(text.to_owned());
         Ok(())
-    },
-};
-
-const WITHIN: Parameter<QuestionParameters> = Parameter {
-    name: "within",
-    takes: Takes::Value("N"),
-    default: None,
-    help: "Look only at the first N pages, in order of first appearance; of links to a page, at N links.",
-    excludes: &[],
-    set: |asked, text| {
+    });
+const WITHIN: Parameter<QuestionParameters> =
+    parameter("within", Takes::Value("N"), |asked, text| {
         let within = text.parse().ok().filter(|within| *within > 0);
         asked.within = Some(within.ok_or_else(|| format!("{text:?}: a whole number above 0"))?);
         Ok(())
-    },
-};
+    });
+const IN: Parameter<QuestionParameters> = parameter("in", Takes::Nothing, |asked, _| {
+    put(&mut asked.incoming, Ok(true))
+});
+const CERTAIN_ONLY: Parameter<QuestionParameters> =
+    parameter("certain-only", Takes::Nothing, |asked, _| {
+        put(&mut asked.certain_only, Ok(true))
+    });
+const WITHOUT_GONE: Parameter<QuestionParameters> =
+    parameter("without-gone", Takes::Nothing, |asked, _| {
+        put(&mut asked.without_gone, Ok(true))
+    });
 
-const IN: Parameter<QuestionParameters> = Parameter {
-    name: "in",
-    takes: Takes::Nothing,
-    default: None,
-    help: "The pages that link to it.",
-    excludes: &[],
-    set: |asked, _| put(&mut asked.incoming, Ok(true)),
-};
-
-const CERTAIN_ONLY: Parameter<QuestionParameters> = Parameter {
-    name: "certain-only",
-    takes: Takes::Nothing,
-    default: None,
-    help: "Only pages whose change is certain.",
-    excludes: &[],
-    set: |asked, _| put(&mut asked.certain_only, Ok(true)),
-};
-
-const WITHOUT_GONE: Parameter<QuestionParameters> = Parameter {
-    name: "without-gone",
-    takes: Takes::Nothing,
-    default: None,
-    help: "Leave out pages that are gone (404, 410).",
-    excludes: &[],
-    set: |asked, _| put(&mut asked.without_gone, Ok(true)),
-};
+fn count(text: &str, most: usize) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|n| (1..=most).contains(n));
+    count.ok_or_else(|| format!("{text:?}: a whole number from 1 to {most}"))
+}
 
 impl Question {
     /// Names of all questions.
