@@ -221,7 +221,10 @@ fn later_passes_visit_what_the_records_left() {
     let counters = outcome.unwrap().counters;
     let later = u64::from(PASSES - 1) * rows.len() as u64;
     assert_eq!(counters.records, lab.records.len() as u64 + later);
-    assert_eq!(watch.said("Repeating { repeat: 4, kept: true }"), 1);
+    assert_eq!(
+        watch.said("4 passes: all but the first use the links kept"),
+        1
+    );
     let snapshot = Snapshot::latest(&RealDisk, &job.store).unwrap();
     let names: Vec<String> = snapshot.names().collect::<cashrank::Result<_>>().unwrap();
     assert_eq!(names.len(), expected.pages.len());
@@ -415,8 +418,12 @@ fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
         whole += u64::from(failed.is_ok());
         let (done, watch) = run(&job);
         done.unwrap();
-        resumed += watch.said("GoingOver");
-        over += usize::from(watch.said("Resuming") + watch.said("GoingOver") == 0);
+        resumed += watch.said("over the links of the store: continuing");
+        over += usize::from(
+            watch.said("continuing after record")
+                + watch.said("over the links of the store: continuing")
+                == 0,
+        );
         assert!(last(&job.store) == expected, "after {after} of {writes}");
         std::fs::remove_dir_all(&job.store).unwrap();
     }
@@ -475,7 +482,10 @@ fn a_stream_is_gone_over_like_a_file() {
     let job = piped(lab.job("stream"), whole.clone());
     let (done, watch) = run(&job);
     done.unwrap();
-    assert_eq!(watch.said("Repeating { repeat: 4, kept: true }"), 1);
+    assert_eq!(
+        watch.said("4 passes: all but the first use the links kept"),
+        1
+    );
     assert_same(&snapshots(&job.store), &expected, "stream");
     assert!(run(&job).0.unwrap().nothing_to_do);
     // Stopped in a later pass it continues, whatever is sent.
@@ -483,7 +493,7 @@ fn a_stream_is_gone_over_like_a_file() {
     assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
     let (done, watch) = run(&piped(job.clone(), b"nobody reads this".to_vec()));
     done.unwrap();
-    assert_eq!(watch.said("GoingOver"), 1);
+    assert_eq!(watch.said("over the links of the store: continuing"), 1);
     assert_same(&snapshots(&job.store), &expected, "stopped");
     // More passes, later: no stream is needed. The ranking starts from that of fewer passes, as with a file.
     for repeat in [2, PASSES] {
@@ -532,8 +542,11 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
         }
     }
     ingest(&job, Arc::new(RealDisk), &mut Any(&mut told)).unwrap();
-    assert_eq!(told.said("Repeating { repeat: 4, kept: true }"), 1);
-    assert_eq!(told.said("Repeating { repeat: 4, kept: false }"), 1);
+    assert_eq!(
+        told.said("4 passes: all but the first use the links kept"),
+        1
+    );
+    assert_eq!(told.said("4 passes: each reads the inputs"), 1);
     let none = IngestJob {
         keep_links: KeepRows::None,
         ..lab.job("none")

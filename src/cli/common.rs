@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::{Error, Limits};
-pub use cashrank_base::model::Exit;
+pub use cashrank_base::model::{Exit, counted, thousands};
 use cashrank_base::model::{Feature, name_settings};
 use cashrank_crawl::decode::{Time, utc};
-use cashrank_crawl::source::{InputName, SourceOptions, open_plain};
+use cashrank_crawl::source::{InputName, open_plain};
 use cashrank_graph::engine::SelfLinks;
 use cashrank_steer::answers::SkippedLines;
 pub use cashrank_store::memory::bytes;
@@ -27,7 +27,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 pub use accuracy::{
-    Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, not_believed, rounded_up,
+    Asked, Basis, accuracy, accuracy_of, certain_pages, certain_text, certainly_above, left_out,
+    not_believed, rounded_up, write_certain,
 };
 
 /// Returns the exit code for an error.
@@ -39,13 +40,15 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-/// Returns whether the error is that the reader of our output went away, which counts as success.
+/// Returns whether the error is that the reader of our output went away.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let io = match error.downcast_ref::<Error>() {
-        Some(Error::Io { source, .. }) => Some(source),
-        _ => error.downcast_ref::<io::Error>(),
-    };
-    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.chain().any(|cause| {
+        let io = match cause.downcast_ref::<Error>() {
+            Some(Error::Io { source, .. }) => Some(source),
+            _ => cause.downcast_ref::<io::Error>(),
+        };
+        io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Writes to standard output through a buffer.
@@ -54,12 +57,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     // Errors of reading a store name its file; errors of writing to standard output name nothing, so name it here.
     written.map_err(|error| match as_io(error) {
-        Ok(source) => Error::Io {
-            path: "standard output".into(),
-            action: "write",
-            source,
-        }
-        .into(),
+        Ok(error) => Error::io("standard output", "write")(error).into(),
         Err(other) => other,
     })?;
     Ok(Exit::Done)
@@ -120,27 +118,6 @@ pub fn survive_file_size_limit() {
 pub fn threads(asked: Option<u64>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
     asked.map_or_else(processors, |n| n.min(1024) as usize)
-}
-
-/// How checksums are verified.
-#[derive(clap::Args)]
-pub struct ChecksumArgs {
-    /// Also use records that come before damage, though no checksum covers them.
-    ///
-    /// A damaged part of a packed file ends without its checksum, so its records may be wrong, too. Without the option they
-    /// are left out where they can be, and no ranking is published where they could not.
-    #[arg(long)]
-    accept_unverified: bool,
-}
-
-impl ChecksumArgs {
-    /// Returns the options for reading inputs.
-    pub fn options(&self) -> SourceOptions {
-        SourceOptions {
-            accept_unverified: self.accept_unverified,
-            ..SourceOptions::default()
-        }
-    }
 }
 
 /// The store option of read-only commands.
@@ -236,37 +213,20 @@ pub fn time(at: Option<Time>) -> String {
     at.and_then(utc).unwrap_or_default()
 }
 
-/// Formats a number with thousands separators.
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Formats a count with its noun: `1 record`, `1,204 records`.
-pub fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", thousands(n), if n == 1 { one } else { many })
-}
-
 /// Returns a name that is safe to print on a terminal: control characters are escaped.
 pub fn shown(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return name.into();
     }
-    let shown = |c: char| {
+    let mut shown = String::with_capacity(name.len());
+    for c in name.chars() {
         if c.is_control() {
-            c.escape_default().to_string()
+            shown.extend(c.escape_default());
         } else {
-            c.to_string()
+            shown.push(c);
         }
-    };
-    name.chars().map(shown).collect::<String>().into()
+    }
+    shown.into()
 }
 
 /// Formats a number of pages.
@@ -306,16 +266,13 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// Refuses a file whose first bytes show that it is not a list.
-fn check_is_list(file: &Path, head: &[u8]) -> Result<(), Error> {
-    cashrank_crawl::formats::check_list(head)
-        .map_err(|error| Error::Unsupported(format!("{}: {error}", file.display())))
-}
-
-/// Opens a list: a file or, for `-`, standard input; plain, gzip or zstd.
+/// Opens a list: a file or, for `-`, standard input; plain, gzip or zstd. Refuses a file whose first bytes show that it is
+/// not a list.
 fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
     let mut list = BufReader::new(open_plain(file, &Limits::default())?);
-    check_is_list(file, list.fill_buf().map_err(Error::io(file, "read"))?)?;
+    let head = list.fill_buf().map_err(Error::io(file, "read"))?;
+    cashrank_crawl::formats::check_list(head)
+        .map_err(|error| Error::Unsupported(format!("{}: {error}", file.display())))?;
     Ok(list)
 }
 
@@ -431,16 +388,11 @@ where
 }
 
 /// Parses [`SelfLinks`] by name, for clap.
-pub fn self_links() -> impl clap::builder::TypedValueParser<Value = SelfLinks> {
-    one_of(["drop", "keep"], self_links_of)
-}
-
-fn self_links_of(text: &str) -> Result<SelfLinks, String> {
-    match text {
-        "drop" => Ok(SelfLinks::Drop),
-        "keep" => Ok(SelfLinks::Keep),
-        _ => Err(format!("{text:?}: keep or drop")),
-    }
+pub fn self_links() -> impl TypedValueParser<Value = SelfLinks> {
+    PossibleValuesParser::new(["drop", "keep"]).map(|name| match &*name {
+        "keep" => SelfLinks::Keep,
+        _ => SelfLinks::Drop,
+    })
 }
 
 /// Parses a limit of at least 1.

@@ -20,15 +20,16 @@ use cashrank_store::snapshot::{
 };
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
-use super::bar::beside_a_bar;
 use super::common::{
     Exit, MemoryArg, lines, links, positive, print_json, report_lines, stop_on_signal,
     store_unless, threads,
 };
 use super::export::{scratch, tables};
+use super::inputs::LoadArgs;
 use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
-use super::loaded::{LoadArgs, report_loaded};
+use super::log::beside_a_bar;
 use super::output::{OutputTarget, SummedOutputArgs};
+use super::remarks::report_loaded;
 use super::summary::withheld;
 use super::values::bound;
 use crate::cli::common::say;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
+use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ReadOptions;
@@ -14,19 +15,16 @@ use cashrank_ingest::records::{RecordFormat, SortRoom};
 use cashrank_store::memory::check_address_space;
 
 use super::common::{
-    ChecksumArgs, Exit, MemoryArg, counted, note_keyboard, one_of, positive, print_json,
-    stop_on_signal, threads,
+    Exit, MemoryArg, counted, note_keyboard, one_of, positive, print_json, stop_on_signal, threads,
 };
 use super::export::scratch;
-use super::limits::LimitArgs;
-use super::log::TalkArgs;
-use super::nothing::{ReadChoices, nothing_read};
+use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
+use super::log::Verbosity;
 use super::output::{Keep, OutputTarget};
-use super::remarks::Remarks;
+use super::remarks::{ReadChoices, Remarks, nothing_read};
 use super::reporter::Reporter;
-use super::rules::RulesArgs;
 use super::summary::{report_counts, skipped_json};
-use super::values::{FormatArg, formats};
+use super::values::{OrNone, formats};
 use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
@@ -49,7 +47,7 @@ pub struct ConvertArgs {
     file: FileArgs,
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
+    format: OrNone<Format>,
     /// Sort the records by time of fetch, oldest first.
     ///
     /// Those of one time stay as they come, and one without a time follows those before it. What does not fit into memory goes to a
@@ -70,7 +68,7 @@ pub struct ConvertArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    talk: TalkArgs,
+    log: Verbosity,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
@@ -97,7 +95,7 @@ impl ConvertArgs {
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
         note_keyboard(&job.inputs, "convert -");
-        let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
+        let mut reporter = Reporter::new(&job.inputs, 1, self.log);
         // Only a complete and verified result is kept, durably.
         let done = output.write(|out| {
             let converted = convert(&job, Box::new(out), &self.file.output, &mut reporter)?;
@@ -133,9 +131,7 @@ impl ConvertArgs {
                 let asked =
                     ReadChoices::new(&reporter, &job.inputs, job.read.format, &job.read.input);
                 let read = (&done.counters, &Counters::default());
-                reporter
-                    .log
-                    .warn(&nothing_read(read, reporter.first_bad.as_ref(), &asked));
+                reporter.log.warn(&nothing_read(read, &asked));
                 Ok(Exit::Skipped)
             }
             None => Ok(Exit::Done),

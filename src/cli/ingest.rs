@@ -1,16 +1,15 @@
 //! `cashrank ingest`: crawl records in, ranking snapshots out.
 
-mod unused;
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cashrank::Limits;
+use cashrank::{Limits, Time};
 use cashrank_base::model::Feature;
 use cashrank_base::rules::{Follow, Shard};
+use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank_graph::rank::Goal;
@@ -22,19 +21,18 @@ use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    ChecksumArgs, Exit, STORE, certain_pages, not_believed, note_keyboard, one_of, parsed,
-    positive, self_links, some_bytes, stop_on_signal, threads,
+    Exit, STORE, certain_pages, not_believed, note_keyboard, one_of, parsed, positive, self_links,
+    some_bytes, stop_on_signal, threads,
 };
-use super::limits::{LIMITS, LimitArgs};
-use super::log::{TalkArgs, Verbosity};
-use super::nothing::{self, ReadChoices};
+use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs};
+use super::log::Verbosity;
 use super::output::OutputTarget;
+use super::remarks::{ReadChoices, is_nothing, nothing_text};
 use super::reporter::Reporter;
-use super::rules::{INPUT, RulesArgs};
 use super::snapshots::KeepArg;
 use super::summary::{summary, summary_json};
 use super::values::{
-    Age, Bound, FormatArg, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
+    OrNone, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
 };
 
 const EXAMPLES: &str = "\
@@ -77,7 +75,7 @@ pub struct IngestArgs {
     threads: Option<u64>,
     /// The format of the inputs; auto recognises it from the content.
     #[arg(long, help_heading = INPUT, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
+    format: OrNone<Format>,
     #[command(flatten)]
     rules: RulesArgs,
     /// Read only shard K of N of the crawl, for one of N stores that share it by host.
@@ -104,7 +102,7 @@ pub struct IngestArgs {
     /// --keep-links). Without this option the error is at most 0.01, and where half a second is enough for less, it is less, down
     /// to 1e-6. `none` publishes the rough ranking that reading the crawl once gives.
     #[arg(long, help_heading = RANKING, value_name = "EPS|none", value_parser = eps_or_none)]
-    settle: Option<Bound>,
+    settle: Option<OrNone<f64>>,
     /// How much links count, like nofollow=0,external=2 [default: 1 each].
     ///
     /// Kinds of links are nofollow, ugc, sponsored, internal and external; links to pages that fit a rule as of --scope have a
@@ -120,13 +118,13 @@ pub struct IngestArgs {
     /// Ages count back from the latest record. The pages stay in the ranking, as if they were only linked to. Not remembered: give
     /// it each time.
     #[arg(long, help_heading = RANKING, value_name = "AGE|none", value_parser = age_or_none)]
-    expire: Option<Age>,
+    expire: Option<OrNone<Time>>,
     /// Disk space for the links of all pages, 1 to 4 bytes a link, or none.
     ///
     /// Rankings with a proven error, `next`, `links`, `settle` and `compute` need the links. If they outgrow the space, they are
     /// all dropped [default: for a new store 8G or half of the free space, whichever is less; otherwise as before].
     #[arg(long, help_heading = RANKING, value_name = "SIZE|none", value_parser = size_or_none)]
-    keep_links: Option<u64>,
+    keep_links: Option<OrNone<u64>>,
     /// Keep or drop links from a page to itself [default: drop].
     #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = self_links())]
     self_links: Option<SelfLinks>,
@@ -160,7 +158,7 @@ pub struct IngestArgs {
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
     #[command(flatten, next_help_heading = OUTPUT)]
-    talk: TalkArgs,
+    log: Verbosity,
     /// Answer over HTTP meanwhile, as `cashrank serve` does, like 127.0.0.1:8642; port 0: any free port.
     #[cfg_attr(
         not(feature = "serve"),
@@ -261,11 +259,11 @@ impl IngestArgs {
         self.refuse_unused(&job)?;
         stop_on_signal(&job.stop)?;
         note_keyboard(&job.inputs, "ingest -");
-        let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
+        let mut reporter = Reporter::new(&job.inputs, job.repeat, self.log);
         let done = self.ingest(&job, &mut reporter)?;
         let seconds = reporter.end();
         let outcome = done?;
-        let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
+        let nothing = is_nothing(&outcome, reporter.empty.is_some());
         let (log, remarks) = (reporter.log, &reporter.remarks);
         if self.json {
             let certain = certain_top(&outcome)?;
@@ -279,11 +277,7 @@ impl IngestArgs {
         if nothing {
             let asked =
                 ReadChoices::new(&reporter, &job.inputs, self.format.0, &job.settings.input);
-            log.warn(&nothing::message(
-                &outcome,
-                reporter.first_bad.as_ref(),
-                &asked,
-            ));
+            log.warn(&nothing_text(&outcome, &asked));
         }
         if let Some((_, info)) = &outcome.snapshot {
             self.warn_of_ranking(info, &job, log);
@@ -307,9 +301,41 @@ impl IngestArgs {
         })
     }
 
+    /// Refuses options that have no effect on this run.
+    fn refuse_unused(&self, job: &IngestJob) -> anyhow::Result<()> {
+        let settles = job.settle.is_some()
+            && job.settings.config.is_settled()
+            && job.keep_links != KeepRows::None;
+        let bound = match self.settle {
+            Some(OrNone(Some(_))) => Some("--settle"),
+            _ => None,
+        };
+        let cold = self.cold.then_some("--cold");
+        if let Some(option) = self.settle_time.map(|_| "--settle-time").or(bound).or(cold) {
+            anyhow::ensure!(
+                settles,
+                "{option}: importance is not settled, which --settle none, --keep-links none, --window and --max-age \
+                 prevent; leave it out"
+            );
+        }
+        anyhow::ensure!(
+            self.estimator.is_none() || !settles,
+            "--estimator: it says how a window is read, and importance is settled over the kept links: add --window, or leave \
+             it out"
+        );
+        let of_streams = [(self.resume, "--resume"), (self.new_stream, "--new-stream")];
+        if let Some((_, option)) = of_streams.iter().find(|(given, _)| *given) {
+            anyhow::ensure!(
+                job.inputs.iter().any(InputName::is_stream),
+                "{option} is for a stream on standard input: name `-` among the inputs"
+            );
+        }
+        Ok(())
+    }
+
     /// Warns of what the published ranking lacks of what was requested.
     fn warn_of_ranking(&self, info: &Info, job: &IngestJob, log: Verbosity) {
-        if let (Some(Age(Some(_))), None) = (&self.expire, &info.expired) {
+        if let (Some(OrNone(Some(_))), None) = (&self.expire, &info.expired) {
             let why = if info.window.settled.is_some() {
                 "no record says when it was fetched, so no page is known to be old; name the records' time with --field"
             } else {
@@ -342,7 +368,7 @@ impl IngestArgs {
                 also.measure.name
             ));
         }
-        let Some(Bound(Some(until))) = self.settle else {
+        let Some(OrNone(Some(until))) = self.settle else {
             return;
         };
         // An unreadable snapshot is no reason to fail, since nothing was to be done.
@@ -370,8 +396,8 @@ impl IngestArgs {
             let live = Arc::new(super::serve::LiveIngest::default());
             let service =
                 super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
-            let mut watched = super::serve::WatchedObserver::new(reporter, live);
-            let done = ingest(job, disk, &mut watched);
+            reporter.live = Some(live);
+            let done = ingest(job, disk, reporter);
             service.stop();
             return Ok(done);
         }
@@ -423,8 +449,8 @@ impl IngestArgs {
             format: self.format.0,
             repeat: self.repeat,
             keep_links: match self.keep_links {
-                Some(0) => KeepRows::None,
-                Some(most) => KeepRows::AtMost(most),
+                Some(OrNone(None)) => KeepRows::None,
+                Some(OrNone(Some(most))) => KeepRows::AtMost(most),
                 None => job.keep_links,
             },
             settle: self

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use cashrank::Limits;
 use cashrank_crawl::decode::Reason;
+use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::{Compression, InputName};
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ReadOptions;
@@ -15,15 +16,13 @@ use cashrank_ingest::inspect::{
 use serde_json::{Value, json};
 
 use super::common::{
-    self, ChecksumArgs, Exit, MemoryArg, as_options, note_keyboard, positive, print, shown,
-    thousands, threads, time,
+    self, Exit, MemoryArg, as_options, note_keyboard, positive, print, shown, thousands, threads,
+    time,
 };
-use super::limits::LimitArgs;
-use super::loaded::ungrouped;
-use super::missing;
-use super::rules::RulesArgs;
+use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
+use super::remarks::{missing_json, missing_text, ungrouped};
 use super::summary::{dropped_links, some_of};
-use super::values::{FormatArg, formats};
+use super::values::{OrNone, formats};
 use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
@@ -44,7 +43,7 @@ pub struct InspectArgs {
     inputs: Vec<OsString>,
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
+    format: OrNone<Format>,
     /// Stop after N records of each input, of any kind [default: read all].
     #[arg(long, value_name = "N", value_parser = positive)]
     records: Option<u64>,
@@ -221,7 +220,7 @@ fn lines(report: &InspectReport) -> Vec<(&'static str, String)> {
         let stopped = "as --records asks; the rest was not read";
         lines.push(("stopped", stopped.into()));
     }
-    let missing = report.missing.as_ref().map(missing::message);
+    let missing = report.missing.as_ref().map(missing_text);
     lines.extend(missing.map(|text| ("unread", text)));
     if report.ungrouped > 0 {
         lines.push(("order", ungrouped(report.ungrouped)));
@@ -433,7 +432,7 @@ fn as_json(input: &InputName, report: &InspectReport) -> Value {
             "back": odd_json(&times.back),
         },
         "first": report.first.iter().map(first_json).collect::<Vec<_>>(),
-        "missing": report.missing.as_ref().map(missing::as_json),
+        "missing": report.missing.as_ref().map(missing_json),
         "caveat": report.caveat.map(as_options),
         "nothing": nothing(report),
     })

@@ -1,46 +1,25 @@
-//! Output of long-running commands: verbosity, time stamps and colours.
+//! Output of long-running commands: verbosity, time stamps, colours and progress.
 
-use crate::cli::common::say;
 use std::io::{IsTerminal, stderr, stdout};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
-/// How much a long run says.
+use cashrank_store::snapshot::Watcher;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::common::say;
+use super::summary::settling;
+
+/// Verbosity of a long run. Lines begin with the time unless standard error is a terminal or the system journal, which
+/// adds times itself.
 #[derive(clap::Args, Clone, Copy, Default)]
-pub struct TalkArgs {
+pub struct Verbosity {
     /// Print only problems.
     #[arg(long, short)]
-    quiet: bool,
-}
-
-/// Verbosity of a run.
-#[derive(Clone, Copy)]
-pub struct Verbosity {
-    /// True if only problems are reported.
     pub quiet: bool,
-    times: bool,
-}
-
-impl TalkArgs {
-    /// Returns the verbosity for standard error. Lines begin with the time unless it is a terminal or the system
-    /// journal, which adds times itself.
-    pub fn log(self) -> Verbosity {
-        let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-        Verbosity {
-            quiet: self.quiet,
-            times: !(stderr().is_terminal() || journal),
-        }
-    }
 }
 
 impl Verbosity {
-    /// Returns the line with its time stamp, if lines have one.
-    pub fn line(self, text: &str) -> String {
-        if self.times {
-            format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
-        } else {
-            text.to_owned()
-        }
-    }
-
     /// Prints a line unless `--quiet` was given.
     pub fn info(self, text: &str) {
         if !self.quiet {
@@ -50,8 +29,16 @@ impl Verbosity {
 
     /// Prints a warning, also with `--quiet`.
     pub fn warn(self, text: &str) {
-        say!("{}", self.line(text));
+        if stderr().is_terminal() || std::env::var_os("JOURNAL_STREAM").is_some() {
+            say!("{text}");
+        } else {
+            say!("{}", at_its_time(text));
+        }
     }
+}
+
+fn at_its_time(text: &str) -> String {
+    format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
 }
 
 /// Colours for a terminal. Text stays plain elsewhere, and if `NO_COLOR` is set.
@@ -110,28 +97,47 @@ pub fn cut(text: &str, columns: usize) -> String {
     text.chars().take(kept).chain("...".chars()).collect()
 }
 
+/// Interval between updates of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs `work`, which settles, while another thread, if one can be started, shows its progress on a terminal.
+pub fn beside_a_bar<T>(
+    watcher: &Watcher,
+    work: impl FnOnce() -> cashrank::Result<T>,
+) -> cashrank::Result<T> {
+    if !stderr().is_terminal() {
+        return work();
+    }
+    let style = ProgressStyle::with_template("{spinner} {msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = ProgressBar::new_spinner().with_style(style);
+    let done = std::thread::scope(|scope| {
+        let (end, ended) = mpsc::channel::<()>();
+        let bar = &bar;
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(TICK) {
+                bar.set_message(settling(&watcher.progress()));
+                bar.tick();
+            }
+        });
+        let done = work();
+        drop(end);
+        done
+    });
+    bar.finish_and_clear();
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lines_have_their_time_and_texts_their_width() {
-        let log = Verbosity {
-            quiet: false,
-            times: true,
-        };
-        let line = log.line("read");
+        let line = at_its_time("read");
         let (time, text) = line.split_once(' ').unwrap();
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
         assert_eq!(text, "read");
-        assert_eq!(
-            Verbosity {
-                times: false,
-                ..log
-            }
-            .line("read"),
-            "read"
-        );
         assert_eq!(cut("http://ä.example/", 17), "http://ä.example/");
         assert_eq!(cut("http://ä.example/long", 12), "http://ä....");
         assert_eq!(Paint(false).red("x"), "x");

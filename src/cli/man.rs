@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cashrank::Error;
 use clap_mangen::Man;
 
 use super::common::Exit;
@@ -20,12 +21,7 @@ pub struct ManArgs {
 
 impl ManArgs {
     pub fn run(self, command: clap::Command) -> anyhow::Result<Exit> {
-        let failed = |source| cashrank::Error::Io {
-            path: self.dir.clone(),
-            action: "create",
-            source,
-        };
-        std::fs::create_dir_all(&self.dir).map_err(failed)?;
+        std::fs::create_dir_all(&self.dir).map_err(Error::io(&self.dir, "create"))?;
         let mut command = command.disable_help_subcommand(true);
         command.build();
         self.page(&command, "cashrank")?;

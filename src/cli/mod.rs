@@ -3,8 +3,6 @@
 #[cfg(not(all(feature = "man", feature = "serve")))]
 mod absent;
 mod ack;
-mod bar;
-mod certain;
 mod common;
 mod compare;
 mod compute;
@@ -14,19 +12,16 @@ mod export;
 mod help;
 mod history;
 mod ingest;
+mod inputs;
 mod inspect;
 mod json;
 mod levels;
-mod limits;
 mod links;
-mod loaded;
 mod local;
 mod log;
 #[cfg(feature = "man")]
 mod man;
-mod missing;
 mod next;
-mod nothing;
 mod old_names;
 mod output;
 mod panics;
@@ -34,7 +29,6 @@ mod rank;
 mod record;
 mod remarks;
 mod reporter;
-mod rules;
 #[cfg(feature = "serve")]
 mod serve;
 mod settle;

@@ -184,7 +184,7 @@ impl OutputTarget {
         for _ in 0..LINKS {
             match fs::symlink_metadata(&at) {
                 Ok(found) if found.is_symlink() => {
-                    let to = fs::read_link(&at).map_err(failed(&at, "follow"))?;
+                    let to = fs::read_link(&at).map_err(Error::io(&at, "follow"))?;
                     at = at.parent().unwrap_or(Path::new("")).join(to);
                     if is_descriptor(&at) {
                         return Ok(OutputTarget::Stream(at));
@@ -195,17 +195,17 @@ impl OutputTarget {
                 }
                 Ok(found) if found.is_dir() => {
                     let source = io::Error::from(io::ErrorKind::IsADirectory);
-                    return Err(failed(&at, "write")(source));
+                    return Err(Error::io(&at, "write")(source));
                 }
                 Ok(_) => return Ok(OutputTarget::Stream(at)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Ok(OutputTarget::File(at, Existing::Replaced));
                 }
-                Err(error) => return Err(failed(&at, "look at")(error)),
+                Err(error) => return Err(Error::io(&at, "look at")(error)),
             }
         }
         let source = io::Error::other(format!("it leads through more than {LINKS} symbolic links"));
-        Err(failed(path, "follow")(source))
+        Err(Error::io(path, "follow")(source))
     }
 
     /// Returns whether the target is a terminal.
@@ -246,7 +246,7 @@ impl OutputTarget {
     ) -> anyhow::Result<T> {
         let (aside, ()) = unfinished(path, |aside| fs::create_dir(aside))?;
         let filled = fill(&aside).and_then(|value| {
-            fs::rename(&aside, path).map_err(failed(path, "rename"))?;
+            fs::rename(&aside, path).map_err(Error::io(path, "rename"))?;
             Ok(value)
         });
         if filled.is_err() {
@@ -268,10 +268,10 @@ impl OutputTarget {
                 Ok(value)
             }
             OutputTarget::Stream(path) => {
-                let file = open_stream(path).map_err(failed(path, "open"))?;
+                let file = open_stream(path).map_err(Error::io(path, "open"))?;
                 let mut out = BufWriter::new(file);
                 let (value, _) = write(&mut out)?;
-                out.flush().map_err(failed(path, "write"))?;
+                out.flush().map_err(Error::io(path, "write"))?;
                 Ok(value)
             }
             OutputTarget::File(path, existing) => aside(path, *existing, write),
@@ -311,15 +311,6 @@ fn is_character_device(found: &fs::Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::Io {
-        path,
-        action,
-        source,
-    }
-}
-
 /// Writes a regular file through a temporary file, with the permissions of the file that it replaces.
 fn aside<T>(
     path: &Path,
@@ -332,7 +323,7 @@ fn aside<T>(
         let _ = fs::remove_file(&aside);
     })?;
     if keep == Keep::No {
-        fs::remove_file(&aside).map_err(failed(&aside, "remove"))?;
+        fs::remove_file(&aside).map_err(Error::io(&aside, "remove"))?;
         return Ok(value);
     }
     match give_name(&aside, path, existing) {
@@ -343,12 +334,12 @@ fn aside<T>(
         ),
         Err(error) => {
             let _ = fs::remove_file(&aside);
-            return Err(failed(path, "rename")(error).into());
+            return Err(Error::io(path, "rename")(error).into());
         }
         Ok(()) => {}
     }
     if keep == Keep::Durably {
-        sync_dir_of(path).map_err(failed(path, "sync the directory of"))?;
+        sync_dir_of(path).map_err(Error::io(path, "sync the directory of"))?;
     }
     Ok(value)
 }
@@ -382,19 +373,18 @@ fn fill<T>(
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
 ) -> anyhow::Result<(T, Keep)> {
     if let Ok(found) = fs::metadata(path) {
-        let set = file.set_permissions(found.permissions());
-        set.map_err(failed(aside, "set the permissions of"))?;
+        file.set_permissions(found.permissions())
+            .map_err(Error::io(aside, "set the permissions of"))?;
     }
     let mut out = BufWriter::new(file);
     let (value, keep) = write(&mut out)?;
     if keep == Keep::No {
         return Ok((value, keep));
     }
-    out.flush().map_err(failed(path, "write"))?;
+    out.flush().map_err(Error::io(path, "write"))?;
     if keep == Keep::Durably {
         // Without this, a power failure could leave an empty file under the name.
-        let synced = out.get_ref().sync_all();
-        synced.map_err(failed(path, "sync"))?;
+        out.get_ref().sync_all().map_err(Error::io(path, "sync"))?;
     }
     Ok((value, keep))
 }

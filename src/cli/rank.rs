@@ -13,10 +13,9 @@ use cashrank_store::snapshot::export::{
     Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, exporter,
 };
 
-use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{
-    Basis, Exit, MemoryArg, counted, lines, one_of, parsed, print, report_lines, say, shown,
-    thousands, word, write_json,
+    Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, one_of, parsed, print,
+    report_lines, say, shown, thousands, word, write_certain, write_json,
 };
 use super::export::distances;
 use super::json::{Joined, object};

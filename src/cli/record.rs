@@ -1,7 +1,6 @@
 //! `cashrank stat --record`: the origin of a ranking, so that it can be cited and reproduced.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
@@ -78,16 +77,9 @@ fn hex(hash: u128) -> String {
 fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     let failed = || format!("{}: cannot read", path.display());
     let mut file = File::open(path).with_context(failed)?;
-    let (mut hash, mut bytes) = (Xxh3::new(), 0);
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let read = file.read(&mut buffer).with_context(failed)?;
-        if read == 0 {
-            return Ok((bytes, hash.digest128()));
-        }
-        hash.update(&buffer[..read]);
-        bytes += read as u64;
-    }
+    let mut hash = Xxh3::new();
+    let bytes = std::io::copy(&mut file, &mut hash).with_context(failed)?;
+    Ok((bytes, hash.digest128()))
 }
 
 /// Returns the number of passes begun, and whether the last one was stopped. `until` may have omitted some of those

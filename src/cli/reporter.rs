@@ -1,27 +1,24 @@
 //! Messages and progress on standard error while inputs are read.
 
 use std::io::IsTerminal;
+#[cfg(feature = "serve")]
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank_crawl::decode::Reason;
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_store::memory::human;
-use cashrank_store::snapshot::ComputedName;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
 use super::levels::sureness;
-use super::loaded::ungrouped;
 use super::log::Verbosity;
-use super::missing;
-use super::remarks::{BadRecord, Remarks};
+use super::remarks::{Remarks, missing_text, ungrouped};
+#[cfg(feature = "serve")]
+use super::serve::LiveIngest;
 use super::summary::{settling, withheld};
-
-/// Maximum number of skipped records that are shown, for each reason; further ones are only counted.
-const SHOWN: u64 = 5;
 
 /// Amount of input, and the part of it that has been read.
 struct Extent {
@@ -31,23 +28,23 @@ struct Extent {
     done: u64,
     /// Pass, index and bytes of the current input.
     current: (u32, usize, u64),
-    /// Counts of records and links at the start of the run.
-    first: Option<(u64, u64)>,
 }
 
 /// Reporter of events on standard error.
 pub(super) struct Reporter {
     started: Instant,
     pub(super) log: Verbosity,
-    /// First record that could not be used.
-    pub(super) first_bad: Option<BadRecord>,
     pub(super) remarks: Remarks,
     /// Formats read so far.
     pub(super) formats: Vec<Format>,
     bar: Option<ProgressBar>,
     extent: Extent,
+    /// Counts of records and links at the first report.
+    first: Option<(u64, u64)>,
+    /// Where a service reads the progress.
+    #[cfg(feature = "serve")]
+    pub(super) live: Option<Arc<LiveIngest>>,
     last_drawn: Instant,
-    shown: [u64; Reason::ALL.len()],
     caveat: Option<&'static str>,
     /// First input that was empty.
     pub(super) empty: Option<String>,
@@ -76,7 +73,6 @@ impl Reporter {
         Reporter {
             started: Instant::now(),
             log,
-            first_bad: None,
             remarks: Remarks::default(),
             formats: Vec::new(),
             bar,
@@ -84,10 +80,11 @@ impl Reporter {
                 once,
                 done: 0,
                 current: (1, 0, 0),
-                first: None,
             },
+            first: None,
+            #[cfg(feature = "serve")]
+            live: None,
             last_drawn: Instant::now(),
-            shown: [0; Reason::ALL.len()],
             caveat: None,
             empty: None,
         }
@@ -117,11 +114,9 @@ impl Reporter {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
-            if shown > SHOWN {
-                let more = format!("{}: more were skipped; see the counts", reason.name());
-                self.log.warn(&more);
-            }
+        for reason in self.remarks.not_all_shown() {
+            let more = format!("{}: more were skipped; see the counts", reason.name());
+            self.log.warn(&more);
         }
         self.started.elapsed().as_secs_f64()
     }
@@ -143,16 +138,7 @@ impl Observer for Reporter {
             return;
         }
         let text = match note {
-            IngestEvent::Created { store } => format!("new store {}", store.display()),
-            IngestEvent::Resuming {
-                input,
-                pass,
-                records,
-                offset,
-            } => format!(
-                "{input}: continuing after record {} (byte {offset}) of pass {pass}",
-                thousands(records)
-            ),
+            IngestEvent::Message(text) | IngestEvent::Warning(text) => text.to_owned(),
             IngestEvent::Memory {
                 need,
                 budget,
@@ -164,10 +150,14 @@ impl Observer for Reporter {
                 if need.total() < budget / 2 {
                     return;
                 }
-                let settled = if settles < fits { format!(
-                    "; snapshots on the way are settled up to about {} pages; beyond that they come from a window",
-                    about(settles)
-                ) } else { String::new() };
+                let settled = if settles < fits {
+                    format!(
+                        "; snapshots on the way are settled up to about {} pages; beyond that they come from a window",
+                        about(settles)
+                    )
+                } else {
+                    String::new()
+                };
                 format!(
                     "memory: {} now, of at most {}: room for about {} pages{settled}",
                     human(need.total()),
@@ -176,38 +166,6 @@ impl Observer for Reporter {
                 )
             }
             IngestEvent::Spooling { from } => format!("spool: send the stream from byte {from} on"),
-            IngestEvent::Spooled { to } => format!("spool: durable to byte {to}"),
-            IngestEvent::SpooledDamage => {
-                "spool: it holds the damaged bytes as they were sent, so reading them again fails again; --new-stream \
-                discards them"
-                    .into()
-            }
-            IngestEvent::Completing { pass } => format!(
-                "all inputs of pass {pass} were read before; continuing with pages that have no record (--complete)"
-            ),
-            IngestEvent::ReadBefore { bytes } => format!(
-                "-: these {} bytes are the last stream again: nothing is counted twice (--new-stream counts them as a \
-                new stream)",
-                thousands(bytes)
-            ),
-            IngestEvent::GoesOn => {
-                "-: begins with all of the last stream: only what follows is counted (--new-stream counts all of it as \
-                a new stream)"
-                    .into()
-            }
-            IngestEvent::Stopping => {
-                "stopping: ranking what was read; a second signal stops at once".into()
-            }
-            IngestEvent::Checking { input } => {
-                format!("{input}: checking that it has not changed since it was read")
-            }
-            IngestEvent::Looking { input } => format!("{input}: checking whether it was read before"),
-            IngestEvent::Known { input } => format!("{input}: was read before; skipped"),
-            IngestEvent::Removed { snapshots } => format!(
-                "{} removed (--keep-snapshots {}); those pinned by `cashrank snapshots --pin` stay",
-                counted(snapshots.0, "older snapshot", "older snapshots"),
-                snapshots.1
-            ),
             IngestEvent::Guessed { input, format, why } => {
                 self.formats.push(format);
                 format!("{input}: read as {} ({why})", format.name())
@@ -221,68 +179,29 @@ impl Observer for Reporter {
             }
             IngestEvent::Missing { input, missing } => {
                 self.remarks.missing(input, missing);
-                format!("warning: {input}: {}", missing::message(missing))
+                format!("warning: {input}: {}", missing_text(missing))
             }
             IngestEvent::Empty { input } => format!("{input}: is empty"),
-            IngestEvent::Skipped {
+            IngestEvent::BadRecord {
                 input,
                 record,
                 offset,
                 reason,
                 detail,
-            } => {
-                self.first_bad.get_or_insert_with(|| BadRecord {
-                    input: input.to_string(),
-                    record,
-                    byte: offset,
-                    reason,
-                    detail: detail.to_owned(),
-                });
-                let shown = &mut self.shown[reason as usize];
-                *shown += 1;
-                if *shown > SHOWN {
-                    return;
-                }
-                format!(
-                    "{input}: record {record} at byte {offset} skipped: {}: {detail}",
-                    reason.name()
-                )
-            }
-            IngestEvent::BadTime {
-                input,
-                record,
-                offset,
-                detail,
-            } => match self.remarks.bad_time(input, (record, offset), detail) {
+            } => match self.remarks.count(input, (record, offset), reason, detail) {
                 Some(message) => message,
                 None => return,
             },
             IngestEvent::Ungrouped { input, sources } => {
                 format!("{input}: {}", ungrouped(sources))
             }
-            IngestEvent::Repeating { repeat, kept: true } => {
-                format!("{repeat} passes: all but the first use the links kept in the store")
-            }
-            IngestEvent::Repeating { repeat, .. } => {
-                format!("{repeat} passes: each reads the inputs, as their links are not kept (--keep-links)")
-            }
-            IngestEvent::GoingOver { pass, visited } => format!(
-                "pass {pass} over the links of the store: continuing after {}",
-                counted(visited, "page", "pages")
-            ),
             IngestEvent::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: their content could not be verified",
                 thousands(members)
             ),
-            IngestEvent::RowsGivenUp { reason } => format!(
-                "links are no longer kept: {reason}; the ingest continues without them"
-            ),
-            IngestEvent::NearPageLimit { pages, limit } => format!(
-                "{}: a store that keeps links has at most {}; then the ingest stops (exit code 2). --keep-links none goes on without \
-                 links",
-                counted(pages, "page", "pages"),
-                thousands(limit)
-            ),
+            IngestEvent::RowsGivenUp { reason } => {
+                format!("links are no longer kept: {reason}; the ingest continues without them")
+            }
             IngestEvent::PlacesRenewed { damage } | IngestEvent::IndexNotUsed { damage } => {
                 let what = match damage {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
@@ -301,13 +220,9 @@ impl Observer for Reporter {
                 }
                 return;
             }
-            IngestEvent::NotSettled { need, room } => format!(
-                "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
-                `cashrank settle --store DIR` can do it",
-                human(need),
-                human(room)
-            ),
-            IngestEvent::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found, Basis::AsRead)),
+            IngestEvent::Bound { pass, bound: found } => {
+                format!("pass {pass}: {}", accuracy(found, Basis::AsRead))
+            }
             IngestEvent::Withheld { unverified } => withheld(unverified),
             IngestEvent::Published { path, info } if info.pages == 0 => {
                 format!("snapshot {}: no pages", path.display())
@@ -322,21 +237,19 @@ impl Observer for Reporter {
             IngestEvent::Computed { path, info } => {
                 format!("ranking {}: {}", path.display(), sureness(info))
             }
-            IngestEvent::NotComputed { name, error } => {
-                let why = error.map_or("stopped".into(), ToString::to_string);
-                let ComputedName { level, measure } = name;
-                format!(
-                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute --measure \
-                     {measure} --level {level}` makes it",
-                    level.plural()
-                )
-            }
             _ => return,
         };
         self.say(&text);
     }
 
     fn progress(&mut self, report: &ProgressReport<'_>) {
+        let counters = report.counters;
+        let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
+        let read = (counters.records - records, counters.links - links);
+        #[cfg(feature = "serve")]
+        if let Some(live) = &self.live {
+            live.put(report, self.started.elapsed(), read);
+        }
         let Some(bar) = &self.bar else {
             return;
         };
@@ -347,11 +260,6 @@ impl Observer for Reporter {
         }
         let (done, length) = self.in_bytes(report);
         self.extent.current.2 = length;
-        let counters = report.counters;
-        let (records, links) = *self
-            .extent
-            .first
-            .get_or_insert((counters.records, counters.links));
         if self.last_drawn.elapsed() < Duration::from_millis(200) {
             return;
         }
@@ -360,8 +268,8 @@ impl Observer for Reporter {
         let rate = |n: u64| thousands((n as f64 / seconds) as u64);
         bar.set_message(format!(
             "{} records/s  {} links/s  {}",
-            rate(counters.records - records),
-            rate(counters.links - links),
+            rate(read.0),
+            rate(read.1),
             counted(report.pages, "page", "pages")
         ));
         if self.extent.once.is_some() {
@@ -376,23 +284,16 @@ impl Observer for Reporter {
 fn is_warning(note: &IngestEvent<'_>) -> bool {
     matches!(
         note,
-        IngestEvent::RowsGivenUp { .. }
-            | IngestEvent::NearPageLimit { .. }
+        IngestEvent::Warning(_)
+            | IngestEvent::RowsGivenUp { .. }
             | IngestEvent::PlacesRenewed { .. }
             | IngestEvent::IndexNotUsed { .. }
             | IngestEvent::IndexNotKept { .. }
             | IngestEvent::Warm { .. }
-            | IngestEvent::SpooledDamage
-            | IngestEvent::Skipped { .. }
-            | IngestEvent::BadTime { .. }
+            | IngestEvent::BadRecord { .. }
             | IngestEvent::Ungrouped { .. }
             | IngestEvent::Unchecked { .. }
             | IngestEvent::Withheld { .. }
             | IngestEvent::Missing { .. }
-    ) || is_loss(note)
-}
-
-/// Returns whether more snapshots were removed than the one that each new snapshot replaces.
-fn is_loss(note: &IngestEvent<'_>) -> bool {
-    matches!(note, IngestEvent::Removed { snapshots } if snapshots.0 > 1)
+    )
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use cashrank::Time;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
 use cashrank_store::memory::check_room;
@@ -14,15 +15,15 @@ use cashrank_store::snapshot::{
 };
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
-use super::bar::beside_a_bar;
 use super::common::{
     Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages, parsed,
     print_json, stop_on_signal, thousands, threads,
 };
 use super::compute::{ReportStyle, publish_watched};
+use super::log::beside_a_bar;
 use super::snapshots::KeepArg;
 use super::summary::withheld;
-use super::values::{Age, age_or_none, bound, time};
+use super::values::{OrNone, age_or_none, bound, time};
 use crate::cli::common::say;
 
 /// Make the current ranking more accurate, from the kept links.
@@ -52,7 +53,7 @@ pub struct SettleArgs {
     cold: bool,
     /// Leave out the links of pages that were last fetched this long ago, like 90d [default: as the current ranking].
     #[arg(long, value_name = "AGE|none", value_parser = age_or_none)]
-    expire: Option<Age>,
+    expire: Option<OrNone<Time>>,
     /// Also rank sites or pages by other measures, as `compute` does, like domain:pagerank,host:harmonic.
     #[arg(long, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
     also: Vec<Computing>,
@@ -71,7 +72,7 @@ impl SettleArgs {
         if let Some(unverified) = &view.progress().unverified {
             anyhow::bail!("{}", withheld(unverified));
         }
-        let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
+        let again = Resettling::of(&view, self.expire.map(|OrNone(expire)| expire))?;
         if let Some((path, info)) = again.done(self.until).filter(|_| !self.cold) {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());

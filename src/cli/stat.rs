@@ -427,45 +427,26 @@ fn memory_text(bytes: &serde_json::Value) -> String {
 /// Writes how the ranking was computed.
 fn write_method(out: &mut dyn Write, info: &Info) -> anyhow::Result<()> {
     let config = &info.settings.config;
+    let (damping, used) = (config.damping_asked(), config.damping());
+    let damping =
+        format!("{damping}: the share of importance that links pass on (used: {used:.12})");
+    let (visits, rounds) = (thousands(info.visits), thousands(info.rounds));
+    let rounds =
+        format!("{rounds}: how often the cash of pages that were not crawled was shared out");
+    let turnovers = format!("{:.3}: how often all cash was passed on", info.turnovers);
     let history = counted(info.measures, "entry", "entries");
     let a_page = info.measures as f64 / info.pages.max(1) as f64;
+    let history = format!("{history} ({a_page:.2} a page): what the window is computed from");
     let mut facts = FactList::new(out, "", WIDTH);
-    for (name, text) in [
-        (
-            "damping",
-            format!(
-                "{}: the share of importance that links pass on (used: {:.12})",
-                config.damping_asked(),
-                config.damping()
-            ),
-        ),
-        ("window", window(info)),
-        (
-            "crawls",
-            format!(
-                "{}: how often pages were crawled in all",
-                thousands(info.visits)
-            ),
-        ),
-        (
-            "turnovers",
-            format!("{:.3}: how often all cash was passed on", info.turnovers),
-        ),
-        (
-            "rounds",
-            format!(
-                "{}: how often the cash of pages that were not crawled was shared out",
-                thousands(info.rounds)
-            ),
-        ),
-        (
-            "history",
-            format!("{history} ({a_page:.2} a page): what the window is computed from"),
-        ),
-    ] {
-        facts.add(name, text)?;
-    }
-    Ok(())
+    facts.add("damping", damping)?;
+    facts.add("window", window(info))?;
+    facts.add(
+        "crawls",
+        format!("{visits}: how often pages were crawled in all"),
+    )?;
+    facts.add("turnovers", turnovers)?;
+    facts.add("rounds", rounds)?;
+    Ok(facts.add("history", history)?)
 }
 
 /// Writes disk usage and memory by part.

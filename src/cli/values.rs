@@ -10,14 +10,28 @@ use cashrank_steer::schedule::Taker;
 
 use super::common::{Forms, built, one_of, parsed, some_bytes, word};
 
+/// Value that may be left open: a format that is recognised from the content, or `none`. clap reads a plain `Option` as an
+/// option that may lack its value.
 #[derive(Clone, Copy)]
-pub(super) struct FormatArg(pub(super) Option<Format>);
+pub(super) struct OrNone<T>(pub(super) Option<T>);
+
+fn or_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<OrNone<T>, String> {
+    match text {
+        "none" => Ok(OrNone(None)),
+        _ => read(text)
+            .map(|value| OrNone(Some(value)))
+            .map_err(|what| format!("{what}; or none")),
+    }
+}
 
 /// Parses the formats by name, for clap.
-pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatArg> {
+pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<Format>> {
     let auto = word("auto", "recognised from the content");
     let formats = Format::ALL.map(|format| word(format.name(), format.about()));
-    one_of([auto].into_iter().chain(formats), format)
+    one_of([auto].into_iter().chain(formats), |name| match name {
+        "auto" => Ok(OrNone(None)),
+        name => parsed(name).map(|format| OrNone(Some(format))),
+    })
 }
 
 /// Parses the formats of lists of pages by name, for clap.
@@ -31,13 +45,6 @@ pub(super) fn windows() -> Forms<WindowPolicy> {
     Forms::new(WindowPolicy::FORMS, parsed::<WindowPolicy>)
 }
 
-fn format(text: &str) -> Result<FormatArg, String> {
-    if text == "auto" {
-        return Ok(FormatArg(None));
-    }
-    parsed::<Format>(text).map(|format| FormatArg(Some(format)))
-}
-
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     match every(text) {
         Ok(Every::Time(time)) => Ok(time),
@@ -45,12 +52,9 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a number of bytes; `none` is 0.
-pub(super) fn size_or_none(text: &str) -> Result<u64, String> {
-    match text {
-        "none" => Ok(0),
-        _ => some_bytes(text).map_err(|what| format!("{what}; or none")),
-    }
+/// Parses a number of bytes, or `none`.
+pub(super) fn size_or_none(text: &str) -> Result<OrNone<u64>, String> {
+    or_none(text, some_bytes)
 }
 
 /// Parses a bound on the L1 error: above 0, and below 2, since no distance is larger.
@@ -63,31 +67,19 @@ pub(super) fn bound(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Requested bound to settle to; `None`: do not settle.
-#[derive(Clone, Copy)]
-pub(super) struct Bound(pub(super) Option<f64>);
-
-pub(super) fn eps_or_none(text: &str) -> Result<Bound, String> {
-    match text {
-        "none" => Ok(Bound(None)),
-        _ => bound(text)
-            .map(|bound| Bound(Some(bound)))
-            .map_err(|what| format!("{what}; or none")),
-    }
+/// Parses a bound to settle to, or `none`.
+pub(super) fn eps_or_none(text: &str) -> Result<OrNone<f64>, String> {
+    or_none(text, bound)
 }
 
-/// Age from which pages expire; `None`: never.
-#[derive(Clone, Copy)]
-pub(super) struct Age(pub(super) Option<Time>);
-
-pub(super) fn age_or_none(text: &str) -> Result<Age, String> {
-    match (text, text.parse()) {
-        ("none", _) => Ok(Age(None)),
-        (_, Ok(Span::Seconds(seconds))) => Ok(Age(Some(seconds))),
+/// Parses an age from which pages expire, or `none`.
+pub(super) fn age_or_none(text: &str) -> Result<OrNone<Time>, String> {
+    or_none(text, |text| match text.parse() {
+        Ok(Span::Seconds(seconds)) => Ok(seconds),
         _ => Err(format!(
-            "{text:?}: an age like 90d (s, m, h, d or w, at most 1000 years); or none"
+            "{text:?}: an age like 90d (s, m, h, d or w, at most 1000 years)"
         )),
-    }
+    })
 }
 
 pub(super) fn every(text: &str) -> Result<Every, String> {

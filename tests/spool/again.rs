@@ -80,7 +80,7 @@ fn killed_while_the_last_snapshot_is_made() {
         for _ in 0..2 {
             let (done, notes) = told(&job);
             assert!(done.unwrap().nothing_to_do);
-            assert!(notes.contains("ReadBefore"), "{notes}");
+            assert!(notes.contains("the last stream again"), "{notes}");
             assert!(lab.snapshot(store) == expected);
         }
     }
@@ -101,7 +101,7 @@ fn a_spooled_stream_sent_again() {
         let sender = Sender::new(bytes.clone());
         let (done, notes) = told(&lab.job("s", &sender));
         assert!(done.unwrap().nothing_to_do);
-        assert!(notes.contains("ReadBefore"), "{notes}");
+        assert!(notes.contains("the last stream again"), "{notes}");
         assert!(lab.snapshot("s") == expected);
     }
     // A different stream is read.
@@ -113,7 +113,10 @@ fn a_spooled_stream_sent_again() {
     let more = [&other[..], &rest].concat();
     let (done, notes) = told(&lab.job("s", &Sender::new(more)));
     done.unwrap();
-    assert!(notes.contains("GoesOn"), "{notes}");
+    assert!(
+        notes.contains("begins with all of the last stream"),
+        "{notes}"
+    );
     assert!(lab.snapshot("s") == after(&lab, "longer", &[&bytes, &other, &rest]));
 }
 
@@ -162,7 +165,8 @@ fn other_streams_are_read() {
         let (done, notes) = told(&piped(&lab, name, &second));
         assert!(!done.unwrap().nothing_to_do, "{name}");
         assert!(
-            !notes.contains("ReadBefore") && !notes.contains("GoesOn"),
+            !notes.contains("the last stream again")
+                && !notes.contains("begins with all of the last stream"),
             "{name}: {notes}"
         );
         assert!(lab.snapshot(name) == expected, "{name}");
@@ -200,7 +204,10 @@ fn what_follows_the_same_bytes_is_counted_once() {
             run(&piped(&lab, &name, &front)).unwrap();
             let (done, notes) = told(&piped(&lab, &name, &all));
             done.unwrap();
-            assert!(notes.contains("GoesOn"), "{name}: {notes}");
+            assert!(
+                notes.contains("begins with all of the last stream"),
+                "{name}: {notes}"
+            );
             let resumed = format!("{name} resumed");
             run(&piped(&lab, &resumed, &front)).unwrap();
             let job = IngestJob {

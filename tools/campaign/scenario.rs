@@ -128,7 +128,7 @@ impl Observer for Witness {
             IngestEvent::Spooling { from } if !self.producer.is_asked_from(from) => {
                 self.asked_for_more = Some(from);
             }
-            IngestEvent::Resuming { .. } | IngestEvent::GoingOver { .. } => {
+            IngestEvent::Message(text) if text.contains("continuing after") => {
                 self.recovery.get_or_insert(self.started.elapsed());
             }
             IngestEvent::Warm { warning } => self.warned = Some(warning.to_string()),

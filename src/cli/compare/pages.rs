@@ -9,8 +9,7 @@ use cashrank_steer::answers::pages_of;
 
 use super::moved::{gone, note_settings, sure};
 use super::side::CompareSide;
-use crate::cli::certain::{Asked, certainly_above, write_certain};
-use crate::cli::common::{shown, thousands};
+use crate::cli::common::{Asked, certainly_above, shown, thousands, write_certain};
 use crate::cli::json::object;
 
 /// Report of all requested pages on both sides.

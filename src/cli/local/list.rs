@@ -1,6 +1,5 @@
 //! Output of the list of pages to fetch: its format and its file, round by round.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use cashrank_steer::schedule::{Candidate, Taker};
@@ -70,15 +69,4 @@ impl ListArgs {
         let name = self.output.as_deref().map(Path::to_string_lossy)?;
         Some(name.replace('*', &round.to_string()).into())
     }
-}
-
-/// Returns whether writing failed because the reader went away.
-pub fn is_unread(error: &anyhow::Error) -> bool {
-    let mut causes = error.chain();
-    causes.any(|cause| {
-        let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-        let ours = |error: &cashrank::Error| matches!(error, cashrank::Error::Io { source, .. } if broken(source));
-        cause.downcast_ref::<io::Error>().is_some_and(broken)
-            || cause.downcast_ref::<cashrank::Error>().is_some_and(ours)
-    })
 }

@@ -12,10 +12,10 @@ use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::{RealDisk, settings_of};
 
 use super::domain::{CrawlSource, Domain};
-use super::list::is_unread;
 use super::ranks::{DomainCounts, lifts, locals, report, write_impact, write_ranks};
 use super::{LocalArgs, Outputs, candidates, report_few};
-use crate::cli::common::{Exit, counted, say, thousands, threads};
+use crate::cli::common::{Exit, counted, is_closed_pipe, say, thousands, threads};
+use crate::cli::output::OutputTarget;
 
 /// Search that is fed by a crawler.
 struct LiveSearch<'a> {
@@ -30,22 +30,17 @@ struct LiveSearch<'a> {
 
 impl LocalArgs {
     /// Refuses options that contradict `--live`.
-    pub fn check_live(&self) -> anyhow::Result<()> {
-        if self
-            .crawl
-            .inputs
-            .iter()
-            .any(|input| InputName::parse(input) == InputName::Stdin)
-        {
+    fn check_live(&self, outputs: &Outputs) -> anyhow::Result<()> {
+        let mut inputs = self.crawl.inputs.iter();
+        if inputs.any(|input| InputName::parse(input) == InputName::Stdin) {
             bail!("with --live, standard input is the crawler; name files with the crawl so far");
         }
-        let to_standard = |path: &std::path::PathBuf| path == Path::new("-");
-        if self.ranks.as_ref().is_some_and(to_standard) {
+        if outputs.ranks == Some(OutputTarget::Standard) {
             bail!(
                 "with --live, standard output is for the pages to fetch: write the ranks to a file (--ranks FILE)"
             );
         }
-        if self.impact.as_ref().is_some_and(to_standard) {
+        if outputs.impact == Some(OutputTarget::Standard) {
             bail!(
                 "with --live, standard output is for the pages to fetch: write the impact to a file (--impact FILE)"
             );
@@ -63,7 +58,7 @@ impl LocalArgs {
 
     /// Lists pages round by round, and reads the crawler's records in between.
     pub fn live(&self, domain: &Domain, outputs: &Outputs) -> anyhow::Result<Exit> {
-        self.check_live()?;
+        self.check_live(outputs)?;
         let (mut crawled, search, mut writer) = match &self.crawl.store {
             Some(store) => self.begin_in_store(store, domain)?,
             None => {
@@ -155,7 +150,7 @@ impl LiveSearch<'_> {
             .map(|asked| crawled.name(asked.page).to_owned());
         let pages = candidates(&asked, names);
         match self.args.list.write_round(&pages, self.rounds) {
-            Err(error) if is_unread(&error) => {
+            Err(error) if is_closed_pipe(&error) => {
                 say!("the crawler accepts no more pages: the search ends");
                 return Ok(false);
             }

@@ -26,13 +26,14 @@ use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, report_skipped, say, store_unless,
     threads,
 };
-use super::loaded::report_remarks;
+use super::inputs::RulesArgs;
+use super::json::object;
 use super::output::OutputTarget;
-use super::rules::RulesArgs;
-use super::values::{FormatArg, formats};
+use super::remarks::report_remarks;
+use super::values::{OrNone, formats};
 use domain::{CrawlSource, Domain};
 use list::ListArgs;
-use ranks::{DomainCounts, Lift, LocalPageRank, lifts, locals, report, write_impact, write_ranks};
+use ranks::{DomainCounts, lifts, locals, report, write_impact, write_ranks};
 
 /// Estimate how one site's pages rank in the whole web, and what to fetch for that.
 #[derive(clap::Args)]
@@ -110,7 +111,7 @@ struct CrawlArgs {
     /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content
     /// [default: auto].
     #[arg(long, value_parser = formats())]
-    format: Option<FormatArg>,
+    format: Option<OrNone<Format>>,
 }
 
 #[derive(clap::Args)]
@@ -144,12 +145,11 @@ struct LiveArgs {
     rounds: u64,
 }
 
-fn estimator(text: &str) -> Result<LocalEstimator, String> {
-    match text {
-        "extrapolated" => Ok(LocalEstimator::Extrapolated),
-        "sc" | "plain" => Ok(LocalEstimator::Plain),
-        _ => Err(format!("{text:?}: extrapolated, sc or plain")),
-    }
+fn estimator(name: &str) -> Result<LocalEstimator, String> {
+    Ok(match name {
+        "extrapolated" => LocalEstimator::Extrapolated,
+        _ => LocalEstimator::Plain,
+    })
 }
 
 impl LocalArgs {
@@ -198,18 +198,25 @@ impl LocalArgs {
         let lifts = lifts(&crawl, &search, &estimate)?;
         if self.json {
             let known = search.known();
-            print_json(&LocalReport {
-                domain_pages: known.domain(),
-                domain_pages_not_fetched: found.unfetched,
-                outside_pages: known.fetched() - known.domain() - known.found_gone(),
-                gone_pages: known.found_gone(),
-                failed_pages: known.failed(),
-                frontier_pages: search.matrix().frontier.len(),
-                leak: estimate.leak,
-                extrapolated: estimate.extrapolated,
-                next: list_of(&asked)?.into_iter().map(ToFetch::from).collect(),
-                impact: lifts,
-                pages,
+            let next = list_of(&asked)?.into_iter().map(|page| {
+                object! {
+                    "url": page.url,
+                    "score": page.score,
+                    "importance": page.importance,
+                }
+            });
+            print_json(&object! {
+                "domain_pages": known.domain(),
+                "domain_pages_not_fetched": found.unfetched,
+                "outside_pages": known.fetched() - known.domain() - known.found_gone(),
+                "gone_pages": known.found_gone(),
+                "failed_pages": known.failed(),
+                "frontier_pages": search.matrix().frontier.len(),
+                "leak": estimate.leak,
+                "extrapolated": estimate.extrapolated,
+                "next": next.collect::<Vec<_>>(),
+                "impact": lifts,
+                "pages": pages,
             })?;
             return self.exit(&crawl);
         }
@@ -242,10 +249,19 @@ impl LocalArgs {
             output.must_spare(&self.crawl.inputs)?;
             Ok(Some(output))
         };
-        Ok(Outputs {
-            ranks: open(&self.ranks)?,
-            impact: open(&self.impact)?,
-        })
+        let (ranks, impact) = (open(&self.ranks)?, open(&self.impact)?);
+        let is_standard = |output: &Option<_>| *output == Some(OutputTarget::Standard);
+        let (to_ranks, to_impact) = (is_standard(&ranks), is_standard(&impact));
+        let lists = self.n.is_some() && !self.json && !self.live.live && self.list.is_standard()?;
+        if lists && to_ranks {
+            bail!(
+                "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
+            );
+        }
+        if to_impact && (to_ranks || lists) {
+            bail!("the impact and something else would go to standard output: use --impact FILE");
+        }
+        Ok(Outputs { ranks, impact })
     }
 
     /// Returns the format of the inputs; `None`: recognised from the content.
@@ -288,22 +304,6 @@ impl LocalArgs {
         {
             bail!("--force is for files: name one with -o or --ranks");
         }
-        let lists = self.n.is_some() && !self.json;
-        let to_standard = |path: &Option<PathBuf>| -> anyhow::Result<bool> {
-            Ok(match path {
-                Some(path) => OutputTarget::of(Some(path))? == OutputTarget::Standard,
-                None => false,
-            })
-        };
-        let (ranks, impact) = (to_standard(&self.ranks)?, to_standard(&self.impact)?);
-        if lists && !self.live.live && ranks && self.list.is_standard()? {
-            bail!(
-                "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
-            );
-        }
-        if impact && (ranks || lists && !self.live.live && self.list.is_standard()?) {
-            bail!("the impact and something else would go to standard output: use --impact FILE");
-        }
         Ok(())
     }
 
@@ -337,40 +337,6 @@ impl LocalArgs {
 pub struct Outputs {
     ranks: Option<OutputTarget>,
     impact: Option<OutputTarget>,
-}
-
-/// JSON object of `--json`.
-#[derive(serde::Serialize)]
-struct LocalReport {
-    domain_pages: usize,
-    domain_pages_not_fetched: usize,
-    outside_pages: usize,
-    gone_pages: usize,
-    failed_pages: usize,
-    frontier_pages: usize,
-    leak: f64,
-    extrapolated: f64,
-    next: Vec<ToFetch>,
-    impact: Vec<Lift>,
-    pages: Vec<LocalPageRank>,
-}
-
-/// Page to fetch, in the JSON object.
-#[derive(serde::Serialize)]
-struct ToFetch {
-    url: String,
-    score: f64,
-    importance: f64,
-}
-
-impl From<Candidate> for ToFetch {
-    fn from(page: Candidate) -> ToFetch {
-        ToFetch {
-            url: page.url,
-            score: page.score,
-            importance: page.importance,
-        }
-    }
 }
 
 /// Converts requested pages to candidates of a list. Their importance is what the known links pass to them.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use cashrank::Error;
+use cashrank_base::model::name_settings;
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
@@ -16,10 +18,10 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::AnswerCache;
-use super::current::{Current, OpenSnapshot, SnapshotAnswer, SnapshotPart, is_prepared, written};
+use super::current::{
+    Current, OpenSnapshot, SnapshotAnswer, SnapshotPart, is_prepared, lock, written,
+};
 use super::live::LiveIngest;
-use super::problem::problem;
-use super::recent::lock;
 use super::status::{CoverageStatus, ServiceStatus, SnapshotStatus};
 use crate::cli::common::{say, time};
 use crate::cli::stat::disk_bytes;
@@ -206,6 +208,19 @@ impl StoreBackend {
             links,
             swept: found.swept,
         })
+    }
+}
+
+/// Returns an error's message with settings named as parameters.
+pub fn as_parameters(error: &Error) -> String {
+    name_settings(&error.to_string(), |name| name.replace('_', "-"))
+}
+
+/// Converts an error of the library to an answer of the service.
+pub fn problem(error: Error) -> Problem {
+    match error {
+        refused if refused.is_refusal() => Problem::Asked(as_parameters(&refused)),
+        other => Problem::Failed(other.to_string()),
     }
 }
 

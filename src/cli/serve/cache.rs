@@ -16,9 +16,8 @@ use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 
 use super::super::common::check_list;
-use super::current::{Current, OpenSnapshot, SnapshotPart};
-use super::problem::problem;
-use super::recent::lock;
+use super::backend::problem;
+use super::current::{Current, OpenSnapshot, SnapshotPart, lock};
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;

@@ -4,8 +4,6 @@ mod backend;
 mod cache;
 mod current;
 mod live;
-mod problem;
-mod recent;
 mod status;
 
 use std::fs::File;
@@ -27,9 +25,8 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::common::{Exit, StoreArg, check_list, stop_on_signal};
 use crate::cli::common::say;
-use backend::StoreBackend;
-pub use live::{LiveIngest, WatchedObserver};
-use problem::as_parameters;
+use backend::{StoreBackend, as_parameters};
+pub use live::LiveIngest;
 
 /// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;
@@ -109,11 +106,7 @@ impl ServiceArgs {
         let mut text = String::new();
         let file = File::open(path).map(|file| file.take(TOKEN_BYTES + 1));
         let read = file.and_then(|mut file| file.read_to_string(&mut text));
-        let read = read.map_err(|source| Error::Io {
-            path: path.clone(),
-            action: "read",
-            source,
-        })?;
+        let read = read.map_err(Error::io(path, "read"))?;
         anyhow::ensure!(
             read as u64 <= TOKEN_BYTES,
             "{}: holds more than {TOKEN_BYTES} bytes, so it is no token",
@@ -198,12 +191,7 @@ pub fn start(
     let backend = Arc::new(StoreBackend::new(store.into(), live));
     let service = Service::start(options, backend).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => Error::Usage(error.to_string()).into(),
-        ErrorKind::WouldBlock => Error::Io {
-            path: "thread".into(),
-            action: "start",
-            source: error,
-        }
-        .into(),
+        ErrorKind::WouldBlock => Error::io("thread", "start")(error).into(),
         _ => anyhow::anyhow!("cannot serve at {listen}: {error}"),
     })?;
     say!("serving at http://{}/", service.address());

@@ -161,10 +161,11 @@ impl RecordAt<'_> {
             return report_skipped(self.input, self.place, reason, detail, strict, observer);
         }
         if first_pass && self.batch.is_timeless(self.at) {
-            observer.note(IngestEvent::BadTime {
+            observer.note(IngestEvent::BadRecord {
                 input: self.input,
                 record: self.place.records + 1,
                 offset: self.place.offset,
+                reason: Reason::BadTime,
                 detail: self.batch.complaint(self.at),
             });
         }
@@ -203,8 +204,8 @@ pub(crate) fn report_skipped(
             detail: detail.unwrap_or_default().into(),
         });
     }
-    if let Some(detail) = detail {
-        observer.note(IngestEvent::Skipped {
+    if detail.is_some() {
+        observer.note(IngestEvent::BadRecord {
             input,
             record,
             offset,

@@ -113,6 +113,24 @@ pub fn split_time(text: &str) -> Option<(&str, u32)> {
     units.find_map(|(letter, seconds)| Some((text.strip_suffix(*letter)?, *seconds)))
 }
 
+/// Formats a number with thousands separators.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Formats a count with its noun: `1 record`, `1,204 records`.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { many })
+}
+
 /// Formats a number of bytes with one decimal, rounded up.
 pub fn human(bytes: u64) -> String {
     let tenths = |shift: u32| (u128::from(bytes) * 10).div_ceil(1 << shift);

@@ -21,7 +21,7 @@ pub use hash::{Digest, Fingerprint, Fingerprints, HashKey};
 pub use input::{Compression, Damage, DamageKind, InputPosition, Member, Restart};
 pub use input::{InputSignature, SIGNATURE_HEAD, Signature, signature_fronts};
 pub use limits::{LINE_BYTES, LINKS_MAX, LOOK_EVERY, Limits, check_room};
-pub use limits::{TIME_UNITS, bytes, human, split_time};
+pub use limits::{TIME_UNITS, bytes, counted, human, split_time, thousands};
 pub use page::rfc_3339;
 pub use page::{Change, FetchTotals, Fetches, Page, PageId, PageState, SiteFacts, SitePage};
 pub use parts::{PARTS, StoreFile, part_of, remedy};

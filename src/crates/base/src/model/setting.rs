@@ -5,7 +5,7 @@
 //! replaces it with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 52] = [
+pub const SETTINGS: [&str; 53] = [
     "also",
     "best",
     "budget",
@@ -22,6 +22,7 @@ pub const SETTINGS: [&str; 52] = [
     "inside",
     "into",
     "keep_links",
+    "keep_snapshots",
     "leave_unfinished",
     "level",
     "limit_distinct",

@@ -4,7 +4,7 @@ use crate::decode::{Missing, Reason};
 use crate::engine::Counters;
 use crate::formats::Format;
 use crate::memory::Need;
-use crate::snapshot::{ComputedInfo, ComputedName, Info, KeepSnapshots};
+use crate::snapshot::{ComputedInfo, Info};
 use crate::source::InputName;
 use crate::store::rows::GiveUpReason;
 
@@ -16,20 +16,27 @@ pub trait Observer {
     fn progress(&mut self, report: &ProgressReport<'_>);
 }
 
+impl dyn Observer + '_ {
+    /// Sends a message.
+    pub(crate) fn say(&mut self, text: impl AsRef<str>) {
+        self.note(IngestEvent::Message(text.as_ref()));
+    }
+
+    /// Sends a warning.
+    pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
+        self.note(IngestEvent::Warning(text.as_ref()));
+    }
+}
+
 /// Event for users. Inputs, records and passes are counted from 1; offsets are in the decompressed input; `input` is
 /// the one that the event is about, and memory is in bytes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum IngestEvent<'a> {
-    /// The store was created.
-    Created { store: &'a std::path::Path },
-    /// Reading continues where a checkpoint left off.
-    Resuming {
-        input: &'a InputName,
-        pass: u32,
-        records: u64,
-        offset: u64,
-    },
+    /// Progress, in words.
+    Message(&'a str),
+    /// Problem that does not stop the ingest, in words.
+    Warning(&'a str),
     /// What the memory budget allows: at the start, and when the pages have doubled.
     Memory {
         pages: u64,
@@ -45,28 +52,6 @@ pub enum IngestEvent<'a> {
         /// Number of bytes of the stream, from its start, that it has; the next one is expected.
         from: u64,
     },
-    /// The spool was closed.
-    Spooled {
-        /// Number of bytes of the stream, from its start, that are durable.
-        to: u64,
-    },
-    /// A spooled stream is damaged, and so is what the spool holds of it.
-    SpooledDamage,
-    /// All inputs of a pass were read before, including standard input, which is not read again: visiting pages known
-    /// as link targets only (`--complete`) continues.
-    Completing { pass: u32 },
-    /// Standard input equals the stream that was read last: nothing of it is counted again.
-    ReadBefore { bytes: u64 },
-    /// Standard input begins with all of the stream that was read last: only the rest is counted.
-    GoesOn,
-    /// An input read before is checked against what was read.
-    Checking { input: &'a InputName },
-    /// A file is compared with what was read, which takes as long as decompressing it.
-    Looking { input: &'a InputName },
-    /// A file was read before, and is not read again.
-    Known { input: &'a InputName },
-    /// Older snapshots were removed.
-    Removed { snapshots: (u64, KeepSnapshots) },
     /// A caveat about rankings from an input's format; sent for each such input.
     Caveat {
         input: &'a InputName,
@@ -85,19 +70,12 @@ pub enum IngestEvent<'a> {
     },
     /// The input has no records of any kind.
     Empty { input: &'a InputName },
-    /// A record was skipped.
-    Skipped {
+    /// A record was skipped or, for the reason [`Reason::BadTime`] and in the first pass, used without its time.
+    BadRecord {
         input: &'a InputName,
         record: u64,
         offset: u64,
         reason: Reason,
-        detail: &'a str,
-    },
-    /// A record is used without its time, which cannot be parsed. Sent for each record, in the first pass.
-    BadTime {
-        input: &'a InputName,
-        record: u64,
-        offset: u64,
         /// Description of what is wrong; of many records near each other, only the first have one.
         detail: Option<&'a str>,
     },
@@ -105,8 +83,6 @@ pub enum IngestEvent<'a> {
     Ungrouped { input: &'a InputName, sources: u64 },
     /// The links of pages are no longer kept, and those kept before are dropped. Sent once.
     RowsGivenUp { reason: GiveUpReason },
-    /// Less than a sixteenth of the page numbers for kept links is left. Sent once per run.
-    NearPageLimit { pages: u64, limit: u64 },
     /// The directory of kept rows was damaged and was rebuilt.
     PlacesRenewed { damage: &'a crate::Error },
     /// The index on disk cannot be used: another was built from the fingerprints.
@@ -117,18 +93,8 @@ pub enum IngestEvent<'a> {
     Warm {
         warning: &'a crate::snapshot::WarmWarning,
     },
-    /// There are passes after the first. Sent at the start, and when `kept` changes.
-    Repeating {
-        repeat: u32,
-        /// True if they visit pages by kept links; false if they read the inputs again.
-        kept: bool,
-    },
-    /// A pass over kept links continues where a checkpoint left off.
-    GoingOver { pass: u32, visited: u64 },
     /// Members or frames of an input had no checksum.
     Unchecked { input: &'a InputName, members: u64 },
-    /// A stream was stopped from outside, and what was read of it is about to be ranked.
-    Stopping,
     /// The state was made durable: what was read so far will not be read again.
     Checkpoint { generation: u64, records: u64 },
     /// A pass ended that is followed by another unless the bound is low enough (`until`).
@@ -145,8 +111,6 @@ pub enum IngestEvent<'a> {
     Settling {
         progress: &'a crate::rank::settle::SettlingProgress,
     },
-    /// A snapshot was not settled for lack of memory.
-    NotSettled { need: u64, room: u64 },
     /// A snapshot was published.
     Published {
         path: &'a std::path::Path,
@@ -156,12 +120,6 @@ pub enum IngestEvent<'a> {
     Computed {
         path: &'a std::path::Path,
         info: &'a ComputedInfo,
-    },
-    /// A ranking was not computed; the snapshot was published without it.
-    NotComputed {
-        name: &'a ComputedName,
-        /// Error of the computation; `None` if it was stopped from outside.
-        error: Option<&'a crate::Error>,
     },
 }
 

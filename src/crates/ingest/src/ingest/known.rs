@@ -42,7 +42,7 @@ pub(super) fn plan_files(
         match look(job, input, &progress, &left, waits, observer)? {
             FileMatch::Read(at) => {
                 left[at] = false;
-                observer.note(IngestEvent::Known { input });
+                observer.say(format!("{input}: was read before; skipped"));
             }
             FileMatch::Unfinished => unfinished = Some(input.clone()),
             FileMatch::New => new.push(input.clone()),
@@ -124,7 +124,7 @@ fn look(
     ends.extend(last.map(|_| (progress.place, progress.inputs.len() - 1)));
     ends.sort_unstable_by_key(|(end, at)| (end.offset, *at));
     if !ends.is_empty() {
-        observer.note(IngestEvent::Looking { input });
+        observer.say(format!("{input}: checking whether it was read before"));
     }
     let prior = compare(job, input, &ends)?;
     if let Some((end, at)) = prior.with {

@@ -7,7 +7,7 @@
 //! input ended, the next one is a new stream. A spool reveals streams that no checkpoint covers yet.
 
 use super::known::plan_files;
-use super::{IngestEvent, IngestJob, Observer, Stream};
+use super::{IngestJob, Observer, Stream};
 use crate::model::InputPosition;
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
@@ -296,7 +296,9 @@ fn files(
             ));
         }
         if let (false, Some(end)) = (is_stream, progress.inputs[at].end) {
-            observer.note(IngestEvent::Checking { input });
+            observer.say(format!(
+                "{input}: checking that it has not changed since it was read"
+            ));
             check_read(job, input, end).map_err(|error| match error {
                 Error::InputChanged(what) => Error::InputChanged(format!(
                     "{what}. This store has read, in this order: {}. Name these first, or {}",

@@ -14,7 +14,7 @@ use crate::batches::is_unsound;
 use crate::decode::{Names, Reason};
 use crate::engine::Counters;
 use crate::formats::Format;
-use crate::model::InputPosition;
+use crate::model::{InputPosition, counted, thousands};
 use crate::pipeline::InputReader;
 use crate::session::{Options, Writer};
 use crate::snapshot;
@@ -48,7 +48,7 @@ pub fn ingest(
     let settings = &job.settings;
     let writer = Writer::open_for_inputs(disk.clone(), &job.store, settings, options, resumes)?;
     if writer.is_new {
-        observer.note(IngestEvent::Created { store: &job.store });
+        observer.say(format!("new store {}", job.store.display()));
     }
     let home = writer.storage().home();
     run(job, disk, writer, observer).map_err(|error| home.blamed(error))
@@ -293,7 +293,8 @@ impl IngestRun<'_> {
         // A crawler that has gone does not send again: what was read of a stream is ranked.
         let input = self.inputs.get(self.progress.input as usize);
         if self.begun && !self.is_repeating() && input == Some(&InputName::Stdin) {
-            self.observer.note(IngestEvent::Stopping);
+            self.observer
+                .say("stopping: ranking what was read; a second signal stops at once");
             self.rank_at_last(Due::Partial)?;
         }
         self.finish_publishing()?;
@@ -329,7 +330,10 @@ impl IngestRun<'_> {
         let is_final =
             matches!(&error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated);
         if is_final && self.restart().is_some() {
-            self.observer.note(IngestEvent::SpooledDamage);
+            self.observer.warn(
+                "spool: it holds the damaged bytes as they were sent, so reading them again fails again; `new_stream` \
+                 discards them",
+            );
         }
         if let Some(unverified) = &self.progress.unverified {
             self.observer.note(IngestEvent::Withheld { unverified });
@@ -372,19 +376,25 @@ impl IngestRun<'_> {
     /// Reports what passes after the first go over, once it is known.
     fn report_passes(&mut self) {
         if self.progress.repeat > 1 && !self.progress.finished {
-            self.observer.note(IngestEvent::Repeating {
-                repeat: self.progress.repeat,
-                kept: self.writer.keeps_rows(),
-            });
+            let how = if self.writer.keeps_rows() {
+                "all but the first use the links kept in the store"
+            } else {
+                "each reads the inputs, as their links are not kept (`keep_links`)"
+            };
+            let repeat = self.progress.repeat;
+            self.observer.say(format!("{repeat} passes: {how}"));
         }
     }
 
     /// Reports if rows were given up since the last call, or will have to be soon.
     fn report_rows(&mut self) -> bool {
         if let Some(limit) = self.writer.nears_page_limit() {
-            let pages = self.writer.pages();
-            self.observer
-                .note(IngestEvent::NearPageLimit { pages, limit });
+            let pages = counted(self.writer.pages(), "page", "pages");
+            self.observer.warn(format!(
+                "{pages}: a store that keeps links has at most {}; then the ingest stops (exit code 2). `keep_links` none \
+                 goes on without links",
+                thousands(limit)
+            ));
         }
         let reason = self.writer.storage_mut().rows_given_up();
         self.report_rows_given_up(reason)

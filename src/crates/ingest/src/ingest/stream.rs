@@ -18,8 +18,8 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use super::plan::{Plan, refused};
 use super::run::{EarlyEnd, IngestRun};
 use super::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
-use super::{IngestEvent, IngestJob, OldFault, StandardInput, Stream};
-use crate::model::{InputSignature, Signature};
+use super::{IngestJob, OldFault, StandardInput, Stream};
+use crate::model::{InputSignature, Signature, thousands};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart, Source};
 use crate::store::{
     Disk, InputProgress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
@@ -109,12 +109,15 @@ impl IngestRun<'_> {
         self.signer = Some(InputSigner { input, signer });
         let is_longer = found == StreamMatch::Extends;
         if is_longer {
-            self.observer.note(IngestEvent::GoesOn);
+            self.observer.say(
+                "-: begins with all of the last stream: only what follows is counted (`new_stream` counts all of it as a \
+                 new stream)",
+            );
         }
         match source {
             Some(source) => Ok((source, is_longer)),
             None => {
-                self.observer.note(IngestEvent::ReadBefore { bytes });
+                self.observer.say(read_before(bytes));
                 Err(EarlyEnd::ReadBefore)
             }
         }
@@ -179,7 +182,7 @@ impl IngestRun<'_> {
         match look(&signer).signature.whole {
             Some((0, _)) => {}
             Some((bytes, _)) if found == StreamMatch::Same => {
-                self.observer.note(IngestEvent::ReadBefore { bytes });
+                self.observer.say(read_before(bytes));
             }
             _ => return Err(Error::Conflict(refusal)),
         }
@@ -202,9 +205,17 @@ impl IngestRun<'_> {
     /// Closes the spool, and returns how far the stream is durable.
     pub(super) fn end_spooling(&mut self) -> Option<u64> {
         let to = self.spooling.take()?.end();
-        self.observer.note(IngestEvent::Spooled { to });
+        self.observer.say(format!("spool: durable to byte {to}"));
         Some(to)
     }
+}
+
+/// Describes a stream of this length that was read before.
+fn read_before(bytes: u64) -> String {
+    format!(
+        "-: these {} bytes are the last stream again: nothing is counted twice (`new_stream` counts them as a new stream)",
+        thousands(bytes)
+    )
 }
 
 /// Returns the state of the store's spool. For a job that begins a new stream a damaged one counts as none.

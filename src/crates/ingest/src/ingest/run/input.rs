@@ -14,7 +14,7 @@ use crate::engine::{Resolver, Resolving, age};
 use crate::formats::{Format, is_decided};
 use crate::ingest::IngestEvent;
 use crate::ingest::stream::{Spooling, kept, plain};
-use crate::model::InputPosition;
+use crate::model::{InputPosition, thousands};
 use crate::pipeline::{InputRecords, PATIENCE, Piece, ReadStart, Remark, format_again};
 use crate::source::{Compression, HEAD_BYTES, InputName, InputSummary, Restart, Source};
 use crate::store::{Input, Spooled};
@@ -74,12 +74,12 @@ impl<'a> IngestRun<'a> {
             turn: (u64::from(self.progress.pass) << 32) + self.progress.input,
         };
         if place.offset > 0 {
-            self.observer.note(IngestEvent::Resuming {
-                input: name,
-                pass: self.progress.pass,
-                records: place.records,
-                offset: place.offset,
-            });
+            self.observer.say(format!(
+                "{name}: continuing after record {} (byte {}) of pass {}",
+                thousands(place.records),
+                place.offset,
+                self.progress.pass
+            ));
             source = self.patiently(move || start.skip(source, format))?;
         }
         let is_spooling = self.is_spooling();

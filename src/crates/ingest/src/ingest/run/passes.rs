@@ -15,6 +15,7 @@ use super::{EarlyEnd, IngestRun};
 use crate::engine::{Estimation, PageId, TargetLinks};
 use crate::ingest::plan::Plan;
 use crate::ingest::{IngestEvent, OldFault};
+use crate::model::counted;
 use crate::rows::{Row, Stop};
 use crate::session::Writer;
 use crate::source::InputName;
@@ -69,10 +70,11 @@ impl IngestRun<'_> {
             _ => self.progress.place.records,
         };
         if from > 0 {
-            self.observer.note(IngestEvent::GoingOver {
-                pass: self.progress.pass,
-                visited: from,
-            });
+            self.observer.say(format!(
+                "pass {} over the links of the store: continuing after {}",
+                self.progress.pass,
+                counted(from, "page", "pages")
+            ));
         }
         self.begun = true;
         let rows = self.writer.storage().kept_rows()?;
@@ -123,9 +125,10 @@ impl IngestRun<'_> {
     pub(super) fn complete(&mut self) -> Result<(), EarlyEnd> {
         let mut from = self.progress.completing.unwrap_or(0);
         if from > 0 {
-            self.observer.note(IngestEvent::Completing {
-                pass: self.progress.pass,
-            });
+            self.observer.say(format!(
+                "all inputs of pass {} were read before; continuing with pages that have no record (`complete`)",
+                self.progress.pass
+            ));
         }
         self.begun = true;
         self.progress.completing = Some(from);

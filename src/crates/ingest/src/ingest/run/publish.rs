@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use super::IngestRun;
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, IngestEvent};
-use crate::model::InputPosition;
+use crate::model::{InputPosition, counted, human};
 use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::rank::settle::SettlingProgress;
@@ -383,7 +383,12 @@ impl IngestRun<'_> {
         let settle = ranking.settle.as_ref();
         if let Some((settle, need)) = settle.and_then(|s| Some((s, s.watcher.too_large()?))) {
             let room = settle.memory.unwrap_or(u64::MAX);
-            self.observer.note(IngestEvent::NotSettled { need, room });
+            self.observer.say(format!(
+                "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
+                 `cashrank settle --store DIR` can do it",
+                human(need),
+                human(room)
+            ));
         }
         let mut wrote_warm = false;
         if let Some(made) = published {
@@ -395,13 +400,20 @@ impl IngestRun<'_> {
                 info: &made.info,
             });
             for (name, done) in &also {
-                self.observer.note(match done {
-                    Ok(Some((path, info))) => IngestEvent::Computed { path, info },
-                    other => IngestEvent::NotComputed {
-                        name,
-                        error: other.as_ref().err(),
-                    },
-                });
+                let why = match done {
+                    Ok(Some((path, info))) => {
+                        self.observer.note(IngestEvent::Computed { path, info });
+                        continue;
+                    }
+                    Ok(None) => "stopped".into(),
+                    Err(error) => error.to_string(),
+                };
+                let ComputedName { level, measure } = name;
+                self.observer.say(format!(
+                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute --measure \
+                     {measure} --level {level}` makes it",
+                    level.plural()
+                ));
             }
             self.publisher.published = Some((made.path, made.info));
             if settle.is_some_and(|settle| settle.writes_warm) {
@@ -438,9 +450,16 @@ impl IngestRun<'_> {
         let keep = self.job.keep_snapshots;
         let removed = snapshot::thin(&**self.writer.disk(), &self.job.store, keep)?;
         if removed > 0 {
-            self.observer.note(IngestEvent::Removed {
-                snapshots: (removed, keep),
-            });
+            let snapshots = counted(removed, "older snapshot", "older snapshots");
+            let text = format!(
+                "{snapshots} removed (`keep_snapshots` {keep}); those pinned by `cashrank snapshots --pin` stay"
+            );
+            // Each new snapshot replaces one: only more are a loss.
+            if removed > 1 {
+                self.observer.warn(text);
+            } else {
+                self.observer.say(text);
+            }
         }
         Ok(())
     }

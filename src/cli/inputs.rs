@@ -1,0 +1,200 @@
+//! Options of commands that read crawl records or graphs: what is read of inputs, within which limits, and how.
+
+use std::ffi::OsString;
+
+use cashrank::Limits;
+use cashrank_base::rules::{
+    DropParams, FieldChoice, FieldNames, Follow, InputRules, Outlinks, Scope,
+};
+use cashrank_crawl::formats::Format;
+use cashrank_crawl::source::{InputName, SourceOptions};
+use cashrank_graph::engine::{Config, SelfLinks};
+use cashrank_ingest::load::{LoadedGraph, load};
+
+use super::common::{bytes, note_keyboard, one_of, parsed, positive, self_links};
+use super::values::{OrNone, formats};
+
+/// Heading of the help for rules.
+pub const INPUT: &str = "Input";
+
+/// Rules for what is read from inputs.
+#[derive(clap::Args)]
+#[command(next_help_heading = INPUT)]
+pub struct RulesArgs {
+    /// Count only these pages, like domain:example.org; with ! in front: all but these [default: all].
+    ///
+    /// host:NAME, barehost:NAME (with and without www.), domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches
+    /// anything. May be repeated.
+    #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
+    scope: Vec<Scope>,
+    /// Remove these parameters from URLs, like tracking,session,utm_* [default: none].
+    ///
+    /// A `*` at the end of a name stands for any ending; `tracking` and `session` stand for lists of common names.
+    #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
+    drop_params: Vec<DropParams>,
+    /// The name of a field in JSON lines, where it is another, like url=response_url.
+    ///
+    /// Fields of a record: url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method,
+    /// links_nofollow, links_rel, links_weight, revisit; of a link that is an object: link.url, link.rel, link.nofollow,
+    /// link.weight. Repeat the option, or separate several by commas.
+    #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
+    fields: Vec<FieldChoice>,
+    /// Take the links of archived pages from their HTML, or from the crawler's own records of them [default: html].
+    ///
+    /// Those are the `outlink` lines in the metadata records of a WARC file.
+    #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
+    outlinks: Option<Outlinks>,
+}
+
+impl RulesArgs {
+    /// Returns the first of these options that is given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.outlinks.is_some(), "--outlinks"),
+            (!self.fields.is_empty(), "--field"),
+            (!self.drop_params.is_empty(), "--drop-params"),
+            (!self.scope.is_empty(), "--scope"),
+        ];
+        given.into_iter().find(|given| given.0).map(|given| given.1)
+    }
+
+    /// Returns the given rules; those not given are the store's.
+    pub fn resolve(&self, store: Option<&InputRules>) -> anyhow::Result<InputRules> {
+        let mut rules = store.cloned().unwrap_or_default();
+        rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
+        if !self.fields.is_empty() {
+            rules.fields = FieldNames::of(self.fields.clone())?;
+        }
+        if !self.drop_params.is_empty() {
+            rules.drop_params = DropParams::default();
+            let given = self.drop_params.iter().cloned();
+            given.for_each(|names| rules.drop_params.add(names));
+        }
+        if !self.scope.is_empty() {
+            rules.scope = Scope::default();
+            self.scope
+                .iter()
+                .cloned()
+                .for_each(|pages| rules.scope.add(pages));
+        }
+        Ok(rules)
+    }
+}
+
+/// Heading of the help for limits.
+pub const LIMITS: &str = "Limits on input";
+
+/// Limits on input. Sizes take K, M, G and T.
+#[derive(clap::Args)]
+#[command(next_help_heading = LIMITS)]
+pub struct LimitArgs {
+    /// Longest record: a line, a WARC or WAT record, or all edges of a source [default: 64M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_line: Option<u64>,
+    /// Longest URL or node name [default: 8K].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_url: Option<u64>,
+    /// Most links of a record, at most 3145728 [default: 1000000].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    limit_links: Option<u64>,
+    /// Largest gzip member or zstd frame that is checked before its records are used [default: 64M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_held: Option<u64>,
+    /// Largest size that a gzip member or zstd frame may expand to [default: 1T].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_expansion: Option<u64>,
+    /// Largest zstd window, as an exponent of two, 10 to 31 [default: 27].
+    #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
+    limit_zstd_window: Option<u32>,
+}
+
+impl LimitArgs {
+    /// Returns the limits given by options; those not given are taken from `limits`.
+    pub fn over(&self, limits: Limits) -> Limits {
+        Limits {
+            line_bytes: self.limit_line.unwrap_or(limits.line_bytes),
+            url_bytes: self.limit_url.unwrap_or(limits.url_bytes),
+            links: self.limit_links.unwrap_or(limits.links),
+            held_bytes: self.limit_held.unwrap_or(limits.held_bytes),
+            expansion_bytes: self.limit_expansion.unwrap_or(limits.expansion_bytes),
+            zstd_window_log: self.limit_zstd_window.unwrap_or(limits.zstd_window_log),
+            ..limits
+        }
+    }
+}
+
+/// How checksums are verified.
+#[derive(clap::Args)]
+pub struct ChecksumArgs {
+    /// Also use records that come before damage, though no checksum covers them.
+    ///
+    /// A damaged part of a packed file ends without its checksum, so its records may be wrong, too. Without the option they
+    /// are left out where they can be, and no ranking is published where they could not.
+    #[arg(long)]
+    accept_unverified: bool,
+}
+
+impl ChecksumArgs {
+    /// Returns the options for reading inputs.
+    pub fn options(&self) -> SourceOptions {
+        SourceOptions {
+            accept_unverified: self.accept_unverified,
+            ..SourceOptions::default()
+        }
+    }
+}
+
+/// How inputs are read into a graph in memory.
+#[derive(clap::Args)]
+pub struct LoadArgs {
+    /// The format of the inputs (see formats/). auto recognises it from the content [default: auto].
+    #[arg(long, value_parser = formats())]
+    format: Option<OrNone<Format>>,
+    /// Weights of links, as for `ingest`.
+    #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
+    follow: Option<Follow>,
+    /// What to do with links from a page to itself [default: drop].
+    #[arg(long, value_name = "HOW", value_parser = self_links())]
+    self_links: Option<SelfLinks>,
+    #[command(flatten)]
+    rules: RulesArgs,
+}
+
+impl LoadArgs {
+    /// Returns the first of these options that is given. They apply to inputs only: a store has settings of its own.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.format.is_some(), "--format"),
+            (self.follow.is_some(), "--follow"),
+            (self.self_links.is_some(), "--self-links"),
+        ];
+        let given = given.into_iter().find(|given| given.0);
+        given.map(|given| given.1).or(self.rules.given())
+    }
+
+    /// Reads the inputs into a graph in at most `memory` bytes; `command` is named in messages.
+    pub fn load(
+        &self,
+        inputs: &[OsString],
+        command: &str,
+        memory: Option<u64>,
+    ) -> anyhow::Result<LoadedGraph> {
+        let inputs: Vec<InputName> = inputs.iter().map(|i| InputName::parse(i)).collect();
+        note_keyboard(&inputs, &format!("{command} -"));
+        let mut config = Config::default();
+        config.self_links = self.self_links.unwrap_or(config.self_links);
+        config.follow = self.follow.clone().unwrap_or_default();
+        let limits = Limits {
+            memory,
+            ..Limits::default()
+        };
+        let rules = self.rules.resolve(None)?;
+        Ok(load(
+            &inputs,
+            self.format.and_then(|format| format.0),
+            &config,
+            &rules,
+            &limits,
+        )?)
+    }
+}
