@@ -160,7 +160,7 @@ impl RecordAt<'_> {
             let detail = self.batch.complaint(self.at);
             return report_skipped(self.input, self.place, reason, detail, strict, observer);
         }
-        if first_pass && self.batch.is_timeless(self.at) {
+        if first_pass && self.batch.entries[self.at].is_timeless {
             observer.note(IngestEvent::BadRecord {
                 input: self.input,
                 record: self.place.records + 1,

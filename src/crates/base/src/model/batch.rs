@@ -79,6 +79,12 @@ pub struct BatchEntry {
     pub digest: Digest,
     /// Counts of the record's links, by what became of them.
     pub counts: LinkCounts,
+    /// HTTP status, if the record has one.
+    pub status: Option<i32>,
+    /// True if the record has an invalid time.
+    pub is_timeless: bool,
+    /// Name of what it is, of [`What::Other`].
+    pub kind: Option<&'static str>,
 }
 
 /// Some records of one chunk, in stream order.
@@ -98,14 +104,8 @@ pub struct Batch {
     pub text: Vec<u8>,
     /// Messages about what was wrong, with the number of the entry.
     pub complaints: Vec<(u32, String)>,
-    /// Kinds of entries that are not crawl records, with the number of the entry.
-    pub others: Vec<(u32, &'static str)>,
-    /// Numbers of the entries whose times are invalid.
-    pub timeless: Vec<u32>,
     /// Totals over all fetches of entries' pages, with the number of the entry.
     pub totals: Vec<(u32, FetchTotals)>,
-    /// HTTP statuses of records that have one, with the number of the entry.
-    pub statuses: Vec<(u32, i32)>,
     /// Records of pages as lines of JSON, if requested.
     pub lines: Vec<u8>,
     /// Redirects and bases of records as written, with the number of the entry, if requested.
@@ -159,29 +159,14 @@ impl Batch {
         }
     }
 
-    /// Returns whether the time of this entry is invalid.
-    pub fn is_timeless(&self, entry: usize) -> bool {
-        !self.timeless.is_empty() && self.timeless.binary_search(&(entry as u32)).is_ok()
-    }
-
     /// Returns the message about this entry, if one was kept.
     pub fn complaint(&self, entry: usize) -> Option<&str> {
         of_entry(&self.complaints, entry).map(String::as_str)
     }
 
-    /// Returns the kind of this entry, if it is not a crawl record.
-    pub fn other(&self, entry: usize) -> Option<&'static str> {
-        of_entry(&self.others, entry).copied()
-    }
-
     /// Returns the totals over all fetches of this entry's page.
     pub fn totals(&self, entry: usize) -> Option<FetchTotals> {
         of_entry(&self.totals, entry).copied()
-    }
-
-    /// Returns the HTTP status of this entry.
-    pub fn status(&self, entry: usize) -> Option<i32> {
-        of_entry(&self.statuses, entry).copied()
     }
 
     /// Returns redirect and base of this entry as written.
@@ -209,9 +194,6 @@ impl Batch {
         self.text_ends.clear();
         self.text.clear();
         self.complaints.clear();
-        self.others.clear();
-        self.timeless.clear();
-        self.statuses.clear();
         self.totals.clear();
         self.written.clear();
         self.lines.clear();

@@ -74,18 +74,6 @@ struct Linked {
 /// Reason and message for a record that cannot be used.
 pub(super) struct Unusable(pub Reason, pub String);
 
-/// Reason why a name is not used.
-enum Refusal {
-    Rejected(Reject),
-    OutOfScope,
-}
-
-impl From<Reject> for Refusal {
-    fn from(reject: Reject) -> Refusal {
-        Refusal::Rejected(reject)
-    }
-}
-
 impl Builder {
     /// Returns a builder for one format's names.
     pub fn new(rules: Rules, naming: Naming) -> Builder {
@@ -203,15 +191,14 @@ impl Builder {
         let links = self.batch.links.len() as u32;
         let at = self.batch.entries.len() as u32;
         let entry = match parsed {
-            Parsed::Other { kind } => {
-                self.batch.others.push((at, kind));
-                Ok(self.entry(What::Other, links))
-            }
+            Parsed::Other { kind } => Ok(BatchEntry {
+                kind: Some(kind),
+                ..self.entry(What::Other, links)
+            }),
             Parsed::Large => return (self.leave)(),
             Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
-            Parsed::Record(record) => self.record_with_line(record, links).inspect(|entry| {
-                let status = record.status.map(|status| (at, status));
-                self.batch.statuses.extend(status);
+            Parsed::Record(record) => self.record_with_line(record, links).map(|mut entry| {
+                entry.status = record.status;
                 let totals = record.totals.filter(|_| entry.what.is_of_page());
                 self.batch.totals.extend(totals.map(|totals| (at, totals)));
                 if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
@@ -222,9 +209,10 @@ impl Builder {
                         .push((at, RawRedirect { redirect, base }));
                 }
                 if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
-                    self.batch.timeless.push(at);
+                    entry.is_timeless = true;
                     self.complain(Reason::BadTime, at, detail.clone());
                 }
+                entry
             }),
         };
         let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
@@ -305,6 +293,9 @@ impl Builder {
             fetched_at: None,
             digest: Digest::NONE,
             counts: LinkCounts::default(),
+            status: None,
+            is_timeless: false,
+            kind: None,
         }
     }
 
@@ -356,18 +347,15 @@ impl Builder {
     /// Returns the name of a record's page; `None` if it is out of scope.
     fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Unusable> {
         let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
-        match self.name(raw, self.spelled(raw), None) {
-            Ok(name) => Ok(Some(name)),
-            Err(Refusal::OutOfScope) => Ok(None),
-            Err(Refusal::Rejected(reject)) => Err(match reject {
-                Reject::TooLong => {
-                    let (bytes, limit) = (raw.len(), self.rules.limits.url_bytes);
-                    let what = format!("a URL of {bytes} bytes, more than `limit_url` {limit}");
-                    Unusable(Reason::UrlTooLong, what)
-                }
-                reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
-            }),
-        }
+        let name = self.name(raw, self.spelled(raw), None);
+        name.map_err(|reject| match reject {
+            Reject::TooLong => {
+                let (bytes, limit) = (raw.len(), self.rules.limits.url_bytes);
+                let what = format!("a URL of {bytes} bytes, more than `limit_url` {limit}");
+                Unusable(Reason::UrlTooLong, what)
+            }
+            reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
+        })
     }
 
     fn links(
@@ -401,14 +389,14 @@ impl Builder {
             }
             let spelled = self.spelled[at % AHEAD];
             let target = match self.name(&link.url, spelled, base.as_ref()) {
-                Ok(target) => target,
-                Err(dropped) => {
-                    match dropped {
-                        Refusal::OutOfScope => counts.out_of_scope += 1,
-                        Refusal::Rejected(Reject::Scheme) => counts.scheme += 1,
-                        Refusal::Rejected(Reject::TooLong) => counts.too_long += 1,
-                        Refusal::Rejected(_) => counts.invalid += 1,
-                    }
+                Ok(Some(target)) => target,
+                dropped => {
+                    *match dropped {
+                        Ok(_) => &mut counts.out_of_scope,
+                        Err(Reject::Scheme) => &mut counts.scheme,
+                        Err(Reject::TooLong) => &mut counts.too_long,
+                        Err(_) => &mut counts.invalid,
+                    } += 1;
                     continue;
                 }
             };
@@ -474,50 +462,50 @@ impl Builder {
         (all && short).then(|| self.names.fingerprint(raw))
     }
 
-    /// Returns the number of the name that `raw` spells.
+    /// Returns the number of the name that `raw` spells; `None` if it is out of scope.
     fn name(
         &mut self,
         raw: &[u8],
         spelled: Option<Fingerprint>,
         base: Option<&LinkBase<'_>>,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<Option<u32>, Reject> {
         if let Some(spelled) = spelled {
             if let Some(name) = self.names.get(&self.batch, spelled) {
-                return Ok(name);
+                return Ok(Some(name));
             }
             if self.takes_all && url::is_canonical(raw) {
-                return Ok(self.names.add(&mut self.batch, raw, spelled));
+                return Ok(Some(self.names.add(&mut self.batch, raw, spelled)));
             }
         }
         let limit = self.rules.limits.url_bytes as usize;
         if self.naming == Naming::Opaque {
             return match spelled {
-                _ if raw.is_empty() => Err(Reject::Empty.into()),
-                _ if !self.rules.input.scope.has(raw) => Err(Refusal::OutOfScope),
-                Some(spelled) => Ok(self.names.add(&mut self.batch, raw, spelled)),
-                None => Err(Reject::TooLong.into()),
+                _ if raw.is_empty() => Err(Reject::Empty),
+                _ if !self.rules.input.scope.has(raw) => Ok(None),
+                Some(spelled) => Ok(Some(self.names.add(&mut self.batch, raw, spelled))),
+                None => Err(Reject::TooLong),
             };
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         let form = url::canonical(raw, base, limit, &mut scratch);
-        let name = form.map_err(Refusal::from).and_then(|form| {
+        let name = form.map(|form| {
             let text = form.text(raw, &scratch);
             let mut stripped = std::mem::take(&mut self.stripped);
             stripped.clear();
             let changed = self.rules.input.drop_params.strip(text, &mut stripped);
             let text = if changed { &stripped } else { text };
             let name = match (form, spelled) {
-                _ if !self.rules.input.scope.has(text) => Err(Refusal::OutOfScope),
+                _ if !self.rules.input.scope.has(text) => None,
                 (CanonicalForm::AsIs, Some(spelled)) if !changed => {
-                    Ok(self.names.add(&mut self.batch, raw, spelled))
+                    Some(self.names.add(&mut self.batch, raw, spelled))
                 }
                 (_, spelled) => {
                     let name = self.known_or_new(text);
                     if let Some(spelled) = spelled.filter(|_| is_absolute(raw)) {
                         self.names.alias(&self.batch, spelled, name);
                     }
-                    Ok(name)
+                    Some(name)
                 }
             };
             self.stripped = stripped;

@@ -276,17 +276,8 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
         prints.windows(2).all(|pair| pair[0] < pair[1]),
         "a name twice"
     );
-    let others = batch.others.iter();
-    assert!(
-        others
-            .clone()
-            .all(|&(at, _)| batch.entries[at as usize].what == What::Other)
-    );
-    let is_other = |entry: &&BatchEntry| entry.what == What::Other;
-    assert_eq!(
-        others.count(),
-        batch.entries.iter().filter(is_other).count()
-    );
+    let has_kind = |entry: &BatchEntry| entry.kind.is_some() == (entry.what == What::Other);
+    assert!(batch.entries.iter().all(has_kind));
     let (mut names_end, mut links_end) = (0, 0);
     for entry in &batch.entries {
         assert!((names_end..=count as u32).contains(&entry.names_end));

@@ -132,7 +132,7 @@ impl BatchVisitor for InspectionRun<'_> {
             self.names(batch, names..end);
             names = end;
             self.report.counters.take(entry.what, &entry.counts);
-            if batch.is_timeless(at) {
+            if entry.is_timeless {
                 let place = self.place(batch.complaint(at));
                 self.report.times.unread.add(place);
             }
@@ -143,7 +143,7 @@ impl BatchVisitor for InspectionRun<'_> {
                 }
                 What::OutOfScope | What::OtherShard => {}
                 What::Other => {
-                    let kind = batch.other(at).unwrap_or("no crawl record");
+                    let kind = entry.kind.unwrap_or("no crawl record");
                     *self.report.other.entry(kind).or_default() += 1;
                 }
                 _ => self.record(batch, at),
@@ -188,7 +188,8 @@ impl InspectionRun<'_> {
     }
 
     fn record(&mut self, batch: &Batch, at: usize) {
-        let (entry, status) = (&batch.entries[at], batch.status(at));
+        let entry = &batch.entries[at];
+        let status = entry.status;
         self.report.known_only += u64::from(self.is_known_only(batch, at));
         let report = &mut self.report;
         match status {
@@ -235,7 +236,8 @@ impl InspectionRun<'_> {
     }
 
     fn first(&mut self, batch: &Batch, at: usize) {
-        let (entry, status) = (&batch.entries[at], batch.status(at));
+        let entry = &batch.entries[at];
+        let status = entry.status;
         let written = batch.written(at).cloned().unwrap_or_default();
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
         let targets = batch.targets(entry);

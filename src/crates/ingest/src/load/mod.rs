@@ -442,7 +442,8 @@ impl BatchVisitor for Delivery<'_, '_> {
                 return Ok(false);
             }
         }
-        crawled.report.timeless += batch.timeless.len() as u64;
+        let timeless = batch.entries.iter().filter(|entry| entry.is_timeless);
+        crawled.report.timeless += timeless.count() as u64;
         crawled.check_room()?;
         Ok(true)
     }

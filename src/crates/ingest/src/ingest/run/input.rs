@@ -257,7 +257,7 @@ impl InputInProgress<'_, '_> {
                 self.check_next(names, piece, at)?;
             }
             self.apply_entry(records.format, names, piece, at)?;
-            let is_request = piece.batch.other(at) == Some("request");
+            let is_request = entry.kind == Some("request");
             if is_request && *self.input == InputName::Stdin && !self.run.is_repeating() {
                 self.run.progress.requests = Some(self.run.progress.input);
             }
