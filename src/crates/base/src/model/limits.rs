@@ -148,23 +148,20 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         text.find(|c: char| !c.is_ascii_digit())
             .unwrap_or(text.len()),
     );
+    let wrong = || format!("{text:?}: a number of bytes, like 8192, 64K, 64M or 1G");
     let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
         "" => 0,
         "K" | "k" => 10,
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => {
-            return Err(format!(
-                "{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"
-            ));
-        }
+        _ => return Err(wrong()),
     };
     number
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| format!("{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"))
+        .ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::scope::is_rule;
 use crate::Result;
 use crate::model::check_room;
-use crate::url::{Reject, canonical};
+use crate::url::{Reject, name_of};
 
 /// Counts of the lines of a list that name no page, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -142,10 +142,8 @@ pub struct ListLine {
 
 impl ListLine {
     pub fn of(text: &[u8], number: u64) -> ListLine {
-        let mut out = Vec::new();
-        match canonical(text, None, usize::MAX, &mut out) {
-            Ok(form) => {
-                let name = form.text(text, &out).to_vec();
+        match name_of(text, None, usize::MAX) {
+            Ok(name) => {
                 let typed = (name != text).then(|| text.to_vec());
                 ListLine {
                     name,

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::scope::{PagePattern, Rule, fits};
-use crate::url::{canonical, host, path_and_query, without_www};
+use crate::url::{host, name_of, path_and_query, without_www};
 use crate::{Error, Result};
 
 /// Parses a rule as typed.
@@ -70,9 +70,7 @@ type Read<T> = std::result::Result<T, Option<String>>;
 
 /// Returns the canonical form of a URL.
 fn canonical_of(url: &str) -> Option<String> {
-    let mut out = Vec::new();
-    let form = canonical(url.as_bytes(), None, usize::MAX, &mut out).ok()?;
-    String::from_utf8(form.text(url.as_bytes(), &out).to_vec()).ok()
+    String::from_utf8(name_of(url.as_bytes(), None, usize::MAX).ok()?).ok()
 }
 
 /// Parses a host's name in any form.

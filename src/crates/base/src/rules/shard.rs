@@ -60,9 +60,7 @@ impl Shard {
         if names == Names::Opaque || url::is_canonical(raw) {
             return !raw.is_empty() && !self.has(raw);
         }
-        let mut out = Vec::new();
-        let form = url::canonical(raw, None, usize::MAX, &mut out);
-        form.is_ok_and(|form| !self.has(form.text(raw, &out)))
+        url::name_of(raw, None, usize::MAX).is_ok_and(|name| !self.has(&name))
     }
 }
 

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 
 use ::url::Url;
 
-use super::{CanonicalForm, Reject, canonical, parse, scan};
+use super::{Reject, name_of, parse, scan};
 
 /// Base of relative links. Costs nothing until the first relative link.
 ///
@@ -94,25 +94,16 @@ impl<'a> LinkBase<'a> {
 
 /// Returns the canonical form of the base.
 fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Reject> {
-    let mut text = Vec::new();
     if let Some(href) = href {
         let page = LinkBase::new(page, None);
-        match canonical(href, Some(&page), limit, &mut text) {
-            Ok(form) => return Ok(finish(form, href, text)),
+        match name_of(href, Some(&page), limit) {
+            Ok(name) => return Ok(name),
             Err(Reject::Invalid) => {}
             Err(Reject::Scheme) if !parse::is_foreign_base(href) => {}
             Err(reject) => return Err(reject),
         }
     }
-    let form = canonical(page, None, limit, &mut text)?;
-    Ok(finish(form, page, text))
-}
-
-fn finish(form: CanonicalForm, raw: &[u8], appended: Vec<u8>) -> Vec<u8> {
-    match form {
-        CanonicalForm::Rewritten => appended,
-        form => form.text(raw, &[]).to_vec(),
-    }
+    name_of(page, None, limit)
 }
 
 impl Joint {

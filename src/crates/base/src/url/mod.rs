@@ -133,6 +133,16 @@ pub fn canonical(
     found
 }
 
+/// Returns the canonical form of `raw`, like [`canonical`].
+pub fn name_of(raw: &[u8], base: Option<&LinkBase<'_>>, limit: usize) -> Result<Vec<u8>, Reject> {
+    let mut out = Vec::new();
+    let form = canonical(raw, base, limit, &mut out)?;
+    Ok(match form {
+        CanonicalForm::Rewritten => out,
+        form => form.text(raw, &[]).to_vec(),
+    })
+}
+
 /// Appends the canonical form of the trimmed `link` to `out`. On error `out` is unchanged.
 fn append(
     scheme: Scheme,

@@ -279,12 +279,12 @@ fn text(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 /// URL in a header is relative to the page, whatever its `<base href>`.
 pub(super) fn put_fields(record: &mut Record<'_>, refresh: &[u8], nofollow: bool) {
     if let Some(to) = html::refresh(refresh) {
-        let mut out = Vec::new();
         let page = LinkBase::new(&record.url, None);
-        let to = match url::canonical(to, Some(&page), usize::MAX, &mut out) {
-            Ok(form) if record.base.is_some() => form.text(to, &out).to_vec(),
-            _ => to.to_vec(),
-        };
+        let absolute = record
+            .base
+            .as_ref()
+            .and_then(|_| url::name_of(to, Some(&page), usize::MAX).ok());
+        let to = absolute.unwrap_or_else(|| to.to_vec());
         record.links.insert(0, Link::to(to));
         record.links.truncate(LINKS_MAX + 1);
     }

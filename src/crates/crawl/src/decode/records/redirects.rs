@@ -38,27 +38,15 @@ pub(super) fn each<'a>(
 
 /// Resolves a relative final URL against the requested one.
 pub(super) fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> {
-    let mut out = Vec::new();
-    if url::canonical(&found, None, usize::MAX, &mut out) != Err(Reject::Relative) {
+    if url::name_of(&found, None, usize::MAX) != Err(Reject::Relative) {
         return found;
     }
     let asked = LinkBase::new(asked, None);
-    match url::canonical(&found, Some(&asked), usize::MAX, &mut out) {
-        Ok(form) => Cow::Owned(form.text(&found, &out).to_vec()),
-        Err(_) => found,
-    }
+    url::name_of(&found, Some(&asked), usize::MAX).map_or(found, Cow::Owned)
 }
 
 /// Returns whether both are URLs of different pages.
 fn are_two(from: &[u8], to: &[u8]) -> bool {
-    if from == to {
-        return false;
-    }
-    let canonical = |raw: &[u8]| {
-        let mut scratch = Vec::new();
-        let form = url::canonical(raw, None, usize::MAX, &mut scratch).ok()?;
-        Some(form.text(raw, &scratch).to_vec())
-    };
-    let from = canonical(from);
-    from.is_some() && from != canonical(to)
+    let canonical = |raw| url::name_of(raw, None, usize::MAX).ok();
+    from != to && canonical(from).is_some_and(|from| canonical(to) != Some(from))
 }
