@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memmem;
 
+use super::tags::{Tokenizer, is_blank};
+
 /// Determines the encoding and decodes the page, with U+FFFD for invalid bytes. The encoding is that of the byte order
 /// mark, else the one named by HTTP (`named`), else the one declared in the first 1,024 bytes (`is_xml`: in the XML
 /// declaration), else UTF-8 if the page is valid UTF-8, else windows-1252.
@@ -58,7 +60,7 @@ pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
 
 /// Returns the encoding declared by a `<meta>`; `None` also if the bytes end first.
 fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
-    let mut scan = PrescanCursor { front, at: 0 };
+    let mut scan = Tokenizer::new(front, None, |_, _| ());
     loop {
         scan.at += memchr::memchr(b'<', scan.rest())?;
         let rest = scan.rest();
@@ -67,13 +69,15 @@ fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
             scan.at += 2 + memmem::find(&rest[2..], b"-->")? + 3;
         } else if is_meta(rest) {
             scan.at += 5;
-            if let Some(encoding) = scan.meta()? {
+            let mut meta = MetaEncoding::default();
+            scan.attributes(|name, value| meta.see(name, value))?;
+            if let Some(encoding) = meta.found() {
                 return Some(encoding);
             }
         } else if is_tag(rest) {
             let end = |byte: &u8| is_blank(*byte) || *byte == b'>';
             scan.at += rest.iter().position(end)?;
-            while scan.attribute()?.is_some() {}
+            scan.attributes(|_, _| ())?;
         } else if let [b'<', b'!' | b'/' | b'?', ..] = rest {
             scan.at += memchr::memchr(b'>', rest)?;
         } else {
@@ -96,102 +100,43 @@ fn is_tag(rest: &[u8]) -> bool {
     }
 }
 
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
+/// Attributes of a `<meta>` that declare an encoding.
+#[derive(Default)]
+struct MetaEncoding {
+    /// Names of its attributes, of which the first of each counts.
+    seen: Vec<Vec<u8>>,
+    is_content_type: bool,
+    /// True if the encoding counts only with `http-equiv=content-type`.
+    needs_it: Option<bool>,
+    encoding: Option<&'static Encoding>,
 }
 
-/// Name and value of an attribute, in lower case.
-type Pair = (Vec<u8>, Vec<u8>);
-
-/// Scanner over the first bytes. Its methods return `None` where the bytes end.
-struct PrescanCursor<'f> {
-    front: &'f [u8],
-    at: usize,
-}
-
-impl PrescanCursor<'_> {
-    fn rest(&self) -> &[u8] {
-        self.front.get(self.at..).unwrap_or_default()
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.front.get(self.at).copied()
-    }
-
-    /// Returns the encoding that a `<meta>` declares, if any; the scanner stands after `<meta`.
-    fn meta(&mut self) -> Option<Option<&'static Encoding>> {
-        let mut seen: Vec<Vec<u8>> = Vec::new();
-        let (mut is_content_type, mut needs_it, mut found) = (false, None, None);
-        while let Some((name, value)) = self.attribute()? {
-            if seen.contains(&name) {
-                continue;
-            }
-            match &name[..] {
-                b"http-equiv" => is_content_type |= value == b"content-type",
-                b"content" if needs_it.is_none() => {
-                    if let Some(encoding) = in_content(&value) {
-                        (found, needs_it) = (Some(encoding), Some(true));
-                    }
+impl MetaEncoding {
+    fn see(&mut self, name: &[u8], value: &[u8]) {
+        let [name, value] = [name, value].map(<[u8]>::to_ascii_lowercase);
+        if self.seen.contains(&name) {
+            return;
+        }
+        match &name[..] {
+            b"http-equiv" => self.is_content_type |= value == b"content-type",
+            b"content" if self.needs_it.is_none() => {
+                if let Some(encoding) = in_content(&value) {
+                    (self.encoding, self.needs_it) = (Some(encoding), Some(true));
                 }
-                b"charset" => (found, needs_it) = (Encoding::for_label(&value), Some(false)),
-                _ => {}
             }
-            seen.push(name);
+            b"charset" => {
+                (self.encoding, self.needs_it) = (Encoding::for_label(&value), Some(false));
+            }
+            _ => {}
         }
-        let counts = needs_it.is_some_and(|needs| !needs || is_content_type);
-        Some(found.filter(|_| counts).map(as_meta))
+        self.seen.push(name);
     }
 
-    /// "Get an attribute": returns the tag's next attribute, or `Some(None)` at its end.
-    fn attribute(&mut self) -> Option<Option<Pair>> {
-        while is_blank(self.peek()?) || self.peek()? == b'/' {
-            self.at += 1;
-        }
-        if self.peek()? == b'>' {
-            return Some(None);
-        }
-        let start = self.at;
-        loop {
-            match self.peek()? {
-                b'=' if self.at > start => break,
-                b'/' | b'>' => break,
-                byte if is_blank(byte) => break,
-                _ => self.at += 1,
-            }
-        }
-        let name = self.front[start..self.at].to_ascii_lowercase();
-        self.skip_blanks()?;
-        if self.peek()? != b'=' {
-            return Some(Some((name, Vec::new())));
-        }
-        self.at += 1;
-        self.skip_blanks()?;
-        let value = self.value()?;
-        Some(Some((name, value)))
-    }
-
-    fn value(&mut self) -> Option<Vec<u8>> {
-        let first = self.peek()?;
-        let quoted = matches!(first, b'"' | b'\'');
-        self.at += usize::from(quoted);
-        let end = |byte: &u8| {
-            if quoted {
-                *byte == first
-            } else {
-                is_blank(*byte) || *byte == b'>'
-            }
-        };
-        let len = self.rest().iter().position(end)?;
-        let value = self.rest()[..len].to_ascii_lowercase();
-        self.at += len + usize::from(quoted);
-        Some(value)
-    }
-
-    fn skip_blanks(&mut self) -> Option<()> {
-        while is_blank(self.peek()?) {
-            self.at += 1;
-        }
-        Some(())
+    fn found(self) -> Option<&'static Encoding> {
+        let counts = self
+            .needs_it
+            .is_some_and(|needs| !needs || self.is_content_type);
+        self.encoding.filter(|_| counts).map(as_meta)
     }
 }
 

@@ -65,13 +65,6 @@ impl<'t> Attributes<'t> {
             self.0[attribute as usize].get_or_insert(value);
         }
     }
-
-    /// Adds an attribute of XML, whose name is case-sensitive.
-    fn add_xml(&mut self, name: &[u8], value: &'t [u8]) {
-        if !name.iter().any(u8::is_ascii_uppercase) {
-            self.add(name, value);
-        }
-    }
 }
 
 /// Decodes an attribute's value as the tokenizer does, except for line ends, which no reader distinguishes.
@@ -95,15 +88,8 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// Calls `seen` for each relevant tag, in order. `text` is UTF-8.
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
-    let mut page = Tokenizer {
-        text,
-        at: 0,
-        foreign: Foreign::default(),
-        xml: None,
-        seen,
-    };
     // `None` only says that the text ended.
-    let _ = page.run();
+    let _ = Tokenizer::new(text, None, seen).run();
 }
 
 /// Calls `seen` for each relevant tag of a page in XML, in order. `text` is UTF-8.
@@ -112,20 +98,13 @@ pub(super) fn each_xml<'t>(
     namespaces: Namespaces<'t>,
     seen: impl FnMut(Tag, &Attributes<'t>),
 ) {
-    let mut page = Tokenizer {
-        text,
-        at: 0,
-        foreign: Foreign::default(),
-        xml: Some(namespaces),
-        seen,
-    };
-    let _ = page.run_xml();
+    let _ = Tokenizer::new(text, Some(namespaces), seen).run_xml();
 }
 
 /// State of the tokenizer. Its methods return `None` once the text has ended.
-struct Tokenizer<'t, F> {
+pub(super) struct Tokenizer<'t, F> {
     text: &'t [u8],
-    at: usize,
+    pub at: usize,
     foreign: Foreign,
     /// Namespaces, if the page is in XML.
     xml: Option<Namespaces<'t>>,
@@ -133,6 +112,16 @@ struct Tokenizer<'t, F> {
 }
 
 impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
+    pub fn new(text: &'t [u8], xml: Option<Namespaces<'t>>, seen: F) -> Tokenizer<'t, F> {
+        Tokenizer {
+            text,
+            at: 0,
+            foreign: Foreign::default(),
+            xml,
+            seen,
+        }
+    }
+
     fn run(&mut self) -> Option<()> {
         loop {
             self.at += memchr(b'<', self.rest())? + 1;
@@ -207,7 +196,9 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
             b"xmlns" => declared.push((&name[name.len()..], value)),
             _ => match name.strip_prefix(b"xmlns:") {
                 Some(prefix) => declared.push((prefix, value)),
-                None => attributes.add_xml(name, value),
+                // Names are case-sensitive.
+                None if name.iter().any(u8::is_ascii_uppercase) => {}
+                None => attributes.add(name, value),
             },
         })?;
         let (kind, name) = self.xml.as_mut()?.start(name, &declared, is_empty)?;
@@ -222,7 +213,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         Some(())
     }
 
-    fn rest(&self) -> &'t [u8] {
+    pub fn rest(&self) -> &'t [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
@@ -376,7 +367,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     /// Reads from after the tag's name to after its `>` and calls `found` for each attribute. Returns whether the tag
     /// ends in `/>`.
     #[inline]
-    fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
+    pub fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
         loop {
             self.skip_blanks();
             match self.peek()? {
@@ -460,6 +451,6 @@ fn is_xml_name_start(byte: u8) -> bool {
 }
 
 /// Returns whether a byte is a blank. A carriage return counts as a line end.
-fn is_blank(byte: u8) -> bool {
+pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }
