@@ -58,17 +58,17 @@ impl Coding {
                 Ok(chunks(body))
             }
             Coding::Gzip if body.starts_with(&[0x1f, 0x8b]) => {
-                front(MultiGzDecoder::new(body), most, large)
+                read(MultiGzDecoder::new(body), true, most, large)
             }
-            Coding::Deflate if is_zlib(body) => front(ZlibDecoder::new(body), most, large),
-            Coding::Deflate => all(DeflateDecoder::new(body), most, large),
-            Coding::Brotli => all(Brotli::new(body.chain(CutShort), 4096), most, large),
+            Coding::Deflate if is_zlib(body) => read(ZlibDecoder::new(body), true, most, large),
+            Coding::Deflate => read(DeflateDecoder::new(body), false, most, large),
+            Coding::Brotli => read(Brotli::new(body.chain(CutShort), 4096), false, most, large),
             Coding::Zstd if body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => {
                 let Ok(mut decoder) = zstd::Decoder::new(body) else {
                     return Ok(None);
                 };
                 match decoder.window_log_max(ZSTD_WINDOW_LOG) {
-                    Ok(()) => front(decoder, most, large),
+                    Ok(()) => read(decoder, true, most, large),
                     Err(_) => Ok(None),
                 }
             }
@@ -92,25 +92,14 @@ fn is_zlib(body: &[u8]) -> bool {
         if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
 }
 
-/// Decodes up to the end or the first error; `None` if that is nothing. For codings with magic bytes.
-fn front(reader: impl Read, most: u64, large: &mut dyn FnMut()) -> Result<Option<Vec<u8>>, Bad> {
-    let (decoded, _) = read(reader, most, large)?;
-    Ok(Some(decoded).filter(|decoded| !decoded.is_empty()))
-}
-
-/// Decodes like [`front`], for codings without magic bytes: an error other than a premature end means that the body is
-/// not coded so.
-fn all(reader: impl Read, most: u64, large: &mut dyn FnMut()) -> Result<Option<Vec<u8>>, Bad> {
-    let (decoded, fault) = read(reader, most, large)?;
-    let sound = fault.is_none_or(|kind| kind == ErrorKind::UnexpectedEof);
-    Ok(Some(decoded).filter(|decoded| sound && !decoded.is_empty()))
-}
-
+/// Decodes up to the end or the first error; `None` if that is nothing. For a coding without magic bytes (`is_marked`),
+/// an error other than a premature end means that the body is not coded so.
 fn read(
     reader: impl Read,
+    is_marked: bool,
     most: u64,
     large: &mut dyn FnMut(),
-) -> Result<(Vec<u8>, Option<ErrorKind>), Bad> {
+) -> Result<Option<Vec<u8>>, Bad> {
     let mut decoded = Vec::new();
     let most_read = most.saturating_add(1);
     let mut reader = reader.take(most_read.min(LARGE as u64 + 1));
@@ -124,7 +113,9 @@ fn read(
         let message = format!("its HTTP body expands beyond `limit_line` {most}");
         return Err(Bad::new(Reason::TooLong, message));
     }
-    Ok((decoded, result.err().map(|error| error.kind())))
+    let is_cut = |error: io::Error| error.kind() == ErrorKind::UnexpectedEof;
+    let is_sound = is_marked || result.err().is_none_or(is_cut);
+    Ok(Some(decoded).filter(|decoded| is_sound && !decoded.is_empty()))
 }
 
 /// Joins the chunks (RFC 9112, section 7.1). From the first framing error on, bytes are copied unchanged; `None` if

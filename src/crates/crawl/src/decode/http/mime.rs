@@ -28,7 +28,13 @@ impl MediaType {
             }
             found = Some(next);
         }
-        found.filter(|found| !is_unknown(&found.essence))
+        let is_unknown = |found: &MediaType| {
+            matches!(
+                &found.essence[..],
+                b"unknown/unknown" | b"application/unknown"
+            )
+        };
+        found.filter(|found| !is_unknown(found))
     }
 
     /// [Parses a MIME type](https://mimesniff.spec.whatwg.org/#parsing-a-mime-type); `None` also for `*/*`.
@@ -107,11 +113,6 @@ pub(super) fn sniff(body: &[u8]) -> Option<Markup> {
         return Some(Markup::Html);
     }
     body.starts_with(b"<?xml").then_some(Markup::Xml)
-}
-
-/// Returns whether this type stands for an unknown one.
-fn is_unknown(essence: &[u8]) -> bool {
-    matches!(essence, b"unknown/unknown" | b"application/unknown")
 }
 
 /// Splits at a byte, except within quotes.
