@@ -6,7 +6,7 @@
 mod foreign;
 mod graph;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use memchr::memrchr;
 
@@ -105,12 +105,16 @@ impl Format {
 
     /// Returns the format's decoder by the default rules.
     pub fn decoder(self) -> &'static dyn Decoder {
-        self.spec().usual
+        static USUAL: LazyLock<[Arc<dyn Decoder>; Format::ALL.len()]> = LazyLock::new(|| {
+            Format::ALL.map(|format| format.decoder_by(&InputRules::default(), &Limits::default()))
+        });
+        &*USUAL[self as usize]
     }
 
     /// Returns whether a record is a run of lines with one link each.
     pub fn is_grouped(self) -> bool {
-        self.spec().is_grouped
+        use Format::{CrawlLog, CsvLinks, Edges, UrlEdges};
+        matches!(self, CrawlLog | CsvLinks | Edges | UrlEdges)
     }
 
     /// Returns whether only a line end shows that the last line is complete.
@@ -124,22 +128,20 @@ impl Format {
 
     /// Returns a one-line warning for a graph whose names are compared byte for byte, in case they look like URLs.
     pub fn with_urls(self) -> Option<&'static str> {
+        const EDGES: &str = "its names look like URLs, and are compared byte for byte: http://A.example and \
+                             http://a.example/ are two pages. To read them as URLs: `format` url-edges";
+        const ADJACENCY: &str = "its names look like URLs, and are compared byte for byte: http://A.example and \
+                                 http://a.example/ are two pages. To read them as URLs: `format` url-adjacency";
         match self {
-            Format::Edges => Some(
-                "its names look like URLs, and are compared byte for byte: http://A.example and http://a.example/ \
-                 are two pages. To read them as URLs: `format` url-edges",
-            ),
-            Format::Adjacency => Some(
-                "its names look like URLs, and are compared byte for byte: http://A.example and http://a.example/ \
-                 are two pages. To read them as URLs: `format` url-adjacency",
-            ),
+            Format::Edges => Some(EDGES),
+            Format::Adjacency => Some(ADJACENCY),
             _ => None,
         }
     }
 
     /// Returns a one-line caveat about every ranking made from the format.
     pub fn caveat(self) -> Option<&'static str> {
-        self.spec().caveat
+        (self == Format::CrawlLog).then_some(crawl_log::CAVEAT)
     }
 }
 
@@ -149,36 +151,35 @@ impl Format {
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
     let foreign = foreign::binary(head).or_else(|| foreign::text(start));
+    let is = |format, why: &str| Ok((format, why.to_owned()));
+    let none = |why: &str| Err(why.to_owned());
     let guessed = match start {
-        _ if head.starts_with(PARQUET) => Err(
-            "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe"
-                .to_owned(),
+        _ if head.starts_with(PARQUET) => none(
+            "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe",
         ),
         _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
         // See `is_decided`.
-        [b'{', ..] => Ok(match records::layout(start).0 {
-            JsonLayout::Documents(why) => (Format::Json, why.to_owned()),
-            JsonLayout::Lines if records::is_of_node(start) => {
-                (Format::NodeRecords, "it begins with a JSON object of a `node`".to_owned())
-            }
-            JsonLayout::Lines => (Format::Records, "it begins with a JSON object".to_owned()),
-        }),
-        [] => Err("it is empty or blank".to_owned()),
+        [b'{', ..] => match records::layout(start).0 {
+            JsonLayout::Documents(why) => is(Format::Json, why),
+            JsonLayout::Lines if records::is_of_node(start) => is(
+                Format::NodeRecords,
+                "it begins with a JSON object of a `node`",
+            ),
+            JsonLayout::Lines => is(Format::Records, "it begins with a JSON object"),
+        },
+        [] => none("it is empty or blank"),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {
-            [] | [b'{' | b']', ..] => Ok((Format::Json, "it begins with a JSON array".to_owned())),
-            _ => Err("it is a JSON array of something other than objects".to_owned()),
+            [] | [b'{' | b']', ..] => is(Format::Json, "it begins with a JSON array"),
+            _ => none("it is a JSON array of something other than objects"),
         },
         _ if start.starts_with(WARC) => guess_by_record(start)
-            .unwrap_or_else(|| Ok((Format::Warc, "it begins as a WARC file does".to_owned()))),
-        _ if start.starts_with(ARC) => {
-            Ok((Format::Arc, "it begins as an ARC file does".to_owned()))
-        }
-        _ if is_index(start) => Err(
+            .unwrap_or_else(|| is(Format::Warc, "it begins as a WARC file does")),
+        _ if start.starts_with(ARC) => is(Format::Arc, "it begins as an ARC file does"),
+        _ if is_index(start) => none(
             "it is an index of archives (CDX), which has no links: read the archives themselves; `cashrank convert` sorts \
-             their records by time"
-                .to_owned(),
+             their records by time",
         ),
-        _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
+        _ if nutch::starts(start) => is(Format::Nutch, "it begins with `Recno::`"),
         _ => match (guess_lines(head), no_text(head)) {
             (Some(found), _) => Ok(found),
             (None, Some(message)) => Err(message),
@@ -197,25 +198,21 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// first line or a NUL anywhere, nor begin like another format: each of its lines would become a page's name. `head` is
 /// the beginning of the input. (Other lines with such bytes are skipped individually.)
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
+    use Format::{Adjacency, Arc, Edges, Json, NodeRecords, Nutch, Records, UrlAdjacency};
+    use Format::{UrlEdges, Warc, Wat};
     if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
         return guess(head).map(drop);
     }
-    if matches!(format, Format::Records | Format::NodeRecords) {
+    if matches!(format, Records | NodeRecords) {
         return match guess(head) {
-            Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
+            Ok((Json, why)) => Err(Error::Unsupported(format!(
                 "{why}, and `format` records has one object a line; leave `format` out, use `format` json, or make lines \
                  of it with `jq -c .` (of an array: `jq -c '.[]'`)"
             ))),
             _ => Ok(()),
         };
     }
-    let graphs = [
-        Format::Adjacency,
-        Format::Edges,
-        Format::UrlAdjacency,
-        Format::UrlEdges,
-    ];
-    if !graphs.contains(&format) {
+    if !matches!(format, Adjacency | Edges | UrlAdjacency | UrlEdges) {
         return Ok(());
     }
     let mut start = 0;
@@ -236,21 +233,14 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
         }
         start += line.len() + 1;
     }
-    let begins_so = [
-        Format::Records,
-        Format::NodeRecords,
-        Format::Json,
-        Format::Warc,
-        Format::Wat,
-        Format::Arc,
-        Format::Nutch,
-    ];
     match guess(head) {
-        Ok((found, why)) if begins_so.contains(&found) => Err(Error::Unsupported(format!(
-            "{why}: this is not a graph in the format {}; leave `format` out, or use `format` {}",
-            format.name(),
-            found.name()
-        ))),
+        Ok((found @ (Records | NodeRecords | Json | Warc | Wat | Arc | Nutch), why)) => {
+            Err(Error::Unsupported(format!(
+                "{why}: this is not a graph in the format {}; leave `format` out, or use `format` {}",
+                format.name(),
+                found.name()
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -274,26 +264,29 @@ fn is_index(start: &[u8]) -> bool {
 
 /// Guesses the format of a WARC file by its first record other than `warcinfo`; `None`: that is not there yet.
 fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
-    let warc = |message: String| Some(Ok((Format::Warc, message)));
+    let is = |format, why: String| Some(Ok((format, why)));
     let mut at = 0;
     loop {
         at += frame::line_ends(&head[at..]);
-        let header = match frame::header(&head[at..]) {
-            Ok(header) => header?,
-            Err(_) => return warc("it begins as a WARC file does".to_owned()),
+        let Ok(header) = frame::header(&head[at..]) else {
+            return is(Format::Warc, "it begins as a WARC file does".into());
         };
+        let header = header?;
         if wat::is_wat(&header) {
-            let message = "it is a WARC file with metadata records in JSON".to_owned();
-            return Some(Ok((Format::Wat, message)));
+            let why = "it is a WARC file with metadata records in JSON";
+            return is(Format::Wat, why.into());
         }
         let kind = String::from_utf8_lossy(header.kind);
         let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
         if kind.eq_ignore_ascii_case("conversion") {
-            let message = "it is a WET, the text of pages without their links".to_owned();
-            return Some(Err(message));
+            let message = "it is a WET, the text of pages without their links";
+            return Some(Err(message.into()));
         }
         if !kind.eq_ignore_ascii_case("warcinfo") {
-            return warc(format!("it is a WARC file with a `{kind}` record"));
+            return is(
+                Format::Warc,
+                format!("it is a WARC file with a `{kind}` record"),
+            );
         }
         let block = usize::try_from(header.length).unwrap_or(usize::MAX);
         at = at

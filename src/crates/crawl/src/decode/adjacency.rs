@@ -6,48 +6,38 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::{Bad, Decoder, FormatSpec, Names, Parsed, Record, Sink, Skipper, skips_links, utf8};
+use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, parsed, skips_links, utf8};
 use crate::model::keep;
-use crate::rules::{InputRules, Shard};
+use crate::rules::Shard;
 
 /// Adjacency lists with opaque names.
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "adjacency",
     about: "a graph: a node and its successors, separated by tabs",
-    is_grouped: false,
-    caveat: None,
-    usual: &Adjacency::new(Names::Opaque),
-    by: |rules, _| std::sync::Arc::new(Adjacency::by(rules, Names::Opaque)),
+    by: |rules, _| {
+        std::sync::Arc::new(Adjacency {
+            names: Names::Opaque,
+            shard: rules.shard,
+        })
+    },
 };
 
 /// Adjacency lists with URLs as names.
 pub const OF_URLS: FormatSpec = FormatSpec {
     name: "url-adjacency",
     about: "adjacency, with names that are URLs",
-    is_grouped: false,
-    caveat: None,
-    usual: &Adjacency::new(Names::Url),
-    by: |rules, _| std::sync::Arc::new(Adjacency::by(rules, Names::Url)),
+    by: |rules, _| {
+        std::sync::Arc::new(Adjacency {
+            names: Names::Url,
+            shard: rules.shard,
+        })
+    },
 };
 
 /// Decoder of adjacency lists.
 pub struct Adjacency {
-    names: Names,
-    shard: Option<Shard>,
-}
-
-impl Adjacency {
-    /// Returns a decoder for names of this kind.
-    pub const fn new(names: Names) -> Adjacency {
-        Adjacency { names, shard: None }
-    }
-
-    fn by(rules: &InputRules, names: Names) -> Adjacency {
-        Adjacency {
-            names,
-            shard: rules.shard,
-        }
-    }
+    pub names: Names,
+    pub shard: Option<Shard>,
 }
 
 impl Decoder for Adjacency {
@@ -74,15 +64,8 @@ impl Decoder for Adjacency {
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         for line in lines::lines(chunk) {
-            let parsed = if line.text.iter().all(|&byte| byte == b' ') {
-                Parsed::Other { kind: "blank line" }
-            } else {
-                match self.read(line.text, &mut record) {
-                    Ok(()) => Parsed::Record(&record),
-                    Err(bad) => bad.into(),
-                }
-            };
-            if !sink(line.end, parsed) {
+            let read = self.read(line.text, &mut record);
+            if !sink(line.end, parsed(read, &record)) {
                 return;
             }
         }
@@ -90,10 +73,16 @@ impl Decoder for Adjacency {
 }
 
 impl Adjacency {
-    fn read<'a>(&self, line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
-        if let Some(at) = lines::control(line) {
-            return Err(lines::control_byte(line, at));
+    /// Reads a line; `Some(kind)`: it is valid, but not a node.
+    fn read<'a>(
+        &self,
+        line: &'a [u8],
+        record: &mut Record<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        if line.iter().all(|&byte| byte == b' ') {
+            return Ok(Some("blank line"));
         }
+        lines::check_control(line)?;
         utf8(line).map_err(Bad::utf8)?;
         // Writers that put a tab after the node leave one there if it has no successors.
         let line = line.strip_suffix(b"\t").unwrap_or(line);
@@ -116,6 +105,6 @@ impl Adjacency {
             }
             start = tab + 1;
         }
-        Ok(())
+        Ok(None)
     }
 }

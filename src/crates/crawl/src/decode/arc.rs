@@ -10,19 +10,12 @@ use super::warc::is_web;
 use super::{
     Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time, whole_by,
 };
-use crate::model::LINE_BYTES;
 use crate::rules::Shard;
 use frame::{ArcHeader, ArcSkipper};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "arc",
     about: "ARC files, the predecessor of WARC",
-    is_grouped: false,
-    caveat: None,
-    usual: &Arc {
-        body_bytes: LINE_BYTES,
-        shard: None,
-    },
     by: |rules, limits| {
         std::sync::Arc::new(Arc {
             body_bytes: limits.line_bytes,

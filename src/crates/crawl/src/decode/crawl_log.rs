@@ -6,20 +6,18 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups};
 use super::warc::is_web;
 use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, shown, time, utf8};
+
+/// Warning about every ranking made from a crawl log.
+pub const CAVEAT: &str = "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
+     discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
+     -s -k6,6)";
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "crawl-log",
     about: "Heritrix `crawl.log`: the tree of discovery only",
-    is_grouped: true,
-    caveat: Some(
-        "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
-                 discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
-                 -s -k6,6)",
-    ),
-    usual: &Groups::<CrawlLog>::new(Names::Url),
     by: |rules, _| std::sync::Arc::new(Groups::<CrawlLog>::by(rules, Names::Url)),
 };
 
@@ -35,18 +33,12 @@ impl GroupFormat for CrawlLog {
     const TELLS: bool = true;
     type CsvScan = ();
 
-    fn read(line: &[u8]) -> GroupLine<'_> {
-        match LogEntry::of(line) {
-            Ok(Some(entry)) if entry.hop == Some(SUBMIT) => {
-                GroupLine::Apart(NonLink::Other("answer to POST"))
-            }
-            Ok(Some(entry)) => match entry.edge() {
-                Some(edge) => GroupLine::Edge(edge),
-                None => GroupLine::Apart(NonLink::Fetch),
-            },
-            Ok(None) => GroupLine::Apart(NonLink::Other(kind(line))),
-            Err(bad) => GroupLine::Apart(NonLink::Bad(bad)),
-        }
+    fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
+        Ok(match LogEntry::of(line)? {
+            Some(entry) if entry.hop == Some(SUBMIT) => GroupLine::Other("answer to POST"),
+            Some(entry) => entry.edge().map_or(GroupLine::Fetch, GroupLine::Edge),
+            None => GroupLine::Other(kind(line)),
+        })
     }
 
     fn fetch(line: &[u8]) -> Option<Record<'_>> {

@@ -7,15 +7,12 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Edge, GroupFormat, GroupLine, Groups, NonLink, lines_of, weight};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, lines_of, weight};
 use super::{Bad, FormatSpec, Names, Reason, parted, time, utf8};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
     about: "`date,src,dest,anchor` as CSV, grouped by date and source",
-    is_grouped: true,
-    caveat: None,
-    usual: &Groups::<CsvLinks>::new(Names::Url),
     by: |rules, _| std::sync::Arc::new(Groups::<CsvLinks>::by(rules, Names::Url)),
 };
 
@@ -85,7 +82,7 @@ impl GroupFormat for CsvLinks {
         }
         let whole = &buf[..at];
         for (text, line) in lines_of::<CsvLinks>(whole) {
-            if let GroupLine::Edge(edge) = CsvLinks::read(text) {
+            if let Ok(GroupLine::Edge(edge)) = CsvLinks::read(text) {
                 match group {
                     Some((key, _)) if key == edge.key => {}
                     _ => group = Some((edge.key, line.start)),
@@ -96,55 +93,48 @@ impl GroupFormat for CsvLinks {
         group.map_or(lines_end, |(_, start)| start)
     }
 
-    fn read(line: &[u8]) -> GroupLine<'_> {
-        match read(line) {
-            Ok(line) => line,
-            Err(bad) => GroupLine::Apart(NonLink::Bad(bad)),
+    fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
+        if line.trim_ascii().is_empty() {
+            return Ok(GroupLine::Other("blank line"));
         }
-    }
-}
-
-fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
-    if line.trim_ascii().is_empty() {
-        return Ok(GroupLine::Apart(NonLink::Other("blank line")));
-    }
-    utf8(line).map_err(Bad::utf8)?;
-    let (date, rest) = field(line)?;
-    let (from, rest) = field(rest.ok_or_else(too_few)?)?;
-    let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];
-    let (to, rest) = field(rest.ok_or_else(too_few)?)?;
-    if is_header(&date, &from) {
-        return Ok(GroupLine::Apart(NonLink::Other("header")));
-    }
-    // The anchor's text and perhaps a weight are left; a sixth field would mean another kind of table.
-    let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
-    let weight = match rest.map(field).transpose()? {
-        None => 1,
-        Some((_, Some(_))) => {
-            return Err(Bad::malformed(
-                "more than five fields, expected date,src,dest,anchor,weight",
-            ));
+        utf8(line).map_err(Bad::utf8)?;
+        let (date, rest) = field(line)?;
+        let (from, rest) = field(rest.ok_or_else(too_few)?)?;
+        let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];
+        let (to, rest) = field(rest.ok_or_else(too_few)?)?;
+        if is_header(&date, &from) {
+            return Ok(GroupLine::Other("header"));
         }
-        Some((text, None)) if text.is_empty() => 1,
-        Some((text, None)) => weight(&text)?,
-    };
-    let (fetched_at, bad_time) = parted(time::read_archive(
-        &date,
-        "a date: 8 or 14 digits, or RFC 3339",
-    ));
-    for (name, url) in [("src", &from), ("dest", &to)] {
-        if url.is_empty() {
-            return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
+        // The anchor's text and perhaps a weight are left; a sixth field would mean another kind of table.
+        let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
+        let weight = match rest.map(field).transpose()? {
+            None => 1,
+            Some((_, Some(_))) => {
+                return Err(Bad::malformed(
+                    "more than five fields, expected date,src,dest,anchor,weight",
+                ));
+            }
+            Some((text, None)) if text.is_empty() => 1,
+            Some((text, None)) => weight(&text)?,
+        };
+        let (fetched_at, bad_time) = parted(time::read_archive(
+            &date,
+            "a date: 8 or 14 digits, or RFC 3339",
+        ));
+        for (name, url) in [("src", &from), ("dest", &to)] {
+            if url.is_empty() {
+                return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
+            }
         }
+        Ok(GroupLine::Edge(Edge {
+            key,
+            from,
+            to,
+            weight,
+            fetched_at,
+            bad_time,
+        }))
     }
-    Ok(GroupLine::Edge(Edge {
-        key,
-        from,
-        to,
-        weight,
-        fetched_at,
-        bad_time,
-    }))
 }
 
 fn too_few() -> Bad {
@@ -159,8 +149,8 @@ pub fn is_header(first: &[u8], second: &[u8]) -> bool {
 /// Returns whether a line looks like one of such a table, for format detection.
 pub fn is_link(line: &[u8]) -> bool {
     let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
-    match read(line) {
-        Ok(GroupLine::Apart(NonLink::Other(kind))) => kind == "header",
+    match CsvLinks::read(line) {
+        Ok(GroupLine::Other(kind)) => kind == "header",
         Ok(GroupLine::Edge(edge)) => web(&edge.from),
         _ => false,
     }

@@ -137,6 +137,27 @@ pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     Frame::with_block(buf, block, length, header, at_end, cut)
 }
 
+/// Maximum bytes of line ends between records that belong together. Writers put four.
+const GAP_MAX: usize = 8;
+
+/// Returns the header of the record behind another to which it may belong, and the length of the line ends before it;
+/// `Some(None)` if no record begins there. `None`: more bytes are needed.
+#[expect(
+    clippy::option_option,
+    reason = "not known yet, or known not to be there"
+)]
+pub fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, WarcHeader<'_>)>> {
+    let start = line_ends(behind);
+    if start > GAP_MAX {
+        return Some(None);
+    }
+    match header(&behind[start..]) {
+        Ok(Some(header)) => Some(Some((start, header))),
+        Ok(None) => at_end.then_some(None),
+        Err(_) => Some(None),
+    }
+}
+
 /// Parses the header at the start of `record`; `Ok(None)`: it is incomplete.
 pub fn header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
@@ -205,7 +226,7 @@ fn field<'a>(
 }
 
 /// Returns a URI without the angle brackets that some writers put around it.
-fn bare(uri: &[u8]) -> &[u8] {
+pub fn bare(uri: &[u8]) -> &[u8] {
     let inside = uri
         .strip_prefix(b"<")
         .and_then(|uri| uri.strip_suffix(b">"));
@@ -264,23 +285,30 @@ impl Skipper for FrameSkipper {
                 Ok(None) => return Skipped::Inside(at),
             }
         }
-        let rest = &buf[at..];
-        let end = match self {
-            FrameSkipper::Block(left) => usize::try_from(*left)
-                .ok()
-                .filter(|&left| left <= rest.len()),
-            _ => memmem::find(rest, NEXT_RECORD).map(|lf| lf + 1),
-        };
-        match (end, self) {
-            (Some(end), _) => Skipped::Ended(at + end),
-            (None, _) if at_end => Skipped::Ended(buf.len()),
-            (None, FrameSkipper::Block(left)) => {
-                *left -= rest.len() as u64;
-                Skipped::Inside(buf.len())
-            }
-            // The next record's first bytes may be the last of `buf`.
-            (None, _) => Skipped::Inside(at + rest.len().saturating_sub(NEXT_RECORD.len() - 1)),
+        if let FrameSkipper::Block(left) = self {
+            return skip_block(left, buf, at, at_end);
         }
+        let rest = &buf[at..];
+        match memmem::find(rest, NEXT_RECORD) {
+            Some(lf) => Skipped::Ended(at + lf + 1),
+            None if at_end => Skipped::Ended(buf.len()),
+            // The next record's first bytes may be the last of `buf`.
+            None => Skipped::Inside(at + rest.len().saturating_sub(NEXT_RECORD.len() - 1)),
+        }
+    }
+}
+
+/// Skips the rest of a block, of which `left` bytes begin at offset `at` of `buf`.
+pub fn skip_block(left: &mut u64, buf: &[u8], at: usize, at_end: bool) -> Skipped {
+    let rest = (buf.len() - at) as u64;
+    if *left <= rest {
+        return Skipped::Ended(at + *left as usize);
+    }
+    *left -= rest;
+    if at_end {
+        Skipped::Ended(buf.len())
+    } else {
+        Skipped::Inside(buf.len())
     }
 }
 

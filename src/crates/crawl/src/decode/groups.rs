@@ -33,9 +33,9 @@ pub trait GroupFormat: Send + Sync + 'static {
     }
 
     /// Reads a line without its end.
-    fn read(line: &[u8]) -> GroupLine<'_>;
+    fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad>;
 
-    /// Returns the fetch that a line describes besides its link, or instead of one ([`NonLink::Fetch`]).
+    /// Returns the fetch that a line describes besides its link, or instead of one ([`GroupLine::Fetch`]).
     fn fetch(_line: &[u8]) -> Option<Record<'_>> {
         None
     }
@@ -47,7 +47,7 @@ pub trait GroupFormat: Send + Sync + 'static {
         let mut end = lines_end;
         while end > 0 {
             let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
-            if let GroupLine::Edge(edge) = Self::read(lines::trim(&buf[start..end - 1])) {
+            if let Ok(GroupLine::Edge(edge)) = Self::read(lines::trim(&buf[start..end - 1])) {
                 match group {
                     Some((key, _)) if key != edge.key => break,
                     _ => group = Some((edge.key, start)),
@@ -62,7 +62,10 @@ pub trait GroupFormat: Send + Sync + 'static {
 /// Line of an input, parsed.
 pub enum GroupLine<'a> {
     Edge(Edge<'a>),
-    Apart(NonLink),
+    /// Something else, of this name.
+    Other(&'static str),
+    /// Fetch without a link, which [`GroupFormat::fetch`] returns.
+    Fetch,
 }
 
 /// Link, with its group's key.
@@ -104,14 +107,6 @@ pub fn weight(field: &[u8]) -> Result<u32, Bad> {
         })
 }
 
-/// Line that is not a link.
-pub enum NonLink {
-    Other(&'static str),
-    Bad(Bad),
-    /// The line describes a fetch, which [`GroupFormat::fetch`] returns.
-    Fetch,
-}
-
 /// Decoder of a line format.
 pub struct Groups<G> {
     names: Names,
@@ -120,21 +115,12 @@ pub struct Groups<G> {
 }
 
 impl<G> Groups<G> {
-    /// Returns a decoder for names of this kind.
-    pub const fn new(names: Names) -> Groups<G> {
-        let format = PhantomData;
-        Groups {
-            names,
-            shard: None,
-            format,
-        }
-    }
-
     /// Returns a decoder for names of this kind, by the rules for inputs.
     pub fn by(rules: &InputRules, names: Names) -> Groups<G> {
         Groups {
+            names,
             shard: rules.shard,
-            ..Groups::new(names)
+            format: PhantomData,
         }
     }
 }
@@ -184,8 +170,8 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         };
         for (text, line) in lines_of::<G>(chunk) {
             let more = match G::read(text) {
-                GroupLine::Edge(edge) => gathering.edge(edge, line),
-                GroupLine::Apart(apart) => gathering.apart(apart, text, line.end),
+                Ok(GroupLine::Edge(edge)) => gathering.edge(edge, line),
+                read => gathering.apart(read, text, line.end),
             };
             if !more {
                 return;
@@ -260,10 +246,11 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         true
     }
 
-    fn apart(&mut self, apart: NonLink, text: &[u8], end: usize) -> bool {
+    /// Takes a line that is not a link.
+    fn apart(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8], end: usize) -> bool {
         if self.group.links.is_empty() {
             self.done = end;
-            return self.emit(Some(apart), text);
+            return self.emit(read, text);
         }
         self.after += 1;
         self.after_end = end;
@@ -271,12 +258,12 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     }
 
     /// Emits a line as an entry; nothing if it holds only its link.
-    fn emit(&mut self, apart: Option<NonLink>, text: &[u8]) -> bool {
-        let parsed = match apart {
-            Some(NonLink::Other(kind)) => Parsed::Other { kind },
-            Some(NonLink::Bad(bad)) => bad.into(),
-            None if !G::TELLS => return true,
-            None | Some(NonLink::Fetch) => {
+    fn emit(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8]) -> bool {
+        let parsed = match read {
+            Ok(GroupLine::Other(kind)) => Parsed::Other { kind },
+            Err(bad) => bad.into(),
+            Ok(GroupLine::Edge(_)) if !G::TELLS => return true,
+            Ok(GroupLine::Edge(_) | GroupLine::Fetch) => {
                 return G::fetch(text)
                     .is_none_or(|record| (self.sink)(self.done, Parsed::Record(&record)));
             }
@@ -313,14 +300,10 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
         let chunk = self.chunk;
         for (text, line) in lines_of::<G>(&chunk[part.clone()]) {
-            let apart = match G::read(text) {
-                GroupLine::Edge(_) => None,
-                GroupLine::Apart(apart) => Some(apart),
-            };
             if moves {
                 self.done = part.start + line.end;
             }
-            if !self.emit(apart, text) {
+            if !self.emit(G::read(text), text) {
                 return false;
             }
         }
@@ -371,7 +354,7 @@ impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
 impl<G: GroupFormat> LinkGroupSkipper<G> {
     /// Returns whether the line belongs to the group; the first link defines the group.
     fn belongs(&mut self, line: &[u8]) -> bool {
-        let GroupLine::Edge(edge) = G::read(lines::trim(line)) else {
+        let Ok(GroupLine::Edge(edge)) = G::read(lines::trim(line)) else {
             return true;
         };
         edge.key == self.key.get_or_insert_with(|| edge.key.to_vec())

@@ -37,13 +37,13 @@ impl Value<'_> {
     }
 
     /// Returns the error for a value of another type than expected.
-    pub fn wrong_type<E: Error>(&self, expected: &str) -> E {
-        E::invalid_type(self.unexpected(), &expected)
+    pub fn wrong_type(&self, expected: &str) -> serde_json::Error {
+        Error::invalid_type(self.unexpected(), &expected)
     }
 
     /// Returns the error for a value of the expected type that is not permitted.
-    pub fn wrong_value<E: Error>(&self, expected: &str) -> E {
-        E::invalid_value(self.unexpected(), &expected)
+    pub fn wrong_value(&self, expected: &str) -> serde_json::Error {
+        Error::invalid_value(self.unexpected(), &expected)
     }
 
     fn unexpected(&self) -> Unexpected<'_> {
@@ -60,126 +60,94 @@ impl Value<'_> {
     }
 }
 
-/// Receiver of a value. Its errors get the value's position.
-pub(super) trait ValueSink<'a> {
-    type Output;
-
-    fn take<E: Error>(self, value: Value<'a>) -> Result<Self::Output, E>;
-}
-
 /// Number of levels of lists that are read.
 const LIST_DEPTH: u8 = 2;
 
-/// Reads any value and passes it on.
-pub(super) struct ValueSeed<S> {
-    sink: S,
+/// Reads any value, or the name of a field, and passes it to a function, whose errors get the value's position.
+pub(super) struct ValueSeed<F> {
+    take: F,
     depth: u8,
 }
 
-impl<S> ValueSeed<S> {
-    pub fn to(sink: S) -> ValueSeed<S> {
+impl<F> ValueSeed<F> {
+    pub fn to(take: F) -> ValueSeed<F> {
         let depth = LIST_DEPTH;
-        ValueSeed { sink, depth }
+        ValueSeed { take, depth }
+    }
+
+    fn take<'a, T, E: Error>(self, value: Value<'a>) -> Result<T, E>
+    where
+        F: FnOnce(Value<'a>) -> serde_json::Result<T>,
+    {
+        (self.take)(value).map_err(E::custom)
     }
 }
 
-impl<'de, S: ValueSink<'de>> DeserializeSeed<'de> for ValueSeed<S> {
-    type Value = S::Output;
+impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> DeserializeSeed<'de> for ValueSeed<F> {
+    type Value = T;
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<S::Output, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<T, D::Error> {
         json.deserialize_any(self)
     }
 }
 
-impl<'de, S: ValueSink<'de>> Visitor<'de> for ValueSeed<S> {
-    type Value = S::Output;
+impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> Visitor<'de> for ValueSeed<F> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<S::Output, E> {
-        self.sink.take(Value::Null)
+    fn visit_unit<E: Error>(self) -> Result<T, E> {
+        self.take(Value::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<S::Output, E> {
-        self.sink.take(Value::Bool(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<T, E> {
+        self.take(Value::Bool(value))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<S::Output, E> {
-        self.sink.take(Value::Int(number))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        self.take(Value::Int(number))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<S::Output, E> {
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
         let value = i64::try_from(number).map_or(Value::Unsigned(number), Value::Int);
-        self.sink.take(value)
+        self.take(value)
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<S::Output, E> {
-        self.sink.take(Value::Float(number))
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        self.take(Value::Float(number))
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<S::Output, E> {
-        self.sink.take(Value::Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<T, E> {
+        self.take(Value::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<S::Output, E> {
-        self.sink.take(Value::Text(Cow::Owned(text.to_owned())))
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        self.take(Value::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<S::Output, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
         let mut values = Vec::new();
-        if self.depth == 0 {
-            while seq.next_element::<IgnoredAny>()?.is_some() {}
-        } else {
-            let (sink, depth) = ((), self.depth - 1);
-            while let Some(value) = seq.next_element_seed(ValueSeed { sink, depth })? {
+        if let Some(depth) = self.depth.checked_sub(1) {
+            while let Some(value) = seq.next_element_seed(ValueSeed { take: Ok, depth })? {
                 values.push(value);
             }
+        } else {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
         }
-        self.sink.take(Value::List(values))
+        self.take(Value::List(values))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<S::Output, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        self.sink.take(Value::Object)
+        self.take(Value::Object)
     }
 }
 
 impl<'de> Deserialize<'de> for Value<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        ValueSeed::to(()).deserialize(json)
-    }
-}
-
-impl<'a> ValueSink<'a> for () {
-    type Output = Value<'a>;
-
-    fn take<E: Error>(self, value: Value<'a>) -> Result<Value<'a>, E> {
-        Ok(value)
-    }
-}
-
-/// Reads the name of an object's field, and returns what the function makes of it.
-pub(super) struct KeySeed<F>(pub F);
-
-impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for KeySeed<F> {
-    type Value = T;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<T, D::Error> {
-        json.deserialize_identifier(self)
-    }
-}
-
-impl<T, F: FnOnce(&str) -> T> Visitor<'_> for KeySeed<F> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field name")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<T, E> {
-        Ok((self.0)(name))
+        ValueSeed::to(Ok).deserialize(json)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::{Skipped, Skipper};
+use super::{Bad, Skipped, Skipper};
 
 pub struct TextLine<'a> {
     /// Line without its end and without a byte order mark.
@@ -51,13 +51,15 @@ pub fn control(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the error for a control byte.
-pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
-    super::Bad::malformed(format!(
-        "a control byte (0x{:02x}) at byte {} of the line: this is not text, so not a graph",
-        line[at],
-        at + 1
-    ))
+/// Rejects a line with a control byte.
+pub(super) fn check_control(line: &[u8]) -> Result<(), Bad> {
+    control(line).map_or(Ok(()), |at| {
+        Err(Bad::malformed(format!(
+            "a control byte (0x{:02x}) at byte {} of the line: this is not text, so not a graph",
+            line[at],
+            at + 1
+        )))
+    })
 }
 
 /// Implements [`super::Decoder::whole`] for formats with one record per line.

@@ -33,8 +33,6 @@ pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
 pub use json::put_string;
 pub use records::unread::Missing;
 pub use records::unread::Unread;
-#[cfg(feature = "parquet")]
-pub use records::{FieldKind, field_kind};
 pub use time::{from_fraction as time_of_seconds, from_text as time_of};
 
 /// Callback for each record of a chunk, in order, with the offset in the chunk at which the record ends; a large record
@@ -114,13 +112,7 @@ pub struct FormatSpec {
     pub name: &'static str,
     /// Description in a few words, for help.
     pub about: &'static str,
-    /// True if a record is a run of lines with one link each.
-    pub is_grouped: bool,
-    /// One line of warning about every ranking made from this format.
-    pub caveat: Option<&'static str>,
-    /// Decoder by the default rules.
-    pub usual: &'static dyn Decoder,
-    /// Returns a decoder by other rules. Of the limits, `line_bytes` bounds what a record may expand to.
+    /// Returns the decoder by these rules. Of the limits, `line_bytes` bounds what a record may expand to.
     pub by: fn(&InputRules, &Limits) -> Arc<dyn Decoder>,
 }
 

@@ -4,13 +4,15 @@
 //! pages may hold anything.
 
 use std::borrow::Cow;
+use std::iter::Peekable;
+use std::str::Lines;
 
 use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped,
-    Skipper, put_time, shown, skips_links, time, utf8,
+    Bad, Decoder, FormatSpec, Link, Names, Reason, Record, RecordTime, Sink, Skipped, Skipper,
+    parsed, put_time, shown, skips_links, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
@@ -18,9 +20,6 @@ use crate::rules::Shard;
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "nutch",
     about: "the text of Nutch's `readseg -dump`",
-    is_grouped: false,
-    caveat: None,
-    usual: &Nutch { shard: None },
     by: |rules, _| std::sync::Arc::new(Nutch { shard: rules.shard }),
 };
 
@@ -91,12 +90,8 @@ impl Decoder for Nutch {
         let mut ends = next_starts(chunk).chain([chunk.len()]);
         while start < chunk.len() {
             let end = ends.next().unwrap_or(chunk.len());
-            let parsed = match self.read(&chunk[start..end], &mut record) {
-                Ok(None) => Parsed::Record(&record),
-                Ok(Some(kind)) => Parsed::Other { kind },
-                Err(bad) => bad.into(),
-            };
-            if !sink(end, parsed) {
+            let read = self.read(&chunk[start..end], &mut record);
+            if !sink(end, parsed(read, &record)) {
                 return;
             }
             start = end;
@@ -130,7 +125,7 @@ impl Nutch {
             return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
         }
         let text = utf8(text).map_err(Bad::utf8)?;
-        let mut lines = DumpLines(text);
+        let mut lines = text.lines().peekable();
         let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
         record.clear();
         record.url = match url.map(str::trim_end) {
@@ -161,35 +156,24 @@ impl Nutch {
         }
         // A page that could not be parsed, or whose parse was not dumped, may have links.
         let there = record.status.is_none_or(|status| status == 200);
-        record.revisit = there && parse != Some(Parse::Success);
+        record.revisit = there && parse != Some(true);
         Ok(None)
     }
 }
 
 /// Lines of a record, without their ends.
-struct DumpLines<'a>(&'a str);
+type DumpLines<'a> = Peekable<Lines<'a>>;
 
-impl<'a> Iterator for DumpLines<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let (line, rest) = self.0.split_once('\n').unwrap_or((self.0, ""));
-        self.0 = rest;
-        Some(line.strip_suffix('\r').unwrap_or(line))
-    }
+/// Takes the next line if it begins with `front`, and returns the rest of it.
+fn after<'a>(lines: &mut DumpLines<'a>, front: &str) -> Option<&'a str> {
+    let line = lines.next_if(|line| line.starts_with(front))?;
+    line.strip_prefix(front)
 }
 
-impl<'a> DumpLines<'a> {
-    /// Takes the next line if it begins with `front`, and returns the rest of it.
-    fn after(&mut self, front: &str) -> Option<&'a str> {
-        let mut ahead = DumpLines(self.0);
-        let rest = ahead.next()?.strip_prefix(front)?;
-        self.0 = ahead.0;
-        Some(rest)
-    }
+/// Takes the beginning of a section of its own, up to its status; `None` if it is text of a page.
+fn section_status<'a>(lines: &mut DumpLines<'a>) -> Option<&'a str> {
+    after(lines, "Version: ")?;
+    after(lines, "Status: ")
 }
 
 /// `CrawlDatum` of the fetcher.
@@ -202,10 +186,7 @@ struct CrawlDatum<'a> {
 impl<'a> CrawlDatum<'a> {
     /// Reads the section's lines; `None` if it is not a fetch, but a planned one, or a link to the page.
     fn read(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, Bad> {
-        let Some(status) = lines
-            .after("Version: ")
-            .and_then(|_| lines.after("Status: "))
-        else {
+        let Some(status) = section_status(lines) else {
             return Ok(None);
         };
         let name = status
@@ -214,18 +195,14 @@ impl<'a> CrawlDatum<'a> {
         let Some(mut status) = name.and_then(fetch_status) else {
             return Ok(None);
         };
-        let text = lines.after("Fetch time: ");
+        let text = after(lines, "Fetch time: ");
         let text = text.ok_or_else(|| Bad::malformed("no `Fetch time:` after a fetch's status"))?;
         let at = time::from_java(text)
             .map(Some)
             .ok_or_else(|| bad_time(text));
         let mut redirect = None;
         // The section ends with its metadata, in lines that begin with blanks.
-        while let Some(line) = DumpLines(lines.0).next() {
-            if !is_of_datum(line) {
-                break;
-            }
-            lines.next();
+        while let Some(line) = lines.next_if(|line| is_of_datum(line)) {
             if let Some(message) = protocol_status(line) {
                 status = message.0.unwrap_or(status);
                 redirect = message.1;
@@ -304,14 +281,14 @@ fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
         Some(digest) => Digest::of_content(xxh3_64(digest.as_bytes())),
         None => Digest::NONE,
     };
-    let Some(first) = lines.after("Content Metadata:") else {
+    let Some(first) = after(lines, "Content Metadata:") else {
         return Digest::NONE;
     };
     let mut old = first.split(' ').filter_map(|word| word.strip_prefix(KEY));
     if let Some(digest) = old.find_map(|rest| rest.strip_prefix('=')) {
         return value(digest);
     }
-    while let Some(line) = lines.after("  ") {
+    while let Some(line) = after(lines, "  ") {
         let rest = line.strip_prefix(KEY);
         if let Some(digest) = rest.and_then(|rest| rest.strip_prefix(" = ")) {
             return value(digest);
@@ -328,23 +305,9 @@ fn refresh_target(status: &str) -> Option<&str> {
     Some(url.trim()).filter(|url| !url.is_empty())
 }
 
-/// Outcome of parsing a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Parse {
-    Success,
-    /// Not parsed: its links are unknown.
-    Failed,
-}
-
-/// Reads the lines of a `ParseData`; `None` if they are the text of a page.
-fn read_parse<'a>(
-    lines: &mut DumpLines<'a>,
-    record: &mut Record<'a>,
-) -> Result<Option<Parse>, Bad> {
-    let Some(status) = lines
-        .after("Version: ")
-        .and_then(|_| lines.after("Status: "))
-    else {
+/// Reads the lines of a `ParseData`, and returns whether the page was parsed; `None` if they are the text of a page.
+fn read_parse<'a>(lines: &mut DumpLines<'a>, record: &mut Record<'a>) -> Result<Option<bool>, Bad> {
+    let Some(status) = section_status(lines) else {
         return Ok(None);
     };
     // Titles and anchors may hold line feeds.
@@ -373,17 +336,13 @@ fn read_parse<'a>(
         }
     }
     record.digest = content_digest(lines);
-    let success = status.starts_with("success(");
-    Ok(Some(if success {
-        Parse::Success
-    } else {
-        Parse::Failed
-    }))
+    Ok(Some(status.starts_with("success(")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::Parsed;
 
     /// Returns the digest of a record whose content has this metadata.
     fn digest(metadata: &str) -> Digest {

@@ -20,13 +20,13 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 use self::link::LinksSeed;
 use self::names::{Field, FieldNameMap, NameBits, NamedField};
 use self::unread::Unread;
-use self::values::{RawTotals, Text, some};
-use super::json::{self, KeySeed, Value, ValueSeed, ValueSink};
+use self::values::{TOTALS, Text, some};
+use super::json::{self, Value, ValueSeed};
 use super::lines::{self, LineSkipper, TextLine};
 pub use documents::{JsonLayout, layout};
 
 use super::{
-    Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, http, put_time,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, http, put_time,
     skips_links, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
@@ -36,40 +36,24 @@ use crate::rules::{InputRules, Rel, Shard};
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "records",
     about: "JSON lines, one object per crawl record",
-    is_grouped: false,
-    caveat: None,
-    usual: &JsonRecords::USUAL,
-    by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, super::Names::Url)),
+    by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, Names::Url)),
 };
 
 /// Records of a graph, whose pages have opaque names.
 pub const OF_NODES: FormatSpec = FormatSpec {
     name: "node-records",
     about: "records of a graph: `node`, an opaque name, in place of `url`",
-    is_grouped: false,
-    caveat: None,
-    usual: &JsonRecords {
-        names: FieldNameMap::UsualOfNodes,
-        naming: super::Names::Opaque,
-        ..JsonRecords::USUAL
-    },
-    by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, super::Names::Opaque)),
+    by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, Names::Opaque)),
 };
 
 /// Records in a layout other than one per line.
 pub const DOCUMENTS: FormatSpec = FormatSpec {
     name: "json",
     about: "the same as objects over several lines, or in arrays",
-    is_grouped: false,
-    caveat: None,
-    usual: &JsonRecords {
-        are_lines: false,
-        ..JsonRecords::USUAL
-    },
     by: |rules, _| {
         std::sync::Arc::new(JsonRecords {
             are_lines: false,
-            ..JsonRecords::by(rules, super::Names::Url)
+            ..JsonRecords::by(rules, Names::Url)
         })
     },
 };
@@ -81,72 +65,39 @@ pub fn is_of_node(start: &[u8]) -> bool {
     name.is_some_and(|name| name.starts_with(b"node\""))
 }
 
-/// Kind of a record's field, as far as readers of table columns need it.
-#[cfg(feature = "parquet")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldKind {
-    /// Name of the page.
-    Page,
-    /// The page's links: a list, or one text.
-    Links,
-    /// URLs, one or several, that were requested and redirected to the page.
-    RequestedUrl,
-    /// URL of the page at the end of redirects.
-    FinalUrl,
-    /// List with one value for each link, or one text of them.
-    Marks,
-    /// Text, number or time.
-    Other,
-}
-
-/// Returns the kind of the field of this name; `None` if it is not read.
-#[cfg(feature = "parquet")]
-pub fn field_kind(
-    fields: &crate::rules::FieldNames,
-    naming: super::Names,
-    name: &str,
-) -> Option<FieldKind> {
-    let known = FieldNameMap::by(fields, naming).field(name)?;
-    Some(match known.field {
-        Field::Url => FieldKind::Page,
-        Field::Links => FieldKind::Links,
-        Field::RequestedUrl => FieldKind::RequestedUrl,
-        Field::FinalUrl => FieldKind::FinalUrl,
-        Field::LinksNofollow | Field::LinksRel | Field::LinksWeight => FieldKind::Marks,
-        _ => FieldKind::Other,
-    })
-}
-
 /// Decoder of crawl records in JSON.
 pub struct JsonRecords {
     names: FieldNameMap,
-    naming: super::Names,
+    naming: Names,
     shard: Option<Shard>,
     are_lines: bool,
 }
 
 impl JsonRecords {
     /// Decoder by the usual field names, for URLs, one record per line.
-    pub const USUAL: JsonRecords = JsonRecords {
-        names: FieldNameMap::Usual,
-        naming: super::Names::Url,
-        shard: None,
-        are_lines: true,
-    };
+    pub const USUAL: JsonRecords = JsonRecords::usual(Names::Url, true);
+
+    const fn usual(naming: Names, are_lines: bool) -> JsonRecords {
+        JsonRecords {
+            names: FieldNameMap::usual(naming),
+            naming,
+            shard: None,
+            are_lines,
+        }
+    }
 
     /// Returns a decoder for names of this kind, by the rules for inputs.
-    pub fn by(rules: &InputRules, naming: super::Names) -> JsonRecords {
+    pub fn by(rules: &InputRules, naming: Names) -> JsonRecords {
         JsonRecords {
             names: FieldNameMap::by(&rules.fields, naming),
-            naming,
             shard: rules.shard,
-            are_lines: true,
+            ..JsonRecords::usual(naming, true)
         }
     }
 }
 
 impl Decoder for JsonRecords {
-    fn names(&self) -> super::Names {
+    fn names(&self) -> Names {
         self.naming
     }
 
@@ -190,8 +141,7 @@ impl JsonRecords {
     /// Emits each record, preceded by the redirects that led to it.
     fn each<'a>(&self, texts: impl Iterator<Item = TextLine<'a>>, sink: &mut Sink<'_>) {
         let reader = RecordReader {
-            names: &self.names,
-            naming: self.naming,
+            by: self,
             shard: self.shard,
         };
         let mut record = Record::default();
@@ -227,8 +177,7 @@ type Hops<'a> = Vec<Text<'a>>;
 /// Reads the text of one record at a time.
 #[derive(Clone, Copy)]
 struct RecordReader<'n> {
-    names: &'n FieldNameMap,
-    naming: super::Names,
+    by: &'n JsonRecords,
     /// Shard whose records are read with their links; `None`: all.
     shard: Option<Shard>,
 }
@@ -316,14 +265,14 @@ impl RecordReader<'_> {
             };
             return all.parse(text, record, asked);
         }
-        raw.put(self.names, record, asked).map_err(Failed::Said)
+        raw.put(&self.by.names, record, asked).map_err(Failed::Said)
     }
 
     /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
     fn skips_links(self, raw: &RawRecord<'_>) -> bool {
         let found = raw.found.peek().filter(|found| !found.is_empty());
         let page = found.or(raw.url.as_ref());
-        page.is_some_and(|page| skips_links(self.shard, page, self.naming))
+        page.is_some_and(|page| skips_links(self.shard, page, self.by.naming))
     }
 
     /// Returns whether a page of the shard redirected to the record's page.
@@ -331,7 +280,7 @@ impl RecordReader<'_> {
         let found = raw.found.peek().filter(|found| !found.is_empty());
         let first = raw.url.iter().filter(|_| found.is_some());
         let mut hops = raw.asked.peek().into_iter().flatten().chain(first);
-        hops.any(|hop| !skips_links(self.shard, hop, self.naming))
+        hops.any(|hop| !skips_links(self.shard, hop, self.by.naming))
     }
 }
 
@@ -396,7 +345,8 @@ struct RawRecord<'a> {
     rel: Option<Vec<Rel>>,
     weight: Option<Vec<u32>>,
     revisit: Option<Text<'a>>,
-    totals: RawTotals<'a>,
+    /// Totals over all fetches of the page, from [`Field::Visits`] on.
+    totals: [Option<Value<'a>>; TOTALS],
     /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
     /// True if links were skipped, as the record belongs to another shard.
@@ -405,11 +355,11 @@ struct RawRecord<'a> {
 
 impl<'a> RawRecord<'a> {
     /// Stores the value of a field other than links.
-    fn set<E: Error>(
+    fn set(
         &mut self,
         NamedField { field, order }: NamedField<Field>,
         value: Value<'a>,
-    ) -> Result<(), E> {
+    ) -> serde_json::Result<()> {
         match field {
             Field::Url => self.url = values::text(value)?,
             Field::FetchedAt => self.time.put(order, some(value)),
@@ -428,12 +378,14 @@ impl<'a> RawRecord<'a> {
             Field::LinksRel => self.rel = link::rels(value),
             Field::LinksWeight => self.weight = link::weights(value)?,
             Field::Revisit => self.revisit = values::text(value)?,
-            Field::Visits => self.totals.visits = some(value),
-            Field::Failed => self.totals.failed = some(value),
-            Field::LastFailed => self.totals.last_failed = some(value),
-            Field::Compared => self.totals.compared = some(value),
-            Field::Changed => self.totals.changed = some(value),
-            Field::Watched => self.totals.watched_s = some(value),
+            Field::Visits
+            | Field::Failed
+            | Field::LastFailed
+            | Field::Compared
+            | Field::Changed
+            | Field::Watched => {
+                self.totals[field as usize - Field::Visits as usize] = some(value);
+            }
             Field::Links => {}
         }
         Ok(())
@@ -467,12 +419,14 @@ impl<'a> RawRecord<'a> {
                 }),
             ),
         ] {
-            put.map_err(|wrong| Bad::malformed(format!("{:?} has {wrong}", names.name(field))))?;
+            put.map_err(|wrong| {
+                Bad::malformed(format!("{:?} has {wrong}", names.record.name(field)))
+            })?;
         }
         let not_empty = |text: Option<Text<'a>>| text.filter(|text| !text.is_empty());
         record.same_as = not_empty(self.revisit);
         record.revisit = record.same_as.is_some();
-        record.totals = self.totals.read()?;
+        record.totals = values::totals(&self.totals)?;
         record.base = not_empty(self.base);
         record.url = match self.url {
             Some(url) if !url.is_empty() => url,
@@ -501,20 +455,9 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// Receives the value of a field.
-struct FieldSink<'r, 'a>(&'r mut RawRecord<'a>, NamedField<Field>);
-
-impl<'a> ValueSink<'a> for FieldSink<'_, 'a> {
-    type Output = ();
-
-    fn take<E: Error>(self, value: Value<'a>) -> Result<(), E> {
-        self.0.set(self.1, value)
-    }
-}
-
 /// Returns the error for a record without a URL, with advice in case all lack one.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
-    let message = match (is_empty, names.name(Field::Url)) {
+    let message = match (is_empty, names.record.name(Field::Url)) {
         (true, name) => format!("{name:?} is empty"),
         (false, names::NODE) => "no `node`".to_owned(),
         (false, "url") => {
@@ -557,15 +500,16 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
         // Order of the name whose links count so far.
         let mut links_by = u8::MAX;
         let RecordSeed { reader, links } = self;
-        let names = reader.names;
-        while let Some(known) = map.next_key_seed(KeySeed(|name: &str| names.field(name)))? {
+        let names = &reader.by.names;
+        let field = |name: Value<'_>| Ok(names.record.field(name.text()));
+        while let Some(known) = map.next_key_seed(ValueSeed::to(field))? {
             let Some(known) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
             let NamedField { field, order } = known;
             if seen.again(order) {
-                let name = names.name(field);
+                let name = names.record.name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
@@ -587,7 +531,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
                         links_by = order;
                     }
                 }
-                _ => map.next_value_seed(ValueSeed::to(FieldSink(&mut raw, known)))?,
+                _ => map.next_value_seed(ValueSeed::to(|value| raw.set(known, value)))?,
             }
         }
         Ok(raw)

@@ -18,20 +18,13 @@ use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
     skips_links, time, whole_by,
 };
-use crate::model::{Digest, LINE_BYTES};
+use crate::model::Digest;
 use crate::rules::{Outlinks, Shard};
 use group::{CaptureGroupSkipper, Group};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "warc",
     about: "WARC files of crawlers",
-    is_grouped: false,
-    caveat: None,
-    usual: &Warc {
-        outlinks: Outlinks::Html,
-        body_bytes: LINE_BYTES,
-        shard: None,
-    },
     by: |rules, limits| {
         std::sync::Arc::new(Warc {
             outlinks: rules.outlinks,

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use fields::{Facts, Key, Walk};
 use pair::{ExchangePair, PairSkipper};
 
-use super::frame::{Frame, WarcHeader};
+use super::frame::{Frame, WarcHeader, bare};
 use super::html;
 use super::http::{self, NO_BODY};
 use super::json::{self, bytes};
@@ -30,9 +30,6 @@ use crate::rules::Shard;
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "wat",
     about: "Common Crawl WAT: the metadata of pages, with their links",
-    is_grouped: false,
-    caveat: None,
-    usual: &Wat { shard: None },
     by: |rules, _| std::sync::Arc::new(Wat { shard: rules.shard }),
 };
 
@@ -80,9 +77,8 @@ impl Decoder for Wat {
         while let Some(pair) = ExchangePair::first(&chunk[done..], true) {
             let mut not_get = None;
             if let Some(request) = pair.request {
-                let read = read(request, None, &mut record);
-                not_get = read.as_ref().ok().and_then(|read| read.not_get);
-                if !sink(done, parsed(read.map(|read| read.kind), &record)) {
+                let read = read(request, &mut not_get, &mut record);
+                if !sink(done, parsed(read, &record)) {
                     return;
                 }
             }
@@ -93,7 +89,7 @@ impl Decoder for Wat {
                     record.url = Cow::Borrowed(page);
                     Ok(None)
                 }
-                None => read(pair.frame, not_get, &mut record).map(|read| read.kind),
+                None => read(pair.frame, &mut not_get, &mut record),
             };
             if !sink(done, parsed(read, &record)) {
                 return;
@@ -129,37 +125,17 @@ pub fn is_wat(header: &WarcHeader<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-#[derive(Default)]
-struct ReadOutcome {
-    /// Kind of the record, if it is valid but not a crawl record.
-    kind: Option<&'static str>,
-    /// Report name of the response, for a request whose method is not GET.
-    not_get: Option<&'static str>,
-}
-
-impl ReadOutcome {
-    fn of_kind(kind: &'static str) -> ReadOutcome {
-        ReadOutcome {
-            kind: Some(kind),
-            not_get: None,
-        }
-    }
-}
-
-/// Reads a WARC record into `record`. `not_get`: report name of the response if the accompanying request is not a GET.
+/// Reads a WARC record into `record`; `Some(kind)`: it is valid, but not a crawl record. `not_get` is the report name of
+/// the response if the request beside it is not a GET: a request sets it.
 fn read<'a>(
     frame: Frame<'a>,
-    not_get: Option<&'static str>,
+    not_get: &mut Option<&'static str>,
     record: &mut Record<'a>,
-) -> Result<ReadOutcome, Bad> {
+) -> Result<Option<&'static str>, Bad> {
     let (header, block) = frame.parts?;
     if !is_wat(&header) {
         let is_info = header.kind.eq_ignore_ascii_case(b"warcinfo");
-        return Ok(ReadOutcome::of_kind(if is_info {
-            "warcinfo"
-        } else {
-            "no WAT record"
-        }));
+        return Ok(Some(if is_info { "warcinfo" } else { "no WAT record" }));
     }
     let text = utf8(block).map_err(Bad::utf8)?;
     let malformed = |error| Bad::malformed(json::detail(&error));
@@ -184,12 +160,12 @@ fn facts(text: &str) -> serde_json::Result<Facts<'_>> {
     Ok(facts)
 }
 
-/// Fills `record`, if there is one.
+/// Fills `record` like [`read`].
 fn put<'a>(
     mut facts: Facts<'a>,
-    not_get: Option<&'static str>,
+    not_get: &mut Option<&'static str>,
     record: &mut Record<'a>,
-) -> Result<ReadOutcome, Bad> {
+) -> Result<Option<&'static str>, Bad> {
     let (kind, url, date) = if facts.has(Key::Warc) {
         let kind = facts.take(Key::Kind);
         let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;
@@ -203,17 +179,15 @@ fn put<'a>(
     let revisit = kind.eq_ignore_ascii_case("revisit");
     if !revisit && !kind.eq_ignore_ascii_case("response") {
         let method = facts.take(Key::Method).unwrap_or_default();
-        return Ok(ReadOutcome {
-            kind: Some(name_of(&kind)),
-            not_get: http::not_get(method.as_bytes()),
-        });
+        *not_get = http::not_get(method.as_bytes());
+        return Ok(Some(name_of(&kind)));
     }
     let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));
     if !facts.has(Key::Response) && (!revisit || lookup) {
-        return Ok(ReadOutcome::of_kind("no HTTP response"));
+        return Ok(Some("no HTTP response"));
     }
-    if let Some(kind) = not_get {
-        return Ok(ReadOutcome::of_kind(kind));
+    if not_get.is_some() {
+        return Ok(*not_get);
     }
     let status: Option<i32> = facts
         .get(Key::Status)
@@ -222,7 +196,7 @@ fn put<'a>(
     let lacks_body =
         matches!(status, Some(200..300)) && facts.get(Key::Length) == Some("0") && facts.announced;
     if !revisit && lacks_body {
-        return Ok(ReadOutcome::of_kind(NO_BODY));
+        return Ok(Some(NO_BODY));
     }
     record.clear();
     record.url = target(url)?;
@@ -262,7 +236,7 @@ fn put<'a>(
         let other = target(Some(other)).ok();
         record.same_as = other.filter(|other| is_web(other) && *other != record.url);
     }
-    Ok(ReadOutcome::default())
+    Ok(None)
 }
 
 /// Names the kind of an archived record that is not a response.
@@ -276,17 +250,15 @@ fn name_of(kind: &str) -> &'static str {
 
 /// Returns the page's URL without the angle brackets that some writers put around it.
 fn target(url: Option<Cow<'_, str>>) -> Result<Cow<'_, [u8]>, Bad> {
-    let inner = |url: &str| {
-        let inside = url.strip_prefix('<').and_then(|url| url.strip_suffix('>'));
-        inside.unwrap_or(url).len()
+    let no_url = |what| Bad::new(Reason::BadUrl, what);
+    let url = match bytes(url.ok_or_else(|| no_url("no target URI"))?) {
+        Cow::Borrowed(url) => Cow::Borrowed(bare(url)),
+        Cow::Owned(url) => Cow::Owned(bare(&url).to_vec()),
     };
-    match url {
-        None => Err(Bad::new(Reason::BadUrl, "no target URI")),
-        Some(url) if inner(&url) == 0 => Err(Bad::new(Reason::BadUrl, "the target URI is empty")),
-        Some(url) if inner(&url) == url.len() => Ok(bytes(url)),
-        Some(Cow::Borrowed(url)) => Ok(Cow::Borrowed(&url.as_bytes()[1..url.len() - 1])),
-        Some(Cow::Owned(url)) => Ok(Cow::Owned(url.as_bytes()[1..url.len() - 1].to_vec())),
+    if url.is_empty() {
+        return Err(no_url("the target URI is empty"));
     }
+    Ok(url)
 }
 
 /// Decodes the value of an attribute: extractors leave character references as they are in the HTML.

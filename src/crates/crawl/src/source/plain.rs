@@ -37,10 +37,11 @@ impl Read for Plain {
             // Any decoder of lines cuts where lines end.
             let buffer = std::mem::take(&mut self.chunk);
             self.at = 0;
-            match self
-                .source
-                .next_chunk(&Adjacency::new(Names::Opaque), buffer)
-            {
+            let decoder = Adjacency {
+                names: Names::Opaque,
+                shard: None,
+            };
+            match self.source.next_chunk(&decoder, buffer) {
                 Ok(None) => return Ok(0),
                 Ok(Some(chunk)) if chunk.oversize > 0 => {
                     let what = format!("a line of {} bytes is over the limit", chunk.oversize);

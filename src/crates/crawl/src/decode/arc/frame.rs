@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::decode::frame::{Frame, line_ends, without_cr};
+use crate::decode::frame::{Frame, line_ends, skip_block, without_cr};
 use crate::decode::{Bad, HELD_MAX, Skipped, Skipper};
 
 /// Maximum length of a record's first line.
@@ -167,17 +167,7 @@ impl Skipper for ArcSkipper {
             at += after;
         }
         match self {
-            ArcSkipper::Block(left) => {
-                let rest = (buf.len() - at) as u64;
-                match usize::try_from(*left).ok().filter(|_| *left <= rest) {
-                    Some(left) => Skipped::Ended(at + left),
-                    None if at_end => Skipped::Ended(buf.len()),
-                    None => {
-                        *left -= rest;
-                        Skipped::Inside(buf.len())
-                    }
-                }
-            }
+            ArcSkipper::Block(left) => skip_block(left, buf, at, at_end),
             ArcSkipper::Junk { inside_line } => junk(buf, at, inside_line, at_end),
             ArcSkipper::Header => Skipped::Ended(buf.len()),
         }

@@ -25,7 +25,7 @@ pub enum JsonLayout {
 pub fn layout(start: &[u8]) -> (JsonLayout, bool) {
     let mut cut = Cut::default();
     let end = cut.run(start);
-    if cut.broken {
+    if cut.is_broken() {
         // Lines: the first record was cut short.
         return (JsonLayout::Lines, true);
     }
@@ -53,8 +53,6 @@ pub(super) struct Cut {
     depth: usize,
     /// True if a value has just ended: another may follow only after a comma.
     after_value: bool,
-    /// True if it is not a JSON object.
-    broken: bool,
     /// True if only the next record's start shows that the object is broken: a chunk may end before it.
     by_next: bool,
     /// Indentation of the record, in blanks.
@@ -83,7 +81,6 @@ impl Default for Cut {
             place: ScanState::Before,
             depth: 0,
             after_value: false,
-            broken: false,
             by_next: false,
             indent: 0,
             blanks: Some(0),
@@ -120,7 +117,7 @@ impl Cut {
                     if self.inside(byte) {
                         return Some(at + 1);
                     }
-                    if self.broken {
+                    if self.is_broken() {
                         continue;
                     }
                     self.blanks = None;
@@ -172,7 +169,12 @@ impl Cut {
     }
 
     fn break_off(&mut self) {
-        (self.place, self.broken) = (ScanState::Behind, true);
+        self.place = ScanState::Behind;
+    }
+
+    /// Returns whether it is not a JSON object.
+    fn is_broken(&self) -> bool {
+        self.place == ScanState::Behind
     }
 
     /// Returns whether no part of a record was seen.
@@ -211,7 +213,7 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
         Some(TextLine {
             text: opened(text),
             end: start,
-            terminated: (end.is_some() || cut.broken) && !cut.by_next,
+            terminated: (end.is_some() || cut.is_broken()) && !cut.by_next,
         })
     })
 }

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Result as JsonResult;
 
 use super::names::{FieldNameMap, LinkField, NameBits, NamedField};
 use super::values::{Text, text};
 use super::{FirstNamed, Link, keep, listed};
 use crate::decode::groups;
-use crate::decode::json::{KeySeed, Value};
+use crate::decode::json::{Value, ValueSeed};
 use crate::model::LINKS_MAX;
 use crate::rules::Rel;
 
@@ -128,10 +129,10 @@ pub(super) fn split_list<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
 }
 
 /// Reads each value of a list, or of the text of one; `None` if it is something else.
-fn each<T, E>(
+fn each<T>(
     list: Value<'_>,
-    mut read: impl FnMut(Value<'_>) -> Result<T, E>,
-) -> Option<Result<Vec<T>, E>> {
+    mut read: impl FnMut(Value<'_>) -> JsonResult<T>,
+) -> Option<JsonResult<Vec<T>>> {
     Some(match list {
         Value::List(values) => values.into_iter().map(read).collect(),
         Value::Text(text) => match listed::json(&text) {
@@ -159,9 +160,9 @@ pub(super) fn nofollows(list: Value<'_>) -> Option<Vec<Rel>> {
             Value::Text(text) => match &*text.trim().to_ascii_lowercase() {
                 "true" | "t" | "1" | "nofollow" => true,
                 "false" | "f" | "0" | "" => false,
-                _ => return Err(()),
+                _ => return Err(Error::custom("no boolean")),
             },
-            _ => return Err(()),
+            _ => return Err(Error::custom("no boolean")),
         };
         Ok(if is_true {
             Rel::NOFOLLOW
@@ -174,23 +175,23 @@ pub(super) fn nofollows(list: Value<'_>) -> Option<Vec<Rel>> {
 
 /// Reads `links_rel`, a list of `rel` attributes. `None`: it is something else and ignored.
 pub(super) fn rels(list: Value<'_>) -> Option<Vec<Rel>> {
-    each(list, rel::<serde::de::value::Error>)?.ok()
+    each(list, rel)?.ok()
 }
 
 /// Reads `links_weight`, a list of weights, or null.
-pub(super) fn weights<E: Error>(list: Value<'_>) -> Result<Option<Vec<u32>>, E> {
+pub(super) fn weights(list: Value<'_>) -> JsonResult<Option<Vec<u32>>> {
     if matches!(list, Value::Null) {
         return Ok(None);
     }
     let weights = each(list, |value| match value {
         Value::Text(text) if text.trim().is_empty() => Ok(1),
         Value::Text(text) => {
-            groups::weight(text.trim().as_bytes()).map_err(|bad| E::custom(bad.detail))
+            groups::weight(text.trim().as_bytes()).map_err(|bad| Error::custom(bad.detail))
         }
         value => weight(value),
     });
     weights
-        .unwrap_or_else(|| Err(E::custom("weights are no list")))
+        .unwrap_or_else(|| Err(Error::custom("weights are no list")))
         .map(Some)
 }
 
@@ -237,7 +238,7 @@ impl<'de> Visitor<'de> for One<'_> {
     type Value = Option<Link<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = self.0.link_name(LinkField::Url);
+        let url = self.0.link.name(LinkField::Url);
         write!(f, "a link: a string, or an object with `{url}`")
     }
 
@@ -254,37 +255,42 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Link<'de>>, A::Error> {
-        let One(names) = self;
+        let names = self.0;
         let mut url = FirstNamed::default();
         let mut is_named = false;
         let mut link = Link::to(Cow::default());
         let mut seen = NameBits::default();
-        while let Some(known) = map.next_key_seed(KeySeed(|name: &str| names.link_field(name)))? {
+        let field = |name: Value<'_>| Ok(names.link.field(name.text()));
+        while let Some(known) = map.next_key_seed(ValueSeed::to(field))? {
             let Some(NamedField { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
             if seen.again(order) {
-                let name = names.link_name(field);
+                let name = names.link.name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             let value: Value<'de> = map.next_value()?;
-            match (field, value) {
-                (LinkField::Url, value) => {
-                    url.put(order, text(value)?);
-                    is_named = true;
+            let take = || -> JsonResult<()> {
+                match (field, value) {
+                    (LinkField::Url, value) => {
+                        url.put(order, text(value)?);
+                        is_named = true;
+                    }
+                    (LinkField::Rel, value) => link.rel = link.rel.with(rel(value)?),
+                    (LinkField::Nofollow, Value::Bool(true)) => {
+                        link.rel = link.rel.with(Rel::NOFOLLOW);
+                    }
+                    (LinkField::Nofollow, Value::Bool(false) | Value::Null) => {}
+                    (LinkField::Nofollow, other) => return Err(other.wrong_type("a boolean")),
+                    (LinkField::Weight, value) => link.weight = weight(value)?,
                 }
-                (LinkField::Rel, value) => link.rel = link.rel.with(rel(value)?),
-                (LinkField::Nofollow, Value::Bool(true)) => {
-                    link.rel = link.rel.with(Rel::NOFOLLOW);
-                }
-                (LinkField::Nofollow, Value::Bool(false) | Value::Null) => {}
-                (LinkField::Nofollow, other) => return Err(other.wrong_type("a boolean")),
-                (LinkField::Weight, value) => link.weight = weight(value)?,
-            }
+                Ok(())
+            };
+            take().map_err(A::Error::custom)?;
         }
         if !is_named {
-            let name = names.link_name(LinkField::Url);
+            let name = names.link.name(LinkField::Url);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
         }
         Ok(url.get().map(|url| Link { url, ..link }))
@@ -292,7 +298,7 @@ impl<'de> Visitor<'de> for One<'_> {
 }
 
 /// Reads a `weight`: a whole number of 32 bits, also written as 3.0, or null for 1.
-fn weight<E: Error>(value: Value<'_>) -> Result<u32, E> {
+fn weight(value: Value<'_>) -> JsonResult<u32> {
     let expected = || {
         let most = u32::MAX;
         format!("`weight`: a whole number from 0 to {most}, or null")
@@ -308,7 +314,7 @@ fn weight<E: Error>(value: Value<'_>) -> Result<u32, E> {
 }
 
 /// Reads a `rel`: the text of the attribute, a list of its words, or null.
-fn rel<E: Error>(value: Value<'_>) -> Result<Rel, E> {
+fn rel(value: Value<'_>) -> JsonResult<Rel> {
     match value {
         Value::Null => Ok(Rel::default()),
         Value::Text(words) => Ok(Rel::of(words.as_bytes())),

@@ -1,10 +1,11 @@
 //! Maps names in the file to fields: the usual names, or those chosen (`--field`).
 
 use crate::model::Names as Naming;
-use crate::rules::FieldNames;
+use crate::rules::{FieldName, FieldNames};
 
+/// Field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
+pub enum Field {
     Url,
     Links,
     FetchedAt,
@@ -36,7 +37,7 @@ pub(super) enum Field {
 
 /// Field of a link that is an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LinkField {
+pub enum LinkField {
     Url,
     Rel,
     Nofollow,
@@ -45,7 +46,7 @@ pub(super) enum LinkField {
 
 /// Field found under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NamedField<F> {
+pub struct NamedField<F> {
     pub field: F,
     /// Position among all names. If several names of a field occur, the lowest counts.
     pub order: u8,
@@ -119,7 +120,7 @@ const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
 /// Bitmap of the names seen in the current object, by their order.
 #[derive(Default)]
 pub(super) struct NameBits(u64);
-const _: () = assert!(USUAL.len() <= 64);
+const _: () = assert!(USUAL.len() + FieldName::ALL.len() < 64);
 
 impl NameBits {
     /// Marks a name as seen; returns whether it had been seen before.
@@ -133,113 +134,94 @@ impl NameBits {
 
 /// Names that are read.
 #[derive(Clone)]
-pub(super) enum FieldNameMap {
-    /// The usual names, searched directly.
-    Usual,
-    /// The usual names for pages with opaque names.
-    UsualOfNodes,
-    Chosen(Box<CustomNames>),
+pub struct FieldNameMap {
+    pub record: NameTable<Field>,
+    pub link: NameTable<LinkField>,
 }
 
+/// Names of one kind of object: the usual ones, and those chosen in their place.
 #[derive(Clone)]
-pub(super) struct CustomNames {
-    of_record: Vec<(String, Field)>,
-    of_link: Vec<(String, LinkField)>,
+pub struct NameTable<F: 'static> {
+    usual: &'static [(&'static str, F)],
+    chosen: Vec<(String, F)>,
 }
 
 impl FieldNameMap {
+    /// Returns the usual names for this naming.
+    pub const fn usual(naming: Naming) -> FieldNameMap {
+        let usual: &[_] = match naming {
+            Naming::Url => &USUAL,
+            Naming::Opaque => &USUAL_OF_NODES,
+        };
+        FieldNameMap {
+            record: NameTable::new(usual),
+            link: NameTable::new(&USUAL_OF_LINKS),
+        }
+    }
+
     /// Returns the usual names for this naming, changed by the user's choices.
     pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
-        let (usual, names) = match naming {
-            Naming::Url => (USUAL, FieldNameMap::Usual),
-            Naming::Opaque => (USUAL_OF_NODES, FieldNameMap::UsualOfNodes),
-        };
-        if fields.choices().is_empty() {
-            return names;
-        }
-        let mut of_record = usual.map(|(name, field)| (name.to_owned(), field)).to_vec();
-        let mut of_link = USUAL_OF_LINKS
-            .map(|(name, field)| (name.to_owned(), field))
-            .to_vec();
+        let mut names = FieldNameMap::usual(naming);
         for choice in fields.choices() {
-            let name = choice.theirs.clone();
             // The first usual name of a field is its own.
-            let ours = choice.ours.name();
-            if let Some(known) = ours
-                .strip_prefix("link.")
-                .and_then(|of| find(&USUAL_OF_LINKS, of))
-            {
-                choose(&mut of_link, name, &[known.field]);
-            } else if let Some(known) = find(&USUAL, ours) {
-                match known.field {
-                    Field::FetchedAt => {
-                        choose(
-                            &mut of_record,
-                            name,
-                            &[Field::FetchedAt, Field::FetchedAtUtc],
-                        );
-                    }
-                    field => choose(&mut of_record, name, &[field]),
-                }
+            let (ours, theirs) = (choice.ours.name(), &choice.theirs);
+            if let Some(of) = ours.strip_prefix("link.") {
+                names.link.choose(theirs, field_of(&USUAL_OF_LINKS, of));
+            } else {
+                let field = field_of(&USUAL, ours);
+                names.record.choose(theirs, field);
+                let also = field.filter(|field| *field == Field::FetchedAt);
+                names
+                    .record
+                    .choose(theirs, also.map(|_| Field::FetchedAtUtc));
             }
         }
-        FieldNameMap::Chosen(Box::new(CustomNames { of_record, of_link }))
+        names
+    }
+}
+
+impl<F: Copy + PartialEq> NameTable<F> {
+    const fn new(usual: &'static [(&'static str, F)]) -> NameTable<F> {
+        NameTable {
+            usual,
+            chosen: Vec::new(),
+        }
     }
 
-    /// Returns the field of a record that has this name.
+    /// Gives a field this name in place of its usual ones. If the name is usual for another field, it no longer is.
+    fn choose(&mut self, name: &str, field: Option<F>) {
+        self.chosen.extend(field.map(|field| (name.into(), field)));
+    }
+
+    /// Returns the field that has this name.
     #[inline]
-    pub fn field(&self, name: &str) -> Option<NamedField<Field>> {
-        match self {
-            FieldNameMap::Usual => find(&USUAL, name),
-            FieldNameMap::UsualOfNodes => find(&USUAL_OF_NODES, name),
-            FieldNameMap::Chosen(chosen) => find(&chosen.of_record, name),
+    pub fn field(&self, name: &str) -> Option<NamedField<F>> {
+        let (chosen, usual) = (&self.chosen, self.usual);
+        let named = |field, order: usize| NamedField {
+            field,
+            order: order as u8,
+        };
+        if let Some(at) = chosen.iter().position(|(known, _)| known == name) {
+            return Some(named(chosen[at].1, usual.len() + at));
         }
+        let at = usual.iter().position(|(known, _)| *known == name)?;
+        let field = usual[at].1;
+        let is_chosen = chosen.iter().any(|(_, other)| *other == field);
+        (!is_chosen).then(|| named(field, at))
     }
 
-    /// Returns the field of a link that has this name.
-    #[inline]
-    pub fn link_field(&self, name: &str) -> Option<NamedField<LinkField>> {
-        match self {
-            FieldNameMap::Chosen(chosen) => find(&chosen.of_link, name),
-            _ => find(&USUAL_OF_LINKS, name),
-        }
-    }
-
-    /// Returns the name of a record's field.
-    pub fn name(&self, field: Field) -> &str {
-        match self {
-            FieldNameMap::Usual => name_of(&USUAL, field),
-            FieldNameMap::UsualOfNodes => name_of(&USUAL_OF_NODES, field),
-            FieldNameMap::Chosen(chosen) => name_of(&chosen.of_record, field),
-        }
-    }
-
-    /// Returns the name of a link's field.
-    pub fn link_name(&self, field: LinkField) -> &str {
-        match self {
-            FieldNameMap::Chosen(chosen) => name_of(&chosen.of_link, field),
-            _ => name_of(&USUAL_OF_LINKS, field),
-        }
+    /// Returns the first name of a field; empty if it has none.
+    pub fn name(&self, field: F) -> &str {
+        let usual = self.usual.iter().map(|(name, _)| *name);
+        let mut names = self.chosen.iter().map(|(name, _)| &**name).chain(usual);
+        let is_of = |name: &&str| self.field(name).is_some_and(|known| known.field == field);
+        names.find(is_of).unwrap_or_default()
     }
 }
 
-fn find<N: AsRef<str>, F: Copy>(names: &[(N, F)], name: &str) -> Option<NamedField<F>> {
-    let order = names.iter().position(|(known, _)| known.as_ref() == name)?;
-    let (field, order) = (names[order].1, order as u8);
-    Some(NamedField { field, order })
-}
-
-/// Returns the name of a field; empty if it has none.
-fn name_of<N: AsRef<str>, F: PartialEq>(names: &[(N, F)], field: F) -> &str {
-    let found = names.iter().find(|(_, known)| *known == field);
-    found.map_or("", |(name, _)| name.as_ref())
-}
-
-/// Gives the name to the first of `fields` and removes all other names of `fields`. If the name was usual for another
-/// field, it no longer is.
-fn choose<F: Copy + PartialEq>(names: &mut Vec<(String, F)>, name: String, fields: &[F]) {
-    names.retain(|(known, field)| *known != name && !fields.contains(field));
-    names.push((name, fields[0]));
+fn field_of<F: Copy>(names: &[(&str, F)], name: &str) -> Option<F> {
+    let known = names.iter().find(|(known, _)| *known == name);
+    known.map(|(_, field)| *field)
 }
 
 #[cfg(test)]
@@ -259,7 +241,7 @@ mod tests {
             "redirect=url",
             "url=u",
         ]);
-        let field = |name| names.field(name).map(|known| known.field);
+        let field = |name| names.record.field(name).map(|known| known.field);
         assert_eq!(field("fetch_time"), Some(Field::FetchedAt));
         for gone in ["fetched_at", "time", "timestamp", "crawl_time", "redirect"] {
             assert_eq!(field(gone), None, "{gone}");
@@ -267,8 +249,8 @@ mod tests {
         assert_eq!(field("url"), Some(Field::Redirect));
         assert_eq!(field("u"), Some(Field::Url));
         assert_eq!(field("outlinks"), Some(Field::Links));
-        assert_eq!(names.name(Field::Url), "u");
-        let link_field = |name| names.link_field(name).map(|known| known.field);
+        assert_eq!(names.record.name(Field::Url), "u");
+        let link_field = |name| names.link.field(name).map(|known| known.field);
         assert_eq!(link_field("rel"), None);
         assert_eq!(link_field("relation"), Some(LinkField::Rel));
         assert_eq!(link_field("url"), Some(LinkField::Url));
@@ -278,7 +260,7 @@ mod tests {
     #[test]
     fn a_usual_name_can_be_chosen_for_another_field() {
         let names = names(&["url=links"]);
-        let field = |name| names.field(name).map(|known| known.field);
+        let field = |name| names.record.field(name).map(|known| known.field);
         assert_eq!(field("links"), Some(Field::Url));
         assert_eq!(field("outlinks"), Some(Field::Links));
         assert_eq!(field("url"), None);

@@ -30,7 +30,7 @@ pub(super) fn read<'a>(
     loop {
         let name = scan.string()?;
         scan.token(b':')?;
-        match reader.names.field(name) {
+        match reader.by.names.record.field(name) {
             Some(known) => {
                 // Serde decides which of two link fields counts.
                 let is_second =
@@ -40,7 +40,7 @@ pub(super) fn read<'a>(
                 }
                 if known.field != Field::Links {
                     let value = scan.value()?;
-                    raw.set::<serde::de::value::Error>(known, value).ok()?;
+                    raw.set(known, value).ok()?;
                 } else if reader.skips_links(&raw) {
                     scan.links(|_| ())?;
                     raw.lacks_links = true;
@@ -210,12 +210,11 @@ fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FieldNameMap, Record, RecordReader};
+    use super::super::{JsonRecords, Record, RecordReader};
     use proptest::prelude::*;
 
     const USUAL: RecordReader<'static> = RecordReader {
-        names: &FieldNameMap::Usual,
-        naming: crate::decode::Names::Url,
+        by: &JsonRecords::USUAL,
         shard: None,
     };
 

@@ -29,9 +29,9 @@ fn lists_for_links_of_another_shard_are_not_compared() {
         shard: Some(shard),
         ..InputRules::default()
     };
-    let decoder = JsonRecords::by(&rules, super::super::Names::Url);
+    let decoder = JsonRecords::by(&rules, Names::Url);
     let mut other = (0..).map(|at| format!("http://{at}.example/"));
-    let passed = |url: &String| shard.passes_over(url.as_bytes(), super::super::Names::Url);
+    let passed = |url: &String| shard.passes_over(url.as_bytes(), Names::Url);
     let url = other.find(passed).unwrap();
     let line = format!(
         r#"{{"outlinks":["a",{{"url":"b"}}],"url":"{url}","links":["c"],"links_nofollow":[true]}}"#

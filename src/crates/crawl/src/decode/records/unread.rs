@@ -34,11 +34,11 @@ struct Other {
 }
 
 /// Fields that records should have.
-const SOUGHT: [FieldName; 4] = [
-    FieldName::Url,
-    FieldName::Links,
-    FieldName::FetchedAt,
-    FieldName::Status,
+const SOUGHT: [(FieldName, Field); 4] = [
+    (FieldName::Url, Field::Url),
+    (FieldName::Links, Field::Links),
+    (FieldName::FetchedAt, Field::FetchedAt),
+    (FieldName::Status, Field::Status),
 ];
 
 /// Fields that no record has.
@@ -78,7 +78,7 @@ impl Unread {
     }
 
     fn see(&mut self, object: &Map<String, Value>) {
-        let field = |name: &str| self.names.field(name).map(|known| known.field);
+        let field = |name: &str| self.names.record.field(name).map(|known| known.field);
         // Failures, unchanged pages and redirects have no links and need none.
         let is_page = |(name, value): (&String, &Value)| {
             field(name) != Some(Field::Status)
@@ -89,13 +89,16 @@ impl Unread {
         }
         self.records += 1;
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
-            match self.names.field(name).map(|known| known.field) {
-                Some(Field::Url) => self.has[0] = true,
-                Some(Field::Links) => self.has[1] = true,
-                Some(Field::FetchedAt | Field::FetchedAtUtc) => self.has[2] = true,
-                Some(Field::Status) => self.has[3] = true,
-                Some(_) => {}
-                None => self.see_other(name, value),
+            let Some(known) = self.names.record.field(name) else {
+                self.see_other(name, value);
+                continue;
+            };
+            let field = match known.field {
+                Field::FetchedAtUtc => Field::FetchedAt,
+                field => field,
+            };
+            for (has, (_, sought)) in self.has.iter_mut().zip(SOUGHT) {
+                *has |= field == sought;
             }
         }
     }
@@ -107,7 +110,7 @@ impl Unread {
         }
         let other = self.others.entry(name.to_owned()).or_default();
         other.count += 1;
-        for (fits, sought) in other.fits.iter_mut().zip(SOUGHT) {
+        for (fits, (sought, _)) in other.fits.iter_mut().zip(SOUGHT) {
             *fits += u64::from(could_be(sought, &name.to_ascii_lowercase(), value));
         }
     }
@@ -116,7 +119,7 @@ impl Unread {
     /// be it.
     pub fn missing(&self) -> Option<Missing> {
         let mut fields = Vec::new();
-        for (at, sought) in SOUGHT.into_iter().enumerate() {
+        for (at, (sought, _)) in SOUGHT.into_iter().enumerate() {
             let likely = self.others.iter().filter(|(_, other)| other.fits[at] > 0);
             let likely = likely.max_by_key(|(_, other)| other.fits[at]);
             let likely = likely.map(|(name, _)| name.clone());

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::de::Error;
+use serde_json::Result as JsonResult;
 
 use super::link::split_list;
+use super::names::Field;
 use crate::decode::json::{Value, bytes};
 use crate::decode::{Bad, RecordTime, time};
 use crate::model::FetchTotals;
@@ -18,7 +19,7 @@ pub(super) fn some(value: Value<'_>) -> Option<Value<'_>> {
 }
 
 /// Reads a text, or null.
-pub(super) fn text<'a, E: Error>(value: Value<'a>) -> Result<Option<Text<'a>>, E> {
+pub(super) fn text(value: Value<'_>) -> JsonResult<Option<Text<'_>>> {
     match value {
         Value::Null => Ok(None),
         Value::Text(text) => Ok(Some(bytes(text))),
@@ -66,12 +67,12 @@ pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
 
 /// Reads requested URLs, each of which redirected to the next and the last to the record's URL: one text, several in
 /// one text, or a list.
-pub(super) fn urls<'a, E: Error>(value: Value<'a>) -> Result<Option<Vec<Text<'a>>>, E> {
+pub(super) fn urls(value: Value<'_>) -> JsonResult<Option<Vec<Text<'_>>>> {
     let mut urls = match value {
         Value::Null => return Ok(None),
         Value::Text(text) => split_list(text),
         Value::List(values) => {
-            let urls: Result<Vec<_>, E> = values.into_iter().map(text).collect();
+            let urls: JsonResult<Vec<_>> = values.into_iter().map(text).collect();
             urls?.into_iter().flatten().collect()
         }
         other => return Err(other.wrong_type("a URL that was asked for, or a list of them")),
@@ -81,7 +82,7 @@ pub(super) fn urls<'a, E: Error>(value: Value<'a>) -> Result<Option<Vec<Text<'a>
 }
 
 /// Reads a status: a whole number, also written as `200.0` or `"200"`.
-pub(super) fn status<E: Error>(value: Value<'_>) -> Result<Option<i32>, E> {
+pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
     const EXPECTED: &str = "a status: a whole number of at most 32 bits, or its digits";
     let status = match &value {
         Value::Null => return Ok(None),
@@ -99,48 +100,40 @@ pub(super) fn status<E: Error>(value: Value<'_>) -> Result<Option<i32>, E> {
     status.map(Some).ok_or_else(wrong)
 }
 
-/// Totals over all fetches of a page; read only if `visits` is present.
-#[derive(Default)]
-pub(super) struct RawTotals<'a> {
-    pub visits: Option<Value<'a>>,
-    pub failed: Option<Value<'a>>,
-    pub last_failed: Option<Value<'a>>,
-    pub compared: Option<Value<'a>>,
-    pub changed: Option<Value<'a>>,
-    pub watched_s: Option<Value<'a>>,
-}
+/// Number of fields with totals over all fetches of a page.
+pub(super) const TOTALS: usize = Field::Watched as usize - Field::Visits as usize + 1;
 
-impl RawTotals<'_> {
-    pub fn read(&self) -> Result<Option<FetchTotals>, Bad> {
-        if self.visits.is_none() {
-            return Ok(None);
-        }
-        let count = |name: &str, value: &Option<Value<'_>>| {
-            let number = match value {
-                None => Some(0),
-                Some(Value::Int(number)) => u32::try_from(*number).ok(),
-                Some(_) => None,
-            };
-            let most = u32::MAX;
-            number.ok_or_else(|| {
-                Bad::malformed(format!(
-                    "`{name}`: expected a whole number from 0 to {most}"
-                ))
-            })
-        };
-        let last_failed = self.last_failed.as_ref().map_or(Ok(None), read_time);
-        let totals = FetchTotals {
-            visits: count("visits", &self.visits)?,
-            failed: count("failed", &self.failed)?,
-            last_failed: last_failed
-                .map_err(|what| Bad::malformed(format!("`last_failed`: {what}")))?,
-            compared: count("compared", &self.compared)?,
-            changed: count("changed", &self.changed)?,
-            watched_s: count("watched_s", &self.watched_s)?,
-        };
-        if totals.changed > totals.compared {
-            return Err(Bad::malformed("`changed` is more than `compared`"));
-        }
-        Ok(Some(totals))
+/// Reads the totals, in the order of their fields; `None` without `visits`.
+pub(super) fn totals(values: &[Option<Value<'_>>; TOTALS]) -> Result<Option<FetchTotals>, Bad> {
+    let [visits, failed, last_failed, compared, changed, watched] = values;
+    if visits.is_none() {
+        return Ok(None);
     }
+    let count = |name: &str, value: &Option<Value<'_>>| {
+        let number = match value {
+            None => Some(0),
+            Some(Value::Int(number)) => u32::try_from(*number).ok(),
+            Some(_) => None,
+        };
+        let most = u32::MAX;
+        number.ok_or_else(|| {
+            Bad::malformed(format!(
+                "`{name}`: expected a whole number from 0 to {most}"
+            ))
+        })
+    };
+    let last_failed = last_failed.as_ref().map_or(Ok(None), read_time);
+    let totals = FetchTotals {
+        visits: count("visits", visits)?,
+        failed: count("failed", failed)?,
+        last_failed: last_failed
+            .map_err(|what| Bad::malformed(format!("`last_failed`: {what}")))?,
+        compared: count("compared", compared)?,
+        changed: count("changed", changed)?,
+        watched_s: count("watched_s", watched)?,
+    };
+    if totals.changed > totals.compared {
+        return Err(Bad::malformed("`changed` is more than `compared`"));
+    }
+    Ok(Some(totals))
 }

@@ -10,8 +10,6 @@ use crate::rules::Outlinks;
 
 /// Maximum number of records in a tail. Crawlers write two.
 const RECORDS_MAX: usize = 8;
-/// Maximum bytes of line ends before a record of a group. Writers put four.
-const GAP_MAX: usize = 8;
 /// Maximum length of a request or tail record, with its header and the line ends before it: whether it is complete must
 /// be known before the end of the capture is. A longer one stands alone.
 const RECORD_MAX: usize = HELD_MAX;
@@ -64,24 +62,6 @@ fn header_of<'f, 'a>(frame: &'f Frame<'a>) -> Option<&'f WarcHeader<'a>> {
     frame.parts.as_ref().ok().map(|(header, _)| header)
 }
 
-/// Returns the next record's header and the length of the line ends before it, or `Some(None)` if no record begins
-/// there. `None`: more bytes are needed.
-#[expect(
-    clippy::option_option,
-    reason = "not known yet, or known not to be there"
-)]
-fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, WarcHeader<'_>)>> {
-    let start = frame::line_ends(behind);
-    if start > GAP_MAX {
-        return Some(None);
-    }
-    match frame::header(&behind[start..]) {
-        Ok(Some(header)) => Some(Some((start, header))),
-        Ok(None) => at_end.then_some(None),
-        Err(_) => Some(None),
-    }
-}
-
 fn is(header: &WarcHeader<'_>, kind: &[u8]) -> bool {
     header.kind.eq_ignore_ascii_case(kind)
 }
@@ -119,7 +99,7 @@ impl GroupIds {
 
     /// Returns whether this is the request of the capture that begins at `behind`; `None`: more bytes are needed.
     fn is_before(&self, behind: &[u8], at_end: bool) -> Option<bool> {
-        let capture = match header_behind(behind, at_end)? {
+        let capture = match frame::header_behind(behind, at_end)? {
             Some((_, capture)) if Capture::of(&capture).is_some() => capture,
             _ => return Some(false),
         };
@@ -171,7 +151,7 @@ impl Tail {
         if self.records == RECORDS_MAX || !(self.request || self.listed) {
             return Some(0);
         }
-        let Some((start, header)) = header_behind(behind, at_end)? else {
+        let Some((start, header)) = frame::header_behind(behind, at_end)? else {
             return Some(0);
         };
         let is_request = is(&header, b"request");

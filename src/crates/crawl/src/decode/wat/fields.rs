@@ -10,7 +10,7 @@ use super::attribute;
 use crate::decode::Link;
 use crate::decode::html::Meta;
 use crate::decode::http;
-use crate::decode::json::{KeySeed, Value, ValueSeed, ValueSink};
+use crate::decode::json::{Value, ValueSeed};
 use crate::model::keep;
 use crate::rules::Rel;
 
@@ -239,11 +239,11 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
         match node {
             Object(..) | Items(..) => json.deserialize_any(Walk { node, facts })?,
             Text(key) => {
-                let text = ValueSeed::to(First).deserialize(json)?;
+                let text = ValueSeed::to(first).deserialize(json)?;
                 text.into_iter().for_each(|text| facts.set(*key, text));
             }
             Texts(key) => {
-                let texts = ValueSeed::to(All).deserialize(json)?;
+                let texts = ValueSeed::to(all).deserialize(json)?;
                 texts.into_iter().for_each(|text| facts.set(*key, text));
             }
         }
@@ -270,12 +270,11 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
         let (Object(_, fields) | Items(_, fields)) = node else {
             return Ok(());
         };
-        let find = |name: &str| {
-            fields
-                .iter()
-                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        let find = |name: Value<'_>| {
+            let is = |(known, _): &&(&str, _)| known.eq_ignore_ascii_case(name.text());
+            Ok(fields.iter().find(is))
         };
-        while let Some(known) = map.next_key_seed(KeySeed(find))? {
+        while let Some(known) = map.next_key_seed(ValueSeed::to(find))? {
             match known {
                 Some((_, node)) => map.next_value_seed(Walk { node, facts })?,
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -292,47 +291,33 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         let Walk { node, facts } = self;
         if !matches!(node, Items(..)) {
-            return Err(Value::List(Vec::new()).wrong_type("an object"));
+            let wrong = Value::List(Vec::new()).wrong_type("an object");
+            return Err(A::Error::custom(wrong));
         }
         while seq.next_element_seed(Walk { node, facts })?.is_some() {}
         Ok(())
     }
 }
 
-/// Value written as a text, a number, or, for a repeated header, a list whose first element counts.
-struct First;
-
-impl<'a> ValueSink<'a> for First {
-    type Output = Option<Cow<'a, str>>;
-
-    fn take<E: Error>(self, value: Value<'a>) -> Result<Self::Output, E> {
-        Ok(Some(match value {
-            Value::Null => return Ok(None),
-            Value::Text(text) => text,
-            Value::Int(number) => number.to_string().into(),
-            Value::Unsigned(number) => number.to_string().into(),
-            Value::Float(number) => number.to_string().into(),
-            Value::List(values) => {
-                let first = values.into_iter().next();
-                return first.map_or(Ok(None), |first| First.take(first));
-            }
-            other => return Err(other.wrong_type("a text, a number, or a list of them")),
-        }))
-    }
+/// Returns a value written as a text, a number, or, for a repeated header, a list whose first element counts.
+fn first(value: Value<'_>) -> serde_json::Result<Option<Cow<'_, str>>> {
+    Ok(Some(match value {
+        Value::Null => return Ok(None),
+        Value::Text(text) => text,
+        Value::Int(number) => number.to_string().into(),
+        Value::Unsigned(number) => number.to_string().into(),
+        Value::Float(number) => number.to_string().into(),
+        Value::List(values) => return values.into_iter().next().map_or(Ok(None), first),
+        other => return Err(other.wrong_type("a text, a number, or a list of them")),
+    }))
 }
 
-/// All values but null of a text, a number, or a list of them.
-struct All;
-
-impl<'a> ValueSink<'a> for All {
-    type Output = Vec<Cow<'a, str>>;
-
-    fn take<E: Error>(self, value: Value<'a>) -> Result<Self::Output, E> {
-        let values = match value {
-            Value::List(values) => values,
-            value => vec![value],
-        };
-        let texts = values.into_iter().map(|value| First.take(value));
-        texts.filter_map(Result::transpose).collect()
-    }
+/// Returns all values but null of a text, a number, or a list of them.
+fn all(value: Value<'_>) -> serde_json::Result<Vec<Cow<'_, str>>> {
+    let values = match value {
+        Value::List(values) => values,
+        value => vec![value],
+    };
+    let texts = values.into_iter().map(first);
+    texts.filter_map(Result::transpose).collect()
 }

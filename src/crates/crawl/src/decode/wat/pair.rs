@@ -9,8 +9,6 @@ use crate::decode::{HELD_MAX, Skipped, Skipper};
 /// Maximum length of a paired record, without line ends before it: both must be examined before the first counts as
 /// whole.
 const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
-/// Maximum bytes of line ends between the two. Writers put four.
-const GAP_MAX: usize = 8;
 
 /// Record, and the request before or after it.
 pub(super) struct ExchangePair<'a> {
@@ -85,13 +83,8 @@ fn second<'a>(
     first: ExchangeHalf,
     at_end: bool,
 ) -> Option<Option<(Frame<'a>, ExchangeHalf)>> {
-    let start = frame::line_ends(behind);
-    if start > GAP_MAX {
-        return Some(None);
-    }
-    match frame::header(&behind[start..]) {
-        Ok(None) if !at_end => return None,
-        Ok(Some(header)) if header.target == Some(target) && !is_long(&header) => {}
+    match frame::header_behind(behind, at_end)? {
+        Some((_, header)) if header.target == Some(target) && !is_long(&header) => {}
         _ => return Some(None),
     }
     let Some(next) = frame::first(behind, at_end) else {

@@ -201,18 +201,23 @@ fn of_columns(
     options: &SourceOptions,
     limits: &Limits,
 ) -> Result<TableInput> {
-    use crate::decode::{FieldKind, Names, field_kind};
+    use crate::decode::Names;
+    use crate::decode::records::names::{Field, FieldNameMap};
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
     let table = columns::ParquetTable::open(file, String::new(), records::ROWS);
     let mut table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
+        let fields = FieldNameMap::by(&options.fields, names);
         let is_page = |field: &columns::ColumnField| {
-            field_kind(&options.fields, names, &field.name) == Some(FieldKind::Page)
+            let known = fields.record.field(&field.name);
+            known.is_some_and(|known| known.field == Field::Url)
         };
         if found.iter().any(is_page) {
+            let taken = (options.shard, names);
+            let rows = records::RecordTable::of(table, &found, &fields, taken)?;
             return Ok(TableInput {
-                text: TableText::of(records::RecordTable::of(table, &found, (options, names))?),
+                text: TableText::of(rows),
                 known: KnownFormat {
                     format,
                     why: format!("it is a Parquet table with {}", columns_of(&found)),

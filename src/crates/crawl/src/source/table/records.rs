@@ -4,10 +4,10 @@ use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
 use super::text::{PIECE, Rows};
 use super::{Fault, columns_of};
 use crate::Result;
-use crate::decode::{FieldKind, Names, field_kind, put_string};
+use crate::decode::records::names::{Field, FieldNameMap};
+use crate::decode::{Names, put_string};
 use crate::model::Error;
 use crate::rules::Shard;
-use crate::source::SourceOptions;
 
 /// Number of rows read at once.
 pub(super) const ROWS: usize = 64;
@@ -37,35 +37,35 @@ pub(super) struct RecordTable {
 }
 
 impl RecordTable {
-    /// Returns a reader of a table that has, by the usual names of records, one column of URLs and one of links. Fails
-    /// with [`Error::Unsupported`] if such a column has another type; the message begins with what is wrong.
+    /// Returns a reader of a table that has, by these names, one column of pages and one of links. Fails with
+    /// [`Error::Unsupported`] if such a column has another type; the message begins with what is wrong.
     pub fn of(
         mut table: ParquetTable,
         found: &[ColumnField],
-        (options, names): (&SourceOptions, Names),
+        fields: &FieldNameMap,
+        (shard, names): (Option<Shard>, Names),
     ) -> Result<RecordTable> {
         let mut columns: Vec<RecordColumn> = Vec::new();
         let (mut has_links, mut has_final_urls, mut page) = (false, false, None);
         for field in found {
-            let Some(kind) = field_kind(&options.fields, names, &field.name) else {
+            let Some(known) = fields.record.field(&field.name) else {
                 continue;
             };
-            has_links |= kind == FieldKind::Links;
-            has_final_urls |= kind == FieldKind::FinalUrl;
-            page = page.or((kind == FieldKind::Page).then_some(columns.len()));
-            let expected = match kind {
-                FieldKind::Links | FieldKind::RequestedUrl => "a string or a list of strings",
-                FieldKind::Page => "a string",
-                FieldKind::Marks => "a value for each link",
-                FieldKind::FinalUrl | FieldKind::Other => "a string, a number or a time",
-            };
+            let known = known.field;
+            has_links |= known == Field::Links;
+            has_final_urls |= known == Field::FinalUrl;
+            page = page.or((known == Field::Url).then_some(columns.len()));
+            let is_of_each = matches!(
+                known,
+                Field::LinksNofollow | Field::LinksRel | Field::LinksWeight
+            );
             let is_text =
                 field.kind == Some(ValueType::Text) || field.kind == Some(ValueType::Null);
-            let fits = match kind {
-                FieldKind::Links | FieldKind::RequestedUrl => is_text,
-                FieldKind::Page => is_text && !field.is_list,
-                FieldKind::Marks => is_text || field.is_list,
-                FieldKind::FinalUrl | FieldKind::Other => !field.is_list,
+            let (expected, fits) = match known {
+                Field::Links | Field::RequestedUrl => ("a string or a list of strings", is_text),
+                Field::Url => ("a string", is_text && !field.is_list),
+                _ if is_of_each => ("a value for each link", is_text || field.is_list),
+                _ => ("a string, a number or a time", !field.is_list),
             };
             if !fits || !table.choose(field)? {
                 return Err(Error::Unsupported(format!(
@@ -79,7 +79,7 @@ impl RecordTable {
             columns.push(RecordColumn {
                 name,
                 is_list: field.is_list,
-                is_of_links: matches!(kind, FieldKind::Links | FieldKind::Marks),
+                is_of_links: is_of_each || known == Field::Links,
             });
         }
         if !has_links {
@@ -92,7 +92,7 @@ impl RecordTable {
         Ok(RecordTable {
             table,
             columns,
-            shard: page.zip(options.shard).filter(|_| !has_final_urls),
+            shard: page.zip(shard).filter(|_| !has_final_urls),
             names,
             skips_links: false,
             open: None,
