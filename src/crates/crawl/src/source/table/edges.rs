@@ -188,15 +188,10 @@ impl EdgeTable {
         let (mut last, mut form) = (Vec::new(), Vec::new());
         move |table| {
             let source = name(table.row(0));
-            if source.is_empty() || source == last {
-                return if source.is_empty() {
-                    source
-                } else {
-                    form.clone()
-                };
+            if source != last {
+                form = layout.page_name(&source, longest, &mut Vec::new()).to_vec();
+                last = source;
             }
-            form = layout.page_name(&source, longest, &mut Vec::new()).to_vec();
-            last = source;
             form.clone()
         }
     }

@@ -6,23 +6,22 @@
 //! not fetched.
 //!
 //! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all and
-//! the latest fetch: as separate records, the links of the last one would replace the others'.
+//! the latest fetch: as separate records, the links of the last one would replace the others'. If there are any, links
+//! are sorted in bounded memory and temporary files.
 //!
 //! Memory: the names of all pages, 8 bytes for each, 16 more if the table tells of fetches, and one if any page was not
-//! fetched. Links of later spellings are sorted in bounded memory and temporary files.
+//! fetched.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
-#[cfg(feature = "parquet")]
-use super::pair;
+use super::failed;
 use super::text::{PIECE, PageWriter, Rows, SNIFF_NAMES, TextLayout};
-use super::{failed, lines};
-use crate::disk::{ExternalSorter, Sorted};
+use crate::disk::ExternalSorter;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
 use crate::{Error, Result};
 
@@ -32,36 +31,16 @@ pub(super) struct GraphPage {
     pub fetch: LastFetch,
 }
 
-/// Outcome of a page's last fetch. Times are in seconds since 1970.
-#[derive(Debug, Clone, Copy)]
+/// Outcome of a page's last fetch; of those of two spellings of a page, the greater counts. Times are in seconds since
+/// 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
 pub(super) enum LastFetch {
-    /// Page whose links are known, or about whose fetches nothing is known.
-    Read(Option<i64>),
+    Never,
     /// Page that was found unchanged, with unknown links.
     Unchanged(i64),
-    Never,
-}
-
-impl LastFetch {
-    /// Combines the fetches of two spellings of a page.
-    fn or(self, other: LastFetch) -> LastFetch {
-        use LastFetch::{Never, Read, Unchanged};
-        match (self, other) {
-            (Read(one), Read(other)) => Read(one.max(other)),
-            (Unchanged(one), Unchanged(other)) => Unchanged(one.max(other)),
-            (read @ Read(_), _) | (_, read @ Read(_)) => read,
-            (Never, other) | (other, Never) => other,
-        }
-    }
-
-    fn time(self) -> Option<i64> {
-        match self {
-            LastFetch::Read(at) => at,
-            LastFetch::Unchanged(at) => Some(at),
-            LastFetch::Never => None,
-        }
-    }
+    /// Page whose links are known, or about whose fetches nothing is known.
+    Read(Option<i64>),
 }
 
 /// Link between pages, by their numbers.
@@ -75,20 +54,14 @@ pub(super) struct NumberedLink {
 /// Pages in order, from number 0 on.
 pub(super) type Pages = Box<dyn Iterator<Item = Result<GraphPage, Fault>> + Send>;
 
-/// Links, which [`LinkCheck`] has checked.
+/// Links, which [`link_check`] has checked.
 pub(super) type Links = Box<dyn Iterator<Item = Result<NumberedLink, Fault>> + Send>;
 
-/// Checks that links are between known pages, and sorted by source.
-pub(super) struct LinkCheck {
-    /// Number of pages.
-    pub pages: u64,
-    /// Source of the last link.
-    pub last: u64,
-}
-
-impl LinkCheck {
-    pub fn check(&mut self, link: NumberedLink) -> Result<NumberedLink, String> {
-        let (source, last, pages) = (link.source, self.last, self.pages);
+/// Returns a check that links are between the first `pages` pages, and sorted by source.
+pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<NumberedLink, String> {
+    let mut last = 0;
+    move |link| {
+        let source = link.source;
         let number = source.max(link.target);
         if number >= pages {
             return Err(format!(
@@ -100,46 +73,16 @@ impl LinkCheck {
                 "a link of page {source} after those of page {last}: sort links by source"
             ));
         }
-        self.last = source;
+        last = source;
         Ok(link)
     }
 }
 
-/// Files of a graph.
-pub(super) enum GraphFiles {
-    /// Common Crawl's layout.
-    Lines {
-        vertices: Vec<PathBuf>,
-        edges: Vec<PathBuf>,
-        limits: Limits,
-    },
-    /// Two Parquet tables.
-    #[cfg(feature = "parquet")]
-    Tables { pages: PathBuf, links: PathBuf },
-}
-
-impl GraphFiles {
-    /// Opens the table of pages at its start.
-    fn pages(&self) -> Result<Pages> {
-        match self {
-            GraphFiles::Lines {
-                vertices, limits, ..
-            } => Ok(lines::pages(vertices, limits)),
-            #[cfg(feature = "parquet")]
-            GraphFiles::Tables { pages, .. } => pair::pages(pages),
-        }
-    }
-
-    /// Opens the links between `pages` pages at their start; returns them, and whether they have weights.
-    fn links(&self, pages: u64) -> Result<(Links, bool)> {
-        match self {
-            GraphFiles::Lines { edges, limits, .. } => {
-                Ok((lines::links(edges, limits, pages), false))
-            }
-            #[cfg(feature = "parquet")]
-            GraphFiles::Tables { links, .. } => pair::links(links, pages),
-        }
-    }
+/// Files of a graph. Both functions open them at their start.
+pub(super) struct GraphFiles {
+    pub pages: Box<dyn Fn() -> Result<Pages> + Send>,
+    /// Returns the links between this number of pages, and whether they have weights.
+    pub links: Box<dyn Fn(u64) -> Result<(Links, bool)> + Send>,
 }
 
 /// Reader of a graph.
@@ -154,7 +97,7 @@ pub(super) struct GraphText {
 impl GraphText {
     /// Returns a reader of the files in a folder; reads the first names.
     pub fn open(folder: &Path, files: GraphFiles, limits: &Limits) -> Result<GraphText> {
-        let (pages, (_, has_weights)) = (files.pages()?, files.links(0)?);
+        let (pages, (_, has_weights)) = ((files.pages)()?, (files.links)(0)?);
         let first = pages.take(SNIFF_NAMES).map(|page| Ok(page?.name));
         let first: Vec<Vec<u8>> = first
             .collect::<Result<_, Fault>>()
@@ -193,9 +136,8 @@ struct GraphReading {
     pages: PageTable,
     /// Maps every later spelling of a page to its first.
     firsts: BTreeMap<u64, u64>,
+    /// Links of the pages that become records, by source.
     links: Peekable<Links>,
-    /// Targets and weights of the links of later spellings, by their first.
-    later: Peekable<Sorted>,
     /// Pages that come first, which were never fetched and have no links; the last of them is the next.
     isolated: Vec<u64>,
     writer: PageWriter,
@@ -211,30 +153,17 @@ impl GraphReading {
         layout: TextLayout,
         limits: &Limits,
     ) -> Result<GraphReading, Fault> {
-        let mut pages = PageTable::read(files.pages()?, layout, limits.memory)?;
+        let mut pages = PageTable::read((files.pages)()?, layout, limits.memory)?;
         let firsts = pages.spellings(layout, limits.url_bytes as usize)?;
         for (&later, &first) in &firsts {
             pages.join_fetches(first, later);
         }
-        let open_links = || files.links(pages.len());
-        let mut later = ExternalSorter::new(
-            usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
-            &std::env::temp_dir(),
-        );
-        if !firsts.is_empty() {
-            for link in open_links()?.0 {
-                let link = link?;
-                if let Some(first) = firsts.get(&link.source) {
-                    let value = [link.target, link.weight.into()].map(u64::to_be_bytes);
-                    later.push(&first.to_be_bytes(), value.as_flattened())?;
-                }
-            }
-        }
-        let is_never = |page: &u64| matches!(pages.fetch(*page), LastFetch::Never);
+        let open_links = || (files.links)(pages.len()).map(|(links, _)| links);
+        let is_never = |page: &u64| pages.fetch(*page) == LastFetch::Never;
         let mut isolated: Vec<u64> = (0..pages.len()).rev().filter(is_never).collect();
         if !isolated.is_empty() {
             let mut is_linked = vec![false; pages.len() as usize];
-            for link in open_links()?.0 {
+            for link in open_links()? {
                 let link = link?;
                 for page in [link.source, link.target] {
                     is_linked[*firsts.get(&page).unwrap_or(&page) as usize] = true;
@@ -242,9 +171,12 @@ impl GraphReading {
             }
             isolated.retain(|page| !firsts.contains_key(page) && !is_linked[*page as usize]);
         }
+        let links = match firsts.is_empty() {
+            true => open_links()?,
+            false => by_first(open_links()?, &firsts, limits.held_bytes)?,
+        };
         Ok(GraphReading {
-            links: open_links()?.0.peekable(),
-            later: later.sorted()?.peekable(),
+            links: links.peekable(),
             isolated,
             writer: PageWriter::new(layout),
             open: None,
@@ -259,8 +191,11 @@ impl GraphReading {
         if let Some(page) = self.isolated.pop() {
             self.writer.known(self.pages.name(page), None, out);
         } else if let Some(page) = self.open {
-            match self.next_link(page)? {
-                Some((target, weight)) => self.writer.link(self.pages.name(target), weight, out),
+            match self.links.next_if(|link| is_of(link, page)).transpose()? {
+                Some(link) => {
+                    let target = self.pages.name(link.target);
+                    self.writer.link(target, link.weight, out);
+                }
                 None => {
                     self.writer.end(out);
                     self.open = None;
@@ -269,7 +204,9 @@ impl GraphReading {
         } else if self.next < self.pages.len() {
             let page = self.next;
             self.next += 1;
-            self.begin_page(page, out)?;
+            if !self.firsts.contains_key(&page) {
+                self.begin_page(page, out);
+            }
         } else {
             // A link is left only if there are no pages.
             self.links.next().transpose()?;
@@ -278,50 +215,20 @@ impl GraphReading {
         Ok(true)
     }
 
-    /// Begins a page, if it was fetched and is the first of its spellings.
-    fn begin_page(&mut self, page: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
-        if self.firsts.contains_key(&page) {
-            while self.own_link(page)?.is_some() {}
-            return Ok(());
-        }
-        let has_links = self.links.peek().is_some_and(|link| is_of(link, page))
-            || self
-                .later
-                .peek()
-                .is_some_and(|link| is_later_of(link, page));
-        match self.pages.fetch(page) {
+    /// Begins a page, if it was fetched.
+    fn begin_page(&mut self, page: u64, out: &mut Vec<u8>) {
+        let has_links = self.links.peek().is_some_and(|link| is_of(link, page));
+        let time = match self.pages.fetch(page) {
             LastFetch::Unchanged(at) if !has_links => {
-                self.writer.known(self.pages.name(page), Some(at), out);
+                return self.writer.known(self.pages.name(page), Some(at), out);
             }
-            LastFetch::Never if !has_links => {}
-            fetch => {
-                self.writer.begin(self.pages.name(page), fetch.time(), out);
-                self.open = Some(page);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the next link of a page: its own, and then those of its other spellings.
-    fn next_link(&mut self, page: u64) -> Result<Option<(u64, u32)>, Fault> {
-        if let Some(link) = self.own_link(page)? {
-            return Ok(Some((link.target, link.weight)));
-        }
-        let later = self.later.next_if(|link| is_later_of(link, page));
-        let Some((_, value)) = later.transpose()? else {
-            return Ok(None);
+            LastFetch::Never if !has_links => return,
+            LastFetch::Never => None,
+            LastFetch::Unchanged(at) => Some(at),
+            LastFetch::Read(at) => at,
         };
-        let [target, weight] = value.as_chunks().0 else {
-            return Err(Error::internal("a sorted link of a graph is not what it was").into());
-        };
-        Ok(Some((
-            u64::from_be_bytes(*target),
-            u64::from_be_bytes(*weight) as u32,
-        )))
-    }
-
-    fn own_link(&mut self, page: u64) -> Result<Option<NumberedLink>, Fault> {
-        self.links.next_if(|link| is_of(link, page)).transpose()
+        self.writer.begin(self.pages.name(page), time, out);
+        self.open = Some(page);
     }
 }
 
@@ -330,9 +237,28 @@ fn is_of(link: &Result<NumberedLink, Fault>, page: u64) -> bool {
     link.as_ref().map_or(true, |link| link.source == page)
 }
 
-fn is_later_of(link: &Result<(Vec<u8>, Vec<u8>)>, page: u64) -> bool {
-    link.as_ref()
-        .map_or(true, |(first, _)| *first == page.to_be_bytes())
+/// Gives the links of later spellings of a page to the first, behind its own.
+fn by_first(links: Links, firsts: &BTreeMap<u64, u64>, memory: u64) -> Result<Links, Fault> {
+    let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+    let mut sorter = ExternalSorter::new(memory, &std::env::temp_dir());
+    for link in links {
+        let link = link?;
+        let source = *firsts.get(&link.source).unwrap_or(&link.source);
+        let value = [link.target, link.weight.into()].map(u64::to_be_bytes);
+        sorter.push(&source.to_be_bytes(), value.as_flattened())?;
+    }
+    Ok(Box::new(sorter.sorted()?.map(|link| {
+        let (source, value) = link?;
+        let numbers = [source, value].concat();
+        let [source, target, weight] = numbers.as_chunks().0 else {
+            return Err(Error::internal("a sorted link of a graph is not what it was").into());
+        };
+        Ok(NumberedLink {
+            source: u64::from_be_bytes(*source),
+            target: u64::from_be_bytes(*target),
+            weight: u64::from_be_bytes(*weight) as u32,
+        })
+    })))
 }
 
 /// Names and fetches of all pages, in memory.
@@ -356,7 +282,7 @@ impl PageTable {
                 let what = format!("page {} has a name that is empty or no text", table.len());
                 return Err(Fault::Damage(DamageKind::InvalidData, what));
             }
-            if !matches!(page.fetch, LastFetch::Read(None)) {
+            if page.fetch != LastFetch::Read(None) {
                 table
                     .fetches
                     .resize(table.ends.len(), LastFetch::Read(None));
@@ -412,7 +338,7 @@ impl PageTable {
     }
 
     fn join_fetches(&mut self, first: u64, later: u64) {
-        let joint = self.fetch(first).or(self.fetch(later));
+        let joint = self.fetch(first).max(self.fetch(later));
         if let Some(fetch) = self.fetches.get_mut(first as usize) {
             *fetch = joint;
         }

@@ -6,12 +6,21 @@ use std::path::PathBuf;
 
 use super::super::decompress::Fault;
 use super::super::plain::{Plain, open_plain};
-use super::graph::{GraphPage, LastFetch, LinkCheck, Links, NumberedLink, Pages};
+use super::graph::{GraphFiles, GraphPage, LastFetch, Links, NumberedLink, Pages, link_check};
 use crate::Error;
 use crate::model::{DamageKind, Limits};
 
+/// Returns the graph of these files.
+pub(super) fn graph(vertices: Vec<PathBuf>, edges: Vec<PathBuf>, limits: &Limits) -> GraphFiles {
+    let [of_pages, of_links] = [limits.clone(), limits.clone()];
+    GraphFiles {
+        pages: Box::new(move || Ok(pages(&vertices, &of_pages))),
+        links: Box::new(move |pages| Ok((links(&edges, &of_links, pages), false))),
+    }
+}
+
 /// Reads the files of vertices.
-pub(super) fn pages(files: &[PathBuf], limits: &Limits) -> Pages {
+fn pages(files: &[PathBuf], limits: &Limits) -> Pages {
     let mut lines = GraphFileLines::of(files, limits);
     let mut expected = 0;
     Box::new(std::iter::from_fn(move || {
@@ -35,9 +44,9 @@ pub(super) fn pages(files: &[PathBuf], limits: &Limits) -> Pages {
 }
 
 /// Reads the files of edges between `pages` pages.
-pub(super) fn links(files: &[PathBuf], limits: &Limits, pages: u64) -> Links {
+fn links(files: &[PathBuf], limits: &Limits, pages: u64) -> Links {
     let mut lines = GraphFileLines::of(files, limits);
-    let mut check = LinkCheck { pages, last: 0 };
+    let mut check = link_check(pages);
     Box::new(std::iter::from_fn(move || {
         lines.read(|line| {
             let mut fields = line.split(|&byte| byte == b'\t');
@@ -47,7 +56,7 @@ pub(super) fn links(files: &[PathBuf], limits: &Limits, pages: u64) -> Links {
             let [Some(source), Some(target)] = [number(from), number(to)] else {
                 return Err("two numbers are expected".into());
             };
-            check.check(NumberedLink {
+            check(NumberedLink {
                 source,
                 target,
                 weight: 1,

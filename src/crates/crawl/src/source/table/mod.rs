@@ -24,7 +24,7 @@ mod text;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::SourceOptions;
 use super::decompress::Fault;
@@ -54,77 +54,53 @@ pub struct KnownFormat {
     pub why: String,
 }
 
-/// Files of a graph in a folder, found by their names.
+/// Table of the links of a graph in a folder.
+const LINKS: &str = "links.parquet";
+
+/// Returns the files of lines with a part of a graph in a folder, among these names.
+fn files_of(folder: &Path, names: &[String], part: &str) -> Vec<PathBuf> {
+    let is_text = |name: &&String| {
+        let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        plain.ends_with(".txt") && name.contains(part)
+    };
+    let found = names.iter().filter(is_text);
+    found.map(|name| folder.join(name)).collect()
+}
+
+/// Returns whether the folder holds a graph, or a part of one.
+pub fn is_graph(folder: &Path) -> bool {
+    let names = RealDisk.list(folder).unwrap_or_default();
+    names.iter().any(|name| name == LINKS) || !files_of(folder, &names, "vertices").is_empty()
+}
+
+/// Opens the graph in a folder, if there is one.
 ///
 /// | files | graph |
 /// |---|---|
 /// | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them |
 /// | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout |
-struct GraphFolder<'n> {
-    pages: Option<&'n str>,
-    links: Option<&'n str>,
-    vertices: Vec<&'n str>,
-    edges: Vec<&'n str>,
-}
-
-impl<'n> GraphFolder<'n> {
-    fn of(names: &'n [String]) -> GraphFolder<'n> {
-        let names = || names.iter().map(String::as_str);
-        let lines = |part: &str| -> Vec<&str> {
-            let is_text = |name: &&str| {
-                let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-                name.ends_with(".txt") && name.contains(part)
-            };
-            names().filter(is_text).collect()
-        };
-        GraphFolder {
-            pages: names().find(|name| ["pages.parquet", "sites.parquet"].contains(name)),
-            links: names().find(|name| *name == "links.parquet"),
-            vertices: lines("vertices"),
-            edges: lines("edges"),
-        }
-    }
-}
-
-/// Returns whether the folder holds a graph, or a part of one.
-pub fn is_graph(folder: &Path) -> bool {
-    RealDisk.list(folder).is_ok_and(|names| {
-        let found = GraphFolder::of(&names);
-        found.links.is_some() || !found.vertices.is_empty()
-    })
-}
-
-/// Opens the graph in a folder, if there is one.
 fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
     let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
-    let found = GraphFolder::of(&names);
-    let has_vertices = !found.vertices.is_empty();
+    let [vertices, edges] = ["vertices", "edges"].map(|part| files_of(folder, &names, part));
+    let is_pages = |name: &&String| ["pages.parquet", "sites.parquet"].contains(&&***name);
+    let pages = names.iter().find(is_pages);
     let wrong = |what: &str| Error::Unsupported(format!("{}: has {what}", folder.display()));
-    let (files, why) = match (found.pages, found.links) {
-        (_, Some(_)) if has_vertices => {
+    let (files, why) = if names.iter().any(|name| name == LINKS) {
+        if !vertices.is_empty() {
             return Err(wrong(
                 "links.parquet and files of vertices: leave one graph",
             ));
         }
-        (None, Some(_)) => return Err(wrong("links.parquet and no pages.parquet")),
-        (Some(pages), Some(links)) => (
-            tables(folder, pages, links)?,
-            format!("it is a folder with {pages} and {links}"),
-        ),
-        (_, None) if !has_vertices => return Ok(None),
-        (_, None) if found.edges.is_empty() => {
-            return Err(wrong("files of vertices and none of edges"));
-        }
-        (_, None) => {
-            let paths = |names: &[&str]| names.iter().map(|name| folder.join(name)).collect();
-            let files = GraphFiles::Lines {
-                vertices: paths(&found.vertices),
-                edges: paths(&found.edges),
-                limits: limits.clone(),
-            };
-            let why = "it is a folder with files of vertices and of edges";
-            (files, why.to_owned())
-        }
+        let pages = pages.ok_or_else(|| wrong("links.parquet and no pages.parquet"))?;
+        let why = format!("it is a folder with {pages} and {LINKS}");
+        (tables(folder, pages)?, why)
+    } else if vertices.is_empty() {
+        return Ok(None);
+    } else if edges.is_empty() {
+        return Err(wrong("files of vertices and none of edges"));
+    } else {
+        let why = "it is a folder with files of vertices and of edges";
+        (lines::graph(vertices, edges, limits), why.to_owned())
     };
     let graph = GraphText::open(folder, files, limits)?;
     Ok(Some(TableInput {
@@ -137,16 +113,13 @@ fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
 }
 
 #[cfg(feature = "parquet")]
-fn tables(folder: &Path, pages: &str, links: &str) -> Result<GraphFiles> {
-    Ok(GraphFiles::Tables {
-        pages: folder.join(pages),
-        links: folder.join(links),
-    })
+fn tables(folder: &Path, pages: &str) -> Result<GraphFiles> {
+    Ok(pair::graph(folder.join(pages), folder.join(LINKS)))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn tables(folder: &Path, _: &str, links: &str) -> Result<GraphFiles> {
-    Err(without_parquet(&folder.join(links)))
+fn tables(folder: &Path, _: &str) -> Result<GraphFiles> {
+    Err(without_parquet(&folder.join(LINKS)))
 }
 
 /// Opens a table, or a folder with a graph; `None` if it is neither.

@@ -1,18 +1,26 @@
 //! Two Parquet tables: pages, whose rows are numbered from 0, and links between these numbers, as `export` writes them.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::graph::{GraphPage, LastFetch, LinkCheck, Links, NumberedLink, Pages};
+use super::graph::{GraphFiles, GraphPage, LastFetch, Links, NumberedLink, Pages, link_check};
 use super::{columns_of, edges, failed};
 use crate::{Error, Result};
 
 /// Number of rows read at once.
 const ROWS: usize = 4096;
 
+/// Returns the graph of two tables.
+pub(super) fn graph(pages_at: PathBuf, links_at: PathBuf) -> GraphFiles {
+    GraphFiles {
+        pages: Box::new(move || pages(&pages_at)),
+        links: Box::new(move |pages| links(&links_at, pages)),
+    }
+}
+
 /// Opens the table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.
-pub(super) fn pages(path: &Path) -> Result<Pages> {
+fn pages(path: &Path) -> Result<Pages> {
     let (mut table, found) = open(path)?;
     let numbers = [ValueType::Int, ValueType::Unsigned];
     let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
@@ -71,7 +79,7 @@ pub(super) fn pages(path: &Path) -> Result<Pages> {
 }
 
 /// Opens the table of links between `pages` pages; returns it, and whether it has weights. Fails like [`pages`].
-pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
+fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
     let (mut table, found) = open(path)?;
     let is_number =
         |field: &&ColumnField| matches!(field.kind, Some(ValueType::Int | ValueType::Unsigned));
@@ -84,7 +92,7 @@ pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
     };
     let chosen = edges::choose(&mut table, &found, pair).map_err(in_file(path))?;
     let has_weights = chosen.len() > edges::WEIGHT;
-    let mut check = LinkCheck { pages, last: 0 };
+    let mut check = link_check(pages);
     let links = std::iter::from_fn(move || {
         table.read_row(|table| {
             let number = |column| table.row(column).first().and_then(whole);
@@ -96,7 +104,7 @@ pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
                 let most = u32::MAX;
                 return Err(format!("a weight that is no whole number from 0 to {most}"));
             };
-            check.check(NumberedLink {
+            check(NumberedLink {
                 source,
                 target,
                 weight,
