@@ -8,7 +8,6 @@ mod cuts_tests;
 mod delays;
 mod flow;
 mod look;
-mod pool;
 mod records;
 
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use crate::batch::Builder;
+use crate::batch::{Batch, Builder};
 use crate::decode::Decoder;
 use crate::formats::Format;
 use crate::source::{Chunk, InputSummary, Source};
@@ -27,10 +26,7 @@ use crate::{Error, Result};
 use delays::Pauses;
 use flow::FlowControl;
 
-use pool::BufferPool;
-
 pub use look::Remark;
-pub use pool::Piece;
 pub use records::{
     InputReader, InputRecords, ReadStart, checked_format_of, format_again, format_of,
 };
@@ -44,6 +40,51 @@ const PIECES: usize = 1;
 const CHUNKS_BYTES: u64 = 48 << 20;
 /// Time for which the caller waits for an idle input before it returns.
 pub const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Batch, and the chunk it came from.
+pub struct Piece {
+    pub chunk: Arc<Chunk>,
+    pub batch: Batch,
+    /// True if no more batches of this chunk follow.
+    pub last: bool,
+}
+
+/// Memory of processed chunks and batches, reused by one pipeline after another.
+#[derive(Clone)]
+pub struct BufferPool {
+    buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
+    batches: (Sender<Batch>, Receiver<Batch>),
+}
+
+impl BufferPool {
+    /// Returns an empty pool with room for as many as pipelines of `threads` decoders have in flight.
+    pub fn new(threads: usize) -> BufferPool {
+        let most = CHUNKS_WAITING * (threads + 2);
+        BufferPool {
+            buffers: bounded(most),
+            batches: bounded(most),
+        }
+    }
+
+    pub fn buffer(&self) -> Vec<u8> {
+        self.buffers.1.try_recv().unwrap_or_default()
+    }
+
+    pub fn batch(&self) -> Batch {
+        self.batches.1.try_recv().unwrap_or_default()
+    }
+
+    pub fn take(&self, piece: Piece) {
+        if piece.batch.is_ordinary() {
+            let _ = self.batches.0.try_send(piece.batch);
+        }
+        if let Ok(chunk) = Arc::try_unwrap(piece.chunk)
+            && chunk.bytes.capacity() > 0
+        {
+            let _ = self.buffers.0.try_send(chunk.bytes);
+        }
+    }
+}
 
 pub enum PipelineItem {
     Piece(Box<Piece>),

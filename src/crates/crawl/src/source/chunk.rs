@@ -217,23 +217,19 @@ impl Cutter {
         let is_cut = live && self.skip.is_some() || has_rest && decoder.is_cut(&self.open);
         let may_lack_request = has_rest && !is_cut && decoder.may_lack_request(&self.open);
         let whole = self.queue.len();
-        self.finish_rest(decoder, compressed);
-        for chunk in self.queue.range_mut(whole..) {
-            chunk.cut = is_cut;
-            chunk.may_lack_request = may_lack_request;
-        }
-    }
-
-    fn finish_rest(&mut self, decoder: &dyn Decoder, compressed: u64) {
         while !self.open.is_empty() {
             if self.skip.is_some() {
                 self.skip_on(compressed, true);
-                continue;
+            } else {
+                self.push(decoder, self.open.len(), compressed);
             }
-            self.push(decoder, self.open.len(), compressed);
         }
         if let Some(skip) = self.skip.take() {
             self.push_oversize(skip, compressed);
+        }
+        for chunk in self.queue.range_mut(whole..) {
+            chunk.cut = is_cut;
+            chunk.may_lack_request = may_lack_request;
         }
     }
 
@@ -279,8 +275,7 @@ impl Cutter {
         }
         let from = self.at.clone();
         let bytes = self.split(within);
-        let after = self.at.prefix.digest128();
-        self.queue_chunk(from, bytes, after, 0, compressed);
+        self.queue_chunk(from, bytes, 0, compressed);
     }
 
     /// Returns the length of the records within the first `whole` bytes that precede one over the limit.
@@ -334,18 +329,11 @@ impl Cutter {
 
     fn push_oversize(&mut self, skip: Skip, compressed: u64) {
         let length = self.at.offset - skip.from.offset;
-        let after = self.at.prefix.digest128();
-        self.queue_chunk(skip.from, Vec::new(), after, length, compressed);
+        self.queue_chunk(skip.from, Vec::new(), length, compressed);
     }
 
-    fn queue_chunk(
-        &mut self,
-        from: Position,
-        mut bytes: Vec<u8>,
-        prefix_after: u128,
-        oversize: u64,
-        compressed: u64,
-    ) {
+    /// Queues a chunk that ends at the current position.
+    fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64, compressed: u64) {
         if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
             // Many chunks may queue up: spare capacity is freed.
             bytes.shrink_to_fit();
@@ -354,7 +342,7 @@ impl Cutter {
             bytes,
             offset: from.offset,
             prefix: from.prefix,
-            prefix_after,
+            prefix_after: self.at.prefix.digest128(),
             oversize,
             cut: false,
             may_lack_request: false,

@@ -69,11 +69,6 @@ pub(super) enum Unpacker {
 }
 
 impl Unpacker {
-    /// Chooses the decompressor by the first bytes of `raw`.
-    pub fn sniff(raw: &mut PeekReader, zstd_window_log: u32) -> io::Result<Unpacker> {
-        Unpacker::new(sniff(raw.peek(4)?), zstd_window_log)
-    }
-
     /// Returns the decompressor of a stream whose compression is known.
     pub fn new(compression: Compression, zstd_window_log: u32) -> io::Result<Unpacker> {
         Ok(match compression {

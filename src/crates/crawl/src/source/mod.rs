@@ -28,13 +28,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
 use crate::rules::{FieldNames, InputRules, Shard};
-pub use input::InputName;
-pub use input::PIPE_BYTES;
+pub use input::{InputName, PIPE_BYTES};
 pub use plain::{Plain, open_plain};
-pub use stream::HEAD_BYTES;
-pub use stream::Source;
-pub use table::KnownFormat;
-pub use table::{PARQUET, is_graph};
+pub use stream::{HEAD_BYTES, Source};
+pub use table::{KnownFormat, PARQUET, is_graph};
 
 /// Run of whole records, in stream order.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ mod passing;
 use std::io::Read;
 
 use super::chunk::Cutter;
-use super::decompress::{Fault, Step, Unpacker};
+use super::decompress::{Fault, Step, Unpacker, sniff};
 use super::hold::{Hold, MemberIndex};
 use super::input::{InputName, PeekReader, open_file};
 use super::table::{self, TableInput};
@@ -77,7 +77,7 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        Source::new(name, PeekReader::new(reader), limits, options)
+        Source::begin(name, PeekReader::new(reader), None, limits, options)
     }
 
     /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out as they come. With
@@ -90,28 +90,31 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
+        let from = from.filter(|from| from.raw > 0);
         let raw = PeekReader::new(reader).live();
-        let Some(from) = from.filter(|from| from.raw > 0) else {
-            return Source::new(name, raw, limits, options);
-        };
-        let unpacker = Unpacker::new(from.compression, limits.zstd_window_log)
-            .map_err(Error::io(name.path(), "read"))?;
-        let raw = raw.from(from.raw);
-        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options);
-        source.hold.begin_at(from.offset);
-        source.cutter.begin_at(from.offset);
-        Ok(source)
+        Source::begin(name, raw, from, limits, options)
     }
 
-    fn new(
+    fn begin(
         name: InputName,
         mut raw: PeekReader,
+        from: Option<Restart>,
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
-            .map_err(Error::io(name.path(), "read"))?;
-        Ok(Source::unpacked_by(unpacker, name, raw, limits, options))
+        let compression = match from {
+            Some(from) => Ok(from.compression),
+            None => raw.peek(4).map(sniff),
+        };
+        let unpacker = compression.and_then(|found| Unpacker::new(found, limits.zstd_window_log));
+        let unpacker = unpacker.map_err(Error::io(name.path(), "read"))?;
+        let raw = raw.from(from.map_or(0, |from| from.raw));
+        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options);
+        if let Some(from) = from {
+            source.hold.begin_at(from.offset);
+            source.cutter.begin_at(from.offset);
+        }
+        Ok(source)
     }
 
     /// Returns a source of a table's text.
