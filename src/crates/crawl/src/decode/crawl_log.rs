@@ -147,8 +147,7 @@ impl<'a> LogEntry<'a> {
             from: Cow::Borrowed(self.via.as_bytes()),
             weight: 1,
             to: Cow::Borrowed(self.url.as_bytes()),
-            fetched_at: None,
-            bad_time: None,
+            time: Ok(None),
         })
     }
 }

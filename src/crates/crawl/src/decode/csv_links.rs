@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use super::groups::{Edge, GroupFormat, GroupLine, Groups, lines_of, weight};
-use super::{Bad, FormatSpec, Names, Reason, parted, time, utf8};
+use super::{Bad, FormatSpec, Names, Reason, time, utf8};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
@@ -117,10 +117,6 @@ impl GroupFormat for CsvLinks {
             Some((text, None)) if text.is_empty() => 1,
             Some((text, None)) => weight(&text)?,
         };
-        let (fetched_at, bad_time) = parted(time::read_archive(
-            &date,
-            "a date: 8 or 14 digits, or RFC 3339",
-        ));
         for (name, url) in [("src", &from), ("dest", &to)] {
             if url.is_empty() {
                 return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
@@ -131,8 +127,7 @@ impl GroupFormat for CsvLinks {
             from,
             to,
             weight,
-            fetched_at,
-            bad_time,
+            time: time::read_archive(&date, "a date: 8 or 14 digits, or RFC 3339"),
         }))
     }
 }

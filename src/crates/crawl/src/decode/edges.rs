@@ -61,8 +61,7 @@ impl GroupFormat for EdgeListFormat {
             from: Cow::Borrowed(from),
             to: Cow::Borrowed(to),
             weight,
-            fetched_at: None,
-            bad_time: None,
+            time: Ok(None),
         }))
     }
 }

@@ -11,8 +11,8 @@ use memchr::{memchr, memrchr};
 
 use super::lines;
 use super::{
-    Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time, shown,
-    skips_links,
+    Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, RecordTime, Sink, Skipped, Skipper,
+    put_time, shown, skips_links,
 };
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
@@ -76,9 +76,7 @@ pub struct Edge<'a> {
     pub to: Cow<'a, [u8]>,
     pub weight: u32,
     /// Time at which `from` was fetched; that of a group's first line counts.
-    pub fetched_at: Option<Time>,
-    /// Message about an invalid time.
-    pub bad_time: Option<String>,
+    pub time: RecordTime,
 }
 
 /// Returns the digits of a whole number, also written as 3.0; `None` if the text is something else, or has a sign.
@@ -231,8 +229,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
             self.key = edge.key;
             self.skips = skips_links(self.groups.shard, &edge.from, self.groups.names);
             self.group.url = edge.from;
-            self.group.fetched_at = edge.fetched_at;
-            self.group.bad_time = edge.bad_time;
+            put_time(&mut self.group, edge.time);
             self.group_start = line.start;
         }
         if self.group.links.is_empty() || !self.skips {

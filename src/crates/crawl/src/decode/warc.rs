@@ -110,10 +110,11 @@ impl Decoder for Warc {
                 Some(frame)
             });
             for frame in group.request.into_iter().chain(behind) {
-                if let Ok((header, block)) = &frame.parts {
-                    beside.see(header, block);
-                }
-                if !sink(done, other(frame)) {
+                let read = frame.parts.map(|(header, block)| {
+                    beside.see(&header, block);
+                    Some(kind(&header, block))
+                });
+                if !sink(done, parsed(read, &record)) {
                     return;
                 }
             }
@@ -227,16 +228,6 @@ pub fn is_web(url: &[u8]) -> bool {
         let front = url.get(..scheme.len());
         front.is_some_and(|front| front.eq_ignore_ascii_case(scheme))
     })
-}
-
-/// Returns the result for an accompanying record.
-fn other(frame: Frame<'_>) -> Parsed<'_, '_> {
-    match frame.parts {
-        Ok((header, block)) => Parsed::Other {
-            kind: kind(&header, block),
-        },
-        Err(bad) => bad.into(),
-    }
 }
 
 /// Names the kind of a record that is not a capture.

@@ -50,28 +50,13 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>
         },
         None => "no ARC record begins here: garbage, or a wrong length before it",
     };
-    let next = next_header(record, after, at_end).map(|next| start + next);
-    let end = next.or(at_end.then_some(buf.len()))?;
-    Some(Frame {
-        end,
-        parts: Err(Bad::malformed(message)),
-    })
-}
-
-/// Returns the offset of the first line at or after `at`, a line's start, that looks like a record's first.
-fn next_header(record: &[u8], mut at: usize, at_end: bool) -> Option<usize> {
-    while at < record.len() {
-        let line = match memchr(b'\n', &record[at..]) {
-            Some(lf) => lf + 1,
-            None if at_end => record.len() - at,
-            None => return None,
-        };
-        if header(&record[at..at + line]).is_some() {
-            return Some(at);
-        }
-        at += line;
+    match junk(record, after, &mut lf.is_none(), at_end) {
+        Skipped::Ended(end) => Some(Frame {
+            end: start + end,
+            parts: Err(Bad::malformed(message)),
+        }),
+        Skipped::Inside(_) => None,
     }
-    None
 }
 
 /// Parses a record's first line, with its end or without; `None` if it is not one.
