@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result, words};
 
 words! {
-    /// Field of the `records` format whose name can be chosen (`formats/records.md`). Those of links come last.
+    /// Field of the `records` format (`formats/records.md`). Those whose names can be chosen come first, and of these
+    /// those of links last.
     FieldName {
         Url = "url",
         Links = "links",
@@ -32,10 +33,22 @@ words! {
         LinkNofollow = "link.nofollow",
         /// `weight` of a link that is an object.
         LinkWeight = "link.weight",
+        /// Time that is in UTC if it has no offset.
+        FetchedAtUtc = "crawl_time",
+        /// Totals over all fetches of the page.
+        Visits = "visits",
+        Failed = "failed",
+        LastFailed = "last_failed",
+        Compared = "compared",
+        Changed = "changed",
+        Watched = "watched_s",
     }
 }
 
 impl FieldName {
+    /// Number of fields whose names can be chosen.
+    pub const CHOICES: usize = FieldName::LinkWeight as usize + 1;
+
     /// Returns whether it is a field of a link, not of the record.
     pub fn is_of_link(self) -> bool {
         self.name().starts_with("link.")
@@ -55,16 +68,21 @@ impl FromStr for FieldChoice {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<FieldChoice> {
-        let names = || FieldName::ALL.map(FieldName::name).join(", ");
+        let choices = &FieldName::ALL[..FieldName::CHOICES];
+        let names = || {
+            choices
+                .iter()
+                .map(|field| field.name())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let Some((ours, theirs)) = text.split_once('=') else {
             return Err(Error::Usage(format!(
                 "{text:?}: FIELD=NAME is expected, like url=response_url; the fields are {}",
                 names()
             )));
         };
-        let known = FieldName::ALL
-            .into_iter()
-            .find(|field| field.name() == ours);
+        let known = choices.iter().find(|field| field.name() == ours);
         match (known, theirs) {
             (None, _) => Err(Error::Usage(format!(
                 "no field {ours:?}; there are: {}",
@@ -73,7 +91,7 @@ impl FromStr for FieldChoice {
             (_, "") => Err(Error::Usage(format!(
                 "{text:?}: the file's name for it is missing"
             ))),
-            (Some(ours), theirs) => Ok(FieldChoice {
+            (Some(&ours), theirs) => Ok(FieldChoice {
                 ours,
                 theirs: theirs.to_owned(),
             }),
@@ -163,9 +181,12 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for field in FieldName::ALL {
-            let choice: FieldChoice = format!("{}=a=b", field.name()).parse().unwrap();
-            assert_eq!((choice.ours, &*choice.theirs), (field, "a=b"));
+        for (at, field) in FieldName::ALL.into_iter().enumerate() {
+            let choice = format!("{}=a=b", field.name()).parse::<FieldChoice>();
+            match choice {
+                Ok(choice) => assert_eq!((choice.ours, &*choice.theirs), (field, "a=b")),
+                Err(_) => assert!(at >= FieldName::CHOICES, "{}", field.name()),
+            }
             let json = serde_json::to_value(field).unwrap();
             assert_eq!(json, field.name());
         }

@@ -18,7 +18,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use self::link::LinksSeed;
-use self::names::{Field, FieldNameMap, NameBits, NamedField};
+use self::names::{FieldNameMap, NameBits, NamedField};
 use self::unread::Unread;
 use self::values::{TOTALS, Text, some};
 use super::json::{self, Value, ValueSeed};
@@ -30,7 +30,7 @@ use super::{
     skips_links, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
-use crate::rules::{InputRules, Rel, Shard};
+use crate::rules::{FieldName, InputRules, Rel, Shard};
 
 /// Records whose pages are URLs.
 pub const FORMAT: FormatSpec = FormatSpec {
@@ -345,7 +345,7 @@ struct RawRecord<'a> {
     rel: Option<Vec<Rel>>,
     weight: Option<Vec<u32>>,
     revisit: Option<Text<'a>>,
-    /// Totals over all fetches of the page, from [`Field::Visits`] on.
+    /// Totals over all fetches of the page, from [`FieldName::Visits`] on.
     totals: [Option<Value<'a>>; TOTALS],
     /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
@@ -357,36 +357,36 @@ impl<'a> RawRecord<'a> {
     /// Stores the value of a field other than links.
     fn set(
         &mut self,
-        NamedField { field, order }: NamedField<Field>,
+        NamedField { field, order }: NamedField,
         value: Value<'a>,
     ) -> serde_json::Result<()> {
         match field {
-            Field::Url => self.url = values::text(value)?,
-            Field::FetchedAt => self.time.put(order, some(value)),
-            Field::FetchedAtUtc => self.time.put(order, some(value).map(values::in_utc)),
-            Field::Status => self.status.put(order, values::status(value)?),
-            Field::Redirect => self.redirect = values::text(value)?,
-            Field::Digest => self.digest = Digest::of_text(value.text()),
-            Field::RequestedUrl => self.asked.put(order, values::urls(value)?),
-            Field::FinalUrl => self.found.put(order, values::text(value)?),
-            Field::Base => self.base = values::text(value)?,
-            Field::Method => {
+            FieldName::Url => self.url = values::text(value)?,
+            FieldName::FetchedAt => self.time.put(order, some(value)),
+            FieldName::FetchedAtUtc => self.time.put(order, some(value).map(values::in_utc)),
+            FieldName::Status => self.status.put(order, values::status(value)?),
+            FieldName::Redirect => self.redirect = values::text(value)?,
+            FieldName::Digest => self.digest = Digest::of_text(value.text()),
+            FieldName::RequestedUrl => self.asked.put(order, values::urls(value)?),
+            FieldName::FinalUrl => self.found.put(order, values::text(value)?),
+            FieldName::Base => self.base = values::text(value)?,
+            FieldName::Method => {
                 let method = |value: Value<'_>| http::not_get(value.text().as_bytes());
                 self.method.put(order, some(value).map(method));
             }
-            Field::LinksNofollow => self.nofollow = link::nofollows(value),
-            Field::LinksRel => self.rel = link::rels(value),
-            Field::LinksWeight => self.weight = link::weights(value)?,
-            Field::Revisit => self.revisit = values::text(value)?,
-            Field::Visits
-            | Field::Failed
-            | Field::LastFailed
-            | Field::Compared
-            | Field::Changed
-            | Field::Watched => {
-                self.totals[field as usize - Field::Visits as usize] = some(value);
+            FieldName::LinksNofollow => self.nofollow = link::nofollows(value),
+            FieldName::LinksRel => self.rel = link::rels(value),
+            FieldName::LinksWeight => self.weight = link::weights(value)?,
+            FieldName::Revisit => self.revisit = values::text(value)?,
+            FieldName::Visits
+            | FieldName::Failed
+            | FieldName::LastFailed
+            | FieldName::Compared
+            | FieldName::Changed
+            | FieldName::Watched => {
+                self.totals[field as usize - FieldName::Visits as usize] = some(value);
             }
-            Field::Links => {}
+            _ => {}
         }
         Ok(())
     }
@@ -405,15 +405,15 @@ impl<'a> RawRecord<'a> {
         let add_rel = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
         for (field, put) in [
             (
-                Field::LinksNofollow,
+                FieldName::LinksNofollow,
                 link::put_each(links, nulls, self.nofollow, add_rel),
             ),
             (
-                Field::LinksRel,
+                FieldName::LinksRel,
                 link::put_each(links, nulls, self.rel, add_rel),
             ),
             (
-                Field::LinksWeight,
+                FieldName::LinksWeight,
                 link::put_each(links, nulls, self.weight, |link, weight| {
                     link.weight = weight
                 }),
@@ -457,7 +457,7 @@ impl<'a> RawRecord<'a> {
 
 /// Returns the error for a record without a URL, with advice in case all lack one.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
-    let message = match (is_empty, names.record.name(Field::Url)) {
+    let message = match (is_empty, names.record.name(FieldName::Url)) {
         (true, name) => format!("{name:?} is empty"),
         (false, names::NODE) => "no `node`".to_owned(),
         (false, "url") => {
@@ -513,15 +513,15 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
-                Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
-                Field::Links if reader.skips_links(&raw) => {
+                FieldName::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
+                FieldName::Links if reader.skips_links(&raw) => {
                     map.next_value::<IgnoredAny>()?;
                     raw.lacks_links = true;
                     // Nothing is said about links of another field, read before the page was known.
                     links.clear();
                     raw.nulls.clear();
                 }
-                Field::Links => {
+                FieldName::Links => {
                     let nulls = &mut raw.nulls;
                     if map.next_value_seed(LinksSeed {
                         names,

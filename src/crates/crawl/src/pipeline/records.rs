@@ -11,16 +11,23 @@ use crate::decode::Names;
 use crate::formats::{Format, check_names, check_text, guess, is_decided};
 use crate::model::InputPosition;
 use crate::source::{
-    Chunk, Compression, HEAD_BYTES, InputName, InputSummary, KnownFormat, Restart, Source,
-    SourceOptions,
+    Chunk, Compression, HEAD_BYTES, InputName, InputSummary, Restart, Source, SourceOptions,
 };
 use crate::{Error, Result};
 
 /// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
 /// [`Error::Unsupported`] if it cannot be guessed.
 pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(Format, String)>> {
-    if let Some(known) = source.known_format() {
-        return table_format(source.name(), known, asked).map(Some);
+    if let Some((format, why)) = source.known_format() {
+        let Some(asked) = asked.filter(|asked| asked != format) else {
+            return Ok(Some((*format, why.clone())));
+        };
+        return Err(Error::Unsupported(format!(
+            "{}: {why}, which is read as `format` {}, not {}; leave `format` out",
+            source.name(),
+            format.name(),
+            asked.name()
+        )));
     }
     let is_live = source.is_live();
     let head = source.head_until(is_decided)?;
@@ -61,24 +68,6 @@ pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Fo
         Ok((format, _)) => Ok(format),
         Err(_) if read > 0 => Ok(before),
         Err(error) => Err(Error::Unsupported(format!("{input}: {error}"))),
-    }
-}
-
-/// Returns the format of a table, which can only be read as such.
-fn table_format(
-    input: &InputName,
-    known: &KnownFormat,
-    asked: Option<Format>,
-) -> Result<(Format, String)> {
-    let format: Format = known.format.parse()?;
-    match asked {
-        Some(asked) if asked != format => Err(Error::Unsupported(format!(
-            "{input}: {}, which is read as `format` {}, not {}; leave `format` out",
-            known.why,
-            format.name(),
-            asked.name()
-        ))),
-        _ => Ok((format, known.why.clone())),
     }
 }
 

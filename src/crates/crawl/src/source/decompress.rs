@@ -65,7 +65,7 @@ pub(super) enum Unpacker {
     Gzip(gzip::Gzip),
     Zstd(Box<zstd::Zstd>),
     /// Table, which reads its file itself.
-    Table(Box<TableText>),
+    Table(TableText),
 }
 
 impl Unpacker {
@@ -96,7 +96,7 @@ impl Unpacker {
         }
     }
 
-    /// Appends decompressed bytes to `out`, within its capacity, of which some must be free.
+    /// Appends decompressed bytes to `out`, of whose capacity some must be free; only a table's may exceed it.
     pub fn step(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
         debug_assert!(out.len() < out.capacity());
         match self {

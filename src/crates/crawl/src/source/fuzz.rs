@@ -306,10 +306,7 @@ fn text(data: &[u8], chunk_bytes: usize) -> Option<(Vec<u8>, bool)> {
         Err(Error::Corrupt { .. } | Error::Unsupported(_)) => return None,
         Err(error) => panic!("{error}"),
     };
-    let decoder = match table.known.format.parse::<Format>() {
-        Ok(format) => format.decoder(),
-        Err(error) => panic!("{error}"),
-    };
+    let decoder = table.known.0.decoder();
     let name = InputName::File(path.into());
     let mut source = Source::of_table(name, table, &limits, &options);
     let mut all = Vec::new();

@@ -31,7 +31,7 @@ use crate::rules::{FieldNames, InputRules, Shard};
 pub use input::{InputName, PIPE_BYTES};
 pub use plain::{Plain, open_plain};
 pub use stream::{HEAD_BYTES, Source};
-pub use table::{KnownFormat, PARQUET, is_graph};
+pub use table::{PARQUET, is_graph};
 
 /// Run of whole records, in stream order.
 #[derive(Clone)]
@@ -73,8 +73,6 @@ pub struct SourceOptions {
     pub fields: FieldNames,
     /// Shard whose rows of a table are read with their links; `None`: all.
     pub shard: Option<Shard>,
-    /// Reads tables and graphs as text; otherwise they are files like any other.
-    pub tables: bool,
 }
 
 impl SourceOptions {
@@ -95,7 +93,6 @@ impl Default for SourceOptions {
             chunk_bytes: 1 << 20,
             fields: FieldNames::default(),
             shard: None,
-            tables: true,
         }
     }
 }

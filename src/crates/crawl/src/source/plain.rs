@@ -20,12 +20,8 @@ pub struct Plain {
 /// while reading are an [`enum@Error`] wrapped in an [`io::Error`]; a line over `--limit-line` is one of them.
 pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
     let name = InputName::parse(path.as_os_str());
-    let options = SourceOptions {
-        tables: false,
-        ..SourceOptions::default()
-    };
     Ok(Plain {
-        source: Source::open(&name, limits, &options)?,
+        source: Source::open_bytes(&name, limits, &SourceOptions::default())?,
         chunk: Vec::new(),
         at: 0,
     })

@@ -8,9 +8,10 @@ use super::chunk::Cutter;
 use super::decompress::{Fault, Step, Unpacker, sniff};
 use super::hold::{Hold, MemberIndex};
 use super::input::{InputName, PeekReader, open_file};
-use super::table::{self, TableInput};
-use super::{Chunk, InputSummary, KnownFormat, Restart, SourceOptions};
+use super::table::{self, TableInput, TableText};
+use super::{Chunk, InputSummary, Restart, SourceOptions};
 use crate::decode::Decoder;
+use crate::formats::Format;
 use crate::model::Compression;
 use crate::model::Limits;
 use crate::model::{Damage, DamageKind, Member};
@@ -33,7 +34,7 @@ pub struct Source {
     cutter: Cutter,
     ending: Option<StreamEnd>,
     /// Format of a table's text.
-    known: Option<KnownFormat>,
+    known: Option<(Format, String)>,
     /// Number of records that [`Source::shown_again`] returns.
     shown_again: u64,
 }
@@ -53,18 +54,24 @@ enum StreamEnd {
 impl Source {
     /// Opens an input and recognises its compression. A directory is an error.
     pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
-        let path = match name {
-            InputName::File(path) => path,
-            InputName::Stdin => {
-                let reader = Box::new(std::io::stdin());
-                return Source::live(name.clone(), reader, None, limits, options);
-            }
-        };
-        if options.tables
+        if let InputName::File(path) = name
             && let Some(table) = table::open(path, options, limits)?
         {
             return Ok(Source::of_table(name.clone(), table, limits, options));
         }
+        Source::open_bytes(name, limits, options)
+    }
+
+    /// Opens an input like [`Source::open`], but a table as a file like any other.
+    pub(super) fn open_bytes(
+        name: &InputName,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Result<Source> {
+        let InputName::File(path) = name else {
+            let reader = Box::new(std::io::stdin());
+            return Source::live(name.clone(), reader, None, limits, options);
+        };
         let (file, length) = open_file(path)?;
         let source = Source::from_reader(name.clone(), Box::new(file), limits, options)?;
         Ok(Source { length, ..source })
@@ -124,8 +131,7 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Source {
-        let mut text = Box::new(table.text);
-        text.limit(limits.expansion_bytes);
+        let text = TableText::of(table.rows, limits.expansion_bytes);
         let unpacker = Unpacker::Table(text);
         let raw = PeekReader::new(Box::new(std::io::empty()));
         Source {
@@ -172,8 +178,8 @@ impl Source {
         self.unpacker.compression()
     }
 
-    /// Returns the format of a table's text; `None` if the input is not a table, so that its format must be guessed.
-    pub fn known_format(&self) -> Option<&KnownFormat> {
+    /// Returns the format of a table's text, and the evidence for it, for messages; `None` if the input is not a table, so that its format must be guessed.
+    pub fn known_format(&self) -> Option<&(Format, String)> {
         self.known.as_ref()
     }
 

@@ -6,13 +6,13 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Result as JsonResult;
 
-use super::names::{FieldNameMap, LinkField, NameBits, NamedField};
+use super::names::{FieldNameMap, NameBits, NamedField};
 use super::values::{Text, text};
 use super::{FirstNamed, Link, keep, listed};
 use crate::decode::groups;
 use crate::decode::json::{Value, ValueSeed};
 use crate::model::LINKS_MAX;
-use crate::rules::Rel;
+use crate::rules::{FieldName, Rel};
 
 /// Reads links, replacing the contents of `links`. The value is `false`, with `links` untouched, for `null`.
 pub(super) struct LinksSeed<'r, 'n, 'a> {
@@ -238,7 +238,7 @@ impl<'de> Visitor<'de> for One<'_> {
     type Value = Option<Link<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = self.0.link.name(LinkField::Url);
+        let url = self.0.link.name(FieldName::LinkUrl);
         write!(f, "a link: a string, or an object with `{url}`")
     }
 
@@ -273,24 +273,25 @@ impl<'de> Visitor<'de> for One<'_> {
             let value: Value<'de> = map.next_value()?;
             let take = || -> JsonResult<()> {
                 match (field, value) {
-                    (LinkField::Url, value) => {
+                    (FieldName::LinkUrl, value) => {
                         url.put(order, text(value)?);
                         is_named = true;
                     }
-                    (LinkField::Rel, value) => link.rel = link.rel.with(rel(value)?),
-                    (LinkField::Nofollow, Value::Bool(true)) => {
+                    (FieldName::LinkRel, value) => link.rel = link.rel.with(rel(value)?),
+                    (FieldName::LinkNofollow, Value::Bool(true)) => {
                         link.rel = link.rel.with(Rel::NOFOLLOW);
                     }
-                    (LinkField::Nofollow, Value::Bool(false) | Value::Null) => {}
-                    (LinkField::Nofollow, other) => return Err(other.wrong_type("a boolean")),
-                    (LinkField::Weight, value) => link.weight = weight(value)?,
+                    (FieldName::LinkNofollow, Value::Bool(false) | Value::Null) => {}
+                    (FieldName::LinkNofollow, other) => return Err(other.wrong_type("a boolean")),
+                    (FieldName::LinkWeight, value) => link.weight = weight(value)?,
+                    _ => {}
                 }
                 Ok(())
             };
             take().map_err(A::Error::custom)?;
         }
         if !is_named {
-            let name = names.link.name(LinkField::Url);
+            let name = names.link.name(FieldName::LinkUrl);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
         }
         Ok(url.get().map(|url| Link { url, ..link }))

@@ -1,98 +1,57 @@
 //! Maps names in the file to fields: the usual names, or those chosen (`--field`).
 
 use crate::model::Names as Naming;
-use crate::rules::{FieldName, FieldNames};
-
-/// Field of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    Url,
-    Links,
-    FetchedAt,
-    /// Time that is in UTC if it has no offset.
-    FetchedAtUtc,
-    Status,
-    Redirect,
-    Digest,
-    RequestedUrl,
-    FinalUrl,
-    Base,
-    Method,
-    /// List that says for each link whether it is `nofollow`.
-    LinksNofollow,
-    /// List with the `rel` of each link.
-    LinksRel,
-    /// List with the weight of each link.
-    LinksWeight,
-    /// URL of a page with the same content.
-    Revisit,
-    /// Totals over all fetches of the page.
-    Visits,
-    Failed,
-    LastFailed,
-    Compared,
-    Changed,
-    Watched,
-}
-
-/// Field of a link that is an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkField {
-    Url,
-    Rel,
-    Nofollow,
-    Weight,
-}
+use crate::rules::{FieldChoice, FieldName, FieldNames};
 
 /// Field found under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NamedField<F> {
-    pub field: F,
+pub struct NamedField {
+    pub field: FieldName,
     /// Position among all names. If several names of a field occur, the lowest counts.
     pub order: u8,
 }
 
 /// The usual names: those of `formats/records.md`, then those of crawlers. An object that has a name twice has the
 /// field twice.
-const USUAL: [(&str, Field); 34] = [
-    ("url", Field::Url),
-    ("links", Field::Links),
-    ("outlinks", Field::Links),
-    ("links_url", Field::Links),
-    ("fetched_at", Field::FetchedAt),
-    ("time", Field::FetchedAt),
-    ("timestamp", Field::FetchedAt),
-    ("fetchedAt", Field::FetchedAt),
-    ("crawl_time", Field::FetchedAtUtc),
-    ("status", Field::Status),
-    ("status_code", Field::Status),
-    ("statusCode", Field::Status),
-    ("http_status", Field::Status),
-    ("redirect", Field::Redirect),
-    ("digest", Field::Digest),
-    ("requested_url", Field::RequestedUrl),
-    ("request_url", Field::RequestedUrl),
-    ("redirect_urls", Field::RequestedUrl),
-    ("final_url", Field::FinalUrl),
-    ("loadedUrl", Field::FinalUrl),
-    ("base", Field::Base),
-    ("method", Field::Method),
-    ("request_method", Field::Method),
-    ("http_method", Field::Method),
-    ("links_nofollow", Field::LinksNofollow),
-    ("links_rel", Field::LinksRel),
-    ("links_weight", Field::LinksWeight),
-    ("revisit", Field::Revisit),
-    ("visits", Field::Visits),
-    ("failed", Field::Failed),
-    ("last_failed", Field::LastFailed),
-    ("compared", Field::Compared),
-    ("changed", Field::Changed),
-    ("watched_s", Field::Watched),
+const USUAL: [(&str, FieldName); 34] = [
+    ("url", FieldName::Url),
+    ("links", FieldName::Links),
+    ("outlinks", FieldName::Links),
+    ("links_url", FieldName::Links),
+    ("fetched_at", FieldName::FetchedAt),
+    ("time", FieldName::FetchedAt),
+    ("timestamp", FieldName::FetchedAt),
+    ("fetchedAt", FieldName::FetchedAt),
+    ("crawl_time", FieldName::FetchedAtUtc),
+    ("status", FieldName::Status),
+    ("status_code", FieldName::Status),
+    ("statusCode", FieldName::Status),
+    ("http_status", FieldName::Status),
+    ("redirect", FieldName::Redirect),
+    ("digest", FieldName::Digest),
+    ("requested_url", FieldName::RequestedUrl),
+    ("request_url", FieldName::RequestedUrl),
+    ("redirect_urls", FieldName::RequestedUrl),
+    ("final_url", FieldName::FinalUrl),
+    ("loadedUrl", FieldName::FinalUrl),
+    ("base", FieldName::Base),
+    ("method", FieldName::Method),
+    ("request_method", FieldName::Method),
+    ("http_method", FieldName::Method),
+    ("links_nofollow", FieldName::LinksNofollow),
+    ("links_rel", FieldName::LinksRel),
+    ("links_weight", FieldName::LinksWeight),
+    ("revisit", FieldName::Revisit),
+    ("visits", FieldName::Visits),
+    ("failed", FieldName::Failed),
+    ("last_failed", FieldName::LastFailed),
+    ("compared", FieldName::Compared),
+    ("changed", FieldName::Changed),
+    ("watched_s", FieldName::Watched),
 ];
 
 /// The usual names in records whose pages have opaque names.
-const USUAL_OF_NODES: [(&str, Field); USUAL.len()] = {
+const USUAL_OF_NODES: [(&str, FieldName); USUAL.len()] = {
     let mut names = USUAL;
     names[0].0 = NODE;
     names
@@ -109,18 +68,18 @@ pub fn page_field(names: Naming) -> &'static str {
     }
 }
 
-const USUAL_OF_LINKS: [(&str, LinkField); 5] = [
-    ("url", LinkField::Url),
-    ("href", LinkField::Url),
-    ("rel", LinkField::Rel),
-    ("nofollow", LinkField::Nofollow),
-    ("weight", LinkField::Weight),
+const USUAL_OF_LINKS: [(&str, FieldName); 5] = [
+    ("url", FieldName::LinkUrl),
+    ("href", FieldName::LinkUrl),
+    ("rel", FieldName::LinkRel),
+    ("nofollow", FieldName::LinkNofollow),
+    ("weight", FieldName::LinkWeight),
 ];
 
 /// Bitmap of the names seen in the current object, by their order.
 #[derive(Default)]
 pub(super) struct NameBits(u64);
-const _: () = assert!(USUAL.len() + FieldName::ALL.len() < 64);
+const _: () = assert!(USUAL.len() + FieldName::CHOICES < 64);
 
 impl NameBits {
     /// Marks a name as seen; returns whether it had been seen before.
@@ -135,15 +94,15 @@ impl NameBits {
 /// Names that are read.
 #[derive(Clone)]
 pub struct FieldNameMap {
-    pub record: NameTable<Field>,
-    pub link: NameTable<LinkField>,
+    pub record: NameTable,
+    pub link: NameTable,
 }
 
 /// Names of one kind of object: the usual ones, and those chosen in their place.
 #[derive(Clone)]
-pub struct NameTable<F: 'static> {
-    usual: &'static [(&'static str, F)],
-    chosen: Vec<(String, F)>,
+pub struct NameTable {
+    usual: &'static [(&'static str, FieldName)],
+    chosen: Vec<(String, FieldName)>,
 }
 
 impl FieldNameMap {
@@ -162,40 +121,31 @@ impl FieldNameMap {
     /// Returns the usual names for this naming, changed by the user's choices.
     pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
         let mut names = FieldNameMap::usual(naming);
-        for choice in fields.choices() {
-            // The first usual name of a field is its own.
-            let (ours, theirs) = (choice.ours.name(), &choice.theirs);
-            if let Some(of) = ours.strip_prefix("link.") {
-                names.link.choose(theirs, field_of(&USUAL_OF_LINKS, of));
-            } else {
-                let field = field_of(&USUAL, ours);
-                names.record.choose(theirs, field);
-                let also = field.filter(|field| *field == Field::FetchedAt);
-                names
-                    .record
-                    .choose(theirs, also.map(|_| Field::FetchedAtUtc));
+        for FieldChoice { ours, theirs } in fields.choices() {
+            let table = match ours.is_of_link() {
+                true => &mut names.link,
+                false => &mut names.record,
+            };
+            table.chosen.push((theirs.clone(), *ours));
+            if *ours == FieldName::FetchedAt {
+                table.chosen.push((theirs.clone(), FieldName::FetchedAtUtc));
             }
         }
         names
     }
 }
 
-impl<F: Copy + PartialEq> NameTable<F> {
-    const fn new(usual: &'static [(&'static str, F)]) -> NameTable<F> {
+impl NameTable {
+    const fn new(usual: &'static [(&'static str, FieldName)]) -> NameTable {
         NameTable {
             usual,
             chosen: Vec::new(),
         }
     }
 
-    /// Gives a field this name in place of its usual ones. If the name is usual for another field, it no longer is.
-    fn choose(&mut self, name: &str, field: Option<F>) {
-        self.chosen.extend(field.map(|field| (name.into(), field)));
-    }
-
-    /// Returns the field that has this name.
+    /// Returns the field that has this name: by choice, or as usual if the field has no chosen name.
     #[inline]
-    pub fn field(&self, name: &str) -> Option<NamedField<F>> {
+    pub fn field(&self, name: &str) -> Option<NamedField> {
         let (chosen, usual) = (&self.chosen, self.usual);
         let named = |field, order: usize| NamedField {
             field,
@@ -211,17 +161,12 @@ impl<F: Copy + PartialEq> NameTable<F> {
     }
 
     /// Returns the first name of a field; empty if it has none.
-    pub fn name(&self, field: F) -> &str {
+    pub fn name(&self, field: FieldName) -> &str {
         let usual = self.usual.iter().map(|(name, _)| *name);
         let mut names = self.chosen.iter().map(|(name, _)| &**name).chain(usual);
         let is_of = |name: &&str| self.field(name).is_some_and(|known| known.field == field);
         names.find(is_of).unwrap_or_default()
     }
-}
-
-fn field_of<F: Copy>(names: &[(&str, F)], name: &str) -> Option<F> {
-    let known = names.iter().find(|(known, _)| *known == name);
-    known.map(|(_, field)| *field)
 }
 
 #[cfg(test)]
@@ -242,18 +187,18 @@ mod tests {
             "url=u",
         ]);
         let field = |name| names.record.field(name).map(|known| known.field);
-        assert_eq!(field("fetch_time"), Some(Field::FetchedAt));
+        assert_eq!(field("fetch_time"), Some(FieldName::FetchedAt));
         for gone in ["fetched_at", "time", "timestamp", "crawl_time", "redirect"] {
             assert_eq!(field(gone), None, "{gone}");
         }
-        assert_eq!(field("url"), Some(Field::Redirect));
-        assert_eq!(field("u"), Some(Field::Url));
-        assert_eq!(field("outlinks"), Some(Field::Links));
-        assert_eq!(names.record.name(Field::Url), "u");
+        assert_eq!(field("url"), Some(FieldName::Redirect));
+        assert_eq!(field("u"), Some(FieldName::Url));
+        assert_eq!(field("outlinks"), Some(FieldName::Links));
+        assert_eq!(names.record.name(FieldName::Url), "u");
         let link_field = |name| names.link.field(name).map(|known| known.field);
         assert_eq!(link_field("rel"), None);
-        assert_eq!(link_field("relation"), Some(LinkField::Rel));
-        assert_eq!(link_field("url"), Some(LinkField::Url));
+        assert_eq!(link_field("relation"), Some(FieldName::LinkRel));
+        assert_eq!(link_field("url"), Some(FieldName::LinkUrl));
     }
 
     /// A usual name that is chosen for another field means only that field.
@@ -261,8 +206,8 @@ mod tests {
     fn a_usual_name_can_be_chosen_for_another_field() {
         let names = names(&["url=links"]);
         let field = |name| names.record.field(name).map(|known| known.field);
-        assert_eq!(field("links"), Some(Field::Url));
-        assert_eq!(field("outlinks"), Some(Field::Links));
+        assert_eq!(field("links"), Some(FieldName::Url));
+        assert_eq!(field("outlinks"), Some(FieldName::Links));
         assert_eq!(field("url"), None);
     }
 }

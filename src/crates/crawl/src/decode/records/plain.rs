@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use wide::u8x16;
 
-use super::names::{Field, NameBits};
-use super::{Link, RawRecord, RecordReader, Value, keep};
+use super::names::NameBits;
+use super::{FieldName, Link, RawRecord, RecordReader, Value, keep};
 
 /// Reads one object and appends its links to `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(
@@ -34,11 +34,11 @@ pub(super) fn read<'a>(
             Some(known) => {
                 // Serde decides which of two link fields counts.
                 let is_second =
-                    known.field == Field::Links && std::mem::replace(&mut has_links, true);
+                    known.field == FieldName::Links && std::mem::replace(&mut has_links, true);
                 if seen.again(known.order) || is_second {
                     return None;
                 }
-                if known.field != Field::Links {
+                if known.field != FieldName::Links {
                     let value = scan.value()?;
                     raw.set(known, value).ok()?;
                 } else if reader.skips_links(&raw) {

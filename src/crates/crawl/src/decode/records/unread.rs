@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::names::{Field, FieldNameMap};
+use super::names::FieldNameMap;
 use crate::decode::time;
 use crate::rules::FieldName;
 
@@ -34,11 +34,11 @@ struct Other {
 }
 
 /// Fields that records should have.
-const SOUGHT: [(FieldName, Field); 4] = [
-    (FieldName::Url, Field::Url),
-    (FieldName::Links, Field::Links),
-    (FieldName::FetchedAt, Field::FetchedAt),
-    (FieldName::Status, Field::Status),
+const SOUGHT: [FieldName; 4] = [
+    FieldName::Url,
+    FieldName::Links,
+    FieldName::FetchedAt,
+    FieldName::Status,
 ];
 
 /// Fields that no record has.
@@ -81,7 +81,7 @@ impl Unread {
         let field = |name: &str| self.names.record.field(name).map(|known| known.field);
         // Failures, unchanged pages and redirects have no links and need none.
         let is_page = |(name, value): (&String, &Value)| {
-            field(name) != Some(Field::Status)
+            field(name) != Some(FieldName::Status)
                 || status(value).is_none_or(|status| (200..300).contains(&status))
         };
         if !object.iter().all(is_page) {
@@ -94,10 +94,10 @@ impl Unread {
                 continue;
             };
             let field = match known.field {
-                Field::FetchedAtUtc => Field::FetchedAt,
+                FieldName::FetchedAtUtc => FieldName::FetchedAt,
                 field => field,
             };
-            for (has, (_, sought)) in self.has.iter_mut().zip(SOUGHT) {
+            for (has, sought) in self.has.iter_mut().zip(SOUGHT) {
                 *has |= field == sought;
             }
         }
@@ -110,7 +110,7 @@ impl Unread {
         }
         let other = self.others.entry(name.to_owned()).or_default();
         other.count += 1;
-        for (fits, (sought, _)) in other.fits.iter_mut().zip(SOUGHT) {
+        for (fits, sought) in other.fits.iter_mut().zip(SOUGHT) {
             *fits += u64::from(could_be(sought, &name.to_ascii_lowercase(), value));
         }
     }
@@ -119,7 +119,7 @@ impl Unread {
     /// be it.
     pub fn missing(&self) -> Option<Missing> {
         let mut fields = Vec::new();
-        for (at, (sought, _)) in SOUGHT.into_iter().enumerate() {
+        for (at, sought) in SOUGHT.into_iter().enumerate() {
             let likely = self.others.iter().filter(|(_, other)| other.fits[at] > 0);
             let likely = likely.max_by_key(|(_, other)| other.fits[at]);
             let likely = likely.map(|(name, _)| name.clone());

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde_json::Result as JsonResult;
 
 use super::link::split_list;
-use super::names::Field;
 use crate::decode::json::{Value, bytes};
 use crate::decode::{Bad, RecordTime, time};
 use crate::model::FetchTotals;
+use crate::rules::FieldName;
 
 /// Text of a field, as bytes.
 pub(super) type Text<'a> = Cow<'a, [u8]>;
@@ -101,7 +101,7 @@ pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
 }
 
 /// Number of fields with totals over all fetches of a page.
-pub(super) const TOTALS: usize = Field::Watched as usize - Field::Visits as usize + 1;
+pub(super) const TOTALS: usize = FieldName::Watched as usize - FieldName::Visits as usize + 1;
 
 /// Reads the totals, in the order of their fields; `None` without `visits`.
 pub(super) fn totals(values: &[Option<Value<'_>>; TOTALS]) -> Result<Option<FetchTotals>, Bad> {

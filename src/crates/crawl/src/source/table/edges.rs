@@ -7,7 +7,7 @@
 use std::fs::File;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::text::{PIECE, PageWriter, Rows, SNIFF_NAMES, TextLayout};
+use super::text::{PageWriter, Rows, SNIFF_NAMES, TextLayout};
 use super::{Fault, columns_of};
 use crate::Result;
 use crate::disk::ExternalSorter;
@@ -303,14 +303,14 @@ impl EdgeTable {
 }
 
 impl Rows for EdgeTable {
-    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault> {
         let mut links = match self.links.take() {
             Some(links) => links,
             // If damage ends the scan, the rows before it are read in place, and the damage is found again.
             None if matches!(self.is_ordered(), Ok(false)) => self.sorted()?,
             None => self.in_place()?,
         };
-        while out.len() < PIECE {
+        while out.len() < full {
             let Some(link) = links.next().transpose()? else {
                 self.end_page(out);
                 return Ok(false);

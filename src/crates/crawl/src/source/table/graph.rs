@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
 use super::failed;
-use super::text::{PIECE, PageWriter, Rows, SNIFF_NAMES, TextLayout};
+use super::text::{PageWriter, Rows, SNIFF_NAMES, TextLayout};
 use crate::disk::ExternalSorter;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
 use crate::{Error, Result};
@@ -117,12 +117,12 @@ impl GraphText {
 }
 
 impl Rows for GraphText {
-    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault> {
         let reading = match &mut self.reading {
             Some(reading) => reading,
             none => none.insert(GraphReading::begin(&self.files, self.layout, &self.limits)?),
         };
-        while out.len() < PIECE {
+        while out.len() < full {
             if !reading.step(out)? {
                 return Ok(false);
             }

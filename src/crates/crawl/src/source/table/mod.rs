@@ -30,28 +30,21 @@ use super::SourceOptions;
 use super::decompress::Fault;
 use super::input::open_file;
 use crate::disk::{Disk, RealDisk};
+use crate::formats::Format;
 use crate::model::{Damage, Limits};
 use crate::{Error, Result};
 use graph::{GraphFiles, GraphText};
 
-pub(super) use text::TableText;
+pub(super) use text::{Rows, TableText};
 
 /// First bytes of a Parquet file.
 pub const PARQUET: &[u8; 4] = b"PAR1";
 
 /// Input that is converted to text.
 pub(super) struct TableInput {
-    pub text: TableText,
-    pub known: KnownFormat,
-}
-
-/// Format of an input, where it is known without looking at the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownFormat {
-    /// Name of the format.
-    pub format: &'static str,
-    /// Evidence for the format, for messages.
-    pub why: String,
+    pub rows: Box<dyn Rows>,
+    /// Format of the text, and the evidence for it, for messages.
+    pub known: (Format, String),
 }
 
 /// Table of the links of a graph in a folder.
@@ -104,11 +97,8 @@ fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
     };
     let graph = GraphText::open(folder, files, limits)?;
     Ok(Some(TableInput {
-        known: KnownFormat {
-            format: graph.layout().format(),
-            why,
-        },
-        text: TableText::of(graph),
+        known: (graph.layout().format(), why),
+        rows: Box::new(graph),
     }))
 }
 
@@ -175,26 +165,30 @@ fn of_columns(
     limits: &Limits,
 ) -> Result<TableInput> {
     use crate::decode::Names;
-    use crate::decode::records::names::{Field, FieldNameMap};
+    use crate::decode::records::names::FieldNameMap;
+    use crate::rules::FieldName;
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
     let table = columns::ParquetTable::open(file, String::new(), records::ROWS);
     let mut table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
-    for (names, format) in [(Names::Url, "records"), (Names::Opaque, "node-records")] {
+    for (names, format) in [
+        (Names::Url, Format::Records),
+        (Names::Opaque, Format::NodeRecords),
+    ] {
         let fields = FieldNameMap::by(&options.fields, names);
         let is_page = |field: &columns::ColumnField| {
             let known = fields.record.field(&field.name);
-            known.is_some_and(|known| known.field == Field::Url)
+            known.is_some_and(|known| known.field == FieldName::Url)
         };
         if found.iter().any(is_page) {
             let taken = (options.shard, names);
             let rows = records::RecordTable::of(table, &found, &fields, taken)?;
             return Ok(TableInput {
-                text: TableText::of(rows),
-                known: KnownFormat {
+                rows: Box::new(rows),
+                known: (
                     format,
-                    why: format!("it is a Parquet table with {}", columns_of(&found)),
-                },
+                    format!("it is a Parquet table with {}", columns_of(&found)),
+                ),
             });
         }
     }
@@ -213,11 +207,8 @@ fn of_columns(
     let edges = edges::EdgeTable::open(again, chosen, limits);
     let edges = edges.map_err(|fault| failed(path, fault))?;
     Ok(TableInput {
-        known: KnownFormat {
-            format: edges.layout().format(),
-            why,
-        },
-        text: TableText::of(edges),
+        known: (edges.layout().format(), why),
+        rows: Box::new(edges),
     })
 }
 

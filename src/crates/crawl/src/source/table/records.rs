@@ -1,13 +1,13 @@
 //! A Parquet table of crawl records: each row becomes a line of JSON with its columns, for the decoder of records.
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::text::{PIECE, Rows};
+use super::text::Rows;
 use super::{Fault, columns_of};
 use crate::Result;
-use crate::decode::records::names::{Field, FieldNameMap};
+use crate::decode::records::names::FieldNameMap;
 use crate::decode::{Names, put_string};
 use crate::model::Error;
-use crate::rules::Shard;
+use crate::rules::{FieldName, Shard};
 
 /// Number of rows read at once.
 pub(super) const ROWS: usize = 64;
@@ -52,18 +52,20 @@ impl RecordTable {
                 continue;
             };
             let known = known.field;
-            has_links |= known == Field::Links;
-            has_final_urls |= known == Field::FinalUrl;
-            page = page.or((known == Field::Url).then_some(columns.len()));
+            has_links |= known == FieldName::Links;
+            has_final_urls |= known == FieldName::FinalUrl;
+            page = page.or((known == FieldName::Url).then_some(columns.len()));
             let is_of_each = matches!(
                 known,
-                Field::LinksNofollow | Field::LinksRel | Field::LinksWeight
+                FieldName::LinksNofollow | FieldName::LinksRel | FieldName::LinksWeight
             );
             let is_text =
                 field.kind == Some(ValueType::Text) || field.kind == Some(ValueType::Null);
             let (expected, fits) = match known {
-                Field::Links | Field::RequestedUrl => ("a string or a list of strings", is_text),
-                Field::Url => ("a string", is_text && !field.is_list),
+                FieldName::Links | FieldName::RequestedUrl => {
+                    ("a string or a list of strings", is_text)
+                }
+                FieldName::Url => ("a string", is_text && !field.is_list),
                 _ if is_of_each => ("a value for each link", is_text || field.is_list),
                 _ => ("a string, a number or a time", !field.is_list),
             };
@@ -79,7 +81,7 @@ impl RecordTable {
             columns.push(RecordColumn {
                 name,
                 is_list: field.is_list,
-                is_of_links: is_of_each || known == Field::Links,
+                is_of_links: is_of_each || known == FieldName::Links,
             });
         }
         if !has_links {
@@ -101,10 +103,10 @@ impl RecordTable {
 }
 
 impl Rows for RecordTable {
-    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        while out.len() < PIECE {
+    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault> {
+        while out.len() < full {
             if let Some((column, written)) = self.open {
-                self.go_on(column, written, out);
+                self.go_on(column, written, out, full);
                 continue;
             }
             if !self.table.next_row()? {
@@ -115,15 +117,15 @@ impl Rows for RecordTable {
                 matches!(page, Some(Cell::Text(page)) if shard.passes_over(page.data(), self.names))
             });
             out.push(b'{');
-            self.begin(0, out);
+            self.begin(0, out, full);
         }
         Ok(true)
     }
 }
 
 impl RecordTable {
-    /// Writes the columns of a row from `from` on, up to a list that exceeds a piece.
-    fn begin(&mut self, from: usize, out: &mut Vec<u8>) {
+    /// Writes the columns of a row from `from` on, up to a list that does not fit.
+    fn begin(&mut self, from: usize, out: &mut Vec<u8>, full: usize) {
         for at in from..self.columns.len() {
             let column = &self.columns[at];
             if at > 0 {
@@ -136,7 +138,7 @@ impl RecordTable {
             }
             if column.is_list {
                 out.push(b'[');
-                return self.go_on(at, 0, out);
+                return self.go_on(at, 0, out, full);
             }
             put(self.table.row(at).first(), out);
         }
@@ -144,10 +146,10 @@ impl RecordTable {
     }
 
     /// Writes the values of a list from index `written` on, then the columns after it.
-    fn go_on(&mut self, column: usize, written: usize, out: &mut Vec<u8>) {
+    fn go_on(&mut self, column: usize, written: usize, out: &mut Vec<u8>, full: usize) {
         let cells = self.table.row(column);
         for (at, cell) in cells.iter().enumerate().skip(written) {
-            if out.len() >= PIECE {
+            if out.len() >= full {
                 self.open = Some((column, at));
                 return;
             }
@@ -158,7 +160,7 @@ impl RecordTable {
         }
         out.push(b']');
         self.open = None;
-        self.begin(column + 1, out);
+        self.begin(column + 1, out, full);
     }
 }
 

@@ -3,76 +3,55 @@
 
 use super::super::decompress::{Fault, Step};
 use crate::decode::{lines, put_string};
+use crate::formats::Format;
 use crate::model::DamageKind;
 use crate::url;
-
-/// Approximate number of bytes of text that are produced at a time.
-pub(super) const PIECE: usize = 64 << 10;
 
 /// Number of first names that decide whether names are URLs.
 pub(super) const SNIFF_NAMES: usize = 16;
 
 /// Source of rows that are written as text.
 pub trait Rows: Send {
-    /// Appends the text of the next rows, about [`PIECE`] bytes; returns `false` after the last.
-    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault>;
+    /// Appends the text of the next rows until `out` has `full` bytes; returns `false` after the last.
+    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault>;
 }
+
+/// Capacity that is left free for the last row of a buffer, in bytes.
+const SLACK: usize = 4 << 10;
 
 /// Text of all rows, yielded like the output of a decompressor.
 pub struct TableText {
     rows: Box<dyn Rows>,
-    made: Vec<u8>,
-    given: usize,
-    /// Bytes produced so far, and their limit.
-    total: u64,
-    limit: u64,
-    /// What follows `made`: the end or an error.
-    then: Option<Result<(), Fault>>,
+    /// Number of bytes that may follow: a few bytes of a table may expand to very many rows.
+    left: u64,
+    ended: bool,
 }
 
 impl TableText {
-    pub fn of(rows: impl Rows + 'static) -> TableText {
+    /// Returns the text of `rows`, at most `limit` bytes.
+    pub fn of(rows: Box<dyn Rows>, limit: u64) -> TableText {
         TableText {
-            rows: Box::new(rows),
-            made: Vec::new(),
-            given: 0,
-            total: 0,
-            limit: u64::MAX,
-            then: None,
+            rows,
+            left: limit,
+            ended: false,
         }
     }
 
-    /// Limits the text to this many bytes: a few bytes of a table may expand to very many rows.
-    pub fn limit(&mut self, bytes: u64) {
-        self.limit = bytes;
-    }
-
-    /// Appends text to `out`, within its capacity, of which some must be free.
+    /// Appends text to `out`, of whose capacity some must be free. A long row may exceed it.
     pub fn step(&mut self, out: &mut Vec<u8>) -> Result<Step, Fault> {
-        if self.given == self.made.len() {
-            if let Some(end) = self.then.take() {
-                return end.map(|()| Step::Finished);
-            }
-            self.made.clear();
-            self.made.shrink_to(2 * PIECE);
-            self.given = 0;
-            self.then = match self.rows.more(&mut self.made) {
-                Ok(true) => None,
-                Ok(false) => Some(Ok(())),
-                Err(fault) => Some(Err(fault)),
-            };
-            self.total += self.made.len() as u64;
-            if self.total > self.limit {
-                self.made.clear();
-                let what = "the rows of the table are more text than `limit_expansion`";
-                self.then = Some(Err(Fault::Damage(DamageKind::Expansion, what.into())));
-            }
+        if self.ended {
+            return Ok(Step::Finished);
         }
-        let room = out.capacity() - out.len();
-        let rest = &self.made[self.given..];
-        let next = &rest[..rest.len().min(room)];
-        out.extend_from_slice(next);
-        self.given += next.len();
+        let before = out.len();
+        let full = out.capacity().saturating_sub(SLACK).max(before + 1);
+        let more = self.rows.more(out, full);
+        let len = (out.len() - before) as u64;
+        let Some(left) = self.left.checked_sub(len) else {
+            out.truncate(before);
+            let what = "the rows of the table are more text than `limit_expansion`";
+            return Err(Fault::Damage(DamageKind::Expansion, what.into()));
+        };
+        (self.left, self.ended) = (left, !more?);
         Ok(Step::Data)
     }
 }
@@ -101,12 +80,11 @@ impl TextLayout {
         }
     }
 
-    /// Returns the name of the format.
-    pub fn format(self) -> &'static str {
+    pub fn format(self) -> Format {
         match self {
-            TextLayout::Records => "records",
-            TextLayout::Adjacency => "adjacency",
-            TextLayout::Edges => "edges",
+            TextLayout::Records => Format::Records,
+            TextLayout::Adjacency => Format::Adjacency,
+            TextLayout::Edges => Format::Edges,
         }
     }
 
