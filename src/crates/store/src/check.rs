@@ -12,9 +12,10 @@ use crate::snapshot::{
     ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, SnapshotColumns, computed,
 };
 use crate::store::rows::{ROWS, number_of};
-use crate::store::warm::{WARM_ASIDE, WarmFile};
+use crate::store::warm::WarmFile;
 use crate::store::{
-    Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
+    Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, UNFINISHED, View, identity_of, open_view_to,
+    verify_spool,
 };
 use crate::{Error, Result};
 
@@ -247,7 +248,7 @@ impl CheckReport {
     /// Finds entries that do not belong to the store.
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 9] = [
+            const OTHERS: [&str; 8] = [
                 // Settling state of earlier versions; the next ingest removes it.
                 "base",
                 "lock",
@@ -257,10 +258,13 @@ impl CheckReport {
                 ROWS,
                 SNAPSHOTS,
                 "spool",
-                WARM_ASIDE,
             ];
-            let parts = &crate::store::PARTS;
-            OTHERS.contains(&name) || parts.iter().any(|part| part.name == name)
+            let parts = crate::store::PARTS.iter().map(|part| part.name);
+            OTHERS
+                .into_iter()
+                .chain(UNFINISHED)
+                .chain(parts)
+                .any(|of| of == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
         let published = |name: &str| {

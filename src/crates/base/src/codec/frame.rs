@@ -5,8 +5,7 @@
 //! | block log (`disk::log`): names, fingerprints, kept rows | first, count, length | the head and the payload's XXH3-64 |
 //! | a payload of kept rows (`store::rows`) | lengths of its parts, code | the head and the XXH3-64 of its first part |
 //! | segment of the spool (`store::spool`) | offset, input, length, the payload's XXH3-64 | the head: it is *sealed* |
-//! | remote pages (`shards::remote_log`) | version, store, first, end, length, the payload's XXH3-64 | the head: it is sealed |
-//! | snapshot | of its tail: where the parts are | all of the tail: it is sealed |
+//! | snapshot, warm start, remote pages (`snapshot::blocks`) | of its tail: where the parts are | all of the tail: it is sealed |
 //!
 //! A reader uses nothing of a head before its checksum matches, except a block log's length, which it first compares
 //! with the committed length of the file. What lies after the last committed block is cut off or ignored.

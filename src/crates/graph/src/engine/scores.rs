@@ -166,7 +166,7 @@ impl ScoreUnits {
 }
 
 /// Sums of a settled state.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SettledTotals {
     /// Number of pages at that time.
     pub pages: u64,

@@ -2,60 +2,40 @@
 
 use std::path::Path;
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use super::remote_log::{Flaw, RemoteLog};
+use super::remote_pages::{KnownRemote, NamesState, Remote};
 use crate::Error;
-use crate::codec::frame::BlockHead;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
-use crate::rules::Shard;
 
 const STORE: u64 = 42;
 
-fn read(disk: &Memory, shard: Shard) -> (RemoteLog, Option<Flaw>) {
-    RemoteLog::read(disk, Path::new("store"), STORE, shard)
-}
-
-/// Fuzzes `remote` of shard 1 of 2, as it is, and with the input as payloads of blocks with valid heads. Input: for
-/// each block the number of pages less 1, the length of its payload, and the payload.
+/// Fuzzes `remote` of shard 1 of 2, as it is, and with the input as numbers in a sound file. Input: the number of pages
+/// that it covers and that its owner has, then pairs of numbers.
 pub fn remote(data: &[u8]) {
     let Ok(shard) = "1/2".parse() else { return };
-    let path = Path::new("store/remote");
+    let (dir, path) = (Path::new("store"), Path::new("store/remote"));
     let disk = Memory::default();
     disk.put(path, data);
-    let (log, flaw) = read(&disk, shard);
+    let read = || KnownRemote::read(&disk, dir, STORE, shard);
     // No input guesses a checksum.
-    assert!(log.covered == 0 && flaw.is_some() != data.is_empty());
+    assert!(read().is_err());
 
     let mut bytes = Bytes(data);
-    let (mut file, mut first) = (Vec::new(), 0);
+    let [covered, pages] = bytes.array().map(u64::from);
+    let mut of_first = Vec::new();
     while !bytes.0.is_empty() {
-        let [pages, len] = bytes.array();
-        let end = first + u64::from(pages) + 1;
-        let payload = bytes.take(len.into());
-        let head = BlockHead::default().u64s([1, STORE, first, end]);
-        file.extend(head.u64s([payload.len() as u64, xxh3_64(payload)]).sealed());
-        file.extend_from_slice(payload);
-        first = end;
+        let [here, there] = bytes.array().map(u32::from);
+        of_first.push(Remote { there, here });
     }
-    disk.put(path, &file);
-    let (mut log, flaw) = read(&disk, shard);
-    match flaw {
-        None => assert_eq!(log.covered, first),
-        Some(Flaw::Damaged(Error::Damaged { .. })) => assert!(log.covered < first),
-        Some(other) => panic!("{other:?}"),
+    let known = KnownRemote::of(covered, vec![of_first.clone(), Vec::new()]);
+    let states = [pages, 1 << 8].map(|pages| NamesState { pages, sum: 0 });
+    assert!(known.put(&disk, dir, STORE, &states).is_ok());
+    let is_sound = of_first.is_sorted_by(|one, next| one.here < next.here)
+        && (of_first.iter())
+            .all(|page| u64::from(page.here) < covered && u64::from(page.there) < pages);
+    match read() {
+        Ok(found) => assert!(is_sound && found.covered == covered && found.remote[0] == of_first),
+        Err(Error::Damaged { .. }) => assert!(!is_sound),
+        Err(other) => panic!("{other:?}"),
     }
-    assert!(log.state_of(1).pages >= log.covered);
-    let [pages, own] = [0, 1].map(|owner| log.remote.get(owner).map_or(&[][..], Vec::as_slice));
-    assert!(own.is_empty() && pages.is_sorted_by(|one, next| one.here < next.here));
-    for page in pages {
-        assert!(u64::from(page.here) < log.covered);
-    }
-    // The next writer truncates what was not used.
-    let states = log.states.clone();
-    let cut = log.append(&disk, Vec::new(), &states);
-    assert!(cut.is_ok(), "{cut:?}");
-    let (again, flaw) = read(&disk, shard);
-    assert!(flaw.is_none() && again.remote == log.remote && again.covered == log.covered);
 }

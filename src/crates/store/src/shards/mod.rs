@@ -4,13 +4,13 @@
 pub mod fuzz;
 mod names;
 mod ranks;
-mod remote_log;
+mod remote_pages;
 mod settle;
 mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
 pub use names::{ExchangedNames, NamedShard, exchange_names};
 pub use ranks::{ShardRanking, ShardScores, rank_together};
-pub use remote_log::verify_remote;
+pub use remote_pages::verify_remote;
 pub use settle::{RankedShard, SettleOptions, Together, settle};
 pub use together::{LocalShard, check_together, local_shards, open_shards};

@@ -1,16 +1,16 @@
 //! Numbers of remote pages in their owners' stores.
 //!
-//! Each shard reads the names of its pages that its log (`remote_log.rs`) does not cover, and sends those of remote
+//! Each shard reads the names of its pages that its file (`remote_pages.rs`) does not cover, and sends those of remote
 //! pages to their owners, in rounds. An owner looks them up, admits unknown ones as pages known from links, in the
 //! order (round, shard, page), and answers with its page numbers.
 //!
-//! Owners commit, then all processes synchronise, then the numbers are appended to the senders' logs. Page numbers
-//! never change: after a crash at any point, repeating the step gives the same numbers and the same logs.
+//! Owners commit, then all processes synchronise, then the senders write the numbers to their files. Page numbers never
+//! change: after a crash at any point, repeating the step gives the same numbers and the same files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::remote_log::{NamesState, Remote, RemoteLog, RemoteRange};
+use super::remote_pages::{KnownRemote, NamesState, Remote, foreign, unowned};
 use super::{LocalShard, Peers, RemotePages};
 use crate::batch::{Batch, Fingerprints};
 use crate::codec::frame::HeadReader;
@@ -82,7 +82,7 @@ pub fn exchange_names(
         return Err(Error::internal(what));
     }
     let mut names = Exchange::open(disk, local, memory, ROUND)?;
-    names.check_logs(peers)?;
+    names.check_files(peers)?;
     while names.round(peers)? {}
     names.finish(peers)
 }
@@ -97,13 +97,11 @@ struct Asker<'e> {
     owner: Option<Owner>,
     shard: Shard,
     pages: u64,
-    log: RemoteLog,
-    /// Remote pages found after the log, one range per round.
-    found: Vec<RemoteRange>,
-    /// True if the last range is that of the current round.
-    is_asking: bool,
-    /// True if the last range ended because there were no more pages.
-    has_ended: bool,
+    known: KnownRemote,
+    /// First page that was not searched for remote ones.
+    next: u64,
+    /// Number of known remote pages of each owner before the current round.
+    before: Vec<usize>,
 }
 
 impl<'e> Asker<'e> {
@@ -118,42 +116,36 @@ impl<'e> Asker<'e> {
         if pages > NUMBERS {
             return Err(too_many());
         }
-        let (log, flaw) = RemoteLog::read(disk, &store.dir, view.identity(), store.shard);
-        warnings.extend(flaw.map(|flaw| flaw.error().to_string()));
+        let known = KnownRemote::read(disk, &store.dir, view.identity(), store.shard);
+        let known = known.unwrap_or_else(|flaw| {
+            warnings.push(flaw.to_string());
+            KnownRemote::default()
+        });
         Ok(Asker {
             store,
             owner: None,
             names: NameReader::open(disk, &store.dir, view.name_lengths())?,
             shard: store.shard,
             pages,
-            log,
-            found: Vec::new(),
-            is_asking: false,
-            has_ended: false,
+            next: known.covered,
+            known,
+            before: Vec::new(),
             view: Some(view),
         })
-    }
-
-    fn next_page(&self) -> u64 {
-        let last = self.found.last();
-        last.map_or(self.log.covered, |stretch| stretch.end)
     }
 
     /// Begins a round: returns the names of remote pages to ask for, by owner, and their number.
     fn ask(&mut self, size: Round) -> Result<(Vec<Vec<u8>>, u64)> {
         let shards = self.shard.count() as usize;
         let mut messages = vec![Vec::new(); shards];
-        let first = self.next_page();
-        self.is_asking = first < self.pages;
-        if !self.is_asking {
-            return Ok((messages, 0));
-        }
-        let mut remote = vec![Vec::new(); shards];
         let mut last = vec![Vec::new(); shards];
-        let (mut asked, mut bytes, mut page) = (0, 0, first);
+        let remote = &mut self.known.remote;
+        remote.resize_with(shards, Vec::new);
+        self.before = remote.iter().map(Vec::len).collect();
+        let (mut asked, mut bytes) = (0, 0);
         let is_full = |asked, bytes| asked >= size.pages || bytes >= size.bytes;
-        while page < self.pages && !is_full(asked, bytes) {
-            let step = page..self.pages.min(page + STEP);
+        while self.next < self.pages && !is_full(asked, bytes) {
+            let step = self.next..self.pages.min(self.next + STEP);
             let read = self.names.each(step.clone(), &mut |name| {
                 if is_full(asked, bytes) {
                     return;
@@ -162,49 +154,28 @@ impl<'e> Asker<'e> {
                 if owner != self.shard.number() {
                     let owner = owner as usize;
                     prefix::put(&mut messages[owner], &mut last[owner], name.as_bytes());
-                    let here = page as u32;
+                    let here = self.next as u32;
                     remote[owner].push(Remote { there: 0, here });
                     asked += 1;
                     bytes += name.len() as u64;
                 }
-                page += 1;
+                self.next += 1;
             })?;
             if read < step.end - step.start {
                 let what = format!("no name for page {}", step.start + read);
-                return Err(Error::damaged(self.log.beside("urls"), what));
+                return Err(Error::damaged(self.store.dir.join("urls"), what));
             }
         }
-        self.has_ended = !is_full(asked, bytes);
-        let end = page;
-        self.found.push(RemoteRange { first, end, remote });
         Ok((messages, asked))
     }
 
     fn hear(&mut self, answers: &[Vec<u8>]) -> Result<()> {
-        let Some(stretch) = self.found.last_mut().filter(|_| self.is_asking) else {
-            return Ok(());
-        };
-        for ((from, asked), answer) in (0..).zip(&mut stretch.remote).zip(answers) {
-            let heard = read_numbers(answer, asked);
+        let asked = self.known.remote.iter_mut().zip(&self.before);
+        for ((from, (pages, before)), answer) in (0..).zip(asked).zip(answers) {
+            let heard = read_numbers(answer, &mut pages[*before..]);
             heard.ok_or_else(|| wrong_message(from, self.shard))?;
         }
         Ok(())
-    }
-
-    /// Takes the ranges that the log lacks, up to the present `pages` of the store. Pages admitted for other shards are own
-    /// pages of the store.
-    fn take_found(&mut self, pages: u64) -> Vec<RemoteRange> {
-        let first = self.next_page();
-        match self.found.last_mut() {
-            Some(last) if self.has_ended => last.end = pages,
-            _ if first < pages => self.found.push(RemoteRange {
-                first,
-                end: pages,
-                remote: vec![Vec::new(); self.shard.count() as usize],
-            }),
-            _ => {}
-        }
-        std::mem::take(&mut self.found)
     }
 
     /// Returns the numbers of the pages whose names shard `from` sent. Opens the store for writing, if it is not.
@@ -234,9 +205,9 @@ impl<'e> Asker<'e> {
         Ok(put_numbers(pages))
     }
 
-    fn clear_log(&mut self, what: String) -> String {
-        self.log.clear();
-        self.log.damaged(what).to_string()
+    /// Forgets all remote pages, as the file that they are from is of other stores.
+    fn forget(&mut self) {
+        (self.known, self.next) = (KnownRemote::default(), 0);
     }
 }
 
@@ -292,23 +263,23 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Clears logs that refer to pages that stores do not have, because these were created again or restored from a
-    /// copy.
-    fn check_logs(&mut self, peers: &mut dyn Peers) -> Result<()> {
+    /// Forgets the remote pages of files that refer to pages that stores do not have, because these were created again
+    /// or restored from a copy.
+    fn check_files(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut outgoing = Vec::new();
         for asker in &mut self.askers {
-            let own = asker.log.state_of(asker.shard.number());
+            let own = asker.known.state_of(asker.shard.number());
             if !own.begins(&asker.names, asker.pages)? {
-                let what = "it is not of the pages of this store";
-                self.warnings.push(asker.clear_log(what.into()));
+                self.warnings.push(foreign(&asker.store.dir).to_string());
+                asker.forget();
             }
-            let state = |shard| asker.log.state_of(shard).to_bytes();
+            let state = |shard| asker.known.state_of(shard).to_bytes();
             outgoing.push((0..asker.shard.count()).map(state).collect());
         }
         let incoming = peers.exchange(outgoing)?;
         let mut outgoing = Vec::new();
         for (asker, messages) in self.askers.iter().zip(incoming) {
-            // Most logs state the same.
+            // Most files state the same.
             let mut known = BTreeMap::new();
             let mut answers = Vec::new();
             for message in messages {
@@ -325,9 +296,9 @@ impl<'e> Exchange<'e> {
         let answers = peers.exchange(outgoing)?;
         for (asker, answers) in self.askers.iter_mut().zip(answers) {
             if let Some(owner) = answers.iter().position(|answer| *answer == [0]) {
-                let count = asker.shard.count();
-                let what = format!("shard {owner}/{count} does not have the pages that it names");
-                self.warnings.push(asker.clear_log(what));
+                let error = unowned(&asker.store.dir, owner, asker.shard.count());
+                self.warnings.push(error.to_string());
+                asker.forget();
             }
         }
         Ok(())
@@ -395,15 +366,12 @@ impl<'e> Exchange<'e> {
         let states = gather_states(&views, peers)?;
         let mut shards = Vec::new();
         for (mut asker, view) in self.askers.into_iter().zip(views) {
-            let found = asker.take_found(view.totals().pages);
-            let kept = asker.log.append(&**self.disk, found, &states);
-            if let Err(error) = kept {
+            if let Err(error) = asker.known.write(&**self.disk, &view, &states) {
                 let again =
                     "the numbers of remote pages were not kept, and will be asked for again";
                 self.warnings.push(format!("{error}; {again}"));
             }
-            let mut remote = asker.log.remote;
-            remote.resize_with(asker.shard.count() as usize, Vec::new);
+            let remote = asker.known.remote;
             shards.push(NamedShard {
                 view,
                 remote: remote.into_iter().map(by_number).collect(),

@@ -21,11 +21,11 @@ use crate::threads::par_map;
 use crate::{Error, Result};
 
 /// First and last bytes of a file: six letters, and the version in two digits.
-pub(super) type Magic = [u8; 8];
+pub(crate) type Magic = [u8; 8];
 /// Length of the trailer in bytes: see `formats/snapshot.md`.
-pub(super) const TRAILER: usize = 40;
+pub(crate) const TRAILER: usize = 40;
 /// Length of a directory entry in bytes: offset, length, checksum.
-pub(super) const ENTRY: usize = 20;
+pub(crate) const ENTRY: usize = 20;
 
 /// Version of a kind of file: its magic, its number, and its number of columns; `None`: as many as the directory has
 /// entries.
@@ -48,15 +48,15 @@ pub trait FileInfo: DeserializeOwned {
 
 /// File that is open for reading.
 pub struct BlockFile<I> {
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     file: Box<dyn DiskFile>,
     directory: Vec<u8>,
-    pub(super) columns: usize,
+    pub(crate) columns: usize,
     /// Number of rows in all blocks.
     count: u64,
     /// Offset of the directory, which follows the columns.
     end: u64,
-    pub(super) info: I,
+    pub(crate) info: I,
 }
 
 impl<I: FileInfo> BlockFile<I> {
@@ -120,31 +120,31 @@ impl<I: FileInfo> BlockFile<I> {
         &self.path
     }
 
-    pub(super) fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.count.div_ceil(CHUNK_PAGES)
     }
 
-    pub(super) fn rows_of(&self, block: u64) -> usize {
+    pub(crate) fn rows_of(&self, block: u64) -> usize {
         CHUNK_PAGES.min(self.count - block * CHUNK_PAGES) as usize
     }
 
-    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
     /// Returns the error that a column is damaged.
-    pub(super) fn bad(&self, block: u64, which: I::Column) -> Error {
+    pub(crate) fn bad(&self, block: u64, which: I::Column) -> Error {
         self.damaged(format!("column {which:?} of block {block} is damaged"))
     }
 
     /// Reads a column of numbers.
-    pub(super) fn column(&self, block: u64, which: I::Column) -> Result<Vec<u64>> {
+    pub(crate) fn column(&self, block: u64, which: I::Column) -> Result<Vec<u64>> {
         let packed = self.packed(block, which)?;
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, which))
     }
 
     /// Iterates over a column, block by block.
-    pub(super) fn column_blocks(
+    pub(crate) fn column_blocks(
         &self,
         which: I::Column,
     ) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
@@ -152,7 +152,7 @@ impl<I: FileInfo> BlockFile<I> {
     }
 
     /// Reads the packed bytes of a column and checks their checksum.
-    pub(super) fn packed(&self, block: u64, which: I::Column) -> Result<Vec<u8>> {
+    pub(crate) fn packed(&self, block: u64, which: I::Column) -> Result<Vec<u8>> {
         let at = (block as usize * self.columns + which.into()) * ENTRY;
         let mut entry = HeadReader(&self.directory[at..at + ENTRY]);
         let (offset, len, sum) = (entry.u64(), u64::from(entry.u32()), entry.u64());
@@ -224,7 +224,7 @@ fn other_version<I: FileInfo>(path: &Path, found: &str) -> Error {
 
 /// Returns rows by their numbers, in the order given. `read` gets a block and places in it, ascending; several blocks are
 /// read at a time, each once.
-pub(super) fn rows_at<T: Clone + Send>(
+pub(crate) fn rows_at<T: Clone + Send>(
     numbers: &[PageId],
     read: impl Fn(u64, &[usize]) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
@@ -247,7 +247,7 @@ pub(super) fn rows_at<T: Clone + Send>(
 }
 
 /// Flattens blocks.
-pub(super) fn flat<T>(
+pub(crate) fn flat<T>(
     blocks: impl Iterator<Item = Result<Vec<T>>>,
 ) -> impl Iterator<Item = Result<T>> {
     blocks.flat_map(|block| {
@@ -268,7 +268,7 @@ struct PackedColumn {
 }
 
 /// File that is being written.
-pub(super) struct BlockWriter<I> {
+pub(crate) struct BlockWriter<I> {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     /// Length of the file so far, in bytes.

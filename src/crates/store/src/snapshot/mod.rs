@@ -3,7 +3,7 @@
 //! Nothing in a snapshot depends on the hash key, on checkpoints, threads or wall time: the same records give the same
 //! bytes. Names are not in it; they are in the store's logs, which only grow.
 
-mod blocks;
+pub(crate) mod blocks;
 pub mod column;
 mod common_crawl;
 mod compare;

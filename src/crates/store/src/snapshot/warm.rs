@@ -19,7 +19,7 @@ use crate::rank::RankOptions;
 use crate::rank::settle::{self, Changed, Importances, SettlingResult, StartState, settle_near};
 use crate::rows::{RowVisitor, Stop};
 use crate::store::rows::{HeldRows, KeptRows, RowsDiff};
-use crate::store::warm::{self, RowPlace, WarmFile, WarmHead, WarmStart};
+use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
 
@@ -85,11 +85,11 @@ struct WarmStartState<'v> {
 
 impl StartState for WarmStartState<'_> {
     fn totals(&self) -> &SettledTotals {
-        &self.file.head.totals
+        &self.file.head().totals
     }
 
     fn own_effort(&self) -> Option<Effort> {
-        let head = &self.file.head;
+        let head = self.file.head();
         (head.records == self.records).then_some(head.totals.effort)
     }
 
@@ -189,19 +189,9 @@ pub(super) fn write(
     let pages = settled.settled_pages();
     let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
     let written = view.last_block().and_then(|last_block| {
-        let head = WarmHead {
-            store: view.identity(),
-            records: view.counters().records,
-            rows: *rows,
-            last_block,
-            totals,
-            place: RowPlace {
-                number: rows.number,
-                rows: rows.rows,
-                last_block,
-            },
-        };
-        warm::write(disk, view.dir(), head, pages)
+        let of = (view.identity(), view.counters().records);
+        let head = WarmHead::new(of, *rows, last_block, totals);
+        warm::write(disk, view.dir(), &head, pages)
     });
     let is_written = written.is_ok();
     warnings.extend(written.err().map(WarmWarning::NotWritten));

@@ -179,6 +179,25 @@ pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
     remove_old(disk, &dir.join(REPLAY))
 }
 
+/// Temporary names of the caches in a store, under which a killed process may leave them.
+pub const UNFINISHED: [&str; 3] = ["index.tmp", "remote.tmp", "warm.tmp"];
+
+/// Removes the caches that a killed process did not finish.
+pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    UNFINISHED
+        .iter()
+        .try_for_each(|name| remove_file(disk, &dir.join(name)))
+}
+
+/// Removes what has this name if it is a file.
+pub(super) fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io(path, "remove")),
+    }
+}
+
 /// Removes a file if there is one.
 pub(super) fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {

@@ -34,8 +34,6 @@ use crate::{Error, Result};
 
 /// Name of the file in a store.
 pub const INDEX: &str = "index";
-/// Temporary name of the file.
-const ASIDE: &str = "index.tmp";
 const VERSION: u64 = 1;
 /// Length of the head before the first chunk, in bytes.
 const FIXED: usize = 8 * (4 + SEGMENTS + 1);
@@ -169,11 +167,6 @@ pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     store.names.unused_index = None;
     store.note_index(from_file);
     Ok(())
-}
-
-/// Removes the temporary file of a killed writer; ignores errors.
-pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) {
-    let _ = disk.remove(&dir.join(ASIDE));
 }
 
 /// Index on disk, open for reading; it stays readable when it is replaced.

@@ -68,8 +68,10 @@ use crate::threads::join;
 use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
-pub use folder::{Home, IDENTITY, REPLAY, is_busy, lock_soon};
-use folder::{lock_or_create, remove_corrected, remove_replay, remove_unpublished};
+pub use folder::{Home, IDENTITY, REPLAY, UNFINISHED, is_busy, lock_soon};
+use folder::{
+    lock_or_create, remove_corrected, remove_replay, remove_unfinished, remove_unpublished,
+};
 use identity::Identity;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
@@ -193,8 +195,7 @@ impl StoreWriter {
         remove_replay(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
         warm::remove_base(&*disk, dir)?;
-        warm::remove_unfinished(&*disk, dir)?;
-        index_file::remove_unfinished(&*disk, dir);
+        remove_unfinished(&*disk, dir)?;
         // The file belongs to the last commit until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
             remove_corrected(&*disk, dir)?;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
+use super::folder::{is_busy, is_store, remove_unfinished, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
 use super::tables::{Access, Tables};
 use super::verify::Depth;
 use super::view::View;
-use super::warm::{self, WarmStart};
+use super::warm::WarmStart;
 use crate::disk::Disk;
 use crate::{Error, Result};
 
@@ -44,7 +44,7 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     let identity = Identity::read(disk, dir)?;
     let mut view = committed(disk, dir, identity, Depth::Quick)?;
     remove_unpublished(disk, dir)?;
-    warm::remove_unfinished(disk, dir)?;
+    remove_unfinished(disk, dir)?;
     view.lock = Some(Arc::from(lock));
     view.warm = WarmStart::open(disk, dir, view.identity(), view.rows_retention()).transpose();
     Ok(view)

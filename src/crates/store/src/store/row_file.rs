@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::StoreWriter;
 use super::rows::{self, GiveUpReason, KeepRows, KeptRows, Retention, RowFile, RowWriter, RowsOf};
-use super::warm::{self, RowPlace, WarmFile, WarmRows, WarmStart};
+use super::warm::{RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
 impl StoreWriter {
@@ -128,7 +128,7 @@ impl StoreWriter {
                 rows,
                 last_block: file.sum_before(rows)?,
             };
-            warm::note_place(&*self.disk, &self.dir, warm.file.head, place)
+            warm.file.move_to(&*self.disk, &self.dir, place)
         });
         if noted.is_ok() {
             warm.file.noted.store(number, Ordering::Relaxed);

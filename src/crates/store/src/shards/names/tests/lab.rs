@@ -142,7 +142,7 @@ pub(super) fn exchange_of(dirs: &[PathBuf], peers: &mut dyn Peers, size: Round) 
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let local = local_shards(&*disk, dirs)?;
     let mut names = Exchange::open(&disk, &local, None, size)?;
-    names.check_logs(peers)?;
+    names.check_files(peers)?;
     while names.round(peers)? {}
     let names = names.finish(peers)?;
     let generations = names.shards.iter().map(|shard| shard.view.generation());

@@ -1,0 +1,296 @@
+//! Numbers of a shard's remote pages in their owners' stores: the file `remote` in its folder.
+//!
+//! Page numbers never change, so each is asked for once. The file is a cache outside of the commit: if it is absent or
+//! damaged, numbers are asked for again, with the same result. A new one replaces it by a rename.
+//!
+//! It is a file of blocks (`snapshot/blocks.rs`) with a row for each remote page: its number here, and its number in its
+//! owner's store; owner by owner, in the order of the numbers here. Its info says which pages of the store it covers, and
+//! which names each shard had when it was written: a shard has as many names as pages, and the sum is the hash of the
+//! checksums of their fingerprints' blocks, as in `index`. So the file tells whether the stores still have the pages it
+//! refers to, after a restore from a copy or a new start.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::frame::{BlockHead, HeadReader};
+use crate::disk::Disk;
+use crate::engine::{CHUNK_PAGES, HistoryView};
+use crate::rules::Shard;
+use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion, flat};
+use crate::store::{Depth, NameReader, TempFile, View};
+use crate::{Error, Result};
+
+/// Name of the file in a store's folder.
+const REMOTE: &str = "remote";
+
+/// Identification of the names that a shard had at a commit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct NamesState {
+    pub pages: u64,
+    pub sum: u64,
+}
+
+impl NamesState {
+    pub const BYTES: usize = 16;
+
+    pub fn of(view: &View) -> Result<NamesState> {
+        let pages = view.totals().pages;
+        let Some(last) = pages.checked_sub(1) else {
+            return Ok(NamesState::default());
+        };
+        let sum = view.names().sum_of_prints(last)?;
+        let none = || Error::internal(format!("no block of fingerprints ends with page {last}"));
+        let sum = sum.ok_or_else(none)?;
+        Ok(NamesState { pages, sum })
+    }
+
+    /// Returns true if these are the first names of a store that now has `pages`.
+    pub fn begins(self, names: &NameReader, pages: u64) -> Result<bool> {
+        match self.pages.checked_sub(1) {
+            None => Ok(self.sum == 0),
+            Some(last) if last < pages => Ok(names.sum_of_prints(last)? == Some(self.sum)),
+            Some(_) => Ok(false),
+        }
+    }
+
+    pub fn to_bytes(self) -> Vec<u8> {
+        BlockHead::default().u64s([self.pages, self.sum]).bytes()
+    }
+
+    pub fn read(fields: &mut HeadReader<'_>) -> NamesState {
+        let [pages, sum] = fields.u64s();
+        NamesState { pages, sum }
+    }
+}
+
+/// Remote page: its number in its owner's store, and its number here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Remote {
+    pub there: u32,
+    pub here: u32,
+}
+
+/// Info of the file.
+#[derive(Serialize, Deserialize)]
+struct RemoteInfo {
+    version: u32,
+    /// Hash of the store's identity.
+    store: u64,
+    /// Number of pages of the store that it covers, from the first.
+    covered: u64,
+    /// Names of all shards when it was written.
+    states: Vec<NamesState>,
+    /// Number of remote pages of each owner.
+    pages: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum RemoteColumn {
+    Here,
+    There,
+}
+
+impl From<RemoteColumn> for usize {
+    fn from(column: RemoteColumn) -> usize {
+        column as usize
+    }
+}
+
+const VERSION: u32 = 2;
+
+impl FileInfo for RemoteInfo {
+    type Column = RemoteColumn;
+    const NAME: &'static str = "file of remote pages";
+    const VERSIONS: &'static [FileVersion] = &[FileVersion(*b"CRREMO02", VERSION, Some(2))];
+    const REMEDY: &'static str = "delete it: the next ranking of all shards writes another";
+
+    fn fits(&self, rows: u64, _: usize) -> bool {
+        let mut pages = self.pages.iter();
+        let sum = pages.try_fold(0u64, |sum, pages| sum.checked_add(*pages));
+        sum == Some(rows) && self.pages.len() == self.states.len()
+    }
+}
+
+/// Remote pages of a shard's first pages.
+#[derive(Debug, Default)]
+pub(super) struct KnownRemote {
+    /// Number of pages of the store that were searched for remote ones, from the first.
+    pub covered: u64,
+    /// Names of all shards when the file was written; empty without a file.
+    pub states: Vec<NamesState>,
+    /// Remote pages by owner, in the order of their numbers here; empty without a file.
+    pub remote: Vec<Vec<Remote>>,
+    /// True if this is what the file holds.
+    is_written: bool,
+}
+
+impl KnownRemote {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn of(covered: u64, remote: Vec<Vec<Remote>>) -> KnownRemote {
+        KnownRemote {
+            covered,
+            remote,
+            ..KnownRemote::default()
+        }
+    }
+
+    /// Reads the file in `dir` of the store with this identity; without a file there are none.
+    pub fn read(disk: &dyn Disk, dir: &Path, store: u64, shard: Shard) -> Result<KnownRemote> {
+        let path = path_of(dir);
+        let damaged = |what: &str| Error::damaged(&path, what);
+        let file = match BlockFile::<RemoteInfo>::open(disk, &path) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                let is_written = true;
+                return Ok(KnownRemote {
+                    is_written,
+                    ..KnownRemote::default()
+                });
+            }
+            file => file?,
+        };
+        let info = file.info();
+        if info.store != store {
+            return Err(damaged("it is of another store"));
+        }
+        let own = shard.number() as usize;
+        let covers = |state: &NamesState| info.covered <= state.pages.min(1 << 32);
+        if info.states.len() != shard.count() as usize
+            || !info.states.get(own).is_some_and(covers)
+            || info.pages[own] > 0
+        {
+            return Err(damaged("it is not of these shards"));
+        }
+        let here = flat(file.column_blocks(RemoteColumn::Here));
+        let mut rows = here.zip(flat(file.column_blocks(RemoteColumn::There)));
+        let mut remote = Vec::with_capacity(info.pages.len());
+        for (pages, state) in info.pages.iter().zip(&info.states) {
+            let mut of_owner = Vec::new();
+            let mut next = 0;
+            for (here, there) in rows.by_ref().take(*pages as usize) {
+                let (here, there) = (here?, there?);
+                if here < next || here >= info.covered || there >= state.pages.min(1 << 32) {
+                    return Err(damaged("its numbers are wrong"));
+                }
+                next = here + 1;
+                of_owner.push(Remote {
+                    there: there as u32,
+                    here: here as u32,
+                });
+            }
+            remote.push(of_owner);
+        }
+        Ok(KnownRemote {
+            covered: info.covered,
+            states: info.states.clone(),
+            remote,
+            is_written: true,
+        })
+    }
+
+    /// Returns the names that a shard had when the file was written.
+    pub fn state_of(&self, shard: u32) -> NamesState {
+        let state = self.states.get(shard as usize);
+        state.copied().unwrap_or_default()
+    }
+
+    /// Covers all pages of a commit, and replaces the file durably unless it does so already. `view` holds the store's
+    /// lock; `states` are the names of all shards.
+    pub fn write(&mut self, disk: &dyn Disk, view: &View, states: &[NamesState]) -> Result<()> {
+        let pages = view.totals().pages;
+        if self.is_written && self.covered == pages {
+            return Ok(());
+        }
+        self.covered = pages;
+        self.put(disk, view.dir(), view.identity(), states)
+    }
+
+    pub(super) fn put(
+        &self,
+        disk: &dyn Disk,
+        dir: &Path,
+        store: u64,
+        states: &[NamesState],
+    ) -> Result<()> {
+        let file = TempFile::of(disk, path_of(dir));
+        let mut writer = BlockWriter::create(disk, &file.path, 2)?;
+        let count = self.remote.iter().map(Vec::len).sum::<usize>() as u64;
+        let mut rows = self.remote.iter().flatten();
+        for block in 0..count.div_ceil(CHUNK_PAGES) as usize {
+            let of_block = rows.by_ref().take(CHUNK_PAGES as usize);
+            let both = of_block.map(|page| (u64::from(page.here), u64::from(page.there)));
+            let (here, there): (Vec<u64>, Vec<u64>) = both.unzip();
+            writer.column(block, RemoteColumn::Here, &here)?;
+            writer.column(block, RemoteColumn::There, &there)?;
+        }
+        let info = RemoteInfo {
+            version: VERSION,
+            store,
+            covered: self.covered,
+            states: states.to_vec(),
+            pages: self.remote.iter().map(|of| of.len() as u64).collect(),
+        };
+        writer.finish(count, &info)?;
+        file.put_in_place().map(drop)
+    }
+
+    /// Returns the first page whose name contradicts the remote pages, if there is one.
+    fn contradiction(&self, names: &NameReader, shard: Shard) -> Result<Option<u64>> {
+        let mut next: Vec<_> = self.remote.iter().map(|pages| pages.iter()).collect();
+        let (mut page, mut wrong) = (0, None);
+        names.each(0..self.covered, &mut |name| {
+            let owner = shard.owner_of(name.as_bytes());
+            if owner != shard.number() {
+                let found = next[owner as usize].next();
+                if found.map(|remote| u64::from(remote.here)) != Some(page) {
+                    wrong = wrong.or(Some(page));
+                }
+            }
+            page += 1;
+        })?;
+        let rest = next.iter_mut().find_map(|pages| pages.next());
+        Ok(wrong.or(rest.map(|remote| remote.here.into())))
+    }
+}
+
+fn path_of(dir: &Path) -> PathBuf {
+    dir.join(REMOTE)
+}
+
+/// Returns the error that the file is of other pages than the store's.
+pub(super) fn foreign(dir: &Path) -> Error {
+    let what = "it is not of the pages of this store";
+    Error::damaged(path_of(dir), what)
+}
+
+/// Returns the error that the file names pages that their owner does not have.
+pub(super) fn unowned(dir: &Path, owner: usize, shards: u32) -> Error {
+    let what = format!("shard {owner}/{shards} does not have the pages that it names");
+    Error::damaged(path_of(dir), what)
+}
+
+/// Checks the file of a shard's store, if there is one.
+pub fn verify_remote(disk: &dyn Disk, view: &View, depth: Depth) -> Result<()> {
+    let Some(shard) = view.settings().input.shard else {
+        return Ok(());
+    };
+    let known = KnownRemote::read(disk, view.dir(), view.identity(), shard)?;
+    let (names, pages) = (view.names(), view.totals().pages);
+    if !known.state_of(shard.number()).begins(names, pages)? {
+        return Err(foreign(view.dir()));
+    }
+    if depth == Depth::Quick {
+        return Ok(());
+    }
+    match known.contradiction(names, shard)? {
+        None => Ok(()),
+        Some(page) => Err(Error::damaged(
+            path_of(view.dir()),
+            format!("what it has of page {page} is not what the page's name says"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;
