@@ -1,17 +1,38 @@
 //! Checkpoints, and the storage of what the engine emits between two of them: runs, admissions, names, marks, rows.
 
+use std::panic::resume_unwind;
+
 use super::chunks::Slot;
 use super::folder::check_in_place;
-use super::packing::{PackedRun, Packing, pack};
+use super::manifest::HistoryRun;
 use super::progress::InputProgress;
 use super::rows::{self, RowWriter};
-use super::tables::WriteTransaction;
+use super::tables::{WriteTransaction, pack_run};
 use super::{StoreWriter, marks, warm};
 use crate::engine::{
     Admission, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage, TargetLinks,
     fold, merge, mergeable,
 };
+use crate::threads::spawn;
 use crate::{Error, Result};
+
+/// Packed run of the history.
+pub(super) struct PackedRun {
+    run: HistoryRun,
+    /// Sealed blocks of the run.
+    blocks: Vec<Vec<u8>>,
+    /// Notes from which it was packed, for reuse.
+    notes: Notes,
+}
+
+fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
+    let mut blocks = Vec::new();
+    let run = pack_run(number, interval, notes.run().map(Ok), |_, block| {
+        blocks.push(block);
+        Ok(())
+    })?;
+    Ok(PackedRun { run, blocks, notes })
+}
 
 /// Smallest number of rows for which a run is packed on a thread of its own.
 const PACKED_BESIDE: usize = 1 << 11;
@@ -43,7 +64,7 @@ fn try_checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) ->
     let ledger = engine.ledger();
     let pages = ledger.totals().pages;
     let changed = ledger.dirty_chunks();
-    let written = store.cash.write(&ledger.arrays(), pages, changed)?;
+    let written = store.cash.write(ledger.arrays(), pages, changed)?;
     engine.storage_mut().commit(&written)?;
     engine.clean();
     Ok(())
@@ -154,14 +175,19 @@ impl StoreWriter {
             return self.write_run(pack(number, interval, notes)?);
         }
         let used = used.unwrap_or_else(|| notes.another());
-        self.packing = Some(Packing::start(number, interval, notes)?);
+        self.packing = Some(spawn("pack", move || pack(number, interval, notes))?);
         Ok(used)
     }
 
     /// Writes the run that is being packed, if there is one. Returns its notes.
     pub(super) fn finish_packing(&mut self) -> Result<Option<Notes>> {
-        let packed = self.packing.take().map(Packing::end).transpose()?;
-        packed.map(|packed| self.write_run(packed)).transpose()
+        let Some(packing) = self.packing.take() else {
+            return Ok(None);
+        };
+        let packed = packing
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))?;
+        self.write_run(packed).map(Some)
     }
 
     fn write_run(&mut self, packed: PackedRun) -> Result<Notes> {

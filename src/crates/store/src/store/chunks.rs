@@ -1,9 +1,6 @@
-//! The ledger's cash on disk: arrays of all pages, in two slots per chunk.
+//! The ledger's cash on disk, `cash`: cells and ages of all pages, in two slots per chunk, specified in
+//! `formats/store.md`.
 //!
-//! ```text
-//! cash         chunk*      chunk: slot 0 | slot 1
-//!              slot:       2^17 cells of 8 bytes | 2^17 ages of 4 bits (the last chunk: padded)
-//! ```
 //! A checkpoint writes each changed chunk to the slot that is not current; the commit of
 //! `store.redb` makes those slots current. So the last committed state is never written over, and
 //! one commit later a reader of the one before may still finish.
@@ -12,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::tables::Access;
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::CHUNK_PAGES;
 use crate::threads::{result_of, spawn_in};
@@ -23,20 +21,12 @@ const READERS: usize = 8;
 
 /// Name of the file.
 pub const CASH: &str = "cash";
-/// Length of each array in a full chunk, in bytes: cells and ages.
-const WIDTHS: [usize; 2] = [CHUNK_PAGES as usize * 8, CHUNK_PAGES as usize / 2];
-const SLOT_BYTES: u64 = (WIDTHS[0] + WIDTHS[1]) as u64;
-
-/// Splits off the first `chunks` chunks of each array.
-fn take<'a>(arrays: &mut [&'a mut [u8]], chunks: usize) -> Vec<&'a mut [u8]> {
-    let take = |(array, width): (&mut &'a mut [u8], usize)| {
-        let len = array.len().min(width * chunks);
-        let (taken, left) = std::mem::take(array).split_at_mut(len);
-        *array = left;
-        taken
-    };
-    arrays.iter_mut().zip(WIDTHS).map(take).collect()
-}
+/// Number of cells, and of bytes of ages, in a full chunk.
+const CELLS: usize = CHUNK_PAGES as usize;
+const AGES: usize = CELLS / 2;
+/// Length of the cells of a full chunk, and of a slot, in bytes.
+const CELL_BYTES: u64 = CHUNK_PAGES * 8;
+const SLOT_BYTES: u64 = CELL_BYTES + AGES as u64;
 
 /// Current slot of a chunk, and the hash of its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,51 +60,39 @@ pub fn slots_sum(slots: &[Slot]) -> u64 {
     hash.digest()
 }
 
-/// File of chunks with two slots each.
-pub struct ChunkFile {
+/// File of chunks with two slots each, and the current slot of each chunk.
+pub struct CashFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
+    pub slots: Vec<Slot>,
 }
 
-fn hash<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> u64 {
+fn hash(cells: &[u8], ages: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
-    arrays.for_each(|array| hash.update(array));
+    hash.update(cells);
+    hash.update(ages);
     hash.digest()
 }
 
-impl ChunkFile {
-    /// Creates the file of a new store.
-    pub fn create(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
+fn offset(chunk: u64, slot: u8) -> u64 {
+    (chunk * 2 + u64::from(slot)) * SLOT_BYTES
+}
+
+impl CashFile {
+    /// Opens the file with these current slots.
+    pub fn open(disk: &dyn Disk, dir: &Path, access: Access, slots: Vec<Slot>) -> Result<CashFile> {
         let path = dir.join(CASH);
-        let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
-        Ok(ChunkFile { path, file })
-    }
-
-    /// Opens the file for reading and writing.
-    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
-        let path = dir.join(CASH);
-        let file = disk.open(&path, false).map_err(Error::opening(&path))?;
-        Ok(ChunkFile { path, file })
-    }
-
-    /// Opens the file for reading.
-    pub fn look(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
-        let path = dir.join(CASH);
-        let file = disk.read(&path).map_err(Error::opening(&path))?;
-        Ok(ChunkFile { path, file })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn offset(&self, chunk: u64, slot: u8) -> u64 {
-        (chunk * 2 + u64::from(slot)) * SLOT_BYTES
+        let file = match access {
+            Access::Look => disk.read(&path),
+            _ => disk.open(&path, access == Access::Create),
+        };
+        let file = file.map_err(Error::opening(&path))?;
+        Ok(CashFile { path, file, slots })
     }
 
     /// Extends the file to hold `pages` pages.
-    pub fn make_room(&self, pages: u64) -> Result<()> {
-        let len = self.offset(pages.div_ceil(CHUNK_PAGES), 0);
+    fn make_room(&self, pages: u64) -> Result<()> {
+        let len = offset(pages.div_ceil(CHUNK_PAGES), 0);
         let found = self.file.size().map_err(Error::io(&self.path, "measure"))?;
         if found < len {
             self.file
@@ -124,138 +102,44 @@ impl ChunkFile {
         Ok(())
     }
 
-    /// Writes one chunk of the arrays to `slot`. Returns the slot with its hash.
-    pub fn write(&self, arrays: &[&[u8]], chunk: u64, slot: u8) -> Result<Slot> {
-        let parts = || {
-            let part = |(array, width): (&&'_ [u8], usize)| {
-                let first = chunk as usize * width;
-                first..array.len().min(first + width)
-            };
-            let widths = arrays.iter().zip(WIDTHS);
-            widths.map(move |(array, width)| &array[part((array, width))])
-        };
-        let mut at = self.offset(chunk, slot);
-        for (part, width) in parts().zip(WIDTHS) {
-            self.file
-                .write_at(part, at)
-                .map_err(Error::io(&self.path, "write"))?;
-            at += width as u64;
-        }
-        let hash = hash(parts());
-        Ok(Slot { slot, hash })
-    }
-
     pub fn sync(&self) -> Result<()> {
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }
 
-    /// Reads and checks all chunks of the arrays; many chunks are read by several threads, as one thread alone waits
-    /// for the disk.
-    pub fn load(&self, slots: &[Slot], mut arrays: Vec<&mut [u8]>) -> Result<()> {
-        let parts = if slots.len() < MANY_CHUNKS {
-            1
-        } else {
-            READERS
-        };
-        let part = slots.len().div_ceil(parts).max(1);
-        let load = |first: usize, slots: &[Slot], mut arrays: Vec<&mut [u8]>| {
-            for (chunk, slot) in (first..).zip(slots) {
-                let mut arrays = take(&mut arrays, 1);
-                self.read(chunk as u64, *slot, &mut arrays)?;
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let parts = (0..).step_by(part).zip(slots.chunks(part));
-            let threads: Vec<_> = parts
-                .map(|(first, slots)| {
-                    let arrays = take(&mut arrays, part);
-                    spawn_in(scope, "chunks", move || load(first, slots, arrays))
-                })
-                .collect();
-            let done = threads.into_iter().map(|thread| result_of(thread?));
-            // Waits for all threads, then reports the first damaged chunk.
-            done.collect::<Vec<Result<()>>>().into_iter().collect()
-        })
-    }
-
-    pub fn read(&self, chunk: u64, current: Slot, arrays: &mut [&mut [u8]]) -> Result<()> {
-        let mut at = self.offset(chunk, current.slot);
-        for (array, width) in arrays.iter_mut().zip(WIDTHS) {
-            debug_assert!(array.len() <= width);
-            self.file.read_at(array, at).map_err(|error| {
-                if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                    Error::damaged(&self.path, format!("it ends inside chunk {chunk}"))
-                } else {
-                    Error::io(&self.path, "read")(error)
-                }
-            })?;
-            at += width as u64;
-        }
-        if hash(arrays.iter().map(|array| &**array)) == current.hash {
-            return Ok(());
-        }
-        Err(Error::damaged(
-            &self.path,
-            format!(
-                "chunk {chunk} (slot {}) does not match its checksum in store.redb",
-                current.slot
-            ),
-        ))
-    }
-}
-
-/// File of chunks, and the current slot of each.
-pub struct Chunks {
-    pub file: ChunkFile,
-    pub slots: Vec<Slot>,
-}
-
-impl Chunks {
-    /// Writes the changed chunks of the arrays of `pages` pages and makes them durable. They become current with the
-    /// commit that names them.
+    /// Writes the changed chunks of `pages` pages and makes them durable. They become current with the commit that names
+    /// them.
     pub fn write(
         &self,
-        arrays: &[&[u8]],
+        [cells, ages]: [&[u8]; 2],
         pages: u64,
         changed: impl Iterator<Item = u64>,
     ) -> Result<Vec<(u64, Slot)>> {
-        self.file.make_room(pages)?;
-        let other = |chunk: u64| self.slots.get(chunk as usize).map_or(0, |s| 1 - s.slot);
-        let written = changed
-            .map(|chunk| Ok((chunk, self.file.write(arrays, chunk, other(chunk))?)))
-            .collect::<Result<Vec<_>>>()?;
+        fn part(array: &[u8], chunk: u64, width: usize) -> &[u8] {
+            let first = chunk as usize * width;
+            &array[first..array.len().min(first + width)]
+        }
+        self.make_room(pages)?;
+        let write = |chunk: u64| {
+            let current = self.slots.get(chunk as usize);
+            let slot = current.map_or(0, |current| 1 - current.slot);
+            let cells = part(cells, chunk, CELL_BYTES as usize);
+            let ages = part(ages, chunk, AGES);
+            self.write_at(offset(chunk, slot), cells, ages)?;
+            let hash = hash(cells, ages);
+            Ok((chunk, Slot { slot, hash }))
+        };
+        let written = changed.map(write).collect::<Result<Vec<_>>>()?;
         if !written.is_empty() {
-            self.file.sync()?;
+            self.sync()?;
         }
         Ok(written)
     }
 
-    /// Copies the current slots of `pages` pages to another file.
-    pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<Chunks> {
-        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
-        let file = ChunkFile {
-            path: path.into(),
-            file,
-        };
-        file.make_room(pages)?;
-        let (mut cells, mut ages) = (Vec::new(), Vec::new());
-        for (chunk, slot) in (0..).zip(&self.slots) {
-            let len = CHUNK_PAGES.min(pages - chunk * CHUNK_PAGES) as usize;
-            cells.resize(len * 8, 0);
-            ages.resize(len.div_ceil(2), 0);
-            self.file
-                .read(chunk, *slot, &mut [&mut cells[..], &mut ages[..]])?;
-            let at = file.offset(chunk, slot.slot);
-            file.file
-                .write_at(&cells, at)
-                .and_then(|()| file.file.write_at(&ages, at + WIDTHS[0] as u64))
-                .map_err(Error::io(path, "write"))?;
-        }
-        Ok(Chunks {
-            file,
-            slots: self.slots.clone(),
-        })
+    fn write_at(&self, at: u64, cells: &[u8], ages: &[u8]) -> Result<()> {
+        self.file
+            .write_at(cells, at)
+            .and_then(|()| self.file.write_at(ages, at + CELL_BYTES))
+            .map_err(Error::io(&self.path, "write"))
     }
 
     /// Records the slots that were written. Returns the hash of all slots.
@@ -269,15 +153,85 @@ impl Chunks {
         slots_sum(&self.slots)
     }
 
-    /// Reads the chunk that begins with page `first`.
-    pub fn read(&self, first: u64, arrays: &mut [&mut [u8]]) -> Result<()> {
+    /// Copies the current slots of `pages` pages to another file.
+    pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<CashFile> {
+        let copy = CashFile {
+            path: path.into(),
+            file: recreate(disk, path).map_err(Error::io(path, "create"))?,
+            slots: self.slots.clone(),
+        };
+        copy.make_room(pages)?;
+        let (mut cells, mut ages) = (Vec::new(), Vec::new());
+        for (chunk, slot) in (0..).zip(&self.slots) {
+            let first = chunk * CHUNK_PAGES;
+            let len = CHUNK_PAGES.min(pages - first) as usize;
+            cells.resize(len, 0);
+            ages.resize(len.div_ceil(2), 0);
+            self.read(first, &mut cells, &mut ages)?;
+            let at = offset(chunk, slot.slot);
+            copy.write_at(at, bytemuck::cast_slice(&cells), &ages)?;
+        }
+        Ok(copy)
+    }
+
+    /// Reads and checks all chunks; many chunks are read by several threads, as one thread alone waits for the disk.
+    pub fn load(&self, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        let parts = if self.slots.len() < MANY_CHUNKS {
+            1
+        } else {
+            READERS
+        };
+        let part = self.slots.len().div_ceil(parts).max(1);
+        std::thread::scope(|scope| {
+            let parts = cells.chunks_mut(part * CELLS);
+            let parts = parts.zip(ages.chunks_mut(part * AGES));
+            let threads: Vec<_> = (0..)
+                .step_by(part * CELLS)
+                .zip(parts)
+                .map(|(first, (cells, ages))| {
+                    spawn_in(scope, "chunks", move || self.load_part(first, cells, ages))
+                })
+                .collect();
+            let done = threads.into_iter().map(|thread| result_of(thread?));
+            // Waits for all threads, then reports the first damaged chunk.
+            done.collect::<Vec<Result<()>>>().into_iter().collect()
+        })
+    }
+
+    fn load_part(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        let chunks = cells.chunks_mut(CELLS).zip(ages.chunks_mut(AGES));
+        for (first, (cells, ages)) in (first..).step_by(CELLS).zip(chunks) {
+            self.read(first, cells, ages)?;
+        }
+        Ok(())
+    }
+
+    /// Reads and checks the chunk that begins with page `first`.
+    pub fn read(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
         let chunk = first / CHUNK_PAGES;
         let slot = self.slots.get(chunk as usize);
         let slot = slot.filter(|_| first.is_multiple_of(CHUNK_PAGES));
-        let slot = slot.ok_or_else(|| {
-            Error::damaged(self.file.path(), format!("no chunk begins at page {first}"))
-        })?;
-        self.file.read(chunk, *slot, arrays)
+        let damaged = |what: String| Error::damaged(&self.path, what);
+        let slot = slot.ok_or_else(|| damaged(format!("no chunk begins at page {first}")))?;
+        debug_assert!(cells.len() <= CELLS && ages.len() <= AGES);
+        let cells = bytemuck::cast_slice_mut(cells);
+        let at = offset(chunk, slot.slot);
+        self.file
+            .read_at(cells, at)
+            .and_then(|()| self.file.read_at(ages, at + CELL_BYTES))
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => {
+                    damaged(format!("it ends inside chunk {chunk}"))
+                }
+                _ => Error::io(&self.path, "read")(error),
+            })?;
+        if hash(cells, ages) == slot.hash {
+            return Ok(());
+        }
+        Err(damaged(format!(
+            "chunk {chunk} (slot {}) does not match its checksum in store.redb",
+            slot.slot
+        )))
     }
 }
 
@@ -318,16 +272,13 @@ mod tests {
         let bytes = chunks * SLOT_BYTES;
         let mut speeds: [Vec<f64>; 4] = Default::default();
         let told = |since: Instant| bytes as f64 / 1e6 / since.elapsed().as_secs_f64();
-        let cash = ChunkFile::create(&RealDisk, temp.path()).unwrap();
+        let mut cash = CashFile::open(&RealDisk, temp.path(), Access::Create, Vec::new()).unwrap();
         cash.make_room(PAGES).unwrap();
         let piece = vec![7u8; 1 << 20];
-        for pair in 0..4u8 {
+        for _ in 0..4 {
             let begun = Instant::now();
-            let numbers = 0..chunks;
-            let slots: Vec<Slot> = numbers
-                .map(|chunk| cash.write(&ledger.arrays(), chunk, pair % 2).unwrap())
-                .collect();
-            cash.sync().unwrap();
+            let written = cash.write(ledger.arrays(), PAGES, 0..chunks).unwrap();
+            cash.note(&written);
             speeds[0].push(told(begun));
 
             let begun = Instant::now();
@@ -349,9 +300,7 @@ mod tests {
 
             let begun = Instant::now();
             let mut loaded = Ledger::new(1 << 31, 3, PAGES).unwrap();
-            let load = |cells: &mut [u64], ages: &mut [u8]| {
-                cash.load(&slots, vec![bytemuck::cast_slice_mut(cells), ages])
-            };
+            let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(cells, ages);
             loaded.restore(*ledger.totals(), load).unwrap();
             speeds[3].push(told(begun));
             assert!(loaded.cells() == ledger.cells());

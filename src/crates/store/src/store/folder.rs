@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::chunks::{CASH, ChunkFile, slots_sum};
+use super::chunks::{CASH, CashFile, slots_sum};
 use super::identity::{Identity, NEXT, Settings};
 use super::manifest::Manifest;
 use super::names::NameLogs;
@@ -145,7 +145,7 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
         make_dir(disk, &dir.join(folder))?;
     }
     NameLogs::create(disk, dir)?.sync()?;
-    ChunkFile::create(disk, dir)?.sync()?;
+    CashFile::open(disk, dir, Access::Create, Vec::new())?.sync()?;
     let tables = Tables::open(disk, dir, Access::Create)?;
     tables.begin()?.commit(&Manifest {
         identity: identity.hash,

@@ -41,7 +41,6 @@ mod index_file;
 mod manifest;
 mod marks;
 mod names;
-mod packing;
 mod progress;
 mod readers;
 mod reindex;
@@ -59,6 +58,7 @@ pub mod warm;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use crate::batch::HashKey;
 use crate::engine::{Admission, CHUNK_PAGES, Engine};
@@ -67,7 +67,7 @@ use crate::model::Limits;
 use crate::threads::join;
 use crate::{Error, Result};
 use blocks::Packer;
-use chunks::{CASH, ChunkFile, Chunks};
+use chunks::{CASH, CashFile};
 pub use folder::{Home, IDENTITY, REPLAY, UNFINISHED, is_busy, lock_soon};
 use folder::{
     lock_or_create, remove_corrected, remove_replay, remove_unfinished, remove_unpublished,
@@ -76,7 +76,6 @@ use identity::Identity;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
 use names::NameLogs;
-use packing::Packing;
 use tables::{Access, Tables, WriteTransaction};
 
 pub use crate::codec::sealed::{from_text, to_text};
@@ -84,6 +83,7 @@ pub use crate::codec::varint::number;
 pub use crate::disk::{Disk, DiskFile, RealDisk, read_whole, temporary, unfinished, write_whole};
 pub use crate::model::{PARTS, StoreFile, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
+use checkpoint::PackedRun;
 pub use checkpoint::checkpoint;
 pub use identity::{NEXT as NEXT_IDENTITY, Settings, VERSION};
 pub use names::{NameLengths, NameReader, kept};
@@ -111,12 +111,12 @@ pub struct StoreWriter {
     tables: Arc<Tables>,
     /// Transaction of the next commit, once something is written to it.
     writing: Option<WriteTransaction>,
-    cash: Chunks,
+    cash: CashFile,
     names: OpenNames,
     rows: OpenRows,
     manifest: Manifest,
     /// Newest run of the history, while it is packed.
-    packing: Option<Packing>,
+    packing: Option<JoinHandle<Result<PackedRun>>>,
     admissions: Packer<Admission>,
     marks: OpenMarks,
     failed: bool,
@@ -185,10 +185,8 @@ impl StoreWriter {
         let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
-        let cash = Chunks {
-            slots: reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?,
-            file: ChunkFile::open(&*disk, dir)?,
-        };
+        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
+        let cash = CashFile::open(&*disk, dir, Access::Write, slots)?;
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
@@ -252,20 +250,15 @@ impl StoreWriter {
         }
         let settings = &self.identity.settings;
         Need::check_resume(&settings.config, pages, limits.memory)?;
-        let cash = Chunks {
-            file: ChunkFile::look(&*self.disk, &self.dir)?,
-            slots: self.cash.slots.clone(),
-        };
+        let slots = self.cash.slots.clone();
+        let cash = CashFile::open(&*self.disk, &self.dir, Access::Look, slots)?;
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
         let room = pages_with_room(&config, limits);
         let mut engine = Engine::with_storage(config, room, self)?;
-        let load = |cells: &mut [u64], ages: &mut [u8]| {
-            let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
-            cash.file.load(&cash.slots, arrays)
-        };
+        let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(cells, ages);
         // Loading the cash waits for the disk while building the index keeps the processors busy.
         let file = engine.storage().index_file(pages, &names);
         let index = || indexed(pages, &names, file);

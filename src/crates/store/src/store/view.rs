@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::chunks::{ChunkFile, Chunks};
+use super::chunks::CashFile;
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
 use super::manifest::{HistoryRun, Manifest};
@@ -11,7 +11,7 @@ use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::InputProgress;
 use super::rows::{KeptRows, Retention, RowsOf};
-use super::tables::{ReadTransaction, Tables};
+use super::tables::{Access, ReadTransaction, Tables};
 use super::warm::WarmStart;
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
@@ -29,7 +29,7 @@ pub struct View {
     pub(super) key: HashKey,
     pub(super) reading: ReadTransaction,
     pub(super) manifest: Manifest,
-    pub(super) cash: Chunks,
+    pub(super) cash: CashFile,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
@@ -52,13 +52,10 @@ impl View {
         let manifest = reading.manifest()?;
         manifest.check_identity(dir, identity)?;
         let pages = manifest.engine.totals.pages;
-        let chunks = pages.div_ceil(CHUNK_PAGES);
+        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
         let names = NameReader::open(disk, dir, manifest.names)?;
         Ok(View {
-            cash: Chunks {
-                slots: reading.slots(chunks, manifest.slots)?,
-                file: ChunkFile::look(disk, dir)?,
-            },
+            cash: CashFile::open(disk, dir, Access::Look, slots)?,
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names,
             rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
@@ -198,8 +195,7 @@ impl HistoryView for View {
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
-        let arrays = &mut [bytemuck::cast_slice_mut(cells), ages];
-        self.cash.read(first, arrays)
+        self.cash.read(first, cells, ages)
     }
 
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {

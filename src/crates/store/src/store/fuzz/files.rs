@@ -4,12 +4,13 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::chunks::{ChunkFile, Slot};
+use super::super::chunks::{CashFile, Slot};
 use super::super::identity::Identity;
 use super::super::index_file::{IndexFile, sum_of};
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use super::super::reindex::indexed;
+use super::super::tables::Access;
 use super::super::warm::{self, WARM, WarmFile, WarmHead};
 use crate::codec::frame::BlockHead;
 use crate::codec::sealed;
@@ -255,16 +256,15 @@ pub fn cash(data: &[u8]) {
         .write_at(&raw, start)
         .and_then(|()| file.write_at(&ages, start + (8 << 17)));
     assert!(written.is_ok());
-    let reader = expect(ChunkFile::look(&disk, dir()));
+    let slots = vec![Slot { slot, hash }; 2];
+    let reader = expect(CashFile::open(&disk, dir(), Access::Look, slots));
     let mut found = (vec![0; pages], vec![0; ages.len()]);
-    let slot = Slot { slot, hash };
-    let arrays = &mut [bytemuck::cast_slice_mut(&mut found.0), &mut found.1];
-    let read = judge(reader.read(0, slot, arrays));
+    let read = judge(reader.read(0, &mut found.0, &mut found.1));
     assert_eq!(read.is_none(), changed);
     if !changed {
         assert_eq!(found, (cells, ages));
     }
-    let beyond = reader.read(1, slot, &mut [&mut [0; 8], &mut [0]]);
+    let beyond = reader.read(1 << 17, &mut [0], &mut [0]);
     assert!(judge(beyond).is_none(), "there is no second chunk");
 }
 
