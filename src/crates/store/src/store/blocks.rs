@@ -1,15 +1,7 @@
 //! History rows and admissions as packed, checksummed, write-once blocks: the values of `store.redb`.
+//! Their bytes are specified in `formats/store.md`, "Tables".
 //!
-//! ```text
-//! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
-//! row          8 x (page - page before) + flags | last fetch - the one before (zigzag), if flag 1 |
-//!              visits, clock, pages, span, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
-//!              with flags 2 and 4: first a byte of flags instead of these: 1 as flag 2, 2 as flag 4;
-//!              after the cash, the observations of fetches: see the flags below
-//! admission    first - first before | A - A before (wrapping) | clock
-//! ```
-//! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
-//! seed is the XXH3-64 of the table's name and the key, so that a value stored under another key is detected.
+//! A block is sealed under the table's name and the key, so that a value stored under another key is detected.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 

@@ -4,13 +4,8 @@
 //! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. A run writes it after its last
 //! commit. It covers the first pages; the fingerprints after them are read, and are few: once there are a 64th as many,
 //! the next run writes another. A new one replaces it by a rename. Fingerprints never change, so it stays valid for later
-//! commits.
+//! commits. Its bytes are specified in `formats/store.md`.
 //!
-//! ```text
-//! version u64 | store u64 | pages u64 | sum u64 | slots u64 of each of 512 segments | XXH3-64 of these u64
-//! chunk*      of each segment after the other: up to 4096 slots, 10 bytes each (`engine::index`)
-//!             | XXH3-64 of them, of the chunk's offset u64 and of the XXH3-64 of the first four u64
-//! ```
 //! A lookup reads one or two chunks. The sum covers the checksums of all blocks of fingerprints up to the one that ends
 //! with the last page: it binds the index to its log, because a store and a copy of it may continue with different pages.
 //! Readers verify what they find against the fingerprints; if the index belongs to another log, they fall back to these.

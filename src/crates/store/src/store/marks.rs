@@ -1,9 +1,5 @@
-//! Retained copies of the cash cells: one file per mark, `marks/NUMBER`.
-//!
-//! ```text
-//! block*       block: up to 2^17 cells of 8 bytes | XXH3-64 of them u64
-//! ```
-//! The seed of a block's checksum identifies the store, the mark and the block.
+//! Retained copies of the cash cells: one file per mark, `marks/NUMBER`, specified in `formats/store.md`. The seed of a
+//! block's checksum identifies the store, the mark and the block.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

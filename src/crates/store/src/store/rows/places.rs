@@ -3,14 +3,9 @@
 //! It is a cache of the log of rows: if it is absent or damaged, the heads of rows are searched backwards from the last
 //! one. It is written after a commit and never contains more than that commit, so a crash cannot make it wrong; a new one
 //! replaces it by a rename. It covers the first rows of the file. The rows after them are searched first, and are few:
-//! once there are an eighth as many, a checkpoint writes another.
+//! once there are an eighth as many, a checkpoint writes another. Specified in `formats/rows.md`.
 //!
-//! ```text
-//! version u64 | file number u64 | rows u64 | pages u64 | sum of the first block u64 | of the last u64 | XXH3-64 u64
-//! chunk*      of 4096 pages each: 5 bytes a page, the number of its last row + 1 (0: none)
-//!             | XXH3-64 of them and of the chunk's number u64
-//! ```
-//! A lookup reads one chunk. The two sums are those of the blocks' payloads: they bind the directory to its log.
+//! A lookup reads one chunk. Checksums of two blocks bind the directory to its log.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

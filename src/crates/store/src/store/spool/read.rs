@@ -1,11 +1,5 @@
-//! Reading of the spool: its blocks in the segments that hold them, in the order of the stream.
-//!
-//! ```text
-//! segment      block*         its name: offset of its first byte in the stream, 20 digits
-//! block        offset u64 | input u64 | length u32 | payload's XXH3-64 u64 |
-//!              XXH3-64 of these 28 bytes u64 | payload
-//! ```
-//! All little-endian. The header has a checksum of its own, so that blocks can be skipped without reading them.
+//! Reading of the spool: its blocks in the segments that hold them, in the order of the stream. A block's header has a
+//! checksum of its own, so that blocks can be skipped without reading them. Specified in `formats/store.md`.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
