@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank_crawl::source::InputName;
+use cashrank_graph::engine::Engine;
 use cashrank_ingest::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
 use cashrank_store::snapshot::{KeepSnapshots, RANK_BYTES, SnapshotOptions, publish};
 use cashrank_store::store::rows::KeepRows;
-use cashrank_store::store::{OpenStore, RealDisk, Settings, StoreWriter, checkpoint, open_view};
+use cashrank_store::store::{RealDisk, Settings, StoreWriter, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PAGES: u64 = 1 << 20;
@@ -43,7 +44,7 @@ fn make(folder: &Path) -> Settings {
     job.settings
 }
 
-fn open(folder: &Path, settings: &Settings) -> OpenStore {
+fn open(folder: &Path, settings: &Settings) -> Engine<StoreWriter> {
     let (disk, limits) = (Arc::new(RealDisk), Limits::default());
     let opened = StoreWriter::open(
         disk,
@@ -64,7 +65,7 @@ fn store(c: &mut Criterion) {
     group.sample_size(10);
     group.throughput(Throughput::Elements(PAGES));
     group.bench_function("open", |b| {
-        b.iter(|| open(folder, &settings).engine.ledger().totals().pages);
+        b.iter(|| open(folder, &settings).ledger().totals().pages);
     });
     group.bench_function("snapshot", |b| {
         b.iter(|| {
@@ -79,11 +80,8 @@ fn store(c: &mut Criterion) {
             assert_eq!(info.pages, PAGES);
         });
     });
-    let OpenStore {
-        mut engine,
-        progress,
-        ..
-    } = open(folder, &settings);
+    let mut engine = open(folder, &settings);
+    let progress = engine.storage().progress().clone();
     group.bench_function("visit all", |b| {
         b.iter(|| engine.complete_pass().expect("completes"));
     });

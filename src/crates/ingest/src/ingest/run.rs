@@ -47,7 +47,7 @@ pub fn ingest(
     let resumes = job.stream == Stream::Again;
     let settings = &job.settings;
     let writer = Writer::open_for_inputs(disk.clone(), &job.store, settings, options, resumes)?;
-    if writer.is_new {
+    if writer.storage().is_new {
         observer.say(format!("new store {}", job.store.display()));
     }
     let home = writer.storage().home();
@@ -58,10 +58,10 @@ pub fn ingest(
 fn run(
     job: &IngestJob,
     disk: Arc<dyn Disk>,
-    mut writer: Writer,
+    writer: Writer,
     observer: &mut dyn Observer,
 ) -> Result<IngestOutcome> {
-    let committed = std::mem::take(&mut writer.progress);
+    let committed = writer.storage().progress().clone();
     let found = stream::found(&*disk, job)?;
     let plan = plan(job, committed.clone(), found, observer)?;
     check_passes(&plan, &writer)?;
@@ -133,7 +133,8 @@ fn names_of_writer(writer: &Writer, progress: &InputProgress) -> Result<Option<N
     if writer.pages() == 0 || !progress.inputs.is_empty() {
         return Ok(None);
     }
-    let first = writer.storage().first_name()?;
+    let view = writer.view()?;
+    let first = view.names().names().next().transpose()?;
     Ok(first.map(|name| match name.split_once("://") {
         Some(("http" | "https", _)) => Names::Url,
         _ => Names::Opaque,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Writer;
 use crate::disk::Disk;
-use crate::engine::{Resolving, Storage};
+use crate::engine::Storage;
 use crate::rank::Goal;
 use crate::snapshot::{self, SettleSettings, Watcher};
 use crate::store::rows::GiveUpReason;
@@ -43,11 +43,6 @@ impl Writer {
     /// Returns true if links are kept.
     pub fn keeps_rows(&self) -> bool {
         self.storage().keeps_rows()
-    }
-
-    /// Applies the entry number `at`.
-    pub fn apply_entry(&mut self, names: &mut Resolving<'_>, at: usize) -> Result<()> {
-        names.apply_in_room(&mut self.engine, at)
     }
 
     /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were;

@@ -19,9 +19,7 @@ use crate::snapshot::{
     self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
 };
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{
-    InputProgress, OpenStore, Settings, StoreWriter, View, checkpoint, settings_of,
-};
+use crate::store::{Settings, StoreWriter, View, checkpoint, settings_of};
 use crate::{Error, Result};
 
 /// Options of a [`Writer`]. The engine's settings, the rules and the limits on records must be the store's own: a store
@@ -122,12 +120,6 @@ pub struct Writer {
     pub engine: Engine<StoreWriter>,
     #[doc(hidden)]
     pub budget: Budget,
-    /// True if the store was just created.
-    #[doc(hidden)]
-    pub is_new: bool,
-    /// Progress of ingests of inputs into the store, which is preserved.
-    #[doc(hidden)]
-    pub progress: InputProgress,
     options: Options,
     rules: Rules,
     builder: Builder,
@@ -164,7 +156,7 @@ impl Writer {
         options.limits.check()?;
         let settings = options.settings();
         let mut writer = Writer::open_for_inputs(disk, dir, &settings, options.clone(), false)?;
-        writer.progress.check_finished(dir)?;
+        writer.storage().progress().check_finished(dir)?;
         snapshot::check_not_newer(&**writer.disk(), dir, writer.counters())?;
         // Rows that were given up during opening are still there.
         writer.changed = writer.storage_mut().rows_given_up().is_some();
@@ -181,12 +173,7 @@ impl Writer {
         resumes: bool,
     ) -> Result<Writer> {
         let (limits, keep) = (&options.limits, options.keep_links);
-        let opened = StoreWriter::open(disk, dir, settings, limits, keep, resumes)?;
-        let OpenStore {
-            mut engine,
-            progress,
-            new,
-        } = opened;
+        let mut engine = StoreWriter::open(disk, dir, settings, limits, keep, resumes)?;
         engine.cut_log_at(log_rows(engine.config(), limits.memory));
         let config = engine.config();
         let rules = Rules {
@@ -201,8 +188,6 @@ impl Writer {
             builder: Builder::new(rules.clone(), options.names),
             rules,
             engine,
-            is_new: new,
-            progress,
             options,
             waiting: 0,
             resolver: Resolver::default(),
@@ -320,7 +305,9 @@ impl Writer {
             return applied.and_then(|()| Err(self.no_more()));
         }
         if self.changed {
-            let made = checkpoint(&mut self.engine, &self.progress);
+            // Progress of ingests of inputs into the store is preserved.
+            let progress = self.storage().progress().clone();
+            let made = checkpoint(&mut self.engine, &progress);
             made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = false;
             if self.storage_mut().rows_given_up().is_some() {
@@ -348,7 +335,7 @@ impl Writer {
         watcher: Watcher,
     ) -> Result<Option<Snapshot>> {
         self.checkpoint()?;
-        self.progress.check_verified(self.dir())?;
+        self.storage().progress().check_verified(self.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
@@ -393,7 +380,7 @@ impl Writer {
         for (at, entry) in batch.entries.iter().enumerate() {
             let room = self.check_room(&names, entry.names_end);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = self.apply_entry(&mut names, at);
+            let applied = names.apply_in_room(&mut self.engine, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }

@@ -108,6 +108,8 @@ pub struct StoreWriter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     identity: Identity,
+    /// True if the store was just created.
+    pub is_new: bool,
     tables: Arc<Tables>,
     /// Transaction of the next commit, once something is written to it.
     writing: Option<WriteTransaction>,
@@ -157,19 +159,11 @@ struct OpenMarks {
     dropped: Vec<u64>,
 }
 
-/// Result of opening a store for writing.
-pub struct OpenStore {
-    /// Engine at the last checkpoint, with the store as its storage.
-    pub engine: Engine<StoreWriter>,
-    pub progress: InputProgress,
-    /// True if the store was just created.
-    pub new: bool,
-}
-
 impl StoreWriter {
-    /// Opens the store in `dir` for writing; creates it if there is none. `settings` must agree with the store's, which
-    /// [`settings_of`] reads. A store without pages accepts any settings and starts over, unless it holds acknowledged
-    /// bytes of a stream that has not ended or that this run `resumes`.
+    /// Opens the store in `dir` for writing; creates it if there is none. Returns the engine at the last checkpoint, with
+    /// the store as its storage. `settings` must agree with the store's, which [`settings_of`] reads. A store without
+    /// pages accepts any settings and starts over, unless it holds acknowledged bytes of a stream that has not ended or
+    /// that this run `resumes`.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -177,8 +171,8 @@ impl StoreWriter {
         limits: &Limits,
         keep: KeepRows,
         resumes: bool,
-    ) -> Result<OpenStore> {
-        let (lock, new) = lock_or_create(&*disk, dir, settings)?;
+    ) -> Result<Engine<StoreWriter>> {
+        let (lock, is_new) = lock_or_create(&*disk, dir, settings)?;
         // Refuses a store of another version before reading anything else.
         Identity::read(&*disk, dir)?;
         let tables = Tables::open(&*disk, dir, Access::Write)?;
@@ -219,23 +213,12 @@ impl StoreWriter {
             lock: Arc::from(lock),
             dir: dir.into(),
             identity,
+            is_new,
             manifest,
             disk,
         };
         store.begin_rows(keep)?;
-        let progress = store.manifest.progress.clone();
-        let engine = store.into_engine(limits)?;
-        Ok(OpenStore {
-            engine,
-            progress,
-            new,
-        })
-    }
-
-    /// Returns the name of the first page of the last commit.
-    pub fn first_name(&self) -> Result<Option<String>> {
-        let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
-        names.names().next().transpose()
+        store.into_engine(limits)
     }
 
     fn into_engine(self, limits: &Limits) -> Result<Engine<StoreWriter>> {
@@ -274,20 +257,15 @@ impl StoreWriter {
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
         engine.storage_mut().note_index(from_file);
-        let track = engine.storage().keeps_fetches();
+        let identity = &engine.storage().identity;
+        let (track, shard) = (identity.has_fetches(), identity.settings.input.shard);
         engine.track_fetches(track);
-        let shard = engine.storage().identity.settings.input.shard;
         engine.set_shard(shard);
         Ok(engine)
     }
 
     pub fn key(&self) -> HashKey {
         self.identity.key
-    }
-
-    /// Returns true if failures and changes of pages are kept.
-    pub fn keeps_fetches(&self) -> bool {
-        self.identity.has_fetches()
     }
 
     /// Returns the directory from which it was opened.
@@ -309,6 +287,11 @@ impl StoreWriter {
 
     pub fn generation(&self) -> u64 {
         self.manifest.generation
+    }
+
+    /// Returns the progress in the inputs as of the last commit.
+    pub fn progress(&self) -> &InputProgress {
+        &self.manifest.progress
     }
 
     /// Returns the last committed state, for reading while this store continues.

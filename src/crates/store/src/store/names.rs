@@ -11,6 +11,7 @@ use crate::codec::prefix;
 use crate::disk::Disk;
 use crate::disk::log::{BlockLog, Held, LogBlock, LogLengths};
 use crate::engine::Fingerprint;
+use crate::snapshot::blocks::flat;
 use crate::{Error, Result};
 
 /// Raw text in bytes after which a URL block is closed.
@@ -153,15 +154,6 @@ pub struct Prints {
     pub fingerprints: Vec<Fingerprint>,
 }
 
-/// Iterates over the values of a block, or yields the error of reading it.
-fn each<T>(block: Result<Vec<T>>) -> impl Iterator<Item = Result<T>> {
-    let (values, error) = match block {
-        Ok(values) => (values, None),
-        Err(error) => (Vec::new(), Some(Err(error))),
-    };
-    values.into_iter().map(Ok).chain(error)
-}
-
 /// Reader of names by page.
 pub struct NameReader {
     path: std::path::PathBuf,
@@ -189,7 +181,7 @@ impl NameReader {
 
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         let blocks = self.urls.blocks();
-        blocks.flat_map(|block| each(block.and_then(|block| self.unpack(&block))))
+        flat(blocks.map(|block| self.unpack(&block?)))
     }
 
     /// Returns the fingerprint of a page; `held` is a cache as in [`NameReader::name`].
@@ -232,25 +224,20 @@ impl NameReader {
 
     /// Iterates over all fingerprints in page order, reduced to their [`kept`] part.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
-        self.fingerprint_blocks()
-            .flat_map(|block| each(block.map(|prints| prints.fingerprints)))
+        let blocks = self.fingerprints.blocks();
+        flat(blocks.map(|block| Ok(self.prints(&block?)?.fingerprints)))
     }
 
     pub fn fingerprints_from(
         &self,
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
-        let blocks = self.fingerprint_blocks_from(from)?;
-        Ok(blocks.flat_map(|block| each(block.map(|prints| prints.fingerprints))))
-    }
-
-    pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
-        let blocks = self.fingerprints.blocks();
-        blocks.map(|block| self.prints(&block?))
+        let blocks = self.fingerprint_blocks(from)?;
+        Ok(flat(blocks.map(|prints| Ok(prints?.fingerprints))))
     }
 
     /// Iterates over the fingerprints from page `from` on, block by block; there may be none.
-    pub fn fingerprint_blocks_from(
+    pub fn fingerprint_blocks(
         &self,
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Prints>> + '_> {

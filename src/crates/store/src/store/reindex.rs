@@ -103,7 +103,7 @@ type Block = Arc<Prints>;
 /// Passes every block from page `first` on to `give` until that returns false. Returns the number of fingerprints so far.
 fn hand_out(names: &NameReader, first: u64, give: impl Fn(&Block) -> bool) -> Result<u64> {
     let mut count = 0;
-    for block in names.fingerprint_blocks_from(first)? {
+    for block in names.fingerprint_blocks(first)? {
         let block = Arc::new(block?);
         count += block.fingerprints.len() as u64;
         if !give(&block) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::StoreWriter;
-use super::rows::{self, GiveUpReason, KeepRows, KeptRows, Retention, RowFile, RowWriter, RowsOf};
+use super::rows::{self, GiveUpReason, KeepRows, Retention, RowFile, RowWriter};
 use super::warm::{RowPlace, WarmFile, WarmRows, WarmStart};
 use crate::{Error, Result};
 
@@ -72,12 +72,6 @@ impl StoreWriter {
     /// Returns whether committed rows are kept, and if not, why.
     pub fn rows_retention(&self) -> &Retention {
         &self.manifest.rows.retention
-    }
-
-    /// Returns the committed rows, or [`Error::Missing`] if there are none.
-    pub fn kept_rows(&self) -> Result<KeptRows> {
-        let pages = self.manifest.engine.totals.pages;
-        RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.retention, pages).rows()
     }
 
     /// Returns the warm start if there is one that fits, or the error of opening it.

@@ -143,7 +143,7 @@ impl View {
         let pages = self.totals().pages;
         let found = match depth {
             Depth::Quick => {
-                let mut blocks = self.names.fingerprint_blocks();
+                let mut blocks = self.names.fingerprint_blocks(0)?;
                 let count = |block: super::names::Prints| block.fingerprints.len() as u64;
                 Some(blocks.try_fold(0, |sum, block| block.map(|block| sum + count(block)))?)
             }

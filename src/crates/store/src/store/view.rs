@@ -167,10 +167,6 @@ impl View {
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
         Ok(fold_pages(self.policy, runs, admissions, start))
     }
-
-    pub fn history_rows(&self) -> u64 {
-        self.manifest.runs.iter().map(|run| run.rows).sum()
-    }
 }
 
 /// Returns the rows of a run, with their cash only if the run is inside the window.

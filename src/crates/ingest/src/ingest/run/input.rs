@@ -308,7 +308,7 @@ impl InputInProgress<'_, '_> {
         if format.is_grouped() && is_first_pass {
             self.ungrouped += u64::from(self.comes_back(&piece.batch, &piece.batch.entries[at]));
         }
-        self.run.writer.apply_entry(names, at)?;
+        names.apply_in_room(&mut self.run.writer.engine, at)?;
         self.run.progress.place.records += 1;
         Ok(())
     }

@@ -77,7 +77,7 @@ impl IngestRun<'_> {
             ));
         }
         self.begun = true;
-        let rows = self.writer.storage().kept_rows()?;
+        let rows = self.writer.view()?.rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
         let whole = rows.sweep_from(from, &mut |rows| {

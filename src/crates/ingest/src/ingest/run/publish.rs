@@ -5,8 +5,8 @@
 //! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use super::IngestRun;
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, IngestEvent};
-use crate::model::{InputPosition, counted, human};
+use crate::model::{counted, human};
 use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::rank::settle::SettlingProgress;
@@ -31,10 +31,6 @@ use crate::{Error, Result};
 const SNAPSHOT_RESTS: u32 = 3;
 /// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Returns true if a task is due at this number of records.
 fn is_multiple(every: Every, records: u64) -> bool {
@@ -58,18 +54,11 @@ pub(super) enum Due {
     Clock,
 }
 
-/// Position that a run has reached.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct RunPosition {
-    pass: u32,
-    input: u64,
-    place: InputPosition,
-    completing: Option<u64>,
-}
-
 /// Ranking in progress of the commit `generation`.
 struct RankingJob {
     generation: u64,
+    /// Time at which work on it began.
+    started: Instant,
     thread: JoinHandle<Result<RankedCommit>>,
     /// Channel that is disconnected when the thread ends.
     ended: Receiver<()>,
@@ -95,11 +84,9 @@ pub(super) struct Publisher {
     /// Number of checkpoints, and the time they took.
     pub checkpoints: Checkpoints,
     checkpointed: Instant,
-    /// Position of the last checkpoint: an idle stream needs no other.
-    checkpointed_at: Option<RunPosition>,
     snapshotted: Instant,
-    /// Time from which a snapshot by time may begin; `None` while one is in progress.
-    next_snapshot: Arc<Mutex<Option<Instant>>>,
+    /// Time from which a snapshot by time may begin.
+    next_snapshot: Instant,
     ranking: Option<RankingJob>,
     pub published: Option<(PathBuf, Info)>,
     /// Rows cached from one snapshot to the next.
@@ -119,9 +106,8 @@ impl Publisher {
         Publisher {
             checkpoints: Checkpoints::default(),
             checkpointed: Instant::now(),
-            checkpointed_at: None,
             snapshotted: Instant::now(),
-            next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
+            next_snapshot: Instant::now(),
             ranking: None,
             published: None,
             rows: Arc::default(),
@@ -174,6 +160,7 @@ impl IngestRun<'_> {
         if self.is_rereading() {
             return Ok(());
         }
+        self.finish_ended_ranking()?;
         let started = Instant::now();
         let snapshot = self.is_snapshot_late();
         let is_late = is_over(self.job.checkpoint_every, self.publisher.checkpointed);
@@ -192,22 +179,14 @@ impl IngestRun<'_> {
         let publisher = &self.publisher;
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, publisher.snapshotted)
-            && lock(&publisher.next_snapshot).is_some_and(|from| Instant::now() >= from)
+            && publisher.ranking.is_none()
+            && Instant::now() >= publisher.next_snapshot
             && records > publisher.published_at.as_ref().map_or(0, |c| c.records)
     }
 
-    fn reached(&self) -> RunPosition {
-        RunPosition {
-            pass: self.progress.pass,
-            input: self.progress.input,
-            place: self.progress.place,
-            completing: self.progress.completing,
-        }
-    }
-
-    /// Returns true if the last checkpoint was made at the current position.
+    /// Returns true if the last checkpoint was made at the current position: an idle stream needs no other.
     pub(super) fn is_durable(&self) -> bool {
-        self.publisher.checkpointed_at == Some(self.reached())
+        *self.writer.storage().progress() == self.progress
     }
 
     /// Returns true if something was read since the last snapshot.
@@ -223,10 +202,8 @@ impl IngestRun<'_> {
             if ranking.generation < self.writer.generation() {
                 let _ = ranking.apart.recv();
             }
-            if ranking.thread.is_finished() {
-                self.finish_publishing()?;
-            }
         }
+        self.finish_ended_ranking()?;
         if let Some(spooling) = &self.spooling {
             spooling.sync()?;
         }
@@ -252,7 +229,6 @@ impl IngestRun<'_> {
             spooling.after_checkpoint(&self.progress, over)?;
         }
         self.publisher.checkpointed = Instant::now();
-        self.publisher.checkpointed_at = Some(self.reached());
         Ok(())
     }
 
@@ -301,8 +277,6 @@ impl IngestRun<'_> {
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
         let (disk, watcher) = (self.writer.disk().clone(), Watcher::new(stop));
-        *lock(&self.publisher.next_snapshot) = None;
-        let next = self.publisher.next_snapshot.clone();
         let generation = view.generation();
         let rank = move || {
             let _ends = ends;
@@ -313,7 +287,7 @@ impl IngestRun<'_> {
                 let _departs = departs;
                 snapshot::publish(&*disk, &view, &options)
             };
-            let ranked = published.map(|published| {
+            published.map(|published| {
                 let also = also.iter().filter(|_| published.is_some());
                 let also = also.map(|computing| {
                     let done = publish_computed(&*disk, &view, computing, &watcher);
@@ -323,13 +297,12 @@ impl IngestRun<'_> {
                     also: also.collect(),
                     published,
                 }
-            });
-            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
-            ranked
+            })
         };
         let counters = self.writer.counters().clone();
         self.publisher.ranking = Some(RankingJob {
             generation,
+            started,
             thread: spawn("snapshot", rank)?,
             ended,
             apart,
@@ -367,6 +340,14 @@ impl IngestRun<'_> {
         })
     }
 
+    /// Records the result of the ranking in progress, if it has ended.
+    fn finish_ended_ranking(&mut self) -> Result<()> {
+        match &self.publisher.ranking {
+            Some(ranking) if ranking.thread.is_finished() => self.finish_publishing(),
+            _ => Ok(()),
+        }
+    }
+
     /// Waits for the ranking in progress, if there is one, and records its result.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         let Some(ranking) = self.publisher.ranking.take() else {
@@ -374,6 +355,7 @@ impl IngestRun<'_> {
         };
         self.watch(&ranking);
         let joined = ranking.thread.join();
+        self.publisher.next_snapshot = Instant::now() + ranking.started.elapsed() * SNAPSHOT_RESTS;
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
         if !matches!(&ranked, Ok(ranked) if ranked.published.is_some()) {
             // The snapshot is still due.

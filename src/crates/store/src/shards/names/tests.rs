@@ -404,7 +404,7 @@ fn stores_that_cannot_be_asked_are_refused() {
         }],
         ..InputProgress::default()
     };
-    let mut engine = opened.unwrap().engine;
+    let mut engine = opened.unwrap();
     checkpoint(&mut engine, &unfinished).unwrap();
     drop(engine);
     let error = lab.try_exchange(&mut peers, SMALL).unwrap_err();

@@ -77,8 +77,7 @@ fn sample() -> Result<Sample> {
         &limits(),
         KeepRows::Usual(1 << 30),
         false,
-    )?
-    .engine;
+    )?;
     let rules = Rules {
         limits: limits(),
         self_links: settings.config.self_links,
@@ -166,7 +165,7 @@ fn look(disk: &Memory) -> Looked {
         (
             opened.engine.state(),
             opened.pages(),
-            opened.progress.clone(),
+            opened.storage().progress().clone(),
         )
     });
     looked.found = Found {

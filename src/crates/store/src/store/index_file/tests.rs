@@ -140,7 +140,7 @@ fn pages_are_found_in_the_file_and_in_what_is_loaded_of_it() {
 fn reindex_of(names: &NameReader, pages: u64) -> Index {
     let mut index = Index::to_fill(pages).unwrap();
     for mut share in index.shares(3) {
-        for block in names.fingerprint_blocks() {
+        for block in names.fingerprint_blocks(0).unwrap() {
             let block = block.unwrap();
             let known = pages.saturating_sub(block.first).min(4096) as usize;
             let prints = &block.fingerprints[..known.min(block.fingerprints.len())];
