@@ -122,9 +122,8 @@ fn by_number(
     let mut names = HashMap::new();
     // If two stores share one numbering, either can name a common page.
     for (side, pages) in [left, right].into_iter().zip(listed(found)) {
-        let known = side.names_of(&pages)?.into_iter();
-        let known = known.zip(side.states_of(&pages)?);
-        names.extend(pages.into_iter().zip(known));
+        let known = side.named_pages(&pages)?.into_iter();
+        names.extend(known.map(|page| (page.page, (page.url.into_owned(), page.state))));
     }
     Ok(names)
 }

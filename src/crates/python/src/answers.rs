@@ -311,9 +311,9 @@ impl Named {
         let on_left: Vec<PageId> = moves.missing.iter().map(|(page, _)| *page).collect();
         let mut names = Vec::new();
         for (side, pages) in [(right, on_right), (left, on_left)] {
-            let states = side.states_of(&pages)?.into_iter();
-            let states = states.map(|state| state.map(|state| state.name()));
-            names.extend(side.names_of(&pages)?.into_iter().zip(states));
+            let named = side.named_pages(&pages)?.into_iter();
+            names
+                .extend(named.map(|page| (page.url.into_owned(), page.state.map(PageState::name))));
         }
         Ok(Named { moves, names })
     }

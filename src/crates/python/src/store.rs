@@ -587,7 +587,7 @@ impl Store {
             };
             let ranked = ends.ranked(snapshot)?.into_iter();
             let ranked = ranked.take(n.unwrap_or(usize::MAX));
-            let numbers: Vec<PageId> = ranked.map(|end| end.page).collect();
+            let numbers: Vec<PageId> = ranked.map(|(page, _)| page).collect();
             pages(&ranking, ranking.at(&numbers)?)
         })
     }

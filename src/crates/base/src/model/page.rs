@@ -35,6 +35,9 @@ pub struct Page<'a> {
     /// Time of the last fetch, in seconds since 1970.
     #[serde(serialize_with = "rfc_3339")]
     pub last_fetch: Option<Time>,
+    /// Number of failed fetches since it was last reached, in a search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u64>,
     /// State by its fetches; `None` for a site, or if an older snapshot does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PageState>,

@@ -8,6 +8,7 @@
 //! 16 per common page; 64 bytes per page at the peak. Results don't depend on the order of pages. If pages of equal
 //! score must be ordered (top k, rank-biased overlap, the top tenth), the names' hashes decide, the same on both sides.
 
+mod best;
 mod certain;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -26,6 +27,7 @@ use crate::{Error, Result};
 use scores::ScoreRow;
 use sum::{CompensatedSum, NormSums};
 
+pub use best::BestItems;
 pub use certain::Positions;
 pub use scores::{NameHash, Scores, read_each_score, read_scores};
 

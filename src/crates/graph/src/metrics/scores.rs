@@ -94,24 +94,46 @@ pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<
 
 /// Reads scores like [`read_scores`], and passes each name and score to `each`.
 pub fn read_each_score(
-    input: impl BufRead,
+    mut input: impl BufRead,
     label: &str,
     limits: &Limits,
     mut each: impl FnMut(&[u8], f64) -> Result<()>,
 ) -> Result<()> {
-    let mut lines = NumberedLines::new(input, label, limits.line_bytes);
-    let mut count = 0u64;
-    let mut named = None;
-    while lines.advance()? {
-        let line = lines.line();
-        if lines.number == 1 && is_header(line) {
-            continue;
+    let limit = limits.line_bytes;
+    let (mut buffer, mut start, mut count, mut named) = (Vec::new(), 0, 0u64, None);
+    for number in 1.. {
+        buffer.clear();
+        let mut line = input.by_ref().take(limit.saturating_add(1));
+        let read = line.read_until(b'\n', &mut buffer);
+        let read = read.map_err(Error::io(label, "read"))? as u64;
+        if read == 0 {
+            break;
+        }
+        let begin = start;
+        start += read;
+        let bad = |detail: String| Error::BadRecord {
+            input: label.to_owned(),
+            record: number,
+            offset: begin,
+            reason: "malformed",
+            detail,
+        };
+        if buffer.last() != Some(&b'\n') && read > limit {
+            return Err(bad(format!("the line is longer than {limit} bytes")));
+        }
+        let line = buffer.strip_suffix(b"\n").unwrap_or(&buffer);
+        let mut line = line.strip_suffix(b"\r").unwrap_or(line);
+        if number == 1 {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+            if is_header(line) {
+                continue;
+            }
         }
         let named = *named.get_or_insert(line.contains(&b'\t'));
-        match split(line, named) {
-            Ok((Some(name), score)) => each(name, score)?,
-            Ok((None, score)) => each(count.to_string().as_bytes(), score)?,
-            Err(detail) => return Err(lines.bad(detail)),
+        let (name, score) = split(line, named).map_err(bad)?;
+        match name {
+            Some(name) => each(name, score)?,
+            None => each(count.to_string().as_bytes(), score)?,
         }
         count += 1;
     }
@@ -155,72 +177,6 @@ fn is_header(line: &[u8]) -> bool {
     match text.as_bytes().first() {
         None | Some(b'0'..=b'9' | b'+' | b'-' | b'.') => false,
         Some(_) => text.parse::<f64>().is_err(), // "nan" and "inf" are numbers.
-    }
-}
-
-/// Lines with their number and offset.
-struct NumberedLines<'a, R> {
-    input: R,
-    label: &'a str,
-    limit: u64,
-    buffer: Vec<u8>,
-    /// Number of the current line, from 1.
-    number: u64,
-    /// Offsets where it starts and ends.
-    start: u64,
-    end: u64,
-}
-
-impl<'a, R: BufRead> NumberedLines<'a, R> {
-    fn new(input: R, label: &'a str, limit: u64) -> NumberedLines<'a, R> {
-        NumberedLines {
-            input,
-            label,
-            limit,
-            buffer: Vec::new(),
-            number: 0,
-            start: 0,
-            end: 0,
-        }
-    }
-
-    /// Moves to the next line; returns `false` at the end.
-    fn advance(&mut self) -> Result<bool> {
-        self.buffer.clear();
-        let mut input = self.input.by_ref().take(self.limit.saturating_add(1));
-        let read = input
-            .read_until(b'\n', &mut self.buffer)
-            .map_err(Error::io(self.label, "read"))?;
-        if read == 0 {
-            return Ok(false);
-        }
-        self.number += 1;
-        self.start = self.end;
-        self.end += read as u64;
-        if self.buffer.last() != Some(&b'\n') && read as u64 > self.limit {
-            return Err(self.bad(format!("the line is longer than {} bytes", self.limit)));
-        }
-        Ok(true)
-    }
-
-    /// Returns the current line without its end and without a byte order mark.
-    fn line(&self) -> &[u8] {
-        let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match self.number {
-            1 => line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
-            _ => line,
-        }
-    }
-
-    fn bad(&self, detail: String) -> Error {
-        Error::BadRecord {
-            input: self.label.to_owned(),
-            record: self.number,
-            offset: self.start,
-            reason: "malformed",
-            detail,
-        }
     }
 }
 

@@ -75,19 +75,6 @@ pub struct Ends {
     pub swept: Option<LinkSweep>,
 }
 
-/// Other end of a link, with its position in a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RankedEnd {
-    /// Number of the page.
-    pub page: PageId,
-    /// 1 + the number of pages of strictly greater importance.
-    pub rank: u64,
-    /// Importance of the page.
-    pub importance: f64,
-    /// Weight of the link; `None` if all links of its page weigh the same.
-    pub weight: Option<u64>,
-}
-
 impl Ends {
     /// Returns the pages that a page links to.
     ///
@@ -140,24 +127,18 @@ impl Ends {
         })
     }
 
-    /// Returns the ends with their positions in the snapshot, best rank first, ties in order of first appearance. Pages
-    /// that are newer than the snapshot are left out.
-    pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<RankedEnd>> {
-        let known = |end: &&(u32, Option<u64>)| u64::from(end.0) < snapshot.len();
-        let ends: Vec<(u32, Option<u64>)> = self.ends.iter().filter(known).copied().collect();
-        let pages: Vec<PageId> = ends.iter().map(|end| PageId(end.0.into())).collect();
-        let ranks = snapshot.ranks_of(&pages)?;
-        let ends = pages.into_iter().zip(ends).zip(ranks);
-        let mut found: Vec<RankedEnd> = ends
-            .map(|((page, (_, weight)), (rank, importance))| RankedEnd {
-                page,
-                rank,
-                importance,
-                weight,
-            })
-            .collect();
-        found.sort_by_key(|end| (end.rank, end.page));
-        Ok(found)
+    /// Returns the ends that the snapshot knows, with the weights of the links: best rank first, ties in order of first
+    /// appearance.
+    pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<(PageId, Option<u64>)>> {
+        let ends = self
+            .ends
+            .iter()
+            .map(|(page, weight)| (PageId((*page).into()), *weight));
+        let known: Vec<_> = ends.filter(|(page, _)| page.0 < snapshot.len()).collect();
+        let pages: Vec<PageId> = known.iter().map(|(page, _)| *page).collect();
+        let mut ranked: Vec<_> = snapshot.ranks_of(&pages)?.into_iter().zip(known).collect();
+        ranked.sort_by_key(|(rank, (page, _))| (*rank, *page));
+        Ok(ranked.into_iter().map(|(_, end)| end).collect())
     }
 
     /// Returns the number of ends that the snapshot knows, and the `n` of best rank with their names and states.
@@ -165,17 +146,15 @@ impl Ends {
         let mut ranked = self.ranked(snapshot)?;
         let count = ranked.len() as u64;
         ranked.truncate(n);
-        let pages: Vec<PageId> = ranked.iter().map(|end| end.page).collect();
-        let names = snapshot.names_of(&pages)?.into_iter();
-        let states = snapshot.states_of(&pages)?;
-        let listed = ranked.into_iter().zip(names.zip(states));
-        let target = |(end, (url, state)): (RankedEnd, _)| LinkTarget {
-            url,
-            rank: end.rank,
-            importance: end.importance,
-            weight: end.weight,
-            state,
-        };
-        Ok((count, listed.map(target).collect()))
+        let pages: Vec<PageId> = ranked.iter().map(|(page, _)| *page).collect();
+        let listed = snapshot.named_pages(&pages)?.into_iter().zip(ranked);
+        let listed = listed.map(|(page, (_, weight))| LinkTarget {
+            url: page.url.into_owned(),
+            rank: page.rank,
+            importance: page.importance,
+            weight,
+            state: page.state,
+        });
+        Ok((count, listed.collect()))
     }
 }

@@ -105,13 +105,12 @@ impl SnapshotMovers {
         both.truncate(wanted.count);
         let numbers = both.iter().map(|page| page.page);
         let numbers: Vec<PageId> = numbers.chain(found.new.iter().map(|new| new.0)).collect();
-        let names = newer.names_of(&numbers)?.into_iter();
-        let mut names = names.zip(newer.states_of(&numbers)?);
+        let mut named = newer.named_pages(&numbers)?.into_iter();
         let mut movers = Vec::new();
-        for (page, (url, state)) in both.iter().zip(names.by_ref()) {
+        for (page, named) in both.iter().zip(named.by_ref()) {
             movers.push(Mover {
-                url,
-                state,
+                url: named.url.into_owned(),
+                state: named.state,
                 rank_before: Some(page.left.rank),
                 rank: Some(page.right.rank),
                 ranks_before: page.left.ranks,
@@ -122,17 +121,13 @@ impl SnapshotMovers {
                 rank_certain: page.is_rank_certain(),
             });
         }
-        let new = found
-            .new
-            .iter()
-            .zip(names)
-            .map(|((_, now), (url, state))| Mover {
-                url,
-                state,
-                rank: Some(now.rank),
-                importance: Some(now.importance),
-                ..Mover::default()
-            });
+        let new = found.new.iter().zip(named).map(|((_, now), named)| Mover {
+            url: named.url.into_owned(),
+            state: named.state,
+            rank: Some(now.rank),
+            importance: Some(now.importance),
+            ..Mover::default()
+        });
         let name = |snapshot: &Snapshot| {
             let name = snapshot.path().file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()

@@ -17,7 +17,7 @@ use super::column;
 use crate::codec::frame::{BlockHead, HeadReader, is_sealed};
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::{CHUNK_PAGES, PageId};
-use crate::threads::par_map;
+use crate::threads::{join, par_map};
 use crate::{Error, Result};
 
 /// First and last bytes of a file: six letters, and the version in two digits.
@@ -32,9 +32,9 @@ pub(crate) const ENTRY: usize = 20;
 pub struct FileVersion(pub Magic, pub u32, pub Option<usize>);
 
 /// Info of a file, which determines the kind of the file.
-pub trait FileInfo: DeserializeOwned {
+pub trait FileInfo: DeserializeOwned + Sync {
     /// Column, whose number is its place in the directory.
-    type Column: Debug + Copy + Into<usize>;
+    type Column: Debug + Copy + Into<usize> + Sync;
     /// Name of this kind of file, for messages.
     const NAME: &'static str;
     /// Supported versions, the newest first.
@@ -148,7 +148,37 @@ impl<I: FileInfo> BlockFile<I> {
         &self,
         which: I::Column,
     ) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
-        (0..self.blocks()).map(move |block| self.column(block, which))
+        self.in_twos(move |block| self.column(block, which))
+    }
+
+    /// Calls `visit` with the number and the value of each row of a column, in order.
+    pub(super) fn each_value(
+        &self,
+        which: I::Column,
+        mut visit: impl FnMut(u64, u64),
+    ) -> Result<()> {
+        let mut row = 0;
+        for values in self.column_blocks(which) {
+            for value in values? {
+                visit(row, value);
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Iterates over the results of `read` for all blocks, in order; two blocks are read at a time.
+    pub(super) fn in_twos<T: Send>(
+        &self,
+        read: impl Fn(u64) -> Result<T> + Sync,
+    ) -> impl Iterator<Item = Result<T>> {
+        let blocks = self.blocks();
+        (0..blocks).step_by(2).flat_map(move |block| {
+            let has_next = block + 1 < blocks;
+            let next = || has_next.then(|| read(block + 1));
+            let (next, this) = join(has_next, next, || read(block));
+            std::iter::once(this).chain(next)
+        })
     }
 
     /// Reads the packed bytes of a column and checks their checksum.

@@ -4,7 +4,6 @@ use super::blocks::{BlockFile, FileInfo, FileVersion, flat};
 use super::{COLUMNS, Info, MAGIC, SnapshotColumn, SnapshotPage, VERSION};
 use crate::engine::{CHUNK_PAGES, NO_TIME, PageId};
 use crate::model::Fetches;
-use crate::threads::join;
 use crate::{Error, Result};
 
 /// File of a snapshot, which has no names.
@@ -103,39 +102,6 @@ impl SnapshotColumns {
             },
         };
         Ok((0..count).map(page).collect())
-    }
-
-    /// Calls `visit` with the result of `read` for each block and the block's first page, in order; reads two blocks at
-    /// a time.
-    pub(super) fn in_twos<T: Send>(
-        &self,
-        read: impl Fn(u64) -> Result<T> + Sync,
-        mut visit: impl FnMut(u64, T),
-    ) -> Result<()> {
-        for block in (0..self.blocks()).step_by(2) {
-            let has_next = block + 1 < self.blocks();
-            let next = || has_next.then(|| read(block + 1)).transpose();
-            let (next, this) = join(has_next, next, || read(block));
-            visit(block * CHUNK_PAGES, this?);
-            if let Some(next) = next? {
-                visit((block + 1) * CHUNK_PAGES, next);
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls `visit` with a value of each page, in number order. Reads no other column.
-    pub(super) fn each_value(
-        &self,
-        which: SnapshotColumn,
-        mut visit: impl FnMut(u64, u64),
-    ) -> Result<()> {
-        let read = |block| self.column(block, which);
-        self.in_twos(read, |first, values: Vec<u64>| {
-            for (page, value) in (first..).zip(values) {
-                visit(page, value);
-            }
-        })
     }
 
     /// Iterates over all pages, in number order.

@@ -39,18 +39,18 @@ impl Snapshot {
         self.pages_with(pages, &SnapshotColumn::ALL)
     }
 
-    /// Returns the ranks and importances of these pages, which the snapshot must have, in the order given. Reads no
-    /// other columns.
-    pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
-        let wanted = [SnapshotColumn::Rank, SnapshotColumn::Importance];
-        let pages = self.pages_with(pages, &wanted)?.into_iter();
-        Ok(pages.map(|page| (page.rank, page.importance)).collect())
+    /// Returns the ranks of these pages, which the snapshot must have, in the order given. Reads no other column.
+    pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<u64>> {
+        let pages = self.pages_with(pages, &[SnapshotColumn::Rank])?;
+        Ok(pages.iter().map(|page| page.rank).collect())
     }
 
-    /// Returns the fetch states of these pages, which the snapshot must have, in the order given.
-    pub fn states_of(&self, pages: &[PageId]) -> Result<Vec<Option<PageState>>> {
-        let pages = self.pages_of(pages)?;
-        Ok(pages.iter().map(|page| page.fetches.state()).collect())
+    /// Returns these pages with their names, like [`Snapshot::pages_of`].
+    pub fn named_pages(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
+        let known = self.pages_of(pages)?.into_iter();
+        let named = known.zip(self.names_of(pages)?);
+        let named = named.map(|(page, url)| page.named(url, self.len()));
+        Ok(named.collect())
     }
 
     /// Reads these columns of the pages that the snapshot has.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::blocks::{flat, rows_at};
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking, RankingColumn};
-use super::lists::Best;
+use super::lists::best_of;
 use super::{Selection, Snapshot, SnapshotColumn};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
@@ -294,7 +294,7 @@ impl LevelRanking {
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
-        self.at(&Best::of(n, self.rank_blocks(), is_within)?)
+        self.at(&best_of(n, self.rank_blocks(), is_within)?)
     }
 
     /// Iterates over all ranks, block by block.
@@ -360,11 +360,9 @@ impl LevelRanking {
         if let Of::Sites(rolled) = &self.of {
             let best = numbers.iter().map(|site| rolled.totals[site.index()].best);
             let best: Vec<PageId> = best.collect();
-            let names = self.snapshot.names_of(&best)?.into_iter();
-            let best = names.zip(self.snapshot.states_of(&best)?);
-            for (row, (name, state)) in rows.iter_mut().zip(best) {
+            for (row, best) in rows.iter_mut().zip(self.snapshot.named_pages(&best)?) {
                 let site = row.site.get_or_insert_default();
-                (site.best, site.best_state) = (Some(name), state);
+                (site.best, site.best_state) = (Some(best.url.into_owned()), best.state);
             }
         } else if self.level.is_page() {
             for (row, name) in rows.iter_mut().zip(self.snapshot.names_of(numbers)?) {

@@ -4,7 +4,7 @@
 //! exports.
 
 use std::cell::Cell;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -12,69 +12,33 @@ use super::blocks::flat;
 use super::export::{Order, ordered};
 use super::{LevelRanking, Selection, SnapshotColumn};
 use crate::engine::{Page, PageId};
+use crate::metrics::BestItems;
 use crate::model::SitePage;
 use crate::{Error, Result};
 
-/// Pages of best rank, ties in number order, of those that were added.
-#[derive(Clone)]
-pub(super) struct Best {
-    most: usize,
-    /// Number of pages that were added.
-    pub count: u64,
-    /// Ranks and numbers, the worst on top.
-    heap: BinaryHeap<(u64, PageId)>,
+/// Ranks and numbers of pages; of equal rank the one of the lower number is better.
+pub(super) type RankedPages = BestItems<(u64, PageId)>;
+
+/// Returns the pages, best first.
+pub(super) fn pages_of_best(best: RankedPages) -> Vec<PageId> {
+    let best = best.finish(Ord::cmp).into_iter();
+    best.map(|(_, page)| page).collect()
 }
 
-impl Best {
-    /// Creates an empty list of at most `most` pages.
-    pub fn new(most: usize) -> Best {
-        Best {
-            most,
-            count: 0,
-            heap: BinaryHeap::new(),
+/// Returns the `n` pages of best rank among those for which `may_be` is true.
+pub(super) fn best_of(
+    n: usize,
+    ranks: impl Iterator<Item = Result<Vec<u64>>>,
+    may_be: impl Fn(u64) -> bool,
+) -> Result<Vec<PageId>> {
+    let mut best = RankedPages::new(n);
+    for (rank, number) in flat(ranks).zip(0..) {
+        let rank = rank?;
+        if may_be(number) {
+            best.add((rank, PageId(number)), Ord::cmp);
         }
     }
-
-    /// Returns the `n` of best rank among those for which `may_be` is true.
-    pub fn of(
-        n: usize,
-        blocks: impl Iterator<Item = Result<Vec<u64>>>,
-        may_be: impl Fn(u64) -> bool,
-    ) -> Result<Vec<PageId>> {
-        let (mut best, mut number) = (Best::new(n), 0);
-        for ranks in blocks {
-            for rank in ranks? {
-                let candidate = (rank, PageId(number));
-                if best.has_place_for(candidate) && may_be(number) {
-                    best.add(candidate);
-                }
-                number += 1;
-            }
-        }
-        Ok(best.pages())
-    }
-
-    fn has_place_for(&self, candidate: (u64, PageId)) -> bool {
-        let worst = self.heap.peek();
-        self.heap.len() < self.most || worst.is_some_and(|worst| candidate < *worst)
-    }
-
-    /// Adds a page by its rank and number.
-    pub fn add(&mut self, candidate: (u64, PageId)) {
-        self.count += 1;
-        if self.has_place_for(candidate) {
-            if self.heap.len() == self.most {
-                self.heap.pop();
-            }
-            self.heap.push(candidate);
-        }
-    }
-
-    /// Returns the numbers of the best pages, best first.
-    pub fn pages(self) -> Vec<PageId> {
-        let best = self.heap.into_sorted_vec();
-        best.into_iter().map(|(_, page)| page).collect()
-    }
+    Ok(pages_of_best(best))
 }
 
 /// Number of rows in memory at a time, and of the longest list that is not sorted.
@@ -181,25 +145,24 @@ impl LevelRanking {
         let places = sites.iter().zip(0..);
         let places: HashMap<usize, usize> =
             places.map(|(site, at)| (site.0 as usize, at)).collect();
-        let mut best = vec![Best::new(n); sites.len()];
+        let mut best = vec![RankedPages::new(n); sites.len()];
         let ranks = self.snapshot().columns.column_blocks(SnapshotColumn::Rank);
         for (page, rank) in flat(ranks).enumerate() {
             let rank = rank?;
             let site = column.site(page);
             if let Some(&at) = site.and_then(|site| places.get(&site)) {
-                best[at].add((rank, PageId(page as u64)));
+                best[at].add((rank, PageId(page as u64)), Ord::cmp);
             }
         }
-        let best: Vec<_> = best.into_iter().map(Best::pages).collect();
+        let best: Vec<_> = best.into_iter().map(pages_of_best).collect();
         // All sites at once: each block of columns and of names is read once.
         let numbers = best.concat();
-        let known = self.snapshot().pages_of(&numbers)?.into_iter();
-        let named = known.zip(self.snapshot().names_of(&numbers)?);
-        let mut pages = named.map(|(page, url)| SitePage {
+        let pages = self.snapshot().named_pages(&numbers)?.into_iter();
+        let mut pages = pages.map(|page| SitePage {
             rank: page.rank,
             importance: page.importance,
-            url,
-            state: page.fetches.state(),
+            url: page.url.into_owned(),
+            state: page.state,
         });
         let of_site = |best: &Vec<_>| pages.by_ref().take(best.len()).collect();
         Ok(best.iter().map(of_site).collect())

@@ -57,7 +57,7 @@ pub use publish::{ClusterRanking, Prepared, SharedScores, prepare};
 pub use publish::{PublishedSnapshot, publish, publish_apart};
 pub use ranks::{descending_key, importance_of};
 pub use read::{Selection, Snapshot, SnapshotPage};
-pub use search::{Failing, FailingHost, FoundPage, SearchOptions, SearchResult, WITHIN};
+pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::{Expired, Watching};
 pub use settling::{SettleSettings, SnapshotOptions, Watcher, settling_needs};
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{self, Format, Setup, export};
-use super::lists::Best;
+use super::lists::best_of;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Page, PageId};
 use crate::memory::Need;
@@ -338,11 +338,12 @@ impl Snapshot {
             SnapshotColumn::LastFailed,
         ];
         let read = |block| self.columns.pages_with(block, None, &wanted);
-        self.columns.in_twos(read, |_, pages| {
-            for page in pages {
+        for pages in self.columns.in_twos(read) {
+            for page in pages? {
                 visit(page.page.0 as u32, &page.fetches);
             }
-        })
+        }
+        Ok(())
     }
 
     /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
@@ -447,12 +448,7 @@ impl Snapshot {
         let within = self.within(&scope.clone().into())?;
         let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
         let ranks = self.columns.column_blocks(SnapshotColumn::Rank);
-        let numbers = Best::of(n, ranks, is_within)?;
-        let pages = self.pages_of(&numbers)?.into_iter();
-        let named = pages.zip(self.names_of(&numbers)?);
-        Ok(named
-            .map(|(page, url)| page.named(url, self.len()))
-            .collect())
+        self.named_pages(&best_of(n, ranks, is_within)?)
     }
 
     /// Returns a bitmap of the selected pages; in a shard only own pages count. `None` selects all.

@@ -9,10 +9,9 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use serde::Serialize;
 
-use super::lists::Best;
-use super::{Snapshot, SnapshotColumn, SnapshotPage};
-use crate::engine::{CHUNK_PAGES, PageId};
-use crate::model::{PageState, Time, rfc_3339};
+use super::lists::{RankedPages, pages_of_best};
+use super::{Snapshot, SnapshotColumn};
+use crate::engine::{CHUNK_PAGES, Page, PageId};
 use crate::rules::{Scope, Shard};
 use crate::{Result, url};
 
@@ -62,33 +61,13 @@ pub struct SearchResult {
     /// Number of found pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
     pub gone: Option<u64>,
     /// Best of all pages found.
-    pub best: Vec<FoundPage>,
+    pub best: Vec<Page<'static>>,
     /// Best pages that were never visited.
-    pub best_frontier: Vec<FoundPage>,
+    pub best_frontier: Vec<Page<'static>>,
     /// Best pages whose last fetch failed.
-    pub best_failed: Vec<FoundPage>,
+    pub best_failed: Vec<Page<'static>>,
     /// Best pages that are gone.
-    pub best_gone: Vec<FoundPage>,
-}
-
-/// Page that was found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct FoundPage {
-    /// Rank, 1 + the number of pages of strictly greater importance.
-    pub rank: u64,
-    /// Importance of the page; all pages sum to 1.
-    pub importance: f64,
-    pub visits: u64,
-    /// Last fetch in seconds since 1970; as text by RFC 3339.
-    #[serde(serialize_with = "rfc_3339")]
-    pub last_fetch: Option<Time>,
-    /// Number of failed fetches since it was last reached.
-    pub failed: u64,
-    /// Result of its fetches; absent if an older snapshot does not tell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<PageState>,
-    /// URL in canonical form, or opaque name.
-    pub url: String,
+    pub best_gone: Vec<Page<'static>>,
 }
 
 /// Pages that could not be fetched, by host.
@@ -103,15 +82,15 @@ pub struct Failing {
     /// Number of such pages on hosts after the first million, and of nodes without a host.
     pub elsewhere: u64,
     /// Most important pages whose last fetch failed.
-    pub best_failed: Vec<FoundPage>,
+    pub best_failed: Vec<Page<'static>>,
     /// Most important pages that are gone.
-    pub best_gone: Vec<FoundPage>,
+    pub best_gone: Vec<Page<'static>>,
 }
 
 impl Failing {
     /// Returns the first `n` entries of each list.
     pub fn first(&self, n: usize) -> Failing {
-        let first = |list: &[FoundPage]| list.iter().take(n).cloned().collect();
+        let first = |list: &[Page<'static>]| list.iter().take(n).cloned().collect();
         Failing {
             hosts: self.hosts.iter().take(n).cloned().collect(),
             best_failed: first(&self.best_failed),
@@ -164,7 +143,7 @@ impl Snapshot {
             lower: Vec::new(),
         };
         let searched = self.len().min(options.within);
-        let mut lists = [(); 4].map(|()| Best::new(options.count));
+        let mut lists = [(); 4].map(|()| RankedPages::new(options.count));
         for block in 0..searched.div_ceil(CHUNK_PAGES) {
             let first = block * CHUNK_PAGES;
             let matching = self.matching(first..searched.min(first + CHUNK_PAGES), &mut wanted)?;
@@ -185,13 +164,13 @@ impl Snapshot {
                 let (failed, gone) = (is_set(&failures, at), is_set(&is_gone, at));
                 let is = [true, visits[at] == 0, failed, gone];
                 for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
-                    list.add((ranks[at], PageId(page)));
+                    list.add((ranks[at], PageId(page)), Ord::cmp);
                 }
             }
         }
-        let [found, frontier, failed, gone] = lists.each_ref().map(|list| list.count);
+        let [found, frontier, failed, gone] = lists.each_ref().map(|list| list.added);
         let [best, best_frontier, best_failed, best_gone] =
-            lists.map(|list| self.found(&list.pages()));
+            lists.map(|list| self.found(&pages_of_best(list)));
         Ok(SearchResult {
             pages: self.len(),
             searched,
@@ -223,19 +202,14 @@ impl Snapshot {
         Ok(matching)
     }
 
-    /// Returns the facts about these pages.
-    fn found(&self, pages: &[PageId]) -> Result<Vec<FoundPage>> {
+    /// Returns these pages with their names and failed fetches.
+    fn found(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
         let known = self.pages_of(pages)?.into_iter();
-        let found = |(page, url): (SnapshotPage, String)| FoundPage {
-            rank: page.rank,
-            importance: page.importance,
-            visits: page.fetches.visits,
-            last_fetch: page.fetches.last,
-            failed: page.fetches.failed,
-            state: page.fetches.state(),
-            url,
-        };
-        Ok(known.zip(self.names_of(pages)?).map(found).collect())
+        let found = known.zip(self.names_of(pages)?).map(|(page, url)| Page {
+            failed: Some(page.fetches.failed),
+            ..page.named(url, self.len())
+        });
+        Ok(found.collect())
     }
 
     /// Finds the pages whose last fetch failed, and those that are gone, by host, with at most `count` entries per
@@ -244,7 +218,7 @@ impl Snapshot {
     pub fn failing(&self, count: usize) -> Result<Failing> {
         let failed = self.pages_where(SnapshotColumn::Failed, |failed| failed > 0)?;
         let gone = self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)?;
-        let mut lists = [Best::new(count), Best::new(count)];
+        let mut lists = [(); 2].map(|()| RankedPages::new(count));
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
         for block in 0..self.columns.blocks() {
@@ -259,7 +233,7 @@ impl Snapshot {
             for (page, name) in pages.iter().zip(self.names_of(&pages)?) {
                 let is = [failed.get(page.0), gone.get(page.0)];
                 for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
-                    list.add((ranks[(page.0 - first) as usize], *page));
+                    list.add((ranks[(page.0 - first) as usize], *page), Ord::cmp);
                 }
                 let host = String::from_utf8_lossy(url::host(name.as_bytes()));
                 let is_met = by_host.contains_key(&*host);
@@ -282,12 +256,12 @@ impl Snapshot {
         hosts.truncate(count);
         let [failed, gone] = lists;
         Ok(Failing {
-            failed: failed.count,
-            gone: self.says_gone().then_some(gone.count),
+            failed: failed.added,
+            gone: self.says_gone().then_some(gone.added),
             hosts,
             elsewhere,
-            best_failed: self.found(&failed.pages())?,
-            best_gone: self.found(&gone.pages())?,
+            best_failed: self.found(&pages_of_best(failed))?,
+            best_gone: self.found(&pages_of_best(gone))?,
         })
     }
 }

@@ -8,7 +8,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::blocks::flat;
 use super::file::SnapshotColumns;
 use super::known::HeldKnown;
 use super::settling::{SettleSettings, Watching};
@@ -120,10 +119,9 @@ impl Importances for SnapshotColumns {
     }
 
     fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
-        for bits in flat(self.column_blocks(SnapshotColumn::Importance)) {
-            visit(f64::from_bits(bits?));
-        }
-        Ok(())
+        self.each_value(SnapshotColumn::Importance, |_, bits| {
+            visit(f64::from_bits(bits));
+        })
     }
 }
 

@@ -166,6 +166,7 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
             .chunks_exact(FACT_BYTES)
             .map(|bytes| real(fact(bytes)))
             .collect(),
+        ..Page::default()
     })
 }
 
@@ -181,6 +182,7 @@ mod tests {
                 importance: 0.5,
                 visits: 7,
                 last_fetch: (at == 0).then_some(-5),
+                failed: None,
                 state: PageState::ALL.get(at).copied(),
                 url: url.into(),
                 cash: (at == 0).then_some(0.75),

@@ -1,0 +1,48 @@
+//! The best items of many.
+
+use std::cmp::Ordering;
+
+/// Top-k by an order, in memory for twice as many items.
+#[derive(Debug, Clone)]
+pub struct BestItems<T> {
+    count: usize,
+    /// Number of items that were added.
+    pub added: u64,
+    /// Items that may be among the best; once some were dropped, the last of the best is at `count - 1`.
+    kept: Vec<T>,
+    has_dropped: bool,
+}
+
+impl<T> BestItems<T> {
+    /// Creates an empty list of at most `count` items.
+    pub fn new(count: usize) -> BestItems<T> {
+        BestItems {
+            count,
+            added: 0,
+            kept: Vec::new(),
+            has_dropped: false,
+        }
+    }
+
+    /// Adds an item. `order` must be the same at every call, and total.
+    pub fn add(&mut self, item: T, order: impl Fn(&T, &T) -> Ordering) {
+        self.added += 1;
+        let is_worse = |last: &T| self.has_dropped && order(last, &item).is_le();
+        if self.count == 0 || self.kept.get(self.count - 1).is_some_and(is_worse) {
+            return;
+        }
+        self.kept.push(item);
+        if self.kept.len() >= self.count.saturating_mul(2) {
+            self.kept.select_nth_unstable_by(self.count - 1, order);
+            self.kept.truncate(self.count);
+            self.has_dropped = true;
+        }
+    }
+
+    /// Returns the best items, best first.
+    pub fn finish(mut self, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+        self.kept.sort_unstable_by(order);
+        self.kept.truncate(self.count);
+        self.kept
+    }
+}
