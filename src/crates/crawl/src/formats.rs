@@ -12,7 +12,6 @@ use memchr::memrchr;
 
 use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
-use crate::decode::records::JsonLayout;
 use crate::decode::{
     Decoder, FormatSpec, Names, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
     records, warc, wat,
@@ -160,12 +159,12 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
         // See `is_decided`.
         [b'{', ..] => match records::layout(start).0 {
-            JsonLayout::Documents(why) => is(Format::Json, why),
-            JsonLayout::Lines if records::is_of_node(start) => is(
+            Some(why) => is(Format::Json, why),
+            None if records::is_of_node(start) => is(
                 Format::NodeRecords,
                 "it begins with a JSON object of a `node`",
             ),
-            JsonLayout::Lines => is(Format::Records, "it begins with a JSON object"),
+            None => is(Format::Records, "it begins with a JSON object"),
         },
         [] => none("it is empty or blank"),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {

@@ -35,6 +35,11 @@ pub fn host(canonical: &[u8]) -> &[u8] {
     }
 }
 
+/// Returns whether a name begins as a URL in canonical form does.
+pub fn is_web(name: &[u8]) -> bool {
+    name.starts_with(b"http://") || name.starts_with(b"https://")
+}
+
 /// Returns what follows host and port in a URL in canonical form: the path, from its `/` on, and the query. Empty if
 /// `canonical` is not such a URL.
 pub fn path_and_query(canonical: &[u8]) -> &[u8] {

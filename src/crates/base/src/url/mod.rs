@@ -18,8 +18,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use host::without_www;
-pub use host::{domain, host, path_and_query};
+pub use host::{domain, host, is_web, path_and_query, without_www};
 pub use join::LinkBase;
 pub use scan::is_canonical;
 

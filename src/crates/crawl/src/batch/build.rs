@@ -502,7 +502,8 @@ impl Builder {
                 }
                 (_, spelled) => {
                     let name = self.known_or_new(text);
-                    if let Some(spelled) = spelled.filter(|_| is_absolute(raw)) {
+                    // `http:page` means another page with another base.
+                    if let Some(spelled) = spelled.filter(|_| url::is_web(raw)) {
                         self.names.alias(&self.batch, spelled, name);
                     }
                     Some(name)
@@ -532,11 +533,6 @@ fn shown(text: &[u8]) -> String {
     } else {
         front
     }
-}
-
-/// Returns whether `raw` means the same with any base: `http:page` does not.
-fn is_absolute(raw: &[u8]) -> bool {
-    raw.starts_with(b"http://") || raw.starts_with(b"https://")
 }
 
 /// Returns what a status means. None, or that of a response with the page: a visit, or unchanged if it is a `revisit`.

@@ -9,6 +9,7 @@ use memchr::memchr2;
 
 use super::groups::{Edge, GroupFormat, GroupLine, Groups, lines_of, weight};
 use super::{Bad, FormatSpec, Names, Reason, time, utf8};
+use crate::url::is_web;
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
@@ -143,10 +144,9 @@ pub fn is_header(first: &[u8], second: &[u8]) -> bool {
 
 /// Returns whether a line looks like one of such a table, for format detection.
 pub fn is_link(line: &[u8]) -> bool {
-    let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
     match CsvLinks::read(line) {
         Ok(GroupLine::Other(kind)) => kind == "header",
-        Ok(GroupLine::Edge(edge)) => web(&edge.from),
+        Ok(GroupLine::Edge(edge)) => is_web(&edge.from),
         _ => false,
     }
 }

@@ -142,10 +142,6 @@ const GAP_MAX: usize = 8;
 
 /// Returns the header of the record behind another to which it may belong, and the length of the line ends before it;
 /// `Some(None)` if no record begins there. `None`: more bytes are needed.
-#[expect(
-    clippy::option_option,
-    reason = "not known yet, or known not to be there"
-)]
 pub fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, WarcHeader<'_>)>> {
     let start = line_ends(behind);
     if start > GAP_MAX {

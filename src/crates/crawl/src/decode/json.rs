@@ -208,8 +208,9 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[at..]) {
         let escape = at + found;
-        at = match (surrogate(text, escape), surrogate(text, escape + 6)) {
-            (Some(SurrogateHalf::High), Some(SurrogateHalf::Low)) => escape + 12,
+        let [first, second] = [escape, escape + 6].map(|at| is_high_surrogate(text, at));
+        at = match (first, second) {
+            (Some(true), Some(false)) => escape + 12,
             (Some(_), _) => {
                 fixed.push_str(&text[copied..escape]);
                 fixed.push_str("\\ufffd");
@@ -228,18 +229,13 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     Some(fixed)
 }
 
-enum SurrogateHalf {
-    High,
-    Low,
-}
-
-/// Returns which half of a surrogate pair is escaped at `at`; `None` if none is.
-fn surrogate(text: &str, at: usize) -> Option<SurrogateHalf> {
+/// Returns whether the half of a surrogate pair that is escaped at `at` is the first; `None` if none is.
+fn is_high_surrogate(text: &str, at: usize) -> Option<bool> {
     let digits = text.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;
     match u16::from_str_radix(digits, 16).ok()? {
-        0xD800..0xDC00 => Some(SurrogateHalf::High),
-        0xDC00..0xE000 => Some(SurrogateHalf::Low),
+        0xD800..0xDC00 => Some(true),
+        0xDC00..0xE000 => Some(false),
         _ => None,
     }
 }

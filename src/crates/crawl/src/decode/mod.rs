@@ -76,12 +76,6 @@ pub trait Decoder: Send + Sync {
 
     /// Parses all records of `chunk` (whole records only) and passes each to `sink`.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
-
-    /// Returns a detector of unread fields, if users can name the format's fields.
-    #[doc(hidden)]
-    fn unread(&self) -> Option<Box<Unread>> {
-        None
-    }
 }
 
 /// Implements [`Decoder::whole`]; `first` returns the length of the first record, if it is whole.

@@ -19,11 +19,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 
 use self::link::LinksSeed;
 use self::names::{FieldNameMap, NameBits, NamedField};
-use self::unread::Unread;
 use self::values::{TOTALS, Text, some};
 use super::json::{self, Value, ValueSeed};
 use super::lines::{self, LineSkipper, TextLine};
-pub use documents::{JsonLayout, layout};
+pub use documents::layout;
 
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, http, put_time,
@@ -130,10 +129,6 @@ impl Decoder for JsonRecords {
         } else {
             self.each(documents::documents(chunk), sink);
         }
-    }
-
-    fn unread(&self) -> Option<Box<Unread>> {
-        Some(Box::new(Unread::by(self.names.clone())))
     }
 }
 

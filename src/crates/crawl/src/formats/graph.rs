@@ -7,6 +7,7 @@ use memchr::memrchr;
 use super::Format;
 use crate::decode::groups::whole_number;
 use crate::decode::lines;
+use crate::url;
 
 /// Guesses the format of a graph: edges have two fields in every line; without a tab anywhere, other lines could be
 /// anything.
@@ -75,9 +76,8 @@ impl<'h> Words<'h> {
             if word.is_empty() || self.of_graph {
                 continue;
             }
-            let is_url = word.starts_with(b"http://") || word.starts_with(b"https://");
             self.of_graph |=
-                is_url || word.iter().all(u8::is_ascii_digit) || !self.seen.insert(word);
+                url::is_web(word) || word.iter().all(u8::is_ascii_digit) || !self.seen.insert(word);
         }
     }
 

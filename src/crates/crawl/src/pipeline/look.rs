@@ -2,8 +2,10 @@
 
 use super::Piece;
 use crate::batch::{Batch, Rules};
+use crate::decode::records::names::FieldNameMap;
 use crate::decode::{Missing, Unread};
 use crate::formats::Format;
+use crate::url;
 
 /// Number of a graph's names that are examined.
 const NAMES: usize = 16;
@@ -20,7 +22,7 @@ pub enum Remark {
 pub(super) struct Look {
     format: Format,
     /// Detector of unread fields.
-    unread: Option<Box<Unread>>,
+    unread: Option<Unread>,
     /// True until the first piece was seen.
     first: bool,
     /// Offset of the next record in its chunk.
@@ -30,10 +32,11 @@ pub(super) struct Look {
 
 impl Look {
     pub fn new(format: Format, rules: &Rules) -> Look {
-        let decoder = format.decoder_by(&rules.input, &rules.limits);
+        let fields = FieldNameMap::by(&rules.input.fields, format.decoder().names());
+        let is_json = matches!(format, Format::Records | Format::NodeRecords | Format::Json);
         Look {
             format,
-            unread: decoder.unread(),
+            unread: is_json.then(|| Unread::by(fields)),
             first: true,
             at: 0,
             found: Vec::new(),
@@ -82,9 +85,6 @@ impl Look {
 /// Returns whether most names look like URLs.
 fn are_urls(batch: &Batch) -> bool {
     let looked = batch.text_ends.len().min(NAMES) as u32;
-    let is_url = |name: &u32| {
-        let name = batch.name(*name);
-        name.starts_with(b"http://") || name.starts_with(b"https://")
-    };
+    let is_url = |name: &u32| url::is_web(batch.name(*name));
     2 * (0..looked).filter(is_url).count() as u32 > looked
 }

@@ -183,11 +183,6 @@ impl Pipeline {
         }
     }
 
-    /// Takes back a piece's memory.
-    fn recycle(&self, piece: Box<Piece>) {
-        self.pool.take(*piece);
-    }
-
     /// Joins all threads and checks that they ended well: one that failed looks like the input's end.
     fn end(&mut self) -> Result<InputSummary> {
         self.decoded.clear();

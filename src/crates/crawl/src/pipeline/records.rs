@@ -229,7 +229,7 @@ impl InputRecords {
 
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Box<Piece>) {
-        self.pipeline.recycle(piece);
+        self.pipeline.pool.take(*piece);
     }
 
     /// Returns the hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before.

@@ -12,27 +12,19 @@ use crate::decode::{Skipped, Skipper};
 /// Deepest indentation that is distinguished, in blanks.
 const INDENT_MAX: usize = 1000;
 
-/// Layout of a file of JSON objects.
-#[derive(Debug, PartialEq, Eq)]
-pub enum JsonLayout {
-    /// One object per line.
-    Lines,
-    /// Any other layout; holds the evidence for it.
-    Documents(&'static str),
-}
-
-/// Returns the layout of a text that begins with an object, and whether more bytes cannot change it.
-pub fn layout(start: &[u8]) -> (JsonLayout, bool) {
+/// Looks at a text that begins with an object. Returns the evidence that it is not one object per line, if there is any,
+/// and whether more bytes cannot change the answer.
+pub fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
     let mut cut = Cut::default();
     let end = cut.run(start);
     if cut.is_broken() {
         // Lines: the first record was cut short.
-        return (JsonLayout::Lines, true);
+        return (None, true);
     }
     let (object, rest) = start.split_at(end.unwrap_or(start.len()));
     if object.contains(&b'\n') {
         let why = "it begins with a JSON object over several lines";
-        return (JsonLayout::Documents(why), end.is_some());
+        return (Some(why), end.is_some());
     }
     let next = rest
         .iter()
@@ -40,9 +32,9 @@ pub fn layout(start: &[u8]) -> (JsonLayout, bool) {
     match next {
         Some(b'{' | b',') => {
             let why = "it begins with a JSON object that others follow on its line";
-            (JsonLayout::Documents(why), true)
+            (Some(why), true)
         }
-        next => (JsonLayout::Lines, next.is_some()),
+        next => (None, next.is_some()),
     }
 }
 

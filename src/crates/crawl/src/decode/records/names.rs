@@ -122,9 +122,10 @@ impl FieldNameMap {
     pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
         let mut names = FieldNameMap::usual(naming);
         for FieldChoice { ours, theirs } in fields.choices() {
-            let table = match ours.is_of_link() {
-                true => &mut names.link,
-                false => &mut names.record,
+            let table = if ours.is_of_link() {
+                &mut names.link
+            } else {
+                &mut names.record
             };
             table.chosen.push((theirs.clone(), *ours));
             if *ours == FieldName::FetchedAt {

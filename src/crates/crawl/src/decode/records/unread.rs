@@ -53,7 +53,8 @@ pub struct Missing {
 }
 
 impl Unread {
-    pub(super) fn by(names: FieldNameMap) -> Unread {
+    /// Returns a detector for records with these names of fields.
+    pub fn by(names: FieldNameMap) -> Unread {
         Unread {
             names,
             records: 0,

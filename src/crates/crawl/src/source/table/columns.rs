@@ -45,8 +45,6 @@ pub(super) enum ValueType {
     /// Time, with this many units per second.
     Time(i64),
     Days,
-    /// Nanoseconds of a Julian day, as older programs write times.
-    Int96,
     Float,
     Bool,
     /// No values at all.
@@ -95,7 +93,6 @@ pub(super) struct ParquetTable {
     /// Number of rows of the file before those read last.
     before: u64,
     values: Arc<AtomicU64>,
-    broken: bool,
 }
 
 impl ParquetTable {
@@ -122,7 +119,6 @@ impl ParquetTable {
             used: 0,
             before: 0,
             values: Arc::default(),
-            broken: false,
         })
     }
 
@@ -235,13 +231,9 @@ impl ParquetTable {
     }
 
     fn fill(&mut self) -> Result<(), Fault> {
-        if self.broken {
-            return Err(unusable(&self.prefix));
-        }
         self.before += self.filled as u64;
         (self.filled, self.used) = (0, 0);
         let filled = contained(|| self.try_fill());
-        self.broken = !matches!(filled, Some(Ok(_)));
         let place = || {
             let before = self.before;
             let rows = format!("from row {before} of the file on (counted from 0): ");
@@ -501,7 +493,8 @@ fn kind_of(column: &ColumnDescriptor) -> Option<ValueType> {
             | ConvertedType::INTERVAL => None,
             _ => Some(ValueType::Int),
         },
-        (Type::INT96, ..) => Some(ValueType::Int96),
+        // Nanoseconds of a Julian day, as older programs write times; read as seconds.
+        (Type::INT96, ..) => Some(ValueType::Time(1)),
         (Type::FLOAT | Type::DOUBLE, ..) => Some(ValueType::Float),
         (Type::BOOLEAN, ..) => Some(ValueType::Bool),
         _ => None,

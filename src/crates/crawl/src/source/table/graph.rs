@@ -171,10 +171,10 @@ impl GraphReading {
             }
             isolated.retain(|page| !firsts.contains_key(page) && !is_linked[*page as usize]);
         }
-        let links = match firsts.is_empty() {
-            true => open_links()?,
-            false => by_first(open_links()?, &firsts, limits.held_bytes)?,
-        };
+        let mut links = open_links()?;
+        if !firsts.is_empty() {
+            links = by_first(links, &firsts, limits.held_bytes)?;
+        }
         Ok(GraphReading {
             links: links.peekable(),
             isolated,

@@ -70,9 +70,7 @@ pub(super) enum TextLayout {
 impl TextLayout {
     /// Chooses the layout of a graph that begins with these names: records if most are URLs.
     pub fn of(names: &[Vec<u8>], has_weights: bool) -> TextLayout {
-        let is_url =
-            |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
-        let urls = names.iter().filter(is_url).count();
+        let urls = names.iter().filter(|name| url::is_web(name)).count();
         match has_weights {
             _ if 2 * urls > names.len() => TextLayout::Records,
             true => TextLayout::Edges,
