@@ -73,3 +73,23 @@ macro_rules! words {
         }
     };
 }
+
+/// Stores values of a type as their text, by `#[serde(try_from = "String", into = "String")]`.
+#[macro_export]
+macro_rules! stored_as_text {
+    ($name:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = <$name as std::str::FromStr>::Err;
+
+            fn try_from(text: String) -> std::result::Result<$name, Self::Error> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> String {
+                value.to_string()
+            }
+        }
+    };
+}

@@ -141,19 +141,7 @@ impl fmt::Display for PageWeight {
     }
 }
 
-impl TryFrom<String> for PageWeight {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<PageWeight> {
-        text.parse()
-    }
-}
-
-impl From<PageWeight> for String {
-    fn from(rule: PageWeight) -> String {
-        rule.to_string()
-    }
-}
+crate::stored_as_text!(PageWeight);
 
 impl FromStr for Follow {
     type Err = Error;

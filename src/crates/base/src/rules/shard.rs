@@ -92,19 +92,7 @@ impl fmt::Display for Shard {
     }
 }
 
-impl TryFrom<String> for Shard {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Shard> {
-        text.parse()
-    }
-}
-
-impl From<Shard> for String {
-    fn from(shard: Shard) -> String {
-        shard.to_string()
-    }
-}
+crate::stored_as_text!(Shard);
 
 #[cfg(test)]
 mod tests {

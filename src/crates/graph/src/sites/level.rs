@@ -134,19 +134,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl TryFrom<String> for Level {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Level> {
-        text.parse()
-    }
-}
-
-impl From<Level> for String {
-    fn from(level: Level) -> String {
-        level.to_string()
-    }
-}
+cashrank_base::stored_as_text!(Level);
 
 #[cfg(test)]
 mod tests {

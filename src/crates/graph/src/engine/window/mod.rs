@@ -322,19 +322,7 @@ fn number(text: &str) -> Result<u32, String> {
     }
 }
 
-impl From<WindowPolicy> for String {
-    fn from(policy: WindowPolicy) -> String {
-        policy.to_string()
-    }
-}
-
-impl TryFrom<String> for WindowPolicy {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+cashrank_base::stored_as_text!(WindowPolicy);
 
 #[cfg(test)]
 mod tests {

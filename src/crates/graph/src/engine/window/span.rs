@@ -49,19 +49,7 @@ impl fmt::Display for Span {
     }
 }
 
-impl From<Span> for String {
-    fn from(span: Span) -> String {
-        span.to_string()
-    }
-}
-
-impl TryFrom<String> for Span {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+cashrank_base::stored_as_text!(Span);
 
 impl FromStr for Span {
     type Err = String;
