@@ -85,7 +85,8 @@ impl StoreWriter {
     /// Begins a ranking of the last commit whose result will be the next warm start.
     pub fn begin_warm_start(&mut self) -> Result<()> {
         let kept = self.manifest.rows.retention.kept();
-        let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept));
+        let pages = self.manifest.engine.totals.pages;
+        let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept, pages));
         self.rows.ranked = rows.transpose()?;
         Ok(())
     }
@@ -112,11 +113,12 @@ impl StoreWriter {
         let (Some(Ok(warm)), None) = (&self.rows.warm, &self.rows.ranked) else {
             return;
         };
+        let pages = self.manifest.engine.totals.pages;
         let (number, rows) = warm.rows.place;
         if warm.file.noted.load(Ordering::Relaxed) == number {
             return;
         }
-        let noted = RowFile::open(&*self.disk, &self.dir, *now).and_then(|file| {
+        let noted = RowFile::open(&*self.disk, &self.dir, *now, pages).and_then(|file| {
             let place = RowPlace {
                 number,
                 rows,

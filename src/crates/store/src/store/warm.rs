@@ -244,9 +244,9 @@ pub struct WarmRows {
 
 impl WarmRows {
     /// Opens the rows of a commit.
-    pub fn of(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<WarmRows> {
+    pub fn of(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<WarmRows> {
         Ok(WarmRows {
-            file: RowFile::open(disk, dir, kept)?,
+            file: RowFile::open(disk, dir, kept, pages)?,
             place: (kept.number, kept.rows),
         })
     }
@@ -278,6 +278,7 @@ impl WarmStart {
             store: of,
             rows,
             last_block,
+            totals,
             place,
             ..
         } = *file.head();
@@ -289,7 +290,8 @@ impl WarmStart {
         if is_now && (before.data > lengths.data || before.index > lengths.index) {
             return Ok(None);
         }
-        let rows = match WarmRows::of(disk, dir, rows) {
+        let pages = totals.pages;
+        let rows = match WarmRows::of(disk, dir, rows, pages) {
             // A compacted file may be gone.
             Err(_) if !is_now => return Ok(None),
             rows => WarmRows {
@@ -297,7 +299,7 @@ impl WarmStart {
                 ..rows?
             },
         };
-        let latest = RowFile::open(disk, dir, *now)?;
+        let latest = RowFile::open(disk, dir, *now, pages)?;
         let is_same = rows.file.sum_before(rows.file.rows())? == last_block
             && latest.sum_before(place.rows)? == place.last_block;
         let file = Arc::new(file);
@@ -306,8 +308,7 @@ impl WarmStart {
 
     /// Returns what changed in the rows since.
     pub fn since(&self, rows: &KeptRows) -> Result<RowsDiff> {
-        let pages = self.file.head().totals.pages;
-        rows.since(self.rows.file.clone(), pages, self.rows.place)
+        rows.since(self.rows.file.clone(), self.rows.place)
     }
 }
 

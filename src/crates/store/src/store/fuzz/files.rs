@@ -333,7 +333,7 @@ pub fn warm(data: &[u8]) {
     let totals = SettledTotals {
         pages: own.len() as u64,
         damping: 1 << 31,
-        sum: own.iter().map(|own| i128::from(*own) << 64).sum(),
+        sum: own.iter().map(|own| i128::from(*own)).sum(),
         virtual_page: -1,
         strayed: u128::MAX,
         effort: Effort {

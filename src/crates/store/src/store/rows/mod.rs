@@ -195,8 +195,8 @@ pub(super) fn renew_places(
     kept: &CommittedRows,
     pages: u64,
 ) -> Result<Option<Error>> {
-    let file = read::RowFile::open(disk, dir, *kept)?;
-    match places::renew(disk, &file, pages) {
+    let file = read::RowFile::open(disk, dir, *kept, pages)?;
+    match places::renew(disk, &file) {
         Err(error) if error.is_full() || matches!(error, Error::Damaged { .. }) => Ok(None),
         renewed => renewed,
     }

@@ -246,7 +246,7 @@ fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -
 
 /// Writes a directory of these committed rows if there is none or many rows follow it. Replaces a damaged one and
 /// returns its damage.
-pub(super) fn renew(disk: &dyn Disk, rows: &RowFile, pages: u64) -> Result<Option<Error>> {
+pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
     let old = rows.places();
     let known = old.as_ref().map_or(0, |old| old.map_or(0, |old| old.rows));
     let end = rows.kept.rows;
@@ -257,11 +257,11 @@ pub(super) fn renew(disk: &dyn Disk, rows: &RowFile, pages: u64) -> Result<Optio
         Ok(old) => (old, None),
         Err(damage) => (None, Some(damage)),
     };
-    write(disk, rows, old, pages).map(|()| damage)
+    write(disk, rows, old).map(|()| damage)
 }
 
-fn write(disk: &dyn Disk, rows: &RowFile, old: Option<&Places>, pages: u64) -> Result<()> {
-    let end = rows.kept.rows;
+fn write(disk: &dyn Disk, rows: &RowFile, old: Option<&Places>) -> Result<()> {
+    let (end, pages) = (rows.kept.rows, rows.pages);
     let temporary = TempFile::of(disk, path_of(&rows.path));
     let path = &temporary.path;
     let file = temporary.create()?;
@@ -365,7 +365,7 @@ mod tests {
         }
         let check = |sound: bool| {
             for kept in &states {
-                let rows = RowFile::open(&disk, dir, *kept).unwrap();
+                let rows = RowFile::open(&disk, dir, *kept, 9_001).unwrap();
                 assert_eq!(rows.places().is_ok(), sound);
                 for page in (0..9_001).step_by(37) {
                     assert_eq!(rows.last_row(page).unwrap(), last_row(&rows, page));
@@ -373,7 +373,7 @@ mod tests {
             }
         };
         check(true);
-        let newest = RowFile::open(&disk, dir, *states.last().unwrap()).unwrap();
+        let newest = RowFile::open(&disk, dir, *states.last().unwrap(), 9_001).unwrap();
         let places = newest.places().unwrap().unwrap();
         assert!(places.rows > 64 && places.rows <= newest.kept.rows);
         verify(places, &newest).unwrap();

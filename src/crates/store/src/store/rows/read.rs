@@ -28,13 +28,16 @@ pub struct RowFile {
     pub(super) path: PathBuf,
     log: Arc<BlockLog>,
     pub(super) kept: CommittedRows,
+    /// Number of pages of the commit, an exclusive bound on the numbers in its rows.
+    pub(super) pages: u64,
     /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
     unpacked: Arc<HeldRows>,
 }
 
 impl RowFile {
-    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<RowFile> {
+    /// Opens the rows of a commit of `pages` pages.
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
         let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
         // A row takes at least two bytes, so the memory per row is bounded by the file.
@@ -48,6 +51,7 @@ impl RowFile {
             path,
             log,
             kept,
+            pages,
         })
     }
 
@@ -67,14 +71,13 @@ impl RowFile {
     /// Goes from the last row to the first, so that later rows are seen first; reads heads only.
     pub(super) fn mark_last(
         &self,
-        pages: u64,
         wanted: impl Fn(u64) -> bool,
         live: &mut Bits,
     ) -> Result<(u64, u64)> {
-        let mut seen = Bits::new(pages);
+        let mut seen = Bits::new(self.pages);
         let (mut rows, mut links) = (0, 0);
         self.back_over(0..self.kept.rows, |row, head| {
-            if u64::from(head.page) >= pages {
+            if u64::from(head.page) >= self.pages {
                 let what = format!("row {row} is of page {}", head.page);
                 return Err(self.damaged(what).into());
             }
@@ -146,11 +149,11 @@ impl RowFile {
         Ok(found)
     }
 
-    fn row(&self, page: u32, pages: u64, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let Some(row) = self.last_row(page)? else {
             return Ok(false);
         };
-        let (first, block) = self.block_of(row, pages)?;
+        let (first, block) = self.block_of(row)?;
         let found = block.rows().nth((row - first) as usize);
         let Some(found) = found.filter(|found| found.page == page) else {
             let places = super::places::path_of(&self.path);
@@ -162,12 +165,12 @@ impl RowFile {
     }
 
     /// Returns the block that holds a row, and the number of its first row.
-    fn block_of(&self, row: u64, pages: u64) -> Result<(u64, Arc<BlockRows>)> {
+    fn block_of(&self, row: u64) -> Result<(u64, Arc<BlockRows>)> {
         match self.unpacked.find(row) {
             Some(found) => Ok(found),
             None => {
                 let rows = BlockRows::default();
-                let (first, rows) = self.unpacked_block(&self.log.find(row)?, pages, rows)?;
+                let (first, rows) = self.unpacked_block(&self.log.find(row)?, rows)?;
                 Ok((first, Arc::new(rows)))
             }
         }
@@ -182,15 +185,14 @@ impl RowFile {
     }
 
     /// Sets the bits of the last rows of these pages, from the directory and the rows after it.
-    fn mark_of(&self, wanted: &Bits, pages: u64, marked: &mut Bits) -> Result<()> {
+    fn mark_of(&self, wanted: &Bits, marked: &mut Bits) -> Result<()> {
         // A directory that is newer than these rows leads to newer ones.
         let places = self.places().ok().flatten();
         let Some(places) = places.filter(|places| places.rows <= self.kept.rows) else {
-            return self
-                .mark_last(pages, |page| wanted.get(page), marked)
-                .map(drop);
+            let marked = self.mark_last(|page| wanted.get(page), marked);
+            return marked.map(drop);
         };
-        let mut seen = Bits::new(pages);
+        let mut seen = Bits::new(self.pages);
         self.back_over(places.rows..self.kept.rows, |row, head| {
             let page = u64::from(head.page);
             if wanted.get(page) && seen.set(page) {
@@ -209,12 +211,11 @@ impl RowFile {
     pub(super) fn each_marked(
         &self,
         marked: &Bits,
-        pages: u64,
         visit: &mut RowsVisitor<'_>,
     ) -> Result<(), Stop> {
         let mut from = 0;
         while let Some(row) = marked.next(from).filter(|&row| row < self.kept.rows) {
-            let (first, block) = self.block_of(row, pages)?;
+            let (first, block) = self.block_of(row)?;
             let rows = (first..).zip(block.rows());
             let rows = rows.filter(|(row, _)| marked.get(*row));
             visit(&rows.map(|(_, row)| row).collect::<Vec<_>>())?;
@@ -239,7 +240,6 @@ impl RowFile {
     fn read(
         &self,
         from: u64,
-        pages: u64,
         free: &Receiver<BlockRows>,
         mut give: impl FnMut(Result<(u64, BlockRows)>) -> bool,
     ) {
@@ -253,7 +253,7 @@ impl RowFile {
         for block in blocks {
             let unpacked = block.and_then(|block| {
                 let rows = free.try_recv().unwrap_or_default();
-                self.unpacked_block(&block, pages, rows)
+                self.unpacked_block(&block, rows)
             });
             if !give(unpacked) {
                 return;
@@ -262,13 +262,8 @@ impl RowFile {
     }
 
     /// Unpacks a block of the log into `rows`. Returns its first row and the rows.
-    fn unpacked_block(
-        &self,
-        block: &LogBlock,
-        pages: u64,
-        mut rows: BlockRows,
-    ) -> Result<(u64, BlockRows)> {
-        match unpack(&block.payload, block.pages as usize, pages, &mut rows) {
+    fn unpacked_block(&self, block: &LogBlock, mut rows: BlockRows) -> Result<(u64, BlockRows)> {
+        match unpack(&block.payload, block.pages as usize, self.pages, &mut rows) {
             Some(()) => Ok((block.first, rows)),
             None => {
                 let what = format!("the block of row {} holds invalid data", block.first);
@@ -289,7 +284,7 @@ pub struct RowsOf {
 
 impl RowsOf {
     pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
-        let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept);
+        let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept, pages);
         RowsOf {
             dir: dir.into(),
             file: retention.kept().map(open),
@@ -308,7 +303,7 @@ impl RowsOf {
 
     /// Returns the rows, or [`Error::Missing`] with the reason if there are none.
     pub fn rows(&self) -> Result<KeptRows> {
-        KeptRows::of(self.file()?.clone(), self.pages)
+        KeptRows::of(self.file()?.clone())
     }
 
     fn file(&self) -> Result<&RowFile> {
@@ -325,7 +320,7 @@ impl RowsOf {
     }
 
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        self.file()?.row(page, self.pages, read)
+        self.file()?.row(page, read)
     }
 }
 
@@ -333,7 +328,6 @@ impl RowsOf {
 /// thread that reads, checks and unpacks ahead; it may run while a writer appends or compacts.
 pub struct KeptRows {
     pub(super) file: RowFile,
-    pages: u64,
     links: u64,
     rows: u64,
     /// Bitmap of the rows that are the last of their page; `None` if all are.
@@ -341,13 +335,13 @@ pub struct KeptRows {
 }
 
 impl KeptRows {
-    pub fn of(file: RowFile, pages: u64) -> Result<KeptRows> {
+    pub fn of(file: RowFile) -> Result<KeptRows> {
         let kept = file.kept;
         let mut found = (kept.rows, kept.links);
         let mut live = None;
         if kept.superseded > 0 {
             let mut bits = Bits::new(kept.rows);
-            found = file.mark_last(pages, |_| true, &mut bits)?;
+            found = file.mark_last(|_| true, &mut bits)?;
             live = Some(bits);
         }
         if found.0 + kept.superseded != kept.rows {
@@ -359,7 +353,6 @@ impl KeptRows {
         }
         Ok(KeptRows {
             file,
-            pages,
             rows: found.0,
             links: found.1,
             live,
@@ -414,7 +407,7 @@ impl KeptRows {
         }
         // If none were superseded, the rows were not counted yet.
         let mut live = Bits::new(kept.rows);
-        let (rows, _) = self.file.mark_last(self.pages, |_| true, &mut live)?;
+        let (rows, _) = self.file.mark_last(|_| true, &mut live)?;
         if rows != self.rows {
             let what = "a page has two rows, and none is superseded";
             return Err(self.file.damaged(what));
@@ -453,7 +446,7 @@ impl KeptRows {
             let (full, blocks) = bounded(AHEAD);
             spawn_in(scope, "rows", move || {
                 let give = |block| full.send(block).is_ok();
-                self.file.read(from, self.pages, &free, give);
+                self.file.read(from, &free, give);
             })?;
             blocks.into_iter().try_for_each(&mut take)
         })?;
@@ -523,17 +516,17 @@ impl KeptRows {
 
 impl Rows for KeptRows {
     fn walk_some(&self, wanted: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        if wanted.count() > self.pages / FEW {
+        if wanted.count() > self.file.pages / FEW {
             let is_wanted = |at, row: &Row<'_>| wanted.get(row.page.into()) && self.counts(at);
             return self.each_from(0, is_wanted, visit);
         }
         let mut marked = Bits::new(self.file.kept.rows);
-        self.file.mark_of(wanted, self.pages, &mut marked)?;
-        self.file.each_marked(&marked, self.pages, visit)
+        self.file.mark_of(wanted, &mut marked)?;
+        self.file.each_marked(&marked, visit)
     }
 
     fn pages(&self) -> u64 {
-        self.pages
+        self.file.pages
     }
 
     fn links(&self) -> u64 {
@@ -549,7 +542,7 @@ impl Rows for KeptRows {
     }
 
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        self.file.row(page, self.pages, read)
+        self.file.row(page, read)
     }
 }
 

@@ -10,9 +10,8 @@ use crate::rows::{Bits, Row, RowVisitor, Stop};
 
 /// Rows that changed since an earlier commit.
 pub struct RowsDiff {
-    /// Rows of the earlier commit, and number of pages then.
+    /// Rows of the earlier commit.
     old: RowFile,
-    pages: u64,
     /// Bitmap of the old rows that were superseded since.
     gone: Bits,
     /// Number of current rows before the new ones.
@@ -25,14 +24,13 @@ pub struct RowsDiff {
 }
 
 impl KeptRows {
-    /// Finds what changed since `old`, when there were `pages` pages. `place` is the end of its rows in the current
-    /// file: number of the file, and rows. Reads the new rows and those that they superseded, and takes 16 bytes of
+    /// Finds what changed since `old`. `place` is the end of its rows in the current file: number of the file, and rows. Reads the new rows and those that they superseded, and takes 16 bytes of
     /// memory for each.
     ///
     /// # Errors
     /// Fails if the current file does not have that position.
-    pub fn since(&self, old: RowFile, pages: u64, place: (u64, u64)) -> Result<RowsDiff> {
-        let now = &self.file.kept;
+    pub fn since(&self, old: RowFile, place: (u64, u64)) -> Result<RowsDiff> {
+        let (now, pages) = (&self.file.kept, old.pages);
         let (number, place) = place;
         if number != now.number || place > now.rows {
             let what = format!("it does not have the first {place} rows of file {number}");
@@ -54,7 +52,6 @@ impl KeptRows {
             gone: Bits::new(old.kept.rows),
             same: Bits::new(pages),
             old,
-            pages,
             place,
             rows,
             links,
@@ -62,7 +59,7 @@ impl KeptRows {
         // If the file is the same, its count of superseded rows tells whether any was.
         let old = &since.old;
         if rows > 0 && (number != old.kept.number || now.superseded != old.kept.superseded) {
-            let (found, more) = old.mark_last(pages, |page| changed.get(page), &mut since.gone)?;
+            let (found, more) = old.mark_last(|page| changed.get(page), &mut since.gone)?;
             since.links += more;
             self.leave_out_same(&mut since, found as usize)?;
         }
@@ -79,10 +76,10 @@ impl KeptRows {
             Ok(())
         }))?;
         before.sort_unstable();
-        let (mut same, mut rows, mut links) = (Bits::new(since.pages), 0, 0);
+        let (mut same, mut rows, mut links) = (Bits::new(since.old.pages), 0, 0);
         Stop::is_whole(self.new_rows(since, &mut |row| {
             let is_same = before.binary_search(&known_by(&row)).is_ok();
-            if is_same && u64::from(row.page) < since.pages && same.set(row.page.into()) {
+            if is_same && u64::from(row.page) < since.old.pages && same.set(row.page.into()) {
                 rows += 1;
                 links += 2 * row.targets.len() as u64;
             }
@@ -104,7 +101,7 @@ impl RowsDiff {
     /// Calls `visit` with each old row that was superseded.
     pub fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         let mut visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
-        self.old.each_marked(&self.gone, self.pages, &mut visit)
+        self.old.each_marked(&self.gone, &mut visit)
     }
 
     fn unless_same(&self, rows: &[Row<'_>], visit: &mut RowVisitor<'_>) -> Result<(), Stop> {

@@ -132,8 +132,8 @@ mod tests {
         // Few pages are read in another way than many.
         let (many, few) = (each(31), each(97));
         let read = |room: Option<u64>| {
-            let file = RowFile::open(&disk, dir, kept.unwrap()).unwrap();
-            let mut rows = KeptRows::of(file, PAGES).unwrap();
+            let file = RowFile::open(&disk, dir, kept.unwrap(), PAGES).unwrap();
+            let mut rows = KeptRows::of(file).unwrap();
             rows.stay_in(room.unwrap_or(0), None);
             (0..3)
                 .map(|_| {

@@ -221,7 +221,7 @@ pub fn compact<'p>(
     if !is_due(&kept) {
         return Ok(None);
     }
-    let rows = KeptRows::of(RowFile::open(disk, dir, kept)?, pages)?;
+    let rows = KeptRows::of(RowFile::open(disk, dir, kept, pages)?)?;
     let (all, live) = (kept.rows + kept.links, rows.rows() + rows.links());
     if 2 * live > all {
         old.kept.look_at = (2 * live).max(all + all / 4);
