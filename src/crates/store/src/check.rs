@@ -12,7 +12,7 @@ use crate::snapshot::{
     ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, SnapshotColumns, computed,
 };
 use crate::store::rows::{ROWS, number_of};
-use crate::store::warm::WarmFile;
+use crate::store::warm;
 use crate::store::{
     Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, UNFINISHED, View, identity_of, open_view_to,
     verify_spool,
@@ -99,7 +99,7 @@ impl CheckReport {
         damage.extend(view.inspect_index(disk, depth).err());
         damage.extend(verify_remote(disk, &view, depth).err());
         if depth == Depth::Deep {
-            let warm = WarmFile::open(disk, dir);
+            let warm = warm::open(disk, dir);
             let checked = warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify()));
             damage.extend(checked.err());
         }

@@ -84,11 +84,11 @@ struct WarmStartState<'v> {
 
 impl StartState for WarmStartState<'_> {
     fn totals(&self) -> &SettledTotals {
-        &self.file.head().totals
+        &self.file.info().totals
     }
 
     fn own_effort(&self) -> Option<Effort> {
-        let head = self.file.head();
+        let head = self.file.info();
         (head.records == self.records).then_some(head.totals.effort)
     }
 

@@ -1,11 +1,10 @@
 //! The store's file of kept rows: created as requested, appended to, compacted, and given up if it cannot continue.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::StoreWriter;
 use super::rows::{self, GiveUpReason, KeepRows, Retention, RowFile, RowWriter};
-use super::warm::{RowPlace, WarmFile, WarmRows, WarmStart};
+use super::warm::{self, RowPlace, WarmRows, WarmStart};
 use crate::{Error, Result};
 
 impl StoreWriter {
@@ -94,7 +93,7 @@ impl StoreWriter {
     /// Ends that ranking; if it `wrote` the warm start, this replaces the previous one.
     pub fn end_warm_start(&mut self, wrote: bool) {
         if let Some(rows) = self.rows.ranked.take().filter(|_| wrote) {
-            let opened = WarmFile::open(&*self.disk, &self.dir).transpose();
+            let opened = warm::open(&*self.disk, &self.dir).transpose();
             self.rows.warm = opened.map(|file| {
                 let file = Arc::new(file?);
                 Ok(WarmStart { file, rows })
@@ -105,29 +104,30 @@ impl StoreWriter {
 
     /// Updates the warm start after a committed compaction with the new position of its rows. If this fails, later
     /// processes cannot use it.
-    pub(super) fn note_warm_place(&self) {
+    pub(super) fn note_warm_place(&mut self) {
         let Some(now) = self.manifest.rows.retention.kept() else {
             return;
         };
         // During a ranking the next warm start may replace it at any moment.
-        let (Some(Ok(warm)), None) = (&self.rows.warm, &self.rows.ranked) else {
+        let (Some(Ok(warm)), None) = (&mut self.rows.warm, &self.rows.ranked) else {
             return;
         };
-        let pages = self.manifest.engine.totals.pages;
         let (number, rows) = warm.rows.place;
-        if warm.file.noted.load(Ordering::Relaxed) == number {
+        if warm.file.info().place.number == number {
             return;
         }
-        let noted = RowFile::open(&*self.disk, &self.dir, *now, pages).and_then(|file| {
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        let pages = self.manifest.engine.totals.pages;
+        let moved = RowFile::open(disk, dir, *now, pages).and_then(|file| {
             let place = RowPlace {
                 number,
                 rows,
                 last_block: file.sum_before(rows)?,
             };
-            warm.file.move_to(&*self.disk, &self.dir, place)
+            warm.file.moved(disk, dir, place)
         });
-        if noted.is_ok() {
-            warm.file.noted.store(number, Ordering::Relaxed);
+        if let Ok(file) = moved {
+            warm.file = Arc::new(file);
         }
     }
 

@@ -11,7 +11,6 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use serde::{Deserialize, Serialize};
 
@@ -161,32 +160,17 @@ pub(super) fn remove_base(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 /// Warm start open for reading; it stays readable when it is replaced.
-pub struct WarmFile {
-    file: BlockFile<WarmHead>,
-    /// Number of the row file to which the position in the head refers.
-    pub noted: AtomicU64,
+pub type WarmFile = BlockFile<WarmHead>;
+
+/// Opens the warm start in `dir`; `None` if there is none.
+pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Option<WarmFile>> {
+    match WarmFile::open(disk, &dir.join(WARM)) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
+    }
 }
 
 impl WarmFile {
-    /// Opens the warm start in `dir`; `None` if there is none.
-    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Option<WarmFile>> {
-        match BlockFile::<WarmHead>::open(disk, &dir.join(WARM)) {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
-            file => file.map(|file| {
-                let noted = AtomicU64::new(file.info().place.number);
-                Some(WarmFile { file, noted })
-            }),
-        }
-    }
-
-    pub fn head(&self) -> &WarmHead {
-        self.file.info()
-    }
-
-    pub fn damaged(&self, what: impl Into<String>) -> Error {
-        self.file.damaged(what)
-    }
-
     /// Reads and checks the numbers of its pages into `pages`.
     pub fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
         let chunk = CHUNK_PAGES as usize;
@@ -197,7 +181,7 @@ impl WarmFile {
         {
             let numbers = [own, accounts].map(bytemuck::cast_slice_mut);
             for (column, out) in COLUMNS.into_iter().zip(numbers.into_iter().chain([costs])) {
-                out.copy_from_slice(&self.column(block, column)?);
+                out.copy_from_slice(&self.bytes_of(block, column)?);
             }
         }
         Ok(())
@@ -205,33 +189,34 @@ impl WarmFile {
 
     /// Reads and checks all columns.
     pub fn verify(&self) -> Result<()> {
-        let blocks = 0..self.file.blocks();
+        let blocks = 0..self.blocks();
         let mut columns = blocks.flat_map(|block| COLUMNS.map(|column| (block, column)));
-        columns.try_for_each(|(block, column)| self.column(block, column).map(drop))
+        columns.try_for_each(|(block, column)| self.bytes_of(block, column).map(drop))
     }
 
-    fn column(&self, block: u64, column: WarmColumn) -> Result<Vec<u8>> {
-        let bytes = self.file.packed(block, column)?;
+    fn bytes_of(&self, block: u64, column: WarmColumn) -> Result<Vec<u8>> {
+        let bytes = self.packed(block, column)?;
         let width = match column {
             WarmColumn::Own | WarmColumn::Account => size_of::<i64>(),
             WarmColumn::Cost => 1,
         };
-        if bytes.len() == self.file.rows_of(block) * width {
+        if bytes.len() == self.rows_of(block) * width {
             Ok(bytes)
         } else {
-            Err(self.file.bad(block, column))
+            Err(self.bad(block, column))
         }
     }
 
-    /// Replaces the file after a compaction by one with the new end of its rows.
-    pub(super) fn move_to(&self, disk: &dyn Disk, dir: &Path, place: RowPlace) -> Result<()> {
+    /// Replaces the file after a compaction by one with the new end of its rows, which is returned.
+    pub(super) fn moved(&self, disk: &dyn Disk, dir: &Path, place: RowPlace) -> Result<WarmFile> {
         let head = WarmHead {
             place,
-            ..self.head().clone()
+            ..self.info().clone()
         };
         put(disk, dir, &head, |block, column| {
-            self.file.packed(block as u64, column)
-        })
+            self.packed(block as u64, column)
+        })?;
+        WarmFile::open(disk, &dir.join(WARM))
     }
 }
 
@@ -271,7 +256,7 @@ impl WarmStart {
         let Some(now) = retention.kept() else {
             return Ok(None);
         };
-        let Some(file) = WarmFile::open(disk, dir)? else {
+        let Some(file) = open(disk, dir)? else {
             return Ok(None);
         };
         let WarmHead {
@@ -281,7 +266,7 @@ impl WarmStart {
             totals,
             place,
             ..
-        } = *file.head();
+        } = *file.info();
         if of != store || place.number != now.number || place.rows > now.rows {
             return Ok(None);
         }
@@ -353,7 +338,7 @@ mod tests {
         let accounts: Vec<i64> = own.iter().map(|own| !own).collect();
         let costs: Vec<u8> = own.iter().map(|own| (own >> 40) as u8).collect();
         let read = || {
-            let file = WarmFile::open(&disk, dir).unwrap().unwrap();
+            let file = open(&disk, dir).unwrap().unwrap();
             file.verify().unwrap();
             let len = own.len();
             let mut found = (vec![0; len], vec![0; len], vec![0; len]);
@@ -374,13 +359,13 @@ mod tests {
         };
         write(&disk, dir, &head, pages).unwrap();
         let file = read();
-        assert_eq!(*file.head(), head);
+        assert_eq!(*file.info(), head);
         let place = RowPlace {
             number: 3,
             rows: 7,
             last_block: 5,
         };
-        file.move_to(&disk, dir, place).unwrap();
-        assert_eq!(*read().head(), WarmHead { place, ..head });
+        file.moved(&disk, dir, place).unwrap();
+        assert_eq!(*read().info(), WarmHead { place, ..head });
     }
 }

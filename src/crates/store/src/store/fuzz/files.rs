@@ -11,7 +11,7 @@ use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use super::super::reindex::indexed;
 use super::super::tables::Access;
-use super::super::warm::{self, WARM, WarmFile, WarmHead};
+use super::super::warm::{self, WARM, WarmHead};
 use crate::codec::frame::BlockHead;
 use crate::codec::sealed;
 use crate::disk::log::{BlockLog, LogBlock, LogLengths};
@@ -363,7 +363,7 @@ pub fn warm(data: &[u8]) {
         _ => false,
     };
     let mut found = (own.clone(), own.clone(), costs.clone());
-    let opened = WarmFile::open(&disk, dir());
+    let opened = warm::open(&disk, dir());
     let read = judge(opened.and_then(|warm| {
         let warm = warm.ok_or_else(|| Error::internal("it is gone"))?;
         warm.load(SettledPagesMut {
@@ -371,7 +371,7 @@ pub fn warm(data: &[u8]) {
             accounts: &mut found.1,
             costs: &mut found.2,
         })?;
-        assert!(*warm.head() == head);
+        assert!(*warm.info() == head);
         Ok(())
     }));
     assert_eq!(read.is_none(), damaged);
