@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cashrank::Result;
-use cashrank_steer::local::{LocalEstimator, LocalSearch, LocalSearchOptions, Policy, PowerMethod};
+use cashrank_steer::local::{
+    LocalEstimator, LocalSearch, LocalSearchOptions, Policy, PowerMethod, best_by,
+};
+use rand_pcg::Pcg64;
 use serde::Serialize;
 
 use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
@@ -363,17 +366,18 @@ pub fn times(
         let matrix = search.matrix();
         let ranks = power.rank(matrix);
         let rank_s = least(&mut || power.rank(matrix).len());
-        let time = |select: &mut dyn cashrank_steer::local::Select| {
+        let time = |policy: Policy| {
+            let mut draws = Pcg64::new(seed.into(), 0);
             least(&mut || {
-                let scores = select.scores(matrix, &ranks, power.damping);
-                cashrank_steer::local::select::best(&scores, pages / 12).len()
+                let scores = policy.scores(matrix, &ranks, power.damping, &mut draws);
+                best_by(&scores, pages / 12, |_| 0).len()
             })
         };
         let times = Times {
             pages,
             links,
-            sc_s: time(&mut *Policy::Complement.policy(seed)),
-            share_s: time(&mut *Policy::Share.policy(seed)),
+            sc_s: time(Policy::Complement),
+            share_s: time(Policy::Share),
             rank_s,
         };
         tell(&format!(

@@ -16,8 +16,9 @@ use cashrank::{Error, Result};
 use cashrank_graph::graph::Graph;
 use cashrank_graph::metrics::kendall::tau_b;
 use cashrank_steer::local::{
-    LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, Select, select,
+    LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, best_by,
 };
+use rand_pcg::Pcg64;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -318,8 +319,9 @@ impl<'a> World<'a> {
         let matrix = known.matrix();
         let ranks = options.power.rank(&matrix);
         let damping = options.power.damping;
-        let influences = select::Complement.scores(&matrix, &ranks, damping);
-        let order = select::best(&influences, influences.len());
+        let draws = &mut Pcg64::new(0, 0);
+        let influences = Policy::Complement.scores(&matrix, &ranks, damping, draws);
+        let order = best_by(&influences, influences.len(), |_| 0);
         let step = order.len().div_ceil(count.max(1)).max(1);
         let mut points = Vec::new();
         for place in order.into_iter().step_by(step) {

@@ -35,9 +35,18 @@
 //! others carry. So the certain part of the estimate is v\[k\] (1 - alpha)/(l f\[k\]), at most 1. It is 1 if no link
 //! leads to an unfetched page and no member is dangling. There is no upper bound: unfetched pages may all link to one
 //! page. v is summed from below, so that the value of every step is valid.
+//!
+//! **Impact** of a page j outside (section 6.2 of the paper): which of them raise the domain's ranks most.
+//!
+//! ```text
+//! impact(j) = (o_L[j] / o[j]) g[j]       o: links of page j, o_L: those that lead into the domain, by weight if they have any
+//! ```
+//!
+//! In terms of the random surfer, the probability of being at page j and following a link into the domain, given that a
+//! link is followed. g is approximated by the PageRank of F. Unfetched pages have no impact yet: a
+//! [`Policy`](super::Policy) estimates what they may have.
 
-use super::impact::impacts;
-use super::{Impact, LocalGraph, Matrix, PowerMethod};
+use super::{LocalGraph, Matrix, PowerMethod};
 
 /// Method of estimating the domain's PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +76,40 @@ pub struct LocalEstimate {
     pub extrapolated: f64,
     /// Pages outside that link into the domain, by descending impact.
     pub impacts: Vec<Impact>,
+}
+
+/// Page outside that links into the domain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Impact {
+    /// Member of the known graph.
+    pub member: usize,
+    /// PageRank, where the fetched pages' ranks sum to 1.
+    pub importance: f64,
+    /// Part of its links that lead into the domain, by weight; above 0, at most 1.
+    pub into_domain: f64,
+}
+
+impl Impact {
+    /// Returns the product of both.
+    pub fn value(&self) -> f64 {
+        self.importance * self.into_domain
+    }
+}
+
+/// Returns the pages outside with links into the domain, by descending impact; ties by who was fetched first.
+fn impacts(matrix: &Matrix, ranks: &[f64]) -> Vec<Impact> {
+    let outside = ranks.iter().enumerate().skip(matrix.domain);
+    let impacts = outside.filter_map(|(member, &importance)| {
+        let into = matrix.into_domain(member);
+        (into > 0.0).then(|| Impact {
+            member,
+            importance,
+            into_domain: (into / matrix.out(member)).min(1.0),
+        })
+    });
+    let mut impacts: Vec<Impact> = impacts.collect();
+    impacts.sort_by(|a, b| b.value().total_cmp(&a.value()));
+    impacts
 }
 
 /// Estimates from everything known. `ranks` are those of all members, `matrix` their links.
@@ -107,11 +150,8 @@ pub fn estimate(
             1.0
         };
         let gamma = ratio * agreement(&quarter, &half, &estimate.ranks);
-        let unseen = estimate
-            .outside
-            .iter()
-            .map(|part| 1.0 + estimate.leak * part);
-        let unseen: Vec<f64> = unseen.collect();
+        let outside = estimate.outside.iter();
+        let unseen: Vec<f64> = outside.map(|part| 1.0 + estimate.leak * part).collect();
         estimate.ranks = extrapolated(&half, &estimate.ranks, gamma, &unseen);
         estimate.extrapolated = gamma;
     }
@@ -124,17 +164,11 @@ fn normalised(ranks: &[f64]) -> Vec<f64> {
 }
 
 fn leak(matrix: &Matrix, ranks: &[f64]) -> f64 {
-    let members = ranks.iter().enumerate();
-    members
-        .map(|(member, rank)| {
-            let leaks = matrix.leaks(member);
-            if leaks > 0.0 {
-                rank * leaks / matrix.out(member)
-            } else {
-                0.0
-            }
-        })
-        .sum()
+    let of = |(member, rank): (usize, &f64)| match matrix.leaks(member) {
+        leaks if leaks > 0.0 => rank * leaks / matrix.out(member),
+        _ => 0.0,
+    };
+    ranks.iter().enumerate().map(of).sum()
 }
 
 fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
@@ -163,9 +197,7 @@ fn at_least(matrix: &Matrix, power: &PowerMethod) -> Vec<f64> {
         next.fill(1.0);
         for (member, visits) in visits.iter().enumerate() {
             let share = power.damping * visits / matrix.out(member);
-            matrix.inside.at(member).each(|target, weight| {
-                next[target as usize] += share * weight;
-            });
+            matrix.hand_on(member, share, &mut next);
         }
         let added: f64 = next.iter().zip(&visits).map(|(a, b)| a - b).sum();
         std::mem::swap(&mut visits, &mut next);

@@ -324,4 +324,41 @@ impl Matrix {
     pub fn leaks(&self, member: usize) -> f64 {
         (self.out[member] - self.inside.at(member).weight()).max(0.0)
     }
+
+    /// Returns the weight of a member's links into the domain.
+    pub fn into_domain(&self, member: usize) -> f64 {
+        let mut into = 0.0;
+        self.inside.at(member).each(|target, weight| {
+            if (target as usize) < self.domain {
+                into += weight;
+            }
+        });
+        into
+    }
+
+    /// Returns for each member the weight of its links to members.
+    pub(super) fn weights_inside(&self) -> Vec<f64> {
+        self.inside.all().map(|links| links.weight()).collect()
+    }
+
+    /// Adds to `next`, for each member that `member` links to, `each` times the weight of the link.
+    pub(super) fn hand_on(&self, member: usize, each: f64, next: &mut [f64]) {
+        let links = self.inside.at(member);
+        links.each(|target, weight| next[target as usize] += each * weight);
+    }
+
+    /// Returns the sum of `part` over the members that link to the page at `place` of the frontier, and the weights of
+    /// these links.
+    pub(super) fn flow(&self, place: usize, part: impl Fn(usize, f64) -> f64) -> f64 {
+        let mut flow = 0.0;
+        let sources = self.sources.at(place);
+        sources.each(|k, weight| flow += part(k as usize, weight));
+        flow
+    }
+
+    /// Returns [`Matrix::flow`] for each page of the frontier.
+    pub(super) fn flows(&self, part: impl Fn(usize, f64) -> f64) -> Vec<f64> {
+        let places = 0..self.sources.nodes();
+        places.map(|place| self.flow(place, &part)).collect()
+    }
 }

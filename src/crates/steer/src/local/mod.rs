@@ -25,19 +25,17 @@
 //! count as pages without links, as in all rankings of this library.
 
 mod estimate;
-mod impact;
 mod known;
 mod memory;
 mod rank;
 mod search;
-pub mod select;
+mod select;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{LocalEstimate, LocalEstimator, estimate};
-pub use impact::Impact;
+pub use estimate::{Impact, LocalEstimate, LocalEstimator, estimate};
 pub use known::{LocalGraph, Matrix};
 pub use memory::Size;
 pub use rank::PowerMethod;
 pub use search::{LocalSearch, LocalSearchOptions, PageRequest};
-pub use select::{Policy, Select};
+pub use select::{Policy, best_by};

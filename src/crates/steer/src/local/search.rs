@@ -1,8 +1,9 @@
 //! FindGlobalPR (Algorithm 2): chooses the pages to fetch, round by round.
 
+use rand_pcg::Pcg64;
+
 use super::{
-    LocalEstimate, LocalEstimator, LocalGraph, Matrix, Policy, PowerMethod, Select, estimate,
-    select,
+    LocalEstimate, LocalEstimator, LocalGraph, Matrix, Policy, PowerMethod, best_by, estimate,
 };
 use crate::engine::checked_damping;
 use crate::{Error, Result};
@@ -31,6 +32,14 @@ impl LocalSearchOptions {
             Err(Error::Usage(format!(
                 "threshold {threshold}: above 0 and below 2"
             )))
+        }
+    }
+
+    /// Returns the settings of the power method between rounds.
+    fn coarse(&self) -> PowerMethod {
+        PowerMethod {
+            threshold: self.policy.threshold(self.power.threshold),
+            ..self.power
         }
     }
 }
@@ -71,7 +80,8 @@ pub struct PageRequest {
 pub struct LocalSearch {
     known: LocalGraph,
     options: LocalSearchOptions,
-    select: Box<dyn Select>,
+    /// Source of random draws.
+    draws: Pcg64,
     matrix: Matrix,
     ranks: Vec<f64>,
 }
@@ -87,10 +97,9 @@ impl LocalSearch {
             ));
         }
         let matrix = known.matrix();
-        let select = options.policy.policy(options.seed);
-        let ranks = coarse(&options.power, &*select).rank(&matrix);
+        let ranks = options.coarse().rank(&matrix);
         Ok(LocalSearch {
-            select,
+            draws: Pcg64::new(u128::from(options.seed), 0),
             known,
             options,
             matrix,
@@ -107,24 +116,20 @@ impl LocalSearch {
     /// Returns the pages to fetch next like [`LocalSearch::next`]; among equal scores, those with the smallest `tie`
     /// come first, then those known first.
     pub fn next_by(&mut self, count: usize, tie: impl Fn(u32) -> u64) -> Vec<PageRequest> {
-        let damping = self.options.power.damping;
-        let scores = self.select.scores(&self.matrix, &self.ranks, damping);
-        let frontier = &self.matrix.frontier;
-        let places = select::best_by(&scores, count, |place| tie(frontier[place as usize]));
-        let asked = places.into_iter().map(|place| PageRequest {
-            page: self.matrix.frontier[place as usize],
-            score: scores[place as usize],
-            flow: self.flow(place as usize),
+        let LocalSearchOptions { policy, power, .. } = self.options;
+        let (matrix, ranks) = (&self.matrix, &self.ranks);
+        let scores = policy.scores(matrix, ranks, power.damping, &mut self.draws);
+        let places = best_by(&scores, count, |place| tie(matrix.frontier[place as usize]));
+        let asked = places.into_iter().map(|place| {
+            let place = place as usize;
+            let flow = matrix.flow(place, |k, weight| ranks[k] * weight / matrix.out(k));
+            PageRequest {
+                page: matrix.frontier[place],
+                score: scores[place],
+                flow: power.damping * flow,
+            }
         });
         asked.collect()
-    }
-
-    fn flow(&self, place: usize) -> f64 {
-        let mut flow = 0.0;
-        self.matrix.sources.at(place).each(|k, weight| {
-            flow += self.ranks[k as usize] * weight / self.matrix.out(k as usize);
-        });
-        self.options.power.damping * flow
     }
 
     /// Returns the known graph, to add what was fetched, gone or lost. It counts from the next
@@ -136,8 +141,7 @@ impl LocalSearch {
     /// Recomputes the ranks of all fetched pages, as exactly as the policy needs them.
     pub fn update(&mut self) {
         self.matrix = self.known.matrix();
-        let power = coarse(&self.options.power, &*self.select);
-        self.ranks = power.rank_from(&self.matrix, &self.ranks);
+        self.ranks = self.options.coarse().rank_from(&self.matrix, &self.ranks);
     }
 
     /// Ends the search and returns the known graph.
@@ -155,11 +159,6 @@ impl LocalSearch {
         &self.matrix
     }
 
-    /// Returns the PageRank of F as of the last update, by member.
-    pub fn ranks(&self) -> &[f64] {
-        &self.ranks
-    }
-
     /// Estimates the domain's global PageRank as of the last update.
     pub fn estimate(&self) -> LocalEstimate {
         self.estimate_by(self.options.estimator)
@@ -170,13 +169,5 @@ impl LocalSearch {
         let power = &self.options.power;
         let ranks = power.rank_from(&self.matrix, &self.ranks);
         estimate::estimate(&self.known, &self.matrix, &ranks, power, estimator)
-    }
-}
-
-/// Returns the settings of the power method between rounds.
-fn coarse(power: &PowerMethod, select: &dyn Select) -> PowerMethod {
-    PowerMethod {
-        threshold: select.threshold(power.threshold),
-        ..*power
     }
 }

@@ -1,8 +1,9 @@
 //! Compares with dense matrices, exact PageRank and hand-made examples.
 
 use proptest::prelude::*;
+use rand_pcg::Pcg64;
 
-use super::select::{Complement, FlowPolicy, FrontierCash, OutlinkCount, SharePolicy, best};
+use super::select::complement::differences;
 use super::*;
 use crate::Result;
 use crate::engine::SelfLinks;
@@ -18,6 +19,10 @@ fn power() -> PowerMethod {
         damping: ALPHA,
         threshold: 1e-14,
     }
+}
+
+fn scores(policy: Policy, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
+    policy.scores(matrix, ranks, damping, &mut Pcg64::new(1, 0))
 }
 
 /// Web as rows of targets.
@@ -165,8 +170,8 @@ proptest! {
         let domain = fetched.div_ceil(2);
         let matrix = known(&web, domain, fetched - domain).matrix();
         let ranks = power().rank(&matrix);
-        let (z, differences) = Complement::differences(&matrix, &ranks, ALPHA);
-        let scores = Complement.scores(&matrix, &ranks, ALPHA);
+        let (z, differences) = differences(&matrix, &ranks, ALPHA);
+        let influences = scores(Policy::Complement, &matrix, &ranks, ALPHA);
         for (place, difference) in (0..).zip(&differences) {
             let mut moved: Vec<f64> = z.iter().map(|z| difference.g * z - difference.y).collect();
             for &(member, x) in &difference.x {
@@ -177,7 +182,7 @@ proptest! {
             prop_assert!(l1(&moved, &expected) < 1e-12, "{moved:?} {expected:?}");
             prop_assert!(moved.iter().sum::<f64>().abs() < 1e-12);
             let influence: f64 = expected[..domain].iter().map(|x| x.abs()).sum();
-            prop_assert!((scores[place as usize] - influence).abs() < 1e-12);
+            prop_assert!((influences[place as usize] - influence).abs() < 1e-12);
         }
     }
 
@@ -294,7 +299,7 @@ proptest! {
         let matrix = known_weighted(&web, domain, fetched - domain).matrix();
         let ranks = power().rank(&matrix);
         for policy in Policy::ALL {
-            let scores = policy.policy(1).scores(&matrix, &ranks, ALPHA);
+            let scores = scores(policy, &matrix, &ranks, ALPHA);
             prop_assert_eq!(scores.len(), matrix.frontier.len());
             prop_assert!(scores.iter().all(|score| score.is_finite()), "{policy} {scores:?}");
         }
@@ -419,11 +424,14 @@ fn scores_by_hand() {
         assert!(l1(&scores, &expected) < 1e-12, "{scores:?} {expected:?}");
     };
     // o is 2, 1 and 0.
-    let flow = FlowPolicy.scores(&matrix, &ranks, ALPHA);
+    let flow = scores(Policy::Flow, &matrix, &ranks, ALPHA);
     near(flow, [0.5 / 3.0 + 0.3 / 2.0 + 0.2, 0.2]);
-    near(OutlinkCount.scores(&matrix, &ranks, ALPHA), [2.0, 0.0]);
+    near(
+        scores(Policy::OutlinkCount, &matrix, &ranks, ALPHA),
+        [2.0, 0.0],
+    );
     // None of the links of 2 leads into the domain.
-    let share = SharePolicy.scores(&matrix, &ranks, ALPHA);
+    let share = scores(Policy::Share, &matrix, &ranks, ALPHA);
     near(share, [0.5 / 3.0 + 0.3 / 2.0, 0.0]);
 }
 
@@ -436,13 +444,13 @@ fn scores_by_hand() {
 fn cash_of_the_domain_reaches_the_frontier() {
     let web: Web = vec![vec![1, 2], vec![3], vec![0, 3], vec![]];
     let matrix = known(&web, 2, 1).matrix();
-    let scores = FrontierCash.scores(&matrix, &[], ALPHA);
+    let found = scores(Policy::FrontierCash, &matrix, &[], ALPHA);
     let h0 = 1.0 / (1.0 - ALPHA * ALPHA / 4.0);
     let expected = (1.0 + ALPHA * h0 / 2.0) + ALPHA * h0 / 2.0 / 2.0 * 0.5;
     // Cash still in motion is at most a hundredth of what was handed out.
     assert!(
-        scores[0] <= expected + 1e-12 && scores[0] > expected - 0.02,
-        "{scores:?} {expected}"
+        found[0] <= expected + 1e-12 && found[0] > expected - 0.02,
+        "{found:?} {expected}"
     );
 }
 
@@ -456,7 +464,7 @@ fn complements_as_the_paper_has_them_know_no_dangling_members() {
     let web: Web = vec![vec![1, 2], vec![0], vec![4], vec![], vec![]];
     let matrix = known(&web, 2, 1).matrix();
     let ranks = [0.4, 0.3, 0.3];
-    let (z, differences) = Complement::differences(&matrix, &ranks, ALPHA);
+    let (z, differences) = differences(&matrix, &ranks, ALPHA);
     let w = (1.0 - ALPHA) / 4.0;
     let [difference] = &differences[..] else {
         panic!("{differences:?}");
@@ -483,7 +491,7 @@ fn pages_beside_those_that_link_into_the_domain_come_first() {
     ];
     let matrix = known(&web, 1, 2).matrix();
     assert_eq!(matrix.frontier, [3, 4, 5]);
-    let share = SharePolicy.scores(&matrix, &[0.6, 0.2, 0.2], ALPHA);
+    let share = scores(Policy::Share, &matrix, &[0.6, 0.2, 0.2], ALPHA);
     // A third of the links of 1 lead into the domain, none of 2; 1 has one link among members.
     let each = 0.2 / 2.0 / 3.0;
     assert!(l1(&share, &[each, each, 0.0]) < 1e-12, "{share:?}");
@@ -492,6 +500,7 @@ fn pages_beside_those_that_link_into_the_domain_come_first() {
 #[test]
 fn the_best_come_first_and_of_equal_ones_the_first_known() {
     let scores = [1.0, 3.0, 2.0, 3.0, 0.0];
+    let best = |scores: &[f64], count| best_by(scores, count, |_| 0);
     assert_eq!(best(&scores, 3), [1, 3, 2]);
     assert_eq!(best(&scores, 9), [1, 3, 2, 0, 4]);
     assert!(best(&scores, 0).is_empty());

@@ -34,11 +34,7 @@
 
 use std::collections::HashMap;
 
-use super::{Matrix, Select};
-
-/// Scores pages by influence.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Complement;
+use crate::local::Matrix;
 
 /// ||g z - y e||_1 over the domain, for any g and y above 0.
 struct Norms {
@@ -73,35 +69,22 @@ impl Norms {
     }
 }
 
-impl Complement {
-    /// Returns z, y, and g for each page of the frontier.
-    fn parts(matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, f64, Vec<f64>) {
-        let l = matrix.len() as f64;
-        let mut z = vec![0.0; matrix.len()];
-        let out: Vec<f64> = (0..matrix.len())
-            .map(|k| matrix.inside.at(k).weight())
-            .collect();
-        for k in 0..matrix.len() {
-            let links = matrix.inside.at(k);
-            links.each(|target, weight| z[target as usize] += weight);
-        }
-        let links: f64 = z.iter().sum();
-        let w = (1.0 - damping) / (l + 1.0);
-        for z in &mut z {
-            // Without links among members, all targets are equally likely.
-            let s = if links > 0.0 { *z / links } else { 1.0 / l };
-            *z = (damping * s + w) / (1.0 - w);
-        }
-        let into = |place| {
-            let mut flow = 0.0;
-            matrix.sources.at(place).each(|k, weight| {
-                flow += ranks[k as usize] * weight / (out[k as usize] + weight);
-            });
-            w + damping * flow
-        };
-        let g = (0..matrix.sources.nodes()).map(into).collect();
-        (z, w / l, g)
+/// Returns z, y, and g for each page of the frontier.
+fn parts(matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, f64, Vec<f64>) {
+    let l = matrix.len() as f64;
+    let mut z = vec![0.0; matrix.len()];
+    for links in matrix.inside.all() {
+        links.each(|target, weight| z[target as usize] += weight);
     }
+    let links: f64 = z.iter().sum();
+    let w = (1.0 - damping) / (l + 1.0);
+    for z in &mut z {
+        // Without links among members, all targets are equally likely.
+        let s = if links > 0.0 { *z / links } else { 1.0 / l };
+        *z = (damping * s + w) / (1.0 - w);
+    }
+    let g = super::flows(matrix, ranks).into_iter();
+    (z, w / l, g.map(|flow| w + damping * flow).collect())
 }
 
 /// x of the paper, gathered with one cell per member.
@@ -137,36 +120,35 @@ impl Siblings {
     }
 }
 
-impl Select for Complement {
-    fn scores(&mut self, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
-        let (z, y, into) = Complement::parts(matrix, ranks, damping);
-        let norms = Norms::new(&z[..matrix.domain]);
-        let mut siblings = Siblings {
-            x: vec![0.0; matrix.len()],
-            touched: Vec::new(),
-        };
-        let mut known: HashMap<&[u32], f64> = HashMap::new();
-        let mut scores = Vec::with_capacity(into.len());
-        for (place, g) in into.into_iter().enumerate() {
-            let mut influence = || {
-                let mut score = norms.norm(g, y);
-                siblings.each(matrix, ranks, damping, place, |sibling, x| {
-                    if (sibling as usize) < matrix.domain {
-                        let rest = g * z[sibling as usize] - y;
-                        score += (x + rest).abs() - rest.abs();
-                    }
-                });
-                score
-            };
-            scores.push(if matrix.sources.is_weighted() {
-                influence()
-            } else {
-                let sources = matrix.sources.row(place);
-                *known.entry(sources).or_insert_with(influence)
+/// Returns the influence of each page of the frontier.
+pub(super) fn scores(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
+    let (z, y, into) = parts(matrix, ranks, damping);
+    let norms = Norms::new(&z[..matrix.domain]);
+    let mut siblings = Siblings {
+        x: vec![0.0; matrix.len()],
+        touched: Vec::new(),
+    };
+    let mut known: HashMap<&[u32], f64> = HashMap::new();
+    let mut influence = |(place, g)| {
+        let mut influence = || {
+            let mut score = norms.norm(g, y);
+            siblings.each(matrix, ranks, damping, place, |sibling, x| {
+                if (sibling as usize) < matrix.domain {
+                    let rest = g * z[sibling as usize] - y;
+                    score += (x + rest).abs() - rest.abs();
+                }
             });
+            score
+        };
+        if matrix.sources.is_weighted() {
+            influence()
+        } else {
+            *known
+                .entry(matrix.sources.row(place))
+                .or_insert_with(influence)
         }
-        scores
-    }
+    };
+    into.into_iter().enumerate().map(&mut influence).collect()
 }
 
 /// S f - f for one page of the frontier, in parts: x + (g z - y) at each member.
@@ -179,28 +161,26 @@ pub(in crate::local) struct Difference {
     pub x: Vec<(u32, f64)>,
 }
 
+/// Returns z, and S f - f for each page of the frontier.
 #[cfg(test)]
-impl Complement {
-    /// Returns z, and S f - f for each page of the frontier.
-    pub(in crate::local) fn differences(
-        matrix: &Matrix,
-        ranks: &[f64],
-        damping: f64,
-    ) -> (Vec<f64>, Vec<Difference>) {
-        let (z, y, into) = Complement::parts(matrix, ranks, damping);
-        let mut siblings = Siblings {
-            x: vec![0.0; matrix.len()],
-            touched: Vec::new(),
-        };
-        let differences = into.into_iter().enumerate().map(|(place, g)| {
-            let mut x = Vec::new();
-            let gather = |sibling, lost| x.push((sibling, lost));
-            siblings.each(matrix, ranks, damping, place, gather);
-            Difference { g, y, x }
-        });
-        let differences = differences.collect();
-        (z, differences)
-    }
+pub(in crate::local) fn differences(
+    matrix: &Matrix,
+    ranks: &[f64],
+    damping: f64,
+) -> (Vec<f64>, Vec<Difference>) {
+    let (z, y, into) = parts(matrix, ranks, damping);
+    let mut siblings = Siblings {
+        x: vec![0.0; matrix.len()],
+        touched: Vec::new(),
+    };
+    let differences = into.into_iter().enumerate().map(|(place, g)| {
+        let mut x = Vec::new();
+        let gather = |sibling, lost| x.push((sibling, lost));
+        siblings.each(matrix, ranks, damping, place, gather);
+        Difference { g, y, x }
+    });
+    let differences = differences.collect();
+    (z, differences)
 }
 
 #[cfg(test)]

@@ -1,0 +1,182 @@
+//! Policies that choose which pages outside to fetch next: SelectNodes of the paper.
+//!
+//! Each scores the pages j of the frontier by what it expects of them. Those that go by flow add up over the members k
+//! that link to j, with o\[k\] the links of k among members, what k holds
+//!
+//! ```text
+//! score(j) = sum over k -> j of  held[k] / (o[k] + 1)      for a link of weight w:  held[k] w / (o[k] + w), o[k] a weight
+//! ```
+//!
+//! with the paper's denominator; that of Cho and others is o\[k\].
+//!
+//! | name | held\[k\], or score |
+//! |---|---|
+//! | `sc` | how far the page would move the domain's ranks, by stochastic complementation (SC-Select): [`complement`] |
+//! | `pf` | f\[k\], the PageRank of F (PF-Select, section 5.2.2) |
+//! | `outlink` | the number of links from the domain, or their weights (section 6.1) |
+//! | `random` | a uniform draw (section 6.1): the same seed gives the same pages |
+//! | `frontier-cash` | c\[k\] h\[k\], with h the cash that k receives from the domain: our own |
+//! | `share` | c\[k\] f\[k\]: our own |
+//!
+//! **Share.** c\[k\] is 1 in the domain L, and outside the part of the links of k that lead into L. The effect of an
+//! unfetched page on the domain is what flows into it times the share of its links that lead there (the paper's impact,
+//! section 6.2). The first is known; for the second, a page is assumed to link like the pages that link to it. Unlike
+//! stochastic complementation, which assumes that every page links into F alike, this distinguishes pages next to the
+//! domain from pages that only lead further away from it, and needs no sort and no pass over siblings. Pages of score 0
+//! come in the order in which they became known, breadth-first: measured, that is better than by flow, which runs away
+//! along chains.
+//!
+//! **Frontier cash.** Each page of the domain begins with one unit of cash, pages outside with none. A fetched page
+//! passes on alpha of what it receives, evenly over all of its links, including those to the frontier; an unfetched page
+//! keeps what reaches it: h = e_L + alpha P' h, with P' all links read. In contrast to `share`, cash begins only in the
+//! domain, and what flows to unfetched pages is gone: no ranks of F are needed, and pages that only the outside links to
+//! come late. Cash moves until all but a hundredth of what was handed out has reached the frontier or was given up,
+//! which takes at most log(1/100)/log(alpha) steps: the scores are sums of cash that certainly arrived.
+
+pub(super) mod complement;
+
+use std::fmt;
+use std::str::FromStr;
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng as _;
+
+use super::Matrix;
+
+cashrank_base::words! {
+    /// Policy that scores pages of the frontier; the paper's come first, in its order.
+    #[derive(Default)]
+    Policy {
+        /// Stochastic complementation.
+        Complement = "sc",
+        /// PageRank that flows into a page.
+        Flow = "pf",
+        /// Links from the domain.
+        OutlinkCount = "outlink",
+        /// Pages drawn at random.
+        Random = "random",
+        /// Cash of the domain.
+        FrontierCash = "frontier-cash",
+        /// Flow from pages that link into the domain.
+        #[default]
+        Share = "share",
+    }
+}
+
+/// Part of the domain's cash that may still be in motion at the end.
+const LEFT: f64 = 0.01;
+
+impl Policy {
+    /// Returns a score for each page of the frontier, never NaN: the higher, the sooner. `ranks` are the members'
+    /// PageRanks, `damping` is what they were computed with, and `draws` is for random pages.
+    pub fn scores(
+        self,
+        matrix: &Matrix,
+        ranks: &[f64],
+        damping: f64,
+        draws: &mut Pcg64,
+    ) -> Vec<f64> {
+        match self {
+            Policy::Complement => complement::scores(matrix, ranks, damping),
+            Policy::Flow => flows(matrix, ranks),
+            Policy::OutlinkCount => {
+                matrix.flows(|k, weight| if k < matrix.domain { weight } else { 0.0 })
+            }
+            Policy::Random => {
+                let draw = |_: &u32| (draws.next_u64() >> 11) as f64;
+                matrix.frontier.iter().map(draw).collect()
+            }
+            Policy::FrontierCash => flows(matrix, &returned(matrix, &cash(matrix, damping))),
+            Policy::Share => flows(matrix, &returned(matrix, ranks)),
+        }
+    }
+
+    /// Returns the threshold of the power method that scores need, if the estimate is made with `threshold`. The
+    /// paper's policies use that.
+    pub fn threshold(self, threshold: f64) -> f64 {
+        match self {
+            // Ranks between rounds are not used.
+            Policy::FrontierCash => threshold.max(1.0),
+            // Coarse ranks suffice: measured, no distance changed in three digits, at a sixth of the steps.
+            Policy::Share => threshold.max(1e-2),
+            _ => threshold,
+        }
+    }
+}
+
+/// Returns for each page of the frontier the sum of `held[k] w/(o[k] + w)` over the members k that link to it.
+fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
+    let out = matrix.weights_inside();
+    matrix.flows(|k, weight| held[k] * weight / (out[k] + weight))
+}
+
+/// Returns what members hold times c of each: the part that can return to the domain.
+fn returned(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
+    let part = |k: usize| {
+        if k < matrix.domain {
+            return 1.0;
+        }
+        let local = matrix.into_domain(k);
+        if local > 0.0 {
+            local / matrix.out(k)
+        } else {
+            0.0
+        }
+    };
+    let members = held.iter().enumerate();
+    members.map(|(k, held)| held * part(k)).collect()
+}
+
+/// Returns the cash that each member receives from the domain, as far as it was passed on.
+fn cash(matrix: &Matrix, damping: f64) -> Vec<f64> {
+    let is_local = |k: usize| f64::from(u8::from(k < matrix.domain));
+    let mut moving: Vec<f64> = (0..matrix.len()).map(is_local).collect();
+    let mut held = moving.clone();
+    let mut next = vec![0.0; matrix.len()];
+    let share: Vec<f64> = (0..matrix.len()).map(|k| damping / matrix.out(k)).collect();
+    while moving.iter().sum::<f64>() > LEFT * matrix.domain as f64 {
+        next.fill(0.0);
+        for (k, cash) in moving.iter().enumerate().filter(|(_, cash)| **cash > 0.0) {
+            matrix.hand_on(k, cash * share[k], &mut next);
+        }
+        std::mem::swap(&mut moving, &mut next);
+        for (held, cash) in held.iter_mut().zip(&moving) {
+            *held += cash;
+        }
+    }
+    held
+}
+
+/// Returns the `count` positions of the frontier with the highest scores, best first; among equal scores, those with the
+/// smallest `tie` come first, then those known first.
+pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..scores.len() as u32).collect();
+    let order = |&a: &u32, &b: &u32| {
+        let (x, y) = (scores[a as usize], scores[b as usize]);
+        let ties = || tie(a).cmp(&tie(b)).then(a.cmp(&b));
+        y.total_cmp(&x).then_with(ties)
+    };
+    if count < places.len() {
+        places.select_nth_unstable_by(count, order);
+        places.truncate(count);
+    }
+    places.sort_unstable_by(order);
+    places
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Policy::ALL.iter().find(|policy| policy.name() == text);
+        let unknown =
+            || format!("unknown policy {text:?}: sc, pf, outlink, random, frontier-cash or share");
+        found.copied().ok_or_else(unknown)
+    }
+}
