@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
 use cashrank_steer::schedule::{
-    Choice, CrawlFacts, CrawlHistory, NameKeys, STRATEGIES, SettledRanking,
+    Choice, CrawlFacts, CrawlHistory, NameOrder, STRATEGIES, SettledRanking, name_key,
 };
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
@@ -60,12 +60,13 @@ impl Read {
             Ok(())
         })
         .unwrap();
-        let mut names = NameKeys::default();
-        self.nodes
+        let keys = self
+            .nodes
             .iter()
-            .for_each(|&node| names.add(url(node).as_bytes()));
+            .map(|&node| name_key(url(node).as_bytes()));
+        let names = NameOrder::of_keys(&keys.collect::<Vec<_>>());
         let facts = CrawlFacts {
-            names: Some(&names.order()),
+            names: Some(&names),
             ranking: Some(ranking),
             ..CrawlFacts::of(self)
         };

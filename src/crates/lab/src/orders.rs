@@ -2,6 +2,7 @@
 
 mod circulating;
 mod ledger;
+mod queue;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ use cashrank_graph::rank::RankOptions;
 use cashrank_graph::rank::coverage::SeedFlow;
 use cashrank_graph::rank::settle::settle;
 use cashrank_graph::rows::Row;
-use cashrank_steer::schedule::{Batching, CrawlFacts, CrawlState, ScoredPage, Strategy, best_of};
+use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
 
 use circulating::Circulating;
 use ledger::LedgerOrder;
@@ -44,6 +45,26 @@ pub enum PaperOrder {
         /// Share of a page's cash that its links pass on.
         damping: f64,
     },
+}
+
+/// Number of pages that an order is asked for at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batching {
+    /// One: the order is up to date after every page.
+    One,
+    /// The pages read divided by this: an answer sweeps over all rows.
+    Part(u32),
+}
+
+impl Batching {
+    /// Returns the batching of the strategy of this name in `next`.
+    pub fn of_strategy(name: &str) -> Batching {
+        match name {
+            "forecast" => Batching::Part(100),
+            "settled" | "random" => Batching::Part(20),
+            _ => Batching::One,
+        }
+    }
 }
 
 const DAMPING: f64 = 0.85;
@@ -133,14 +154,9 @@ impl Strategy for Backlink {
         }
     }
 
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        _facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
-        let links = |page: u32| self.links.get(page as usize).copied().unwrap_or(0);
-        Ok(best_of(crawl, count, |page| f64::from(links(page))))
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        let links = self.links.get(page as usize).copied();
+        Some(links.unwrap_or(0).into())
     }
 }
 
@@ -152,12 +168,7 @@ struct PartialPageRank {
 }
 
 impl Strategy for PartialPageRank {
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         let k = self.k.unwrap_or(crawl.pages() / 72).max(1);
         if crawl.read() - self.ranked >= k {
             self.ranked = crawl.read();
@@ -165,9 +176,12 @@ impl Strategy for PartialPageRank {
             let settled = settle(facts.rows, &options, &mut ())?;
             self.scores = settled.map_or_else(Vec::new, |settled| settled.importance());
         }
+        Ok(())
+    }
+
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
         // Pages found since score less than any PageRank, which is never 0.
-        let score = |page: u32| self.scores.get(page as usize).copied().unwrap_or(0.0);
-        Ok(best_of(crawl, count, score))
+        Some(self.scores.get(page as usize).copied().unwrap_or(0.0))
     }
 }
 
@@ -179,18 +193,16 @@ struct RankMass {
 }
 
 impl Strategy for RankMass {
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         let seeds = crawl.seeds();
         if self.flow.seeds() != seeds {
             self.flow = SeedFlow::from(damping_units(DAMPING), seeds);
         }
-        self.flow.push(facts.rows)?;
-        Ok(best_of(crawl, count, |page| self.flow.waiting(page)))
+        self.flow.push(facts.rows).map(drop)
+    }
+
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        Some(self.flow.waiting(page))
     }
 
     fn links(&self) -> u64 {

@@ -29,10 +29,10 @@ use cashrank_graph::rank::coverage::{CoverageBounds, SeedFlow};
 use cashrank_graph::rank::settle::{settle, settle_near};
 use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
 use cashrank_steer::schedule::{
-    Batching, Choice, CrawlFacts, CrawlHistory, NameKeys, NameOrder, SettledRanking,
+    Choice, CrawlFacts, CrawlHistory, NameOrder, SettledRanking, name_key,
 };
 
-use crate::orders::{PaperOrder, larger_sites};
+use crate::orders::{Batching, PaperOrder, larger_sites};
 use crate::random::{Purpose, Random};
 
 /// Order in which pages are chosen.
@@ -114,10 +114,10 @@ pub struct NodeNames {
 impl NodeNames {
     /// Returns the order and the hosts of these names.
     pub fn of(names: &[String]) -> NodeNames {
-        let mut keys = NameKeys::default();
+        let mut keys = Vec::with_capacity(names.len());
         let mut numbers = HashMap::new();
         let mut host_of = |name: &String| {
-            keys.add(name.as_bytes());
+            keys.push(name_key(name.as_bytes()));
             let next = numbers.len() as u32;
             *numbers
                 .entry(host(name.as_bytes()).to_vec())
@@ -125,7 +125,7 @@ impl NodeNames {
         };
         let host = names.iter().map(&mut host_of).collect();
         NodeNames {
-            order: keys.order(),
+            order: NameOrder::of_keys(&keys),
             host,
             hosts: numbers.len() as u32,
         }
@@ -332,13 +332,16 @@ impl<'a> Crawl<'a> {
         let (strategy, batching, needs_names) = match order {
             Order::Strategy(choice) => {
                 let spec = choice.spec();
-                let strategy = choice.clone().with_seed(seed).strategy();
+                // Unless a seed was given, each crawl draws by its own.
+                let seeded = (choice.to_string() == "random")
+                    .then(|| format!("random:seed={seed}").parse::<Choice>().ok());
+                let strategy = seeded.flatten().as_ref().unwrap_or(choice).strategy();
                 published = spec.by_ranking.then(|| Published {
                     damping: choice.parameters().damping(),
                     bound_l1: f64::INFINITY,
                     importance: Vec::new(),
                 });
-                (strategy, spec.batching, spec.by_names)
+                (strategy, Batching::of_strategy(spec.name), spec.by_names)
             }
             Order::Paper(order) => (order.strategy(), order.batching(), false),
             // This strategy is never asked.

@@ -12,7 +12,9 @@ use std::collections::VecDeque;
 use cashrank::Result;
 use cashrank_graph::graph::{LinkRows, Links, Weight};
 use cashrank_graph::rows::Row;
-use cashrank_steer::schedule::{CrawlFacts, CrawlState, Queue, ScoredPage, Strategy};
+use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
+
+use super::queue::Queue;
 
 /// Default damping, higher than in PageRank: what is not passed on is lost.
 pub(super) const DAMPING: f64 = 0.99;

@@ -6,7 +6,9 @@ use std::convert::Infallible;
 use cashrank::{Error, Result};
 use cashrank_graph::engine::{Config, ENDOWMENT, Ledger, PageId, TargetLinks, age, damping_units};
 use cashrank_graph::rows::{PAGES_MAX, Row};
-use cashrank_steer::schedule::{CrawlFacts, CrawlState, Queue, ScoredPage, Strategy};
+use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
+
+use super::queue::Queue;
 
 #[derive(Default)]
 pub(super) struct LedgerOrder {

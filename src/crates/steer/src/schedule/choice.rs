@@ -8,30 +8,23 @@ use super::{CrawlState, STRATEGIES, Strategy, StrategySpec};
 /// Default of K: the known pages divided by this.
 const K_PARTS: u64 = 72;
 
-/// Function by which FICA's learning rate falls with x = beta * floor(pages read / K).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Learning {
-    /// exp(-x): the paper's choice.
-    Exponential,
-    /// 1/x, at most 1.
-    Inverse,
-    /// x^-2.1, at most 1.
-    Power,
-    /// 1 - x, at least 0.
-    Linear,
-    /// Always 1: the logarithm of the last page's links alone.
-    One,
+cashrank_base::words! {
+    /// Function by which FICA's learning rate falls with x = beta * floor(pages read / K).
+    Learning {
+        /// exp(-x): the paper's choice.
+        Exponential = "exponential",
+        /// 1/x, at most 1.
+        Inverse = "inverse",
+        /// x^-2.1, at most 1.
+        Power = "power",
+        /// 1 - x, at least 0.
+        Linear = "linear",
+        /// Always 1: the logarithm of the last page's links alone.
+        One = "one",
+    }
 }
 
 impl Learning {
-    const NAMES: [(Learning, &'static str); 5] = [
-        (Learning::Exponential, "exponential"),
-        (Learning::Inverse, "inverse"),
-        (Learning::Power, "power"),
-        (Learning::Linear, "linear"),
-        (Learning::One, "one"),
-    ];
-
     /// Returns the learning rate at `x`.
     pub fn rate(self, x: f64) -> f64 {
         match self {
@@ -95,9 +88,10 @@ impl StrategyParameters {
 }
 
 /// Strategy and its parameters.
-#[derive(Clone)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choice {
-    strategy: &'static StrategySpec,
+    /// Position of the strategy in [`STRATEGIES`].
+    strategy: usize,
     parameters: StrategyParameters,
     /// Given parameters with their values.
     given: Vec<(String, String)>,
@@ -106,7 +100,7 @@ pub struct Choice {
 impl Choice {
     /// Returns the strategy's specification.
     pub fn spec(&self) -> &'static StrategySpec {
-        self.strategy
+        &STRATEGIES[self.strategy]
     }
 
     pub fn parameters(&self) -> &StrategyParameters {
@@ -119,28 +113,21 @@ impl Choice {
         self
     }
 
-    /// Returns the choice with this seed, unless one was given.
-    pub fn with_seed(mut self, seed: u64) -> Choice {
-        if !self.given.iter().any(|(name, _)| name == "seed") {
-            self.parameters.seed = seed;
-        }
-        self
-    }
-
     /// Returns a new strategy, without any pages.
     pub fn strategy(&self) -> Box<dyn Strategy> {
-        (self.strategy.make)(&self.parameters)
+        (self.spec().make)(&self.parameters)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        if !self.strategy.parameters.contains(&name) {
-            let known = match self.strategy.parameters {
+        let spec = self.spec();
+        if !spec.parameters.contains(&name) {
+            let known = match spec.parameters {
                 [] => "none".into(),
                 known => known.join(", "),
             };
             return Err(format!(
                 "{}: unknown parameter {name:?}; it has {known}",
-                self.strategy.name
+                spec.name
             ));
         }
         let within = |low: f64, high: f64, what: &str| {
@@ -161,9 +148,10 @@ impl Choice {
             }
             "beta" => p.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
             "learning" => {
-                let named = Learning::NAMES.iter().find(|(_, name)| *name == value);
+                let mut all = Learning::ALL.into_iter();
+                let named = all.find(|learning| learning.name() == value);
                 let what = "exponential, inverse, power, linear or one";
-                p.learning = named.ok_or_else(|| format!("{name}={value}: {what}"))?.0;
+                p.learning = named.ok_or_else(|| format!("{name}={value}: {what}"))?;
             }
             "unseen" => p.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
             "damping" => p.damping = Some(share()?),
@@ -175,31 +163,9 @@ impl Choice {
     }
 }
 
-impl Default for Choice {
-    fn default() -> Choice {
-        Choice {
-            strategy: &STRATEGIES[0],
-            parameters: StrategyParameters::default(),
-            given: Vec::new(),
-        }
-    }
-}
-
-impl fmt::Debug for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl PartialEq for Choice {
-    fn eq(&self, other: &Choice) -> bool {
-        self.strategy.name == other.strategy.name && self.parameters == other.parameters
-    }
-}
-
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.strategy.name)?;
+        f.write_str(self.spec().name)?;
         for (at, (name, value)) in self.given.iter().enumerate() {
             write!(f, "{}{name}={value}", if at == 0 { ":" } else { "," })?;
         }
@@ -212,9 +178,9 @@ impl FromStr for Choice {
 
     fn from_str(text: &str) -> Result<Choice, String> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
-        let named = STRATEGIES.iter().find(|strategy| strategy.name == name);
+        let named = STRATEGIES.iter().position(|spec| spec.name == name);
         let strategy = named.ok_or_else(|| {
-            let names: Vec<&str> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
+            let names: Vec<&str> = STRATEGIES.iter().map(|spec| spec.name).collect();
             format!("unknown strategy {name:?}: one of {}", names.join(", "))
         })?;
         let mut choice = Choice {

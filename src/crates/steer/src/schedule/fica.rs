@@ -11,9 +11,7 @@
 //! follows the crawl likewise ([`StrategyParameters::k_of`]). The other learning rates that the paper compares are
 //! available as parameters ([`super::Learning`]), and so is alpha = 1.
 
-use super::queue::Queue;
-use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategyParameters, StrategySpec};
-use crate::Result;
+use super::{CrawlFacts, CrawlState, Strategy, StrategyParameters, StrategySpec};
 use crate::rows::Row;
 
 pub(super) const FICA: StrategySpec = StrategySpec {
@@ -23,7 +21,7 @@ pub(super) const FICA: StrategySpec = StrategySpec {
     ..StrategySpec::of(|parameters| {
         Box::new(DistanceOrder {
             fica: Some(parameters.clone()),
-            queue: Queue::default(),
+            scores: Vec::new(),
         })
     })
 };
@@ -34,7 +32,7 @@ pub(super) const DISTANCE: StrategySpec = StrategySpec {
     ..StrategySpec::of(|_| {
         Box::new(DistanceOrder {
             fica: None,
-            queue: Queue::default(),
+            scores: Vec::new(),
         })
     })
 };
@@ -42,14 +40,31 @@ pub(super) const DISTANCE: StrategySpec = StrategySpec {
 struct DistanceOrder {
     /// Parameters of FICA; `None`: the plain distance.
     fica: Option<StrategyParameters>,
-    /// Queue with negated distances as scores.
-    queue: Queue,
+    /// Negated distance of each page; negative infinity without one.
+    scores: Vec<f64>,
+}
+
+impl DistanceOrder {
+    fn get(&self, page: u32) -> Option<f64> {
+        let score = self.scores.get(page as usize).copied();
+        score.filter(|score| score.is_finite())
+    }
+
+    /// Raises the score of a page to at least `score`.
+    fn raise(&mut self, crawl: &CrawlState, page: u32, score: f64) {
+        if self.scores.len() <= page as usize {
+            let pages = crawl.pages() as usize;
+            self.scores.resize(pages, f64::NEG_INFINITY);
+        }
+        let known = &mut self.scores[page as usize];
+        *known = known.max(score);
+    }
 }
 
 impl Strategy for DistanceOrder {
-    fn found(&mut self, _crawl: &CrawlState, page: u32, by: Option<u32>) {
+    fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
         if by.is_none() {
-            self.queue.put(page, 0.0);
+            self.raise(crawl, page, 0.0);
         }
     }
 
@@ -59,7 +74,7 @@ impl Strategy for DistanceOrder {
             return;
         }
         let link = -libm::log10(degree as f64);
-        let own = self.queue.score(row.page).unwrap_or(0.0);
+        let own = self.get(row.page).unwrap_or(0.0);
         let score = match &self.fica {
             None => own + link,
             Some(parameters) => {
@@ -70,19 +85,16 @@ impl Strategy for DistanceOrder {
                 alpha * link + (1.0 - alpha) * own
             }
         };
-        self.queue.raise(crawl, row.links(), score);
+        for target in row.links().filter(|&target| !crawl.is_read(target)) {
+            self.raise(crawl, target, score);
+        }
     }
 
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        _facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
-        Ok(self.queue.best(crawl, count))
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        self.get(page)
     }
 
     fn importance(&self, page: u32) -> Option<f64> {
-        self.queue.score(page)
+        self.get(page)
     }
 }

@@ -37,9 +37,7 @@
 //! same rows and the same ranking give the same scores; nothing is kept for the next list.
 
 use super::near::{NO_FINDER, Near, Powers};
-use super::{
-    Batching, CrawlFacts, CrawlState, ScoredPage, SettledRanking, Strategy, StrategySpec, best_of,
-};
+use super::{CrawlFacts, CrawlState, SettledRanking, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::{Bits, Row};
 
@@ -47,7 +45,6 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "forecast",
     about: "the importance that a page will finally have, estimated from the known links",
     parameters: &["damping", "unseen"],
-    batching: Batching::Part(100),
     by_names: true,
     by_ranking: true,
     ..StrategySpec::of(|of| Box::new(Forecast::new(of.damping(), of.unseen)))
@@ -358,12 +355,7 @@ impl Strategy for Forecast {
         }
     }
 
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         let now = (crawl.pages(), crawl.read());
         if self.settled != now {
             self.found_by.resize(crawl.pages() as usize, NO_FINDER);
@@ -378,8 +370,11 @@ impl Strategy for Forecast {
             self.scores = scores;
             self.settled = now;
         }
-        let score = |page: u32| f64::from(self.scores[page as usize]);
-        Ok(best_of(crawl, count, score))
+        Ok(())
+    }
+
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        self.scores.get(page as usize).copied().map(f64::from)
     }
 
     fn links(&self) -> u64 {

@@ -16,15 +16,15 @@ use std::path::Path;
 
 use super::hosts::HostSet;
 use super::next::ListLimits;
-use super::queue::PageTopK;
 use super::refresh::{self, Looks};
 use super::{
-    Candidate, CrawlFacts, CrawlHistory, CrawlState, NameKeys, NameOrder, NextOptions,
-    PageSelection, ScoredPage, SettledRanking, seeds,
+    Candidate, CrawlFacts, CrawlHistory, CrawlState, NameOrder, NextOptions, PageSelection,
+    PageTopK, ScoredPage, SettledRanking, seeds,
 };
 use crate::decode::Time;
+use crate::graph::Graph;
 use crate::model::PageId;
-use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
+use crate::rows::{PAGES_MAX, Row, Rows};
 use crate::snapshot::{Snapshot, SnapshotPage};
 use crate::store::Disk;
 use crate::store::rows::{KeptRows, Retention};
@@ -43,7 +43,7 @@ const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
         Err(Error::Missing(_)) if !options.seeds.is_empty() => {
-            Ok(seeds::all(options, &mut ListLimits::new(options, None)))
+            seeds::listed(options, None, &mut ListLimits::new(options, None))
         }
         snapshot => next_of(&snapshot?, options, THREADS),
     }
@@ -61,7 +61,7 @@ pub fn next_of(
     let store = snapshot.store().display();
     if pages == 0 && !options.seeds.is_empty() {
         let mut limits = ListLimits::new(options, Some(snapshot));
-        return Ok(seeds::all(options, &mut limits));
+        return seeds::listed(options, None, &mut limits);
     }
     if pages == 0 {
         return Err(Error::Missing(format!(
@@ -116,7 +116,7 @@ impl ListSource<'_> {
         let options = self.options;
         let count = options.count;
         let mut limits = ListLimits::new(options, Some(self.snapshot));
-        let mut first = seeds::unread(options, self.snapshot, &mut limits)?;
+        let mut first = seeds::listed(options, Some(self.snapshot), &mut limits)?;
         if options.known_hosts {
             let mut known = HostSet::default();
             known.add_fetched(self.snapshot)?;
@@ -160,7 +160,8 @@ impl ListSource<'_> {
             names,
             cash,
         } = self.follow()?;
-        let none = NoRows(u64::from(history.crawl().pages()));
+        // Strategies that work without rows read none.
+        let none = Graph::default();
         let rows: &dyn Rows = match &self.rows {
             Some(rows) => rows,
             None => &none,
@@ -333,10 +334,8 @@ impl ListSource<'_> {
         }
         let sort = || {
             let each = |pages, visit: &mut dyn FnMut(&[u8])| snapshot.each_name(pages, visit);
-            let keys = spec
-                .by_names
-                .then(|| NameKeys::of(pages, self.threads, each));
-            Ok::<_, Error>(keys.transpose()?.map(NameKeys::order))
+            let order = || NameOrder::of_names(pages, self.threads, each);
+            spec.by_names.then(order).transpose()
         };
         let sweep = || match &self.rows {
             Some(rows) => rows.sweep(&mut |row| {
@@ -461,22 +460,5 @@ impl SettledRanking for SnapshotRanking<'_> {
 
     fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
         self.0.importances(visit)
-    }
-}
-
-/// Rows of a store that keeps none.
-struct NoRows(u64);
-
-impl Rows for NoRows {
-    fn pages(&self) -> u64 {
-        self.0
-    }
-
-    fn links(&self) -> u64 {
-        0
-    }
-
-    fn walk(&self, _visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        Ok(())
     }
 }

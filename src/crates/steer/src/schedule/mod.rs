@@ -1,10 +1,9 @@
 //! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that what is
 //! simulated is what runs.
 //!
-//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and lists the best pages among the known unread ones.
-//! Its answer depends on that history and the [`CrawlFacts`] alone: the same rows in the same order with the same
-//! ranking give the same answer, whether they come from a simulated crawl or from a store. Pages found gone are never
-//! listed again.
+//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and scores the known unread pages. Scores depend on that
+//! history and the [`CrawlFacts`] alone: the same rows in the same order with the same ranking give the same list,
+//! whether they come from a simulated crawl or from a store. Pages found gone are never listed again.
 //!
 //! Each strategy has its specification in its file, and a line in [`STRATEGIES`].
 
@@ -12,7 +11,6 @@ mod choice;
 mod fica;
 mod focus;
 mod forecast;
-mod greedy;
 mod history;
 mod hosts;
 mod list;
@@ -22,13 +20,13 @@ mod names;
 mod near;
 mod next;
 mod plain;
-mod queue;
 mod refresh;
 mod seeds;
 mod settled;
 mod takers;
 #[cfg(test)]
 mod tests;
+mod top;
 mod xyleme;
 
 pub use choice::{Choice, Learning, StrategyParameters};
@@ -38,26 +36,17 @@ pub use hosts::HostSet;
 pub use list::{next, next_of};
 pub use measure::{Measure, PageDistances};
 pub use merged::next_of_shards;
-pub use names::{NameKeys, NameOrder};
+pub use names::{NameOrder, name_key};
 pub use next::{
     Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
 };
-pub use queue::{Queue, best_of};
 pub use refresh::{Looks, change_rate, gain};
 pub use seeds::SeedChoice;
 pub use takers::Taker;
+pub use top::{PageTopK, ScoredPage};
 
 use crate::Result;
 use crate::rows::{Row, Rows};
-
-/// Page and its score: higher is earlier.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScoredPage {
-    /// Number of the page.
-    pub page: u32,
-    /// Score, in the strategy's own measure.
-    pub score: f64,
-}
 
 /// Facts about a crawl besides its history.
 #[derive(Clone, Copy)]
@@ -109,14 +98,36 @@ pub trait Strategy: Send {
         let _ = (crawl, row);
     }
 
+    /// Prepares the scores of all open pages.
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+        let _ = (crawl, facts);
+        Ok(())
+    }
+
+    /// Returns the score of a page, never NaN, as of the last [`Strategy::prepare`]: higher is earlier. Pages without a
+    /// score are not listed.
+    fn score(&self, crawl: &CrawlState, facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        let _ = (crawl, facts, page);
+        None
+    }
+
     /// Returns the best `count` open pages ([`CrawlState::is_open`]), best first; ties in the order in which pages
-    /// became known.
+    /// became known. The default takes memory for `count` pages.
     fn best(
         &mut self,
         crawl: &CrawlState,
         facts: &CrawlFacts<'_>,
         count: usize,
-    ) -> Result<Vec<ScoredPage>>;
+    ) -> Result<Vec<ScoredPage>> {
+        self.prepare(crawl, facts)?;
+        let mut best = PageTopK::new(count);
+        for page in crawl.all_open() {
+            if let Some(score) = self.score(crawl, facts, page) {
+                best.offer(page, score);
+            }
+        }
+        Ok(best.sorted())
+    }
 
     /// Returns the number of links followed so far to pass something on.
     fn links(&self) -> u64 {
@@ -130,15 +141,6 @@ pub trait Strategy: Send {
     }
 }
 
-/// Number of pages that one query should ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batching {
-    /// One: the answer is up to date after every page, at a cost of a few links.
-    One,
-    /// The pages read divided by this: an answer sweeps over all pages or all rows.
-    Part(u32),
-}
-
 /// Specification of a named strategy.
 pub struct StrategySpec {
     /// Name on the command line.
@@ -147,8 +149,6 @@ pub struct StrategySpec {
     pub about: &'static str,
     /// Names of its parameters.
     pub parameters: &'static [&'static str],
-    /// Number of pages that one query should ask for.
-    pub batching: Batching,
     /// True if it works for a store without rows.
     pub without_rows: bool,
     /// True if it orders pages by the ledger's cash, which pages that were read have, too.
@@ -167,7 +167,6 @@ impl StrategySpec {
             name: "",
             about: "",
             parameters: &[],
-            batching: Batching::One,
             without_rows: false,
             by_cash: false,
             by_names: false,
@@ -180,7 +179,7 @@ impl StrategySpec {
 /// All strategies; the first is the default.
 pub static STRATEGIES: &[StrategySpec] = &[
     forecast::SPEC,
-    greedy::SPEC,
+    plain::GREEDY,
     xyleme::SPEC,
     fica::FICA,
     fica::DISTANCE,

@@ -19,26 +19,17 @@ use crate::url::{host, path_and_query};
 #[derive(Debug, Default)]
 pub struct NameOrder(Vec<u32>);
 
-/// Keys of names, in the order of page numbers.
-#[derive(Debug, Default)]
-pub struct NameKeys(Vec<u64>);
-
 /// Number of bits, the highest that differ, by which pages are distributed before they are sorted.
 const BUCKET_BITS: u32 = 16;
 
-impl NameKeys {
-    /// Adds the next page's name.
-    pub fn add(&mut self, name: &[u8]) {
-        self.0.push(key(name));
-    }
-
-    /// Returns the keys of `pages` names, for which `each` calls its visitor in page order; `threads` threads each ask
+impl NameOrder {
+    /// Returns the order of `pages` names, for which `each` calls its visitor in page order; `threads` threads each ask
     /// for a range.
-    pub fn of(
+    pub fn of_names(
         pages: u64,
         threads: usize,
         each: impl Fn(Range<u64>, &mut dyn FnMut(&[u8])) -> Result<()> + Sync,
-    ) -> Result<NameKeys> {
+    ) -> Result<NameOrder> {
         let mut keys = vec![0; pages as usize];
         let part = pages.div_ceil(threads.max(1) as u64).max(1);
         let mut parts: Vec<&mut [u64]> = keys.chunks_mut(part as usize).collect();
@@ -47,16 +38,15 @@ impl NameKeys {
             let mut next = keys.iter_mut();
             each(first..first + next.len() as u64, &mut |name| {
                 if let Some(to) = next.next() {
-                    *to = key(name);
+                    *to = name_key(name);
                 }
             })
         })?;
-        Ok(NameKeys(keys))
+        Ok(NameOrder::of_keys(&keys))
     }
 
-    /// Returns the order of all names.
-    pub fn order(self) -> NameOrder {
-        let keys = self.0;
+    /// Returns the order of pages whose names have these keys ([`name_key`]), in page order.
+    pub fn of_keys(keys: &[u64]) -> NameOrder {
         let differ = keys.iter().fold(0, |differ, key| differ | (key ^ keys[0]));
         let same = differ.leading_zeros().min(64 - BUCKET_BITS);
         let bucket = |page: u32| (keys[page as usize] << same >> (64 - BUCKET_BITS)) as usize;
@@ -86,9 +76,7 @@ impl NameKeys {
         }
         NameOrder(order)
     }
-}
 
-impl NameOrder {
     /// Returns the order with these pages, which must be all pages, each once.
     pub fn of(pages: Vec<u32>) -> NameOrder {
         NameOrder(pages)
@@ -130,7 +118,7 @@ fn hash(text: &[u8], bits: u32) -> u64 {
 }
 
 /// Returns a sort key: eight bits for each of domain, host, first, second and other folders, and [`in_folder`].
-fn key(name: &[u8]) -> u64 {
+pub fn name_key(name: &[u8]) -> u64 {
     let host = host(name);
     let path = match host {
         [] => name,
@@ -180,9 +168,8 @@ mod tests {
     use super::*;
 
     fn order(names: &[&str]) -> NameOrder {
-        let mut keys = NameKeys::default();
-        names.iter().for_each(|name| keys.add(name.as_bytes()));
-        keys.order()
+        let keys = names.iter().map(|name| name_key(name.as_bytes()));
+        NameOrder::of_keys(&keys.collect::<Vec<_>>())
     }
 
     #[test]
@@ -256,15 +243,16 @@ mod tests {
             Ok(())
         };
         let mut expected: Vec<(u64, u32)> = (0..count)
-            .map(|page| (key(name(page).as_bytes()), page as u32))
+            .map(|page| (name_key(name(page).as_bytes()), page as u32))
             .collect();
         expected.sort_unstable();
         let expected: Vec<u32> = expected.into_iter().map(|(_, page)| page).collect();
         for threads in [1, 2, 8] {
-            let keys = NameKeys::of(count, threads, each).unwrap();
-            assert!(keys.order().pages() == expected, "{threads}");
+            let order = NameOrder::of_names(count, threads, each).unwrap();
+            assert!(order.pages() == expected, "{threads}");
         }
-        assert!(NameKeys::of(0, 2, each).unwrap().order().pages().is_empty());
+        let none = NameOrder::of_names(0, 2, each).unwrap();
+        assert!(none.pages().is_empty());
     }
 
     #[test]

@@ -245,22 +245,13 @@ impl Unseen {
 pub(super) struct Nothing;
 
 #[cfg(test)]
-impl super::Strategy for Nothing {
-    fn best(
-        &mut self,
-        _crawl: &CrawlState,
-        _facts: &super::CrawlFacts<'_>,
-        _count: usize,
-    ) -> crate::Result<Vec<super::ScoredPage>> {
-        Ok(Vec::new())
-    }
-}
+impl super::Strategy for Nothing {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rows::Row;
-    use crate::schedule::{CrawlHistory, NameKeys};
+    use crate::schedule::{CrawlHistory, name_key};
 
     /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f32> {
@@ -277,9 +268,8 @@ mod tests {
             }
         }
         history.known_below(pages);
-        let mut keys = NameKeys::default();
-        (0..pages).for_each(|page| keys.add(page.to_string().as_bytes()));
-        let order = keys.order();
+        let keys = (0..pages).map(|page| name_key(page.to_string().as_bytes()));
+        let order = NameOrder::of_keys(&keys.collect::<Vec<_>>());
         let near = Near {
             crawl: history.crawl(),
             names: names.then_some(&order),

@@ -1,17 +1,17 @@
-//! Orders that go by page numbers alone: breadth-first, cycle and random.
+//! Orders that need no rows: breadth-first, cycle, random and greedy.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Batching, CrawlFacts, CrawlState, ScoredPage, Strategy, StrategySpec, best_of};
-use crate::Result;
+use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::rows::Row;
+use crate::{Error, Result};
 
 /// In the order in which pages became known. Pages that no link leads to, such as targets of weight 0, come last.
 pub(super) const BREADTH_FIRST: StrategySpec = StrategySpec {
     name: "breadth-first",
     about: "in the order in which pages became known",
     without_rows: true,
-    ..StrategySpec::of(|_| Box::new(BreadthFirst { first: 0 }))
+    ..StrategySpec::of(|_| Box::new(BreadthFirst))
 };
 
 /// OPIC, section 3.1: in the order in which pages became known, starting after the page read last and wrapping around.
@@ -27,38 +27,37 @@ pub(super) const RANDOM: StrategySpec = StrategySpec {
     name: "random",
     about: "any page, with equal probability",
     parameters: &["seed"],
-    batching: Batching::Part(20),
     without_rows: true,
-    ..StrategySpec::of(|parameters| Box::new(RandomOrder(parameters.seed)))
+    ..StrategySpec::of(|parameters| {
+        Box::new(RandomOrder {
+            seed: parameters.seed,
+            draw: 0,
+        })
+    })
 };
 
-struct BreadthFirst {
-    /// All pages below this one are read.
-    first: u32,
-}
+/// Greedy (OPIC, section 3.1): the page with the largest claim first. A page's claim is its cash in the store's ledger
+/// plus what was recycled from it since its last visit ([`crate::engine::Ledger::end_round`]): the end of a round takes
+/// the cash of a page that nobody fetches, but not its turn. Pages that were read have claims, too, and compete with the
+/// others if both are asked for.
+pub(super) const GREEDY: StrategySpec = StrategySpec {
+    name: "greedy",
+    about: "most cash first, as in OPIC: cash and what was recycled since the last visit",
+    without_rows: true,
+    by_cash: true,
+    ..StrategySpec::of(|_| Box::new(Greedy))
+};
+
+struct BreadthFirst;
 
 impl Strategy for BreadthFirst {
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        _facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
-        while self.first < crawl.pages() && crawl.is_read(self.first) {
-            self.first += 1;
-        }
-        let open = |is_found: bool| {
-            let pages = self.first..crawl.pages();
-            pages.filter(move |&page| crawl.is_open(page) && crawl.is_found(page) == is_found)
+    fn score(&self, crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        let later = if crawl.is_found(page) {
+            0
+        } else {
+            crawl.pages()
         };
-        let scored = open(true)
-            .map(|page| (page, f64::from(page)))
-            .chain(open(false).map(|page| (page, f64::from(page) + f64::from(crawl.pages()))))
-            .map(|(page, place)| ScoredPage {
-                page,
-                score: -place,
-            });
-        Ok(scored.take(count).collect())
+        Some(-f64::from(page) - f64::from(later))
     }
 }
 
@@ -88,20 +87,33 @@ impl Strategy for Cycle {
     }
 }
 
-struct RandomOrder(u64);
+struct RandomOrder {
+    seed: u64,
+    /// Seed of the draws for the number of pages read.
+    draw: u64,
+}
 
 impl Strategy for RandomOrder {
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        _facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
-        let draw = xxh3_64_with_seed(&crawl.read().to_le_bytes(), self.0);
-        let score = |page: u32| {
-            let drawn = xxh3_64_with_seed(&page.to_le_bytes(), draw);
-            (drawn >> 11) as f64 / (1u64 << 53) as f64
-        };
-        Ok(best_of(crawl, count, score))
+    fn prepare(&mut self, crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
+        self.draw = xxh3_64_with_seed(&crawl.read().to_le_bytes(), self.seed);
+        Ok(())
+    }
+
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        let drawn = xxh3_64_with_seed(&page.to_le_bytes(), self.draw);
+        Some((drawn >> 11) as f64 / (1u64 << 53) as f64)
+    }
+}
+
+struct Greedy;
+
+impl Strategy for Greedy {
+    fn prepare(&mut self, _crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+        let cash = facts.cash.map(drop);
+        cash.ok_or_else(|| Error::internal("greedy was asked without the store's cash"))
+    }
+
+    fn score(&self, _crawl: &CrawlState, facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        facts.cash?.get(page as usize).copied()
     }
 }

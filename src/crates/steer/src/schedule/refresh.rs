@@ -125,7 +125,7 @@ pub(super) fn gain_now(importance: f64, fetches: &Fetches, now: Option<Time>, us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::queue::PageTopK;
+    use crate::schedule::PageTopK;
 
     /// Returns the share of time that a page is fresh, if it changes at `rate` and is read `reads` times, both per unit
     /// of time.

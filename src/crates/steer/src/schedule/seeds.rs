@@ -83,22 +83,14 @@ fn opened(
     Ok(found.filter(is_open).collect())
 }
 
-/// Returns the seeds as candidates, without facts from a store.
-pub(super) fn all(options: &NextOptions, limits: &mut ListLimits<'_>) -> Vec<Candidate> {
-    let taken = options.seeds.iter().filter(|seed| limits.takes(&seed.name));
-    let unknown = taken.map(|seed| Candidate::new(None, seed.name.clone(), 0.0, 0.0));
-    unknown.take(options.count).collect()
-}
-
-/// Returns the seeds that were unread as of a snapshot.
-pub(super) fn unread(
+/// Returns the seeds that a list begins with, as far as `limits` allow: those that were unread as of a snapshot.
+pub(super) fn listed(
     options: &NextOptions,
-    snapshot: &Snapshot,
+    snapshot: Option<&Snapshot>,
     limits: &mut ListLimits<'_>,
 ) -> Result<Vec<Candidate>> {
-    let open = opened(options, Some(snapshot), options.seeds.clone())?;
     let mut chosen = Vec::new();
-    for (seed, page) in open {
+    for (seed, page) in opened(options, snapshot, options.seeds.clone())? {
         if chosen.len() < options.count && limits.takes(&seed.name) {
             chosen.push(match &page {
                 Some(page) => Candidate::of(page, seed.name, 0.0),

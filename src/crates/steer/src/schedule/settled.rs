@@ -5,25 +5,22 @@
 //! another damping, or rough ([`settle_near`]), else from nothing. With a focus, which is a personalised teleport, all
 //! pages are swept a fixed number of times.
 
-use super::queue::PageTopK;
-use super::{
-    Batching, CrawlFacts, CrawlState, ScoredPage, SettledRanking, Strategy, StrategySpec, best_of,
-};
+use super::{CrawlFacts, CrawlState, SettledRanking, Strategy, StrategySpec};
 use crate::Result;
 use crate::engine::checked_damping;
 use crate::rank::RankOptions;
-use crate::rank::power::step;
 use crate::rank::settle::{SettlingProgress, Watch, settle, settle_near};
+use crate::rows::Rows;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "settled",
     about: "PageRank of the known graph",
     parameters: &["damping"],
-    batching: Batching::Part(20),
     by_ranking: true,
     ..StrategySpec::of(|of| {
         Box::new(SettledOrder {
             damping: of.damping(),
+            scores: Vec::new(),
             links: 0,
         })
     })
@@ -36,6 +33,8 @@ const SWEEPS: u32 = 300;
 
 struct SettledOrder {
     damping: f64,
+    /// Importance of all pages.
+    scores: Vec<f64>,
     links: u64,
 }
 
@@ -48,9 +47,7 @@ impl SettledOrder {
             is_over: false,
         };
         let from_near = |ranking: &dyn SettledRanking| {
-            let mut near = Vec::new();
-            ranking.each(&mut |_, importance| near.push(importance))?;
-            settle_near(facts.rows, &near, &options, &mut watch)
+            settle_near(facts.rows, &importances(ranking)?, &options, &mut watch)
         };
         let settled = match facts.ranking.map(from_near).transpose()?.flatten() {
             Some(settled) => Some(settled),
@@ -83,6 +80,37 @@ impl SettledOrder {
     }
 }
 
+/// Returns the importance of all pages in a ranking.
+fn importances(ranking: &dyn SettledRanking) -> Result<Vec<f64>> {
+    let mut all = Vec::new();
+    ranking.each(&mut |_, importance| all.push(importance))?;
+    Ok(all)
+}
+
+/// Adds the scores that pages pass on over their links in a step of the power method; only pages for which `counts` is
+/// true.
+fn step(
+    rows: &dyn Rows,
+    damping: f64,
+    counts: impl Fn(u32) -> bool,
+    now: &[f64],
+    next: &mut [f64],
+) -> Result<()> {
+    next.fill(0.0);
+    rows.sweep(&mut |row| {
+        if (row.page as usize) < now.len() && counts(row.page) {
+            let handed = damping * now[row.page as usize];
+            for (target, part) in row.parts() {
+                if let Some(next) = next.get_mut(target as usize) {
+                    *next += handed * part;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
 /// Ends a settling once it has followed `links` links.
 struct AtMost {
     links: u64,
@@ -100,35 +128,21 @@ impl Watch for AtMost {
 }
 
 impl Strategy for SettledOrder {
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
-        let has_focus = !crawl.focus().shares().is_empty();
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         // As close to PageRank, in L1, as sweeps would come.
         let is_settled = |ranking: &&dyn SettledRanking| {
             (ranking.damping() - self.damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
         };
-        if let Some(ranking) = facts.ranking.filter(is_settled)
-            && !has_focus
-        {
-            let mut best = PageTopK::new(count);
-            ranking.each(&mut |page, importance| {
-                if crawl.is_open(page) {
-                    best.offer(page, importance);
-                }
-            })?;
-            return Ok(best.sorted());
-        }
-        let scores = if has_focus {
-            self.focused(crawl, facts)?
-        } else {
-            self.settle(facts)?
+        self.scores = match facts.ranking.filter(is_settled) {
+            _ if !crawl.focus().shares().is_empty() => self.focused(crawl, facts)?,
+            Some(ranking) => importances(ranking)?,
+            None => self.settle(facts)?,
         };
-        let score = |page: u32| scores.get(page as usize).copied().unwrap_or(0.0);
-        Ok(best_of(crawl, count, score))
+        Ok(())
+    }
+
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        Some(self.scores.get(page as usize).copied().unwrap_or(0.0))
     }
 
     fn links(&self) -> u64 {

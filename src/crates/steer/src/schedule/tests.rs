@@ -68,9 +68,8 @@ fn close_to(found: &[(u32, f64)], expected: &[(u32, f64)], within: f64) {
 
 /// Returns the name order of pages that are named by their numbers.
 fn numbers(pages: u32) -> NameOrder {
-    let mut names = NameKeys::default();
-    (0..pages).for_each(|page| names.add(page.to_string().as_bytes()));
-    names.order()
+    let keys = (0..pages).map(|page| name_key(page.to_string().as_bytes()));
+    NameOrder::of_keys(&keys.collect::<Vec<_>>())
 }
 
 /// Page 0 is a seed with three links; page 1 passes cash on to 2 and 4.

@@ -9,9 +9,7 @@
 //! **Law.** Cash is in whole units: the cash of unread pages and of the virtual page, and what went to pages already
 //! read, sum exactly to what the seeds brought, after every page.
 
-use super::queue::Queue;
-use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategySpec};
-use crate::Result;
+use super::{CrawlFacts, CrawlState, Strategy, StrategySpec};
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -75,79 +73,60 @@ struct Xyleme {
     cells: Vec<Option<u128>>,
     /// Units that went to pages already read.
     spent: u128,
-    /// Queues of the pages without a rule, then of each rule. Scores are cells: payments to all pages don't change
-    /// their order.
-    queues: Vec<Queue>,
 }
 
 impl Xyleme {
-    /// Returns the queue of a page, which for one with a rule is its group, too.
-    fn queue_of(crawl: &CrawlState, page: u32) -> usize {
-        crawl.focus().rule(page).map_or(0, |rule| rule + 1)
+    /// Returns the groups of a page: all pages, and those of its rule, if it has one.
+    fn groups_of(crawl: &CrawlState, page: u32) -> impl Iterator<Item = usize> {
+        let rule = crawl.focus().rule(page);
+        std::iter::once(0).chain(rule.map(|rule| rule + 1))
     }
 
-    /// Returns the units paid to each page of a queue since the start.
-    fn paid(&self, queue: usize) -> u128 {
-        let of_rule = if queue > 0 {
-            self.groups[queue].each
-        } else {
-            0
-        };
-        self.groups[0].each + of_rule
+    /// Returns the units paid to a page since the start.
+    fn paid(&self, crawl: &CrawlState, page: u32) -> u128 {
+        let groups = Xyleme::groups_of(crawl, page);
+        groups.map(|group| self.groups[group].each).sum()
     }
 
-    /// Counts a page of a queue in its groups, or no longer.
-    fn count(&mut self, queue: usize, change: i128) {
-        for (at, group) in self.groups.iter_mut().enumerate() {
-            if at == 0 || at == queue {
-                group.members = group.members.wrapping_add_signed(change);
-            }
-        }
-    }
-
-    /// Makes room for a page; returns its queue.
-    fn make_room(&mut self, crawl: &CrawlState, page: u32) -> usize {
+    /// Makes room for the pages and the groups of the crawl.
+    fn make_room(&mut self, crawl: &CrawlState) {
         let groups = crawl.focus().shares().len() + 1;
         self.groups.resize_with(groups, PaidGroup::default);
-        self.queues.resize_with(groups, Queue::default);
-        if self.cells.len() <= page as usize {
-            self.cells.resize(page as usize + 1, None);
-        }
-        Xyleme::queue_of(crawl, page)
+        self.cells.resize(crawl.pages() as usize, None);
     }
 
     /// Adds to the cash of an unread page, which is paid from now on.
     fn add(&mut self, crawl: &CrawlState, page: u32, units: u128) {
-        let queue = self.make_room(crawl, page);
         let cell = match self.cells[page as usize] {
             Some(cell) => cell,
             None => {
-                self.count(queue, 1);
-                0u128.wrapping_sub(self.paid(queue))
+                let groups = Xyleme::groups_of(crawl, page);
+                groups.for_each(|group| self.groups[group].members += 1);
+                0u128.wrapping_sub(self.paid(crawl, page))
             }
         };
-        let cell = cell.wrapping_add(units);
-        self.cells[page as usize] = Some(cell);
-        self.queues[queue].put(page, cell as i128 as f64);
+        self.cells[page as usize] = Some(cell.wrapping_add(units));
     }
 
     /// Takes the cash of a page that was read, which is no longer paid.
     fn take(&mut self, crawl: &CrawlState, page: u32) -> u128 {
-        let queue = self.make_room(crawl, page);
         let Some(cell) = self.cells[page as usize].take() else {
             return 0;
         };
-        self.count(queue, -1);
-        cell.wrapping_add(self.paid(queue))
+        let groups = Xyleme::groups_of(crawl, page);
+        groups.for_each(|group| self.groups[group].members -= 1);
+        cell.wrapping_add(self.paid(crawl, page))
     }
 }
 
 impl Strategy for Xyleme {
     fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
+        self.make_room(crawl);
         self.add(crawl, page, if by.is_none() { SEED } else { 0 });
     }
 
     fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
+        self.make_room(crawl);
         let cash = self.take(crawl, row.page);
         let damped = part(cash, self.damping);
         let weights = row.weights.iter().map(|&weight| u128::from(weight));
@@ -180,24 +159,9 @@ impl Strategy for Xyleme {
         self.spent += rest - discovery;
     }
 
-    fn best(
-        &mut self,
-        crawl: &CrawlState,
-        _facts: &CrawlFacts<'_>,
-        count: usize,
-    ) -> Result<Vec<ScoredPage>> {
-        let mut best = Vec::new();
-        for queue in 0..self.queues.len() {
-            let paid = self.paid(queue);
-            for of in self.queues[queue].best(crawl, count) {
-                let cell = self.cells[of.page as usize].unwrap_or_default();
-                let score = cell.wrapping_add(paid) as f64 / SEED as f64;
-                best.push(ScoredPage { score, ..of });
-            }
-        }
-        best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.page.cmp(&b.page)));
-        best.truncate(count);
-        Ok(best)
+    fn score(&self, crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        let cell = (*self.cells.get(page as usize)?)?;
+        Some(cell.wrapping_add(self.paid(crawl, page)) as f64 / SEED as f64)
     }
 }
 
@@ -246,16 +210,17 @@ mod tests {
                 if crawl_before.pages() > page && crawl_before.is_read(page) {
                     continue;
                 }
-                if xyleme.cells.get(page as usize).copied().flatten().is_none() {
-                    seeds += 1;
-                    xyleme.found(crawl_before, page, None);
-                }
+                let is_seed = xyleme.cells.get(page as usize).copied().flatten().is_none();
                 let row = Row::new(page, &targets);
                 crawl.row(row);
+                if is_seed {
+                    seeds += 1;
+                    xyleme.found(crawl.crawl(), page, None);
+                }
                 xyleme.read(crawl.crawl(), row);
                 let open: u128 = (0..xyleme.cells.len() as u32)
                     .filter_map(|page| {
-                        let paid = xyleme.paid(Xyleme::queue_of(crawl.crawl(), page));
+                        let paid = xyleme.paid(crawl.crawl(), page);
                         Some(xyleme.cells[page as usize]?.wrapping_add(paid))
                     })
                     .sum();

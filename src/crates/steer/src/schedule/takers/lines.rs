@@ -10,14 +10,12 @@ use crate::url::host;
 pub(super) const PLAIN: TakerSpec = TakerSpec {
     name: "plain",
     about: "one URL per line",
-    is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", page.url)),
 };
 
 pub(super) const NUTCH_INJECT: TakerSpec = TakerSpec {
     name: "nutch-inject",
     about: "seeds for Nutch's injector, each with a score",
-    is_text: true,
     write: |pages, out| {
         lines(pages, out, |page, place, out| {
             let score = place.left() as f64 / place.of as f64;
@@ -29,7 +27,6 @@ pub(super) const NUTCH_INJECT: TakerSpec = TakerSpec {
 pub(super) const HERITRIX_PRECEDENCE: TakerSpec = TakerSpec {
     name: "heritrix-precedence",
     about: "a URI and its precedence for Heritrix, 1 to 127",
-    is_text: true,
     write: |pages, out| {
         lines(pages, out, |page, place, out| {
             writeln!(out, "{} {}", page.url, 1 + place.at * 127 / place.of)
@@ -40,14 +37,12 @@ pub(super) const HERITRIX_PRECEDENCE: TakerSpec = TakerSpec {
 pub(super) const HERITRIX_SCHEDULE: TakerSpec = TakerSpec {
     name: "heritrix-schedule",
     about: "a schedule for Heritrix's action directory",
-    is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "F+ {}", page.url)),
 };
 
 pub(super) const URLFRONTIER: TakerSpec = TakerSpec {
     name: "urlfrontier",
     about: "items of URLFrontier as JSON lines",
-    is_text: true,
     write: |pages, out| {
         lines(pages, out, |page, place, out| {
             writeln!(out, "{}", frontier_item(page, place.at as u64 + 1))
@@ -58,7 +53,6 @@ pub(super) const URLFRONTIER: TakerSpec = TakerSpec {
 pub(super) const SCRAPY: TakerSpec = TakerSpec {
     name: "scrapy",
     about: "requests for Scrapy as JSON lines",
-    is_text: true,
     write: |pages, out| {
         lines(pages, out, |page, place, out| {
             let request = serde_json::json!({ "url": page.url, "priority": place.left() });

@@ -14,14 +14,12 @@ use crate::snapshot::export::{
 pub(super) const TSV: TakerSpec = TakerSpec {
     name: "tsv",
     about: "tab-separated values with a header line",
-    is_text: true,
     write: |pages, out| write(Format::Tsv, pages, out),
 };
 
 pub(super) const JSONL: TakerSpec = TakerSpec {
     name: "jsonl",
     about: "JSON lines, one object per page",
-    is_text: true,
     write: |pages, out| write(Format::Jsonl, pages, out),
 };
 
@@ -32,7 +30,6 @@ pub(super) const PARQUET: TakerSpec = TakerSpec {
     } else {
         "Apache Parquet; this build has none: cargo install --features parquet"
     },
-    is_text: false,
     write: |pages, out| write(Format::Parquet, pages, out),
 };
 

@@ -1,0 +1,80 @@
+//! Priority queue of pages whose scores change one by one, for orders that are asked after every page.
+
+use std::collections::BinaryHeap;
+
+use cashrank_steer::schedule::{CrawlState, ScoredPage};
+
+/// Queue of pages with changing scores. The heap is built at the first query: until then a change costs one number and
+/// no heap entry.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// Heap of unread pages by score, with outdated entries; `None` before the first query.
+    heap: Option<BinaryHeap<ScoredPage>>,
+    /// Score of each page that was ever added; NaN: none.
+    scores: Vec<f64>,
+}
+
+impl Queue {
+    /// Returns the last score of a page.
+    pub fn score(&self, page: u32) -> Option<f64> {
+        let score = self.scores.get(page as usize).copied();
+        score.filter(|score| !score.is_nan())
+    }
+
+    /// Sets the score of a page.
+    pub fn put(&mut self, page: u32, score: f64) {
+        // 0 and -0 count as equal.
+        let score = score + 0.0;
+        self.note(page, score);
+        let Some(heap) = &mut self.heap else {
+            return;
+        };
+        heap.push(ScoredPage { page, score });
+        // Outdated entries are removed once the heap has more than two entries per page.
+        if heap.len() > 1024 + 2 * self.scores.len() {
+            let scores = &self.scores;
+            heap.retain(|of| scores[of.page as usize] == of.score);
+        }
+    }
+
+    /// Sets the score of a page that was read, which is not queued.
+    pub fn note(&mut self, page: u32, score: f64) {
+        if self.scores.len() <= page as usize {
+            self.scores.resize(page as usize + 1, f64::NAN);
+        }
+        self.scores[page as usize] = score;
+    }
+
+    /// Returns the best open pages. They stay in the queue.
+    pub fn best(&mut self, crawl: &CrawlState, count: usize) -> Vec<ScoredPage> {
+        let scores = &self.scores;
+        let heap = self.heap.get_or_insert_with(|| in_order(crawl, scores));
+        let mut best: Vec<ScoredPage> = Vec::new();
+        let mut held = Vec::new();
+        while best.len() < count {
+            let Some(entry) = heap.pop() else {
+                break;
+            };
+            let twice = best.last().is_some_and(|last| last.page == entry.page);
+            if crawl.is_read(entry.page) || scores[entry.page as usize] != entry.score || twice {
+                continue;
+            }
+            held.push(entry);
+            if crawl.is_open(entry.page) {
+                best.push(entry);
+            }
+        }
+        heap.extend(held);
+        best
+    }
+}
+
+/// Builds the heap of all unread pages that have a score.
+fn in_order(crawl: &CrawlState, scores: &[f64]) -> BinaryHeap<ScoredPage> {
+    let pages = scores.iter().zip(0..crawl.pages());
+    let entries = pages.filter(|&(score, page)| !score.is_nan() && !crawl.is_read(page));
+    entries
+        .map(|(&score, page)| ScoredPage { page, score })
+        .collect::<Vec<_>>()
+        .into()
+}
