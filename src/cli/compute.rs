@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::Context;
 use cashrank_graph::engine::{Page, PageId, ranks};
 use cashrank_graph::rank::chosen::ChosenList;
-use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResult};
+use cashrank_graph::rank::computing::{Computing, MeasureInput, MeasureParameters, MeasureResult};
 use cashrank_graph::rank::measures::{Uses, measure};
 use cashrank_graph::sites::{Level, RollUp, RollUpPage, SiteTotal, Sites};
 use cashrank_ingest::load::LoadedGraph;
@@ -214,14 +214,18 @@ impl ComputeArgs {
             None => budget,
         };
         let loaded = self.load.load(&self.inputs, "compute", room)?;
-        let mut naming = computing.begin()?;
-        for page in &loaded.pages {
-            naming.add(page.name.as_bytes())?;
-        }
-        let named = naming.finish()?;
-        let computed = named.compute(&loaded.graph, None, &mut ())?;
+        let input = MeasureInput {
+            rows: &loaded.graph,
+            names: &|visit| {
+                let mut pages = loaded.pages.iter();
+                pages.try_for_each(|page| visit(page.name.as_bytes()))
+            },
+            reading: 0,
+            aside: None,
+        };
+        let computed = computing.compute(input, &mut ())?;
         let computed = computed.context("nothing was ranked")?;
-        self.write(&output, &loaded, &computed, named.sites.as_ref())?;
+        self.write(&output, &loaded, &computed)?;
         report_lines("--teleport", computed.skipped);
         if self.output.json {
             print_json(&serde_json::json!({
@@ -257,7 +261,6 @@ impl ComputeArgs {
         output: &OutputTarget,
         loaded: &LoadedGraph,
         computed: &MeasureResult,
-        sites: Option<&Sites>,
     ) -> anyhow::Result<()> {
         let scores = &computed.measured.scores;
         let setup = Setup {
@@ -279,7 +282,7 @@ impl ComputeArgs {
         });
         output.put(|out| {
             let path = self.output.file.name();
-            match sites {
+            match &computed.sites {
                 None => {
                     let rows = scored.zip(&loaded.pages).map(|(scored, page)| {
                         Ok(Page {

@@ -1,7 +1,5 @@
-//! Computation of a measure of pages or sites from the links and names of pages.
-//!
-//! 1. [`Computing::begin`] takes the names of all pages, and determines their sites and which of them were chosen.
-//! 2. [`NamedNodes::compute`] takes their links, derives the links between sites, and computes the measure.
+//! Computation of a measure of pages or sites from the links and names of pages: names determine the sites and the
+//! chosen pages, links between sites are derived from those between pages, and the measure is computed from these.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -79,14 +77,28 @@ pub struct MeasureParameters {
     pub inside: Option<bool>,
 }
 
+/// Names and links of pages, from which a measure is computed.
+pub struct MeasureInput<'a> {
+    /// Links of the pages.
+    pub rows: &'a dyn Rows,
+    /// Function that passes the names of all pages to its argument, in the order of their numbers.
+    pub names: &'a dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+    /// Memory in bytes that reading names takes.
+    pub reading: u64,
+    /// Location of temporary files for links between sites that exceed the memory.
+    pub aside: Option<(&'a dyn Disk, PathBuf)>,
+}
+
 /// Result of a computation.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct MeasureResult {
     /// Scores of the nodes, with their accuracy.
     pub measured: Measured,
     /// Number of links between the ranked nodes.
     pub links: u64,
     pub parameters: MeasureParameters,
+    /// Sites of the pages, if sites are ranked.
+    pub sites: Option<Sites>,
     /// Lines of the list of chosen pages that were skipped.
     pub skipped: SkippedLines,
 }
@@ -123,19 +135,58 @@ impl Computing {
         }
     }
 
-    /// Begins with the names of pages, to be added in the order of their numbers.
-    pub fn begin(&self) -> Result<Naming<'_>> {
+    /// Computes the measure. Returns `None` if it was stopped before anything was known.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there are no sites, [`Error::Missing`] if no page was chosen; errors of
+    /// [`MeasureSpec::compute`].
+    pub fn compute(
+        &self,
+        input: MeasureInput<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<MeasureResult>> {
         self.check()?;
-        let sites = || SitesBuilder::new(self.level, self.options.memory);
-        Ok(Naming {
-            of: self,
-            sites: (!self.level.is_page()).then(sites),
-            chosen: self.chosen.clone().map(ChosenPages::new),
-        })
-    }
-
-    pub fn needs_no_names(&self) -> bool {
-        self.level.is_page() && self.chosen.is_none()
+        let mut options = self.options.clone();
+        let mut chosen = self.chosen.clone().map(ChosenPages::new);
+        let builder = || SitesBuilder::new(self.level, options.memory, input.reading);
+        let mut sites = (!self.level.is_page()).then(builder);
+        if chosen.is_some() || sites.is_some() {
+            (input.names)(&mut |name| {
+                if let Some(chosen) = &mut chosen {
+                    chosen.add(name);
+                }
+                sites.as_mut().map_or(Ok(()), |sites| sites.add(name))
+            })?;
+        }
+        let sites = sites.map(SitesBuilder::build).transpose()?;
+        let parameters = self.parameters(chosen.as_ref().map(ChosenPages::found));
+        let mut skipped = SkippedLines::default();
+        if let Some(chosen) = chosen {
+            (options.teleport, skipped) = chosen.teleport(sites.as_ref())?;
+        }
+        let graph;
+        let mut nodes = input.rows;
+        if let Some(sites) = &sites {
+            let left = |taken| options.memory.map(|memory| memory.saturating_sub(taken));
+            let pairing = Pairing {
+                links: self.site_links,
+                inside: self.inside,
+                bytes: pair_bytes_within(self.pair_bytes, left(sites.bytes())),
+                aside: input.aside,
+            };
+            graph = SiteGraph::of_rows(input.rows, sites, pairing)?;
+            options.memory = left(sites.bytes() + graph.bytes());
+            nodes = &graph;
+        }
+        let measured = self.measure.compute(nodes, &options, watch)?;
+        let links = nodes.links();
+        Ok(measured.map(|measured| MeasureResult {
+            measured,
+            links,
+            parameters,
+            sites,
+            skipped,
+        }))
     }
 
     fn parameters(&self, chosen_pages: Option<u64>) -> MeasureParameters {
@@ -153,91 +204,5 @@ impl Computing {
             site_links: of_sites.then_some(self.site_links),
             inside: of_sites.then_some(self.inside),
         }
-    }
-}
-
-/// First step of a computation: reads the names of pages.
-pub struct Naming<'c> {
-    of: &'c Computing,
-    sites: Option<SitesBuilder>,
-    chosen: Option<ChosenPages>,
-}
-
-impl<'c> Naming<'c> {
-    /// Reserves `bytes` of the available memory for other uses.
-    pub fn beside(mut self, bytes: u64) -> Naming<'c> {
-        self.sites = self.sites.map(|sites| sites.beside(bytes));
-        self
-    }
-
-    pub fn add(&mut self, name: &[u8]) -> Result<()> {
-        if let Some(chosen) = &mut self.chosen {
-            chosen.add(name);
-        }
-        self.sites.as_mut().map_or(Ok(()), |sites| sites.add(name))
-    }
-
-    /// Ends the names. Returns an error if there are no sites or no chosen pages.
-    pub fn finish(self) -> Result<NamedNodes<'c>> {
-        let sites = self.sites.map(SitesBuilder::build).transpose()?;
-        let found = self.chosen.as_ref().map(ChosenPages::found);
-        let mut options = self.of.options.clone();
-        let mut skipped = SkippedLines::default();
-        if let Some(chosen) = self.chosen {
-            (options.teleport, skipped) = chosen.teleport(sites.as_ref())?;
-        }
-        Ok(NamedNodes {
-            parameters: self.of.parameters(found),
-            of: self.of,
-            options,
-            sites,
-            skipped,
-        })
-    }
-}
-
-/// Second step of a computation: sites and chosen pages are known.
-pub struct NamedNodes<'c> {
-    of: &'c Computing,
-    options: MeasureOptions,
-    /// Sites of the pages, if sites are ranked.
-    pub sites: Option<Sites>,
-    parameters: MeasureParameters,
-    skipped: SkippedLines,
-}
-
-impl NamedNodes<'_> {
-    /// Computes the measure. Links between sites that exceed the memory are spilled to `aside`. Returns `None` if it
-    /// was stopped before anything was known.
-    pub fn compute(
-        &self,
-        rows: &dyn Rows,
-        aside: Option<(&dyn Disk, PathBuf)>,
-        watch: &mut dyn Watch,
-    ) -> Result<Option<MeasureResult>> {
-        let mut options = self.options.clone();
-        let left = |taken| options.memory.map(|memory| memory.saturating_sub(taken));
-        let graph;
-        let (nodes, memory): (&dyn Rows, _) = match &self.sites {
-            None => (rows, options.memory),
-            Some(sites) => {
-                let pairing = Pairing {
-                    links: self.of.site_links,
-                    inside: self.of.inside,
-                    bytes: pair_bytes_within(self.of.pair_bytes, left(sites.bytes())),
-                    aside,
-                };
-                graph = SiteGraph::of_rows(rows, sites, pairing)?;
-                (&graph, left(sites.bytes() + graph.bytes()))
-            }
-        };
-        options.memory = memory;
-        let measured = self.of.measure.compute(nodes, &options, watch)?;
-        Ok(measured.map(|measured| MeasureResult {
-            measured,
-            links: nodes.links(),
-            parameters: self.parameters.clone(),
-            skipped: self.skipped,
-        }))
     }
 }

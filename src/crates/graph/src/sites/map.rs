@@ -36,12 +36,14 @@ pub struct SitesBuilder {
     sites: Sites,
     numbers: HashMap<Box<[u8]>, u32>,
     memory: Option<u64>,
-    beside: u64,
+    /// Bytes of the memory that other data take.
+    taken: u64,
 }
 
 impl SitesBuilder {
-    /// Returns a builder for this level that takes at most `memory` bytes; `None`: no limit.
-    pub fn new(level: Level, memory: Option<u64>) -> SitesBuilder {
+    /// Returns a builder for this level that takes at most `memory` bytes, of which other data take `taken`; `None`: no
+    /// limit.
+    pub fn new(level: Level, memory: Option<u64>, taken: u64) -> SitesBuilder {
         SitesBuilder {
             sites: Sites {
                 level,
@@ -49,15 +51,7 @@ impl SitesBuilder {
             },
             numbers: HashMap::new(),
             memory,
-            beside: 0,
-        }
-    }
-
-    /// Reserves this many bytes of the memory for other data.
-    pub fn beside(self, bytes: u64) -> SitesBuilder {
-        SitesBuilder {
-            beside: bytes,
-            ..self
+            taken,
         }
     }
 
@@ -98,7 +92,7 @@ impl SitesBuilder {
     fn check(&self) -> Result<()> {
         let text = 2 * self.sites.text.len() as u64;
         let sites = self.sites.bytes() + text;
-        let need = self.beside + sites + self.numbers.len() as u64 * SITE_BYTES;
+        let need = self.taken + sites + self.numbers.len() as u64 * SITE_BYTES;
         let pages = self.sites.of.len();
         let work = || match pages {
             0 => "finding sites".into(),
@@ -135,7 +129,7 @@ impl Sites {
         memory: Option<u64>,
         names: impl IntoIterator<Item = &'n [u8]>,
     ) -> Result<Sites> {
-        let mut builder = SitesBuilder::new(level, memory);
+        let mut builder = SitesBuilder::new(level, memory, 0);
         names.into_iter().try_for_each(|name| builder.add(name))?;
         builder.build()
     }
@@ -224,7 +218,7 @@ mod tests {
         assert!(matches!(small, Error::TooLarge { .. }));
         assert!(small.to_string().contains("16384 pages or more needs"));
         // The reserved bytes leave no room.
-        let mut beside = SitesBuilder::new(Level::Host, Some(1_000)).beside(1_001);
+        let mut beside = SitesBuilder::new(Level::Host, Some(1_000), 1_001);
         let none = beside.add(b"http://h.example/").unwrap_err();
         assert!(none.to_string().contains("finding sites needs"));
         Sites::of_names(Level::Host, Some(10_000_000), names()).unwrap();

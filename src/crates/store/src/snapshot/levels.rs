@@ -92,7 +92,7 @@ impl Snapshot {
     pub fn sites(&self, level: Level, memory: Option<u64>) -> Result<Sites> {
         // The sites are in memory while the ranking is read.
         let beside = to_read(self.len());
-        let mut builder = SitesBuilder::new(level, memory).beside(beside);
+        let mut builder = SitesBuilder::new(level, memory, beside);
         self.all_names(|name| builder.add(name))?;
         builder.build()
     }

@@ -24,7 +24,7 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, NO_TIME, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::model::SiteFacts;
-use crate::rank::computing::{Computing, MeasureParameters};
+use crate::rank::computing::{Computing, MeasureInput, MeasureParameters};
 use crate::rank::measures::Accuracy;
 use crate::rules::list::SkippedLines;
 use crate::sites::{Level, SiteTotal, Sites};
@@ -342,21 +342,20 @@ fn make(
 ) -> Result<Option<(PathBuf, ComputedInfo)>> {
     let snapshot = Snapshot::latest(disk, view.dir())?;
     let rows = snapshot.rows()?;
-    let mut naming = computing.begin()?.beside(to_read(snapshot.len()));
-    if !computing.needs_no_names() {
-        snapshot.all_names(|name| naming.add(name))?;
-    }
-    let named = naming.finish()?;
     let name = ComputedName::of(computing);
     let path = name.beside(snapshot.path());
-    let links = path.with_extension("links");
-    let mut watching = Watching::new(watcher, None);
-    let computed = named.compute(&rows, Some((disk, links)), &mut watching)?;
+    let input = MeasureInput {
+        rows: &rows,
+        names: &|visit| snapshot.all_names(visit),
+        reading: to_read(snapshot.len()),
+        aside: Some((disk, path.with_extension("links"))),
+    };
+    let computed = computing.compute(input, &mut Watching::new(watcher, None))?;
     let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
         return Ok(None);
     };
-    let totals = named.sites.as_ref().map(|sites| snapshot.roll_up(sites));
-    let sites = named.sites.as_ref().zip(totals.transpose()?);
+    let totals = computed.sites.as_ref().map(|sites| snapshot.roll_up(sites));
+    let sites = computed.sites.as_ref().zip(totals.transpose()?);
     let (of, measured) = (snapshot.info(), computed.measured);
     let info = ComputedInfo {
         version: RANKING_VERSION,
@@ -365,7 +364,7 @@ fn make(
         count: measured.scores.len() as u64,
         links: computed.links,
         pages: of.pages,
-        without_site: named.sites.as_ref().map_or(0, Sites::without),
+        without_site: computed.sites.as_ref().map_or(0, Sites::without),
         records: of.counters.records,
         parameters: computed.parameters,
         attained: Attained {
