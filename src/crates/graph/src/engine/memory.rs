@@ -8,7 +8,7 @@ use super::history_view::HistoryView;
 use super::ledger::Totals;
 use super::mark::CashMark;
 use super::row::HistoryRow;
-use super::runs::{Blocks, fold, fold_pages, merge, mergeable};
+use super::runs::{Blocks, merge, mergeable, rows_of_run};
 use super::{Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable};
 use crate::graph::{self, GraphBuilder, LatestRows};
 use crate::model::{Limits, Page};
@@ -175,9 +175,7 @@ impl Engine<InMemory> {
         }
         Ok(Ranking { window, pages })
     }
-}
 
-impl Engine<InMemory> {
     fn merge_runs(&mut self) -> Result<()> {
         let policy = self.config().policy();
         loop {
@@ -192,12 +190,9 @@ impl Engine<InMemory> {
             };
             let parts = runs[range.clone()].iter();
             let parts = parts.map(|(_, rows)| blocks(rows, true)).collect();
-            let merged = if range.start == 0 {
-                fold(policy, parts, self.admissions()?, self.state.window_start)
-            } else {
-                merge(policy, parts, self.state.window_start)
-            };
-            let merged = merged.collect::<Result<Vec<HistoryRow>>>()?;
+            let admissions = (range.start == 0).then(|| self.admissions()).transpose()?;
+            let merged = merge(policy, parts, admissions, self.state.window_start);
+            let merged = rows_of_run(merged).collect::<Result<Vec<HistoryRow>>>()?;
             let interval = runs[range.start].0;
             let runs = &mut self.storage_mut().runs;
             runs.splice(range, [(interval, merged)]);
@@ -266,12 +261,9 @@ impl HistoryView for Engine<InMemory> {
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.storage().runs.iter();
         let runs = runs.map(|(interval, rows)| blocks(rows, *interval >= since));
-        Ok(fold_pages(
-            self.config().policy(),
-            runs.collect(),
-            self.admissions()?,
-            start,
-        ))
+        let admissions = self.admissions()?;
+        let policy = self.config().policy();
+        Ok(merge(policy, runs.collect(), Some(admissions), start))
     }
 
     fn times(&self) -> &TimeTable {

@@ -49,7 +49,7 @@ pub use mark::CashMark;
 pub use memory::{InMemory, Ranking, ranks};
 pub use resolve::{Admit, Resolver, Resolving};
 pub use row::HistoryRow;
-pub use runs::{Blocks, Rows, fold, fold_pages, merge, mergeable, rows_of_run};
+pub use runs::{Blocks, Rows, merge, mergeable, rows_of_run};
 pub use scores::{
     Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
     SettledTotals, certify, ratio_up,

@@ -17,35 +17,10 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<HistoryRow>> + 'a>;
 /// Reader of a run's rows in page order: each call adds the next rows to the empty vector, or none at the end.
 pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<HistoryRow>) -> Result<()> + 'a>;
 
-/// Merges runs, oldest first, into one stream of rows in page order; joins and drops rows by the policy. `start` is G
-/// at the start of the window.
-pub fn merge(policy: RowPolicy, runs: Vec<Blocks<'_>>, start: u128) -> Rows<'_> {
-    rows_of_run(merged(policy, runs, None, start))
-}
-
-/// Merges runs like [`merge`], including the oldest run of all, so each page's first measure is opened into a state.
-/// `admissions` are all admissions, in page order.
-pub fn fold<'a>(
-    policy: RowPolicy,
-    runs: Vec<Blocks<'a>>,
-    admissions: Admissions<'a>,
-    start: u128,
-) -> Rows<'a> {
-    rows_of_run(fold_pages(policy, runs, admissions, start))
-}
-
-/// Merges runs like [`fold`], yielding blocks; all rows of a page are in one block.
-pub fn fold_pages<'a>(
-    policy: RowPolicy,
-    runs: Vec<Blocks<'a>>,
-    admissions: Admissions<'a>,
-    start: u128,
-) -> Blocks<'a> {
-    merged(policy, runs, Some(admissions), start)
-}
-
-/// Merges runs into blocks. After an error nothing follows.
-fn merged<'a>(
+/// Merges runs, oldest first, into blocks of rows in page order; joins and drops rows by the policy. All rows of a page
+/// are in one block. `admissions` are all admissions, in page order, if the runs include the oldest of all, so that each
+/// page's first measure is opened into a state. `start` is G at the start of the window. After an error nothing follows.
+pub fn merge<'a>(
     policy: RowPolicy,
     runs: Vec<Blocks<'a>>,
     admissions: Option<Admissions<'a>>,
@@ -127,7 +102,7 @@ impl RunReader<'_> {
     }
 }
 
-/// Returns the rows of one run unchanged.
+/// Returns the rows of blocks, one by one.
 pub fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
     let mut source = RunReader::new(run);
     Box::new(std::iter::from_fn(move || source.next().transpose()))

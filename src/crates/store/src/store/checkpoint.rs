@@ -11,7 +11,7 @@ use super::tables::{WriteTransaction, pack_run};
 use super::{StoreWriter, marks, warm};
 use crate::engine::{
     Admission, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage, TargetLinks,
-    fold, merge, mergeable,
+    merge, mergeable, rows_of_run,
 };
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -154,13 +154,10 @@ impl StoreWriter {
             self.manifest.next_run += 1;
             let blocks = self.manifest.admission_blocks;
             let writing = self.writing()?;
-            let merged =
-                writing.merge_runs(&parts, number, blocks, |rows, admissions| {
-                    match range.start {
-                        0 => fold(policy, rows, admissions, start),
-                        _ => merge(policy, rows, start),
-                    }
-                })?;
+            let merged = writing.merge_runs(&parts, number, blocks, |rows, admissions| {
+                let admissions = (range.start == 0).then_some(admissions);
+                rows_of_run(merge(policy, rows, admissions, start))
+            })?;
             self.manifest.runs.splice(range, [merged]);
         }
     }

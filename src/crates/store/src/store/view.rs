@@ -20,7 +20,7 @@ use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
-    RowPolicy, TimeTable, Totals, fold_pages,
+    RowPolicy, TimeTable, Totals, merge,
 };
 use crate::{Error, Result};
 
@@ -168,7 +168,7 @@ impl View {
         let run = |run: &HistoryRun| Ok(of_run(self.reading.rows(*run)?, run, since));
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
-        Ok(fold_pages(self.policy, runs, admissions, start))
+        Ok(merge(self.policy, runs, Some(admissions), start))
     }
 
     /// Returns the last committed state, under the same lock.

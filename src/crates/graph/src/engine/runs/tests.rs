@@ -46,7 +46,7 @@ proptest! {
             *sum = (sum.0 + row.cash, sum.1 + row.visits, sum.2.max(row.last_fetch));
         }
         let parts = runs.iter().map(|rows| blocks(rows, at_a_time)).collect();
-        let merged = merge(Config::default().policy(), parts, 0);
+        let merged = rows_of_run(merge(Config::default().policy(), parts, None, 0));
         let merged = merged.map(|row| row.map(|row| (row.page, (row.cash, row.visits, row.last_fetch))));
         let merged = merged.collect::<Result<Vec<_>>>().unwrap();
         prop_assert_eq!(merged, sums.into_iter().collect::<Vec<_>>());
@@ -63,7 +63,8 @@ fn a_run_that_goes_back_is_refused() {
     let rows = [at(2_000), at(u64::MAX), at(5), at(9_000)];
     for at_a_time in 1..4 {
         let parts = vec![blocks(&rows, at_a_time)];
-        let merged: Vec<_> = merge(Config::default().policy(), parts, 0).collect();
+        let merged = merge(Config::default().policy(), parts, None, 0);
+        let merged: Vec<_> = rows_of_run(merged).collect();
         let (last, before) = merged.split_last().unwrap();
         assert!(last.is_err());
         assert!(before.iter().all(Result::is_ok));

@@ -70,7 +70,8 @@ fn write(tables: Tables, manifest: &Manifest) -> Result<()> {
     let pair = [manifest.runs[0], manifest.runs[1]];
     let merged = writing.merge_runs(&pair, 6, manifest.admission_blocks, |rows, admissions| {
         let admitted = admissions.filter_map(|admission| admission.err().map(Err));
-        Box::new(merge(Config::default().policy(), rows, 0).chain(admitted))
+        let merged = merge(Config::default().policy(), rows, None, 0);
+        Box::new(rows_of_run(merged).chain(admitted))
     })?;
     manifest.runs.splice(0..2, [merged]);
     writing.commit(&manifest)
