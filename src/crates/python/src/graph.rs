@@ -3,7 +3,9 @@
 use cashrank::{Config, Error};
 use cashrank_graph::engine::SelfLinks;
 use cashrank_graph::graph::{Graph, GraphBuilder};
-use cashrank_graph::rank::{RankOptions, Teleport, method};
+use cashrank_graph::rank::pagerank::{PowerOptions, pagerank_for};
+use cashrank_graph::rank::settle::settle_for;
+use cashrank_graph::rank::{RankOptions, Teleport};
 use cashrank_graph::rows::{Rows, Stop as Ended};
 use cashrank_graph::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use cashrank_store::snapshot::Snapshot;
@@ -262,13 +264,9 @@ pub fn pagerank<'py>(
 
 /// Whole numbers settle in far fewer sweeps, as far as they resolve (`rank::settle`: each link is rounded by a few units of
 /// 2^-58, and what is less than a unit for each unit of teleport weight is not paid); power iteration gets farther.
-fn way(graph: &Graph, options: &RankOptions, teleport: &Teleport) -> &'static str {
+fn is_settled(graph: &Graph, options: &RankOptions, teleport: &Teleport) -> bool {
     let units = graph.links() as f64 + teleport.sum(graph.nodes() as u64) as f64;
-    if options.until >= units * 2f64.powi(-54) / (1.0 - options.damping()) {
-        "settled"
-    } else {
-        "exact"
-    }
+    options.until >= units * 2f64.powi(-54) / (1.0 - options.damping())
 }
 
 fn ranked(
@@ -277,21 +275,27 @@ fn ranked(
     teleport: &Teleport,
     stop: &Stop,
 ) -> cashrank::Result<Vec<f64>> {
-    let method = method(way(graph, options, teleport))?;
-    let Some(scores) = method.compute(graph, options, teleport, &mut stop.clone())? else {
-        return Ok(Vec::new());
+    let (scores, bound) = if is_settled(graph, options, teleport) {
+        let settled = settle_for(graph, options, teleport, &mut stop.clone())?;
+        let Some(settled) = settled else {
+            return Ok(Vec::new());
+        };
+        (settled.importance(), settled.certificate.received_l1)
+    } else {
+        let damping = options.damping();
+        // The bound is d/(1 - d) times the residual, plus rounding.
+        let residual = 0.99 * options.until * (1.0 - damping) / damping.max(0.5);
+        let exact = pagerank_for(graph, PowerOptions { damping, residual }, teleport)?;
+        (exact.scores, Some(exact.bound).filter(|bound| *bound < 2.0))
     };
-    if !scores.effort().reached && !stop.is_set() {
-        let bound = scores.certificate().and_then(|found| found.received_l1);
+    if !bound.is_some_and(|bound| bound <= options.until) && !stop.is_set() {
         let bound = bound.map_or("no bound".into(), |bound| format!("{bound:.1e}"));
         return Err(Error::Usage(format!(
             "until={:e}: numbers of 64 bits do not get there with this damping: {bound} was reached",
             options.until
         )));
     }
-    let mut pairs = Vec::new();
-    scores.read(0, graph.nodes(), &mut pairs)?;
-    Ok(pairs.into_iter().map(|(score, _)| score).collect())
+    Ok(scores)
 }
 
 /// What becomes of links from a page to itself.

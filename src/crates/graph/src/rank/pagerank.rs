@@ -10,45 +10,36 @@
 //! For x of sum 1 this is the usual map; F(x) sums to 1 for every x, so that rounding does not accumulate over
 //! iterations. If links have weights, the link's share of its row's weight replaces `1/out(i)`.
 //!
-//! **The lazy iteration** (Abiteboul, Preda, Cobena, WWW 2003, section 1: L + I) takes half a step, G(x) = (F(x) +
-//! x)/2. Its fixpoint is the same. If links form cycles, or alternate between two groups of pages, F rotates the error,
-//! and only damping shrinks it: by d per step, which for d near 1 is very little. An eigenvalue z of F is (1 + z)/2 of
-//! G, so with two groups G at least halves the error, and in a ring of n it shrinks it by cos(pi/n). If the error does
-//! not rotate, and in long rings, it is slower: d becomes (1 + d)/2, about twice as many steps. Both are one formula,
-//! with k = 0 or 1/2 the part that a page keeps, and again of sum 1 for every x:
-//!
-//! ```text
-//! (1 - k) F(x) + k x   computed as   k x_j  +  (1 - k sum(x) - (1 - k) d l(x)) / n  +  sum of  (1 - k) d x_i / out(i)
-//! ```
-//!
 //! Damping 1 is refused: F is then not a contraction, a graph may have many fixpoints (one for each group of pages that
 //! no link leaves), and the distance between steps does not bound the distance from any of them. The largest damping is
 //! 1 - 2^-32.
 //!
 //! **Bound.** Let y be the computed step from x, r = ||y - x||_1, and rho >= its rounding in L1. With M the
-//! stochastic matrix, c = k + (1 - k) d and s = sum(x) - 1, the exact step less pi is (k I + (1 - k) d M)(x - pi) less
-//! c s/n everywhere, and |s| <= rho since x was computed like y. So ||y - pi|| <= rho + c ||x - pi|| + c rho, and with
-//! ||x - pi|| <= r + ||y - pi||:
+//! stochastic matrix and s = sum(x) - 1, the exact step less pi is d M (x - pi) less d s/n everywhere, and |s| <= rho
+//! since x was computed like y. So ||y - pi|| <= rho + d ||x - pi|| + d rho, and with ||x - pi|| <= r + ||y - pi||:
 //!
 //! ```text
-//! ||y - pi||_1 <= (c r + (1 + c) rho) / (1 - c)
+//! ||y - pi||_1 <= (d r + (1 + d) rho) / (1 - d)
 //! ```
 //!
-//! Without rounding this is, for k = 0, the well-known d/(1 - d) times the last difference; for k = 1/2 it is (1 +
-//! d)/(1 - d) times the difference, which is half of the residual ||F(x) - x||, so both give nearly the same bound for
-//! the same residual. Node j's entry is a sum of at most in(j) + 2 non-negative terms, a share has two roundings, the
-//! error of the term in 1/n is at most 6u/n (u = 2^-53), halving is exact: one step's rounding is at most u (sum of
-//! in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most u n r more, since in(j) <= n. Another 7
-//! u covers the rounding of r, and 3 u that of the shares of weighted links. If the virtual page pays nodes by weights
-//! ([`Teleport`]), their shares replace 1/n, and u more covers their rounding.
+//! Without rounding this is the well-known d/(1 - d) times the last difference. Node j's entry is a sum of at most in(j)
+//! + 2 non-negative terms, a share has two roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53): one
+//! step's rounding is at most u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most
+//! u n r more, since in(j) <= n. Another 7 u covers the rounding of r, and 3 u that of the shares of weighted links. If
+//! the virtual page pays nodes by weights ([`Teleport`]), their shares replace 1/n, and u more covers their rounding.
 //!
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives the same
 //! bits. Memory: the graph and two `f64` per node.
 
-use super::{RESOLUTION, RankMethod, Teleport, VecScores};
-use crate::Result;
+use super::{RankOptions, Teleport};
+use crate::engine::checked_damping;
 use crate::graph::{Graph, LinkRows, Weight};
 use crate::metrics::sum::CompensatedSum;
+use crate::{Error, Result};
+
+/// Smallest residual that 64-bit numbers can distinguish from 0: the rounding of a step in a graph where each page has
+/// at most one link (see "Bound").
+const RESOLUTION: f64 = 20.0 * f64::EPSILON / 2.0;
 
 /// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,17 +48,14 @@ pub struct PowerOptions {
     pub damping: f64,
     /// Residual at which it stops: the change by a step in L1. Positive.
     pub residual: f64,
-    /// True for half steps, for damping near 1 where links form short cycles. The result is the same.
-    pub lazy: bool,
 }
 
 impl Default for PowerOptions {
-    /// Damping 0.85, residual 1e-12, whole steps.
+    /// Damping 0.85, residual 1e-12.
     fn default() -> Self {
         PowerOptions {
             damping: 0.85,
             residual: 1e-12,
-            lazy: false,
         }
     }
 }
@@ -79,8 +67,7 @@ pub struct PageRank {
     pub scores: Vec<f64>,
     /// Number of iterations, each one pass over the links.
     pub iterations: u64,
-    /// Change in L1 that the last step would have made as a whole one: the distance between the last two vectors, or
-    /// twice that for a half step.
+    /// Change by the last step in L1.
     pub residual: f64,
     /// Proven bound on the L1 distance of `scores` from the exact PageRank, rounding included.
     pub bound: f64,
@@ -88,29 +75,6 @@ pub struct PageRank {
     /// last step changed nothing.
     pub converged: bool,
 }
-
-pub(super) const METHOD: RankMethod = RankMethod {
-    name: "exact",
-    about: "by power iteration on a graph in memory, with a proven bound",
-    bytes: |pages, links| pages * (8 + 16 + 8) + links * 12,
-    compute: |rows, options, teleport, _| {
-        let graph = Graph::of_rows(rows)?;
-        let damping = options.damping();
-        // The bound is d/(1 - d) times the residual, plus rounding.
-        let residual = 0.99 * options.on_to * (1.0 - damping) / damping.max(0.5);
-        let steps = PowerOptions {
-            damping,
-            residual: options.residual.unwrap_or(residual),
-            lazy: options.lazy,
-        };
-        let result = pagerank_for(&graph, steps, teleport)?;
-        let sweeps = result.iterations;
-        let mut computed = VecScores::new(result.scores, rows, options, sweeps, result.residual);
-        computed.certificate.received_l1 = (result.bound < 2.0).then_some(result.bound);
-        computed.effort.reached &= options.residual.is_some() || result.bound <= options.until;
-        Ok(Some(Box::new(computed)))
-    },
-};
 
 /// Computes PageRank from a uniform start. See the module documentation.
 pub fn pagerank(graph: &Graph, options: PowerOptions) -> Result<PageRank> {
@@ -127,7 +91,6 @@ pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -
     let walk = Walk {
         links: graph,
         damping: check(options)?,
-        kept: if options.lazy { 0.5 } else { 0.0 },
         teleport,
     };
     let mut result = walk.settle(
@@ -156,7 +119,6 @@ pub fn iterate(
     let walk = Walk {
         links: graph,
         damping,
-        kept: 0.0,
         teleport: &Teleport::default(),
     };
     let n = graph.nodes();
@@ -172,16 +134,22 @@ pub fn iterate(
 
 /// Returns the damping to use.
 fn check(options: PowerOptions) -> Result<f64> {
-    Ok(super::RankOptions::residual(options.damping, options.residual)?.damping())
+    let PowerOptions { damping, residual } = options;
+    if !(residual > 0.0 && residual.is_finite()) {
+        return Err(Error::Usage(format!(
+            "residual {residual} is not a positive number"
+        )));
+    }
+    Ok(RankOptions::until(checked_damping(damping)?, residual).damping())
 }
 
 /// Returns the number of iterations after which only rounding can keep the residual above `residual`: the first is at
-/// most 2, and each is at most `contraction` times the one before. Doubled for safety.
-fn iteration_limit(contraction: f64, residual: f64) -> u64 {
-    if contraction == 0.0 || residual >= 2.0 {
+/// most 2, and each is at most `damping` times the one before. Doubled for safety.
+fn iteration_limit(damping: f64, residual: f64) -> u64 {
+    if damping == 0.0 || residual >= 2.0 {
         return 2;
     }
-    let needed = (residual / 2.0).ln() / contraction.ln();
+    let needed = (residual / 2.0).ln() / damping.ln();
     (2.0 * needed).ceil() as u64 + 2
 }
 
@@ -190,17 +158,10 @@ pub struct Walk<'a, W> {
     pub links: &'a LinkRows<W>,
     /// Damping d.
     pub damping: f64,
-    /// Kept part k: 0 or 1/2.
-    pub kept: f64,
     pub teleport: &'a Teleport,
 }
 
 impl<W: Weight> Walk<'_, W> {
-    /// Returns the factor by which a step at least shrinks the distance of two vectors.
-    fn contraction(&self) -> f64 {
-        self.kept + (1.0 - self.kept) * self.damping
-    }
-
     /// Takes steps until one changes the vector by at most `residual` in L1, or by no more than rounding does. Does not
     /// compute the bound.
     pub fn settle(&self, start: Vec<f64>, residual: f64) -> PageRank {
@@ -214,11 +175,11 @@ impl<W: Weight> Walk<'_, W> {
         if result.scores.is_empty() {
             return result;
         }
-        let limit = iteration_limit(self.contraction(), residual);
+        let limit = iteration_limit(self.damping, residual);
         let mut next = vec![0.0; result.scores.len()];
         loop {
             self.step(&result.scores, &mut next);
-            result.residual = distance(&result.scores, &next) / (1.0 - self.kept);
+            result.residual = distance(&result.scores, &next);
             std::mem::swap(&mut result.scores, &mut next);
             result.iterations += 1;
             result.converged = result.residual <= residual;
@@ -228,20 +189,15 @@ impl<W: Weight> Walk<'_, W> {
         }
     }
 
-    /// Computes `next` = (1 - k) F(`now`) + k `now`.
+    /// Computes `next` = F(`now`).
     fn step(&self, now: &[f64], next: &mut [f64]) {
-        let handed = (1.0 - self.kept) * self.damping;
         let linked = self
             .links
             .rows()
             .zip(now)
             .filter(|(row, _)| !row.is_empty());
         let linked: CompensatedSum = linked.map(|(_, &x)| x).collect();
-        let mut paid = 1.0 - handed * linked.value();
-        if self.kept > 0.0 {
-            let all: CompensatedSum = now.iter().copied().collect();
-            paid = 1.0 - self.kept * all.value() - handed * linked.value();
-        }
+        let paid = 1.0 - self.damping * linked.value();
         if self.teleport.is_uniform() {
             next.fill(paid / now.len() as f64);
         } else {
@@ -250,14 +206,10 @@ impl<W: Weight> Walk<'_, W> {
                 .zip(shares)
                 .for_each(|(next, share)| *next = share);
         }
-        if self.kept > 0.0 {
-            let pairs = next.iter_mut().zip(now);
-            pairs.for_each(|(next, &x)| *next += self.kept * x);
-        }
         if !self.links.is_weighted() {
             let rows = self.links.rows().zip(now);
             for (row, &x) in rows.filter(|(row, _)| !row.is_empty()) {
-                let share = handed * x / row.len() as f64;
+                let share = self.damping * x / row.len() as f64;
                 for &target in row {
                     next[target as usize] += share;
                 }
@@ -267,18 +219,17 @@ impl<W: Weight> Walk<'_, W> {
         for (row, &x) in self.links.all().zip(now) {
             let all = row.weight();
             for (&target, weight) in row.targets.iter().zip(row.weights) {
-                next[target as usize] += handed * x * (weight.value() / all);
+                next[target as usize] += self.damping * x * (weight.value() / all);
             }
         }
     }
 
     /// Returns the proven bound on the error of the last vector.
     fn bound(&self, result: &PageRank) -> f64 {
-        let contraction = self.contraction();
-        let difference = result.residual * (1.0 - self.kept);
-        let rho = self.rounding(&result.scores, difference);
-        let bound = contraction * difference + (1.0 + contraction) * rho;
-        (bound / (1.0 - contraction)).min(2.0)
+        let (damping, residual) = (self.damping, result.residual);
+        let rho = self.rounding(&result.scores, residual);
+        let bound = damping * residual + (1.0 + damping) * rho;
+        (bound / (1.0 - damping)).min(2.0)
     }
 
     /// Bounds one step's rounding in L1, for the last vector and the one before.

@@ -51,7 +51,6 @@ impl PowerMethod {
         let walk = Walk {
             links: &matrix.inside,
             damping: self.damping,
-            kept: 0.0,
             teleport: &Teleport::default(),
         };
         walk.settle(now, self.threshold).scores

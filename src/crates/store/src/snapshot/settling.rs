@@ -26,8 +26,8 @@ use crate::engine::{
 };
 use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
-use crate::rank::settle::{SettlingProgress, SettlingResult, Watch};
-use crate::rank::{Goal, METHODS, RankMethod, RankOptions, Teleport};
+use crate::rank::settle::{self, SettlingProgress, SettlingResult, Watch, settle};
+use crate::rank::{Goal, RankOptions};
 use crate::rows::{Bits, PAGES_MAX, Rows, Without};
 use crate::store::View;
 use crate::{Error, Result};
@@ -46,10 +46,6 @@ pub struct SnapshotOptions {
 /// Settings of a PageRank computation over the kept links.
 #[derive(Debug, Clone)]
 pub struct SettleSettings {
-    /// Method of computation; settling by default.
-    pub method: &'static RankMethod,
-    /// Teleport vector: pages that the virtual page pays.
-    pub teleport: Teleport,
     /// Target bound on the L1 error.
     pub goal: Goal,
     /// Time limit; when it expires, the bound reached so far is published.
@@ -76,8 +72,6 @@ impl SettleSettings {
     /// Returns settings with this target bound, without an observer or limits.
     pub fn until(goal: impl Into<Goal>) -> SettleSettings {
         SettleSettings {
-            method: &METHODS[0],
-            teleport: Teleport::default(),
             goal: goal.into(),
             time: None,
             memory: None,
@@ -196,9 +190,9 @@ impl SettleSettings {
             Ok(settled.map(|settled| ComputedScores::Settled(Box::new(settled))))
         } else {
             let mut compute = |rows: &dyn Rows, expired| {
-                let scores =
-                    (self.method).compute(rows, &options, &self.teleport, &mut watching)?;
-                Ok::<_, Error>(scores.map(|scores| ComputedScores::Other(scores, expired)))
+                let settled = settle(rows, &options, &mut watching)?;
+                let of = |settled| ComputedScores::Other(Box::new(settled), expired);
+                Ok::<_, Error>(settled.map(of))
             };
             let expired = self.expire.map(|after| Expired::of(view, after));
             match expired.transpose()?.flatten() {
@@ -215,9 +209,7 @@ impl SettleSettings {
     /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self, view: &View) -> u64 {
         let kept = view.rows_retention().kept();
-        kept.map_or(0, |kept| {
-            (self.method.bytes)(view.totals().pages, kept.links)
-        })
+        kept.map_or(0, |_| view.totals().pages * settle::BYTES)
     }
 
     /// Returns the memory that is left for a cache in bytes, given that `taken` bytes are used.
@@ -395,33 +387,22 @@ mod tests {
         let a = 1.0 / (1.0 - d / 2.0);
         let c = 1.0 + d * a;
         // The damping used is 1.9e-9 from the requested one, so a goal of 1e-9 cannot be reached.
-        for (method, until) in METHODS
-            .iter()
-            .flat_map(|method| [(method, 1e-9), (method, 1e-8)])
-        {
-            let settle = SettleSettings {
-                method,
-                ..SettleSettings::until(until)
-            };
+        for until in [1e-9, 1e-8] {
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,
                 rank_bytes: RANK_BYTES,
-                settle: Some(settle),
+                settle: Some(SettleSettings::until(until)),
             };
             let info = publish(&RealDisk, &view, &making).unwrap().unwrap().info;
             let reached = info.window.settled.map(|effort| effort.reached);
             let bound = info.bound_l1();
-            assert_eq!(bound.is_some(), method.name != "power");
-            let is_near = bound.is_none_or(|bound| bound <= until);
-            assert_eq!(
-                (reached, is_near),
-                (Some(is_near), bound.is_none() || until > 2e-9)
-            );
+            let is_near = bound.is_some_and(|bound| bound <= until);
+            assert_eq!((reached, is_near), (Some(is_near), until > 2e-9));
             let snapshot = Snapshot::latest(&RealDisk, &dir).unwrap();
             let pages = snapshot.pages().map(|page| page.unwrap().importance);
             for (page, expected) in pages.zip([a, a, c]) {
                 let expected = expected / (2.0 * a + c);
-                assert!((page - expected).abs() < until, "{}: {page}", method.name);
+                assert!((page - expected).abs() < until, "{page}");
             }
         }
     }

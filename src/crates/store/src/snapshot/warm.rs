@@ -197,10 +197,8 @@ pub(super) fn write(
 }
 
 impl SettleSettings {
-    /// Returns true if the settled state can start from and become a warm start: it uses all links, and a uniform
-    /// teleport.
+    /// Returns true if the settled state can start from and become a warm start: it uses all links.
     pub fn may_be_warm(&self) -> bool {
-        let is_settling = self.method.name == crate::rank::METHODS[0].name;
-        is_settling && self.teleport.is_uniform() && self.expire.is_none()
+        self.expire.is_none()
     }
 }

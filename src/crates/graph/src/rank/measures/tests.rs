@@ -500,7 +500,6 @@ fn certificates_hold(graphs: u64) {
             let exact = crate::rank::pagerank::PowerOptions {
                 damping,
                 residual: 1e-14,
-                lazy: false,
             };
             let exact = crate::rank::pagerank::pagerank_for(&graph, exact, &teleport).unwrap();
             let off: f64 = found

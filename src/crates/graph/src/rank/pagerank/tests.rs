@@ -18,15 +18,8 @@ fn graph(nodes: usize, links: &[(u32, u32)], self_links: SelfLinks) -> Graph {
 
 /// Checks the results against the expected vector (scaled to sum 1), within the bound that they state.
 fn check_scores(graph: &Graph, expected: &[f64]) {
-    for lazy in [false, true] {
-        check_steps(graph, expected, lazy);
-    }
-}
-
-fn check_steps(graph: &Graph, expected: &[f64], lazy: bool) {
     let options = PowerOptions {
         residual: 1e-14,
-        lazy,
         ..PowerOptions::default()
     };
     let result = pagerank(graph, options).unwrap();
@@ -112,17 +105,7 @@ fn self_links_kept_and_dropped() {
 #[test]
 fn edges_of_the_options() {
     let cycle = graph(3, &[(0, 1), (1, 0)], SelfLinks::Drop);
-    let run = |damping, residual| {
-        let options = |lazy| PowerOptions {
-            damping,
-            residual,
-            lazy,
-        };
-        let lazy = pagerank(&cycle, options(true));
-        let plain = pagerank(&cycle, options(false));
-        assert_eq!(lazy.is_err(), plain.is_err());
-        plain
-    };
+    let run = |damping, residual| pagerank(&cycle, PowerOptions { damping, residual });
     for (damping, residual) in [
         (1.0, 0.1),
         (-0.1, 0.1),
@@ -144,11 +127,9 @@ fn edges_of_the_options() {
         residual: 1e-300,
         ..PowerOptions::default()
     };
-    for lazy in [false, true] {
-        let result = pagerank(&star, PowerOptions { lazy, ..options }).unwrap();
-        assert!(!result.converged);
-        assert!(result.residual < 1e-14);
-    }
+    let result = pagerank(&star, options).unwrap();
+    assert!(!result.converged);
+    assert!(result.residual < 1e-14);
     let nothing = pagerank(&graph(0, &[], SelfLinks::Drop), PowerOptions::default()).unwrap();
     assert!(nothing.scores.is_empty() && nothing.converged);
 }
@@ -166,53 +147,21 @@ fn ring_with_a_feeder(n: u32, d: f64) -> (Graph, Vec<f64>) {
     (graph(n as usize + 1, &links, SelfLinks::Drop), expected)
 }
 
-/// Even rings: whole steps rotate the error, and only damping shrinks it: by a factor of d per step, so with e = 1 - d
-/// to 1e-12 in some 25/e steps. Half steps shrink it by |1 + z|/2 at least, where z is the n-th root of 1 nearest to 1,
-/// or 0 for the page that nothing links to: by cos(pi/n) or 1/2, whatever d is.
+/// Even rings: steps rotate the error, and only damping shrinks it: by a factor of d per step, so with e = 1 - d to 1e-12
+/// in some 25/e steps.
 #[test]
-fn lazy_steps_do_not_go_round_in_rings() {
+fn only_damping_shrinks_errors_that_go_round_in_rings() {
     for n in [2, 4, 10] {
         let d = (0.9999f64 * 2f64.powi(32)).round() / 2f64.powi(32);
         let (ring, expected) = ring_with_a_feeder(n, d);
-        let run = |lazy| {
-            let options = PowerOptions {
-                damping: 0.9999,
-                lazy,
-                ..PowerOptions::default()
-            };
-            let result = pagerank(&ring, options).unwrap();
-            let error = distance(&result.scores, &expected);
-            assert!(result.converged && error <= result.bound, "{error}");
-            result.iterations
-        };
-        let (plain, lazy) = (run(false), run(true));
-        eprintln!("a ring of {n}: {plain} whole steps, {lazy} half steps");
-        let factor = (std::f64::consts::PI / f64::from(n)).cos().max(0.5);
-        let needed = 1e-12f64.ln() / factor.ln();
-        assert!(plain > 100_000, "{plain}");
-        assert!((lazy as f64) < needed + 10.0, "{lazy} {needed}");
-    }
-}
-
-/// The largest damping: a bound of the residual over 2^-32 is useless, but the result is accurate.
-#[test]
-fn lazy_steps_at_the_largest_damping() {
-    let d = 1.0 - 2f64.powi(-32);
-    for n in [2, 6] {
-        let (ring, expected) = ring_with_a_feeder(n, d);
         let options = PowerOptions {
-            damping: 1.0 - f64::EPSILON / 2.0,
-            lazy: true,
+            damping: 0.9999,
             ..PowerOptions::default()
         };
         let result = pagerank(&ring, options).unwrap();
-        assert!(result.converged && result.iterations < 300, "{result:?}");
         let error = distance(&result.scores, &expected);
-        assert!(
-            error < 1e-10 && error <= result.bound,
-            "{error} {}",
-            result.bound
-        );
+        assert!(result.converged && error <= result.bound, "{error}");
+        assert!(result.iterations > 100_000, "{}", result.iterations);
     }
 }
 
@@ -257,11 +206,10 @@ proptest! {
         damping in 0.0..0.99f64,
         residual in prop::sample::select(vec![1.0, 0.1, 1e-3, 1e-9, 1e-13]),
         keep in any::<bool>(),
-        lazy in any::<bool>(),
     ) {
         let rule = if keep { SelfLinks::Keep } else { SelfLinks::Drop };
         let graph = graph(12, &links, rule);
-        let result = pagerank(&graph, PowerOptions { damping, residual, lazy }).unwrap();
+        let result = pagerank(&graph, PowerOptions { damping, residual }).unwrap();
         let d = (damping * 4_294_967_296.0).round() / 4_294_967_296.0;
         let exact = by_elimination(&graph, d);
         let error = distance(&result.scores, &exact);

@@ -92,7 +92,7 @@ pub mod tests;
 mod worth;
 
 use super::peers::OneProcess;
-use super::{RankMethod, RankOptions, Teleport};
+use super::{RankOptions, Teleport};
 use crate::engine::{
     Certificate, Effort, Engine, Estimator, InMemory, Ranking, ScoreUnits, Scores,
 };
@@ -138,16 +138,6 @@ impl Watch for () {
         false
     }
 }
-
-pub(super) const METHOD: RankMethod = RankMethod {
-    name: "settled",
-    about: "signed cash handed on over the rows where they are, with a proven bound",
-    bytes: |pages, _| pages * BYTES,
-    compute: |rows, options, teleport, watch| {
-        let settled = settle_for(rows, options, teleport, watch)?;
-        Ok(settled.map(|settled| Box::new(settled) as Box<dyn Scores>))
-    },
-};
 
 /// Settled ranking.
 pub struct SettlingResult {
