@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Initial sum over all pages.
 pub(super) const SUPPLY: i64 = 1 << 58;
 /// Bound on X beyond which units are doubled: the next sweep may double X.
-pub(super) const OWN_MAX: u64 = 1 << 61;
+const OWN_MAX: u64 = 1 << 61;
 /// Maximum over-relaxation of a page, in tenths.
 const STREAK_MAX: i8 = 4;
 /// Number of visits between two updates of the virtual page's payment.
@@ -42,34 +42,6 @@ pub(super) struct GlobalSums {
     pub is_first_sweep: bool,
 }
 
-/// Changes of sums over all pages.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moved {
-    /// Change of the sum of X.
-    pub sum: i128,
-    /// Change of T.
-    pub virtual_page: i128,
-}
-
-/// Sums over pages without links.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Dangling {
-    /// Sum of their weights.
-    pub weights: u64,
-    /// Sum of what waits at them.
-    pub waiting: i128,
-}
-
-/// Sums over all pages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct BlockSums {
-    /// Sum of X, and the largest |X|.
-    pub own: i128,
-    pub own_max: u64,
-    /// Sum of D.
-    pub accounts: i128,
-}
-
 pub(super) struct LedgerBlock {
     /// X of each page.
     own: Cells<i64>,
@@ -81,8 +53,8 @@ pub(super) struct LedgerBlock {
     damping: u64,
     teleport: Teleport,
     whole: GlobalSums,
-    /// Changes that are not part of `whole` yet.
-    moved: Moved,
+    /// Changes of the sum of X and of T that are not part of `whole` yet.
+    moved: [i128; 2],
     visits: u32,
     /// Units that pages may still pass on in excess of what they have, in this sweep.
     advance: u64,
@@ -100,7 +72,7 @@ impl LedgerBlock {
             damping,
             teleport,
             whole: GlobalSums::default(),
-            moved: Moved::default(),
+            moved: [0; 2],
             visits: 0,
             advance: 0,
         };
@@ -183,8 +155,8 @@ impl LedgerBlock {
         self.visits = 0;
     }
 
-    /// Returns the changes since the last call.
-    pub fn take_moved(&mut self) -> Moved {
+    /// Returns the changes of the sum of X and of T since the last call.
+    pub fn take_moved(&mut self) -> [i128; 2] {
         std::mem::take(&mut self.moved)
     }
 
@@ -212,7 +184,7 @@ impl LedgerBlock {
             return Ok(0);
         }
         let (before, after) = if out { (0, own) } else { (own, 0) };
-        self.moved.virtual_page -= self.hand_on(row, before, after)?;
+        self.moved[1] -= self.hand_on(row, before, after)?;
         Ok(row.targets.len() as u64)
     }
 
@@ -337,8 +309,8 @@ impl LedgerBlock {
         self.own[page] = after;
         self.accounts[page] = self.accounts[page].wrapping_sub(units);
         let handed_on = self.hand_on(row, before, after)?;
-        self.moved.sum += i128::from(units);
-        self.moved.virtual_page += i128::from(units) - handed_on;
+        self.moved[0] += i128::from(units);
+        self.moved[1] += i128::from(units) - handed_on;
         self.visits += 1;
         if self.visits >= LOOK_EVERY && !self.whole.is_first_sweep {
             self.look();
@@ -384,10 +356,7 @@ impl LedgerBlock {
     /// Updates the virtual page's payment per unit of weight, rounded down.
     fn look(&mut self) {
         self.visits = 0;
-        self.whole.each = each(
-            self.whole.virtual_page + self.moved.virtual_page,
-            self.whole.weights,
-        );
+        self.whole.each = each(self.whole.virtual_page + self.moved[1], self.whole.weights);
     }
 
     /// Combines the results of `of` over all pages; over two halves in parallel if there are many.
@@ -402,23 +371,20 @@ impl LedgerBlock {
         and(first, second)
     }
 
-    /// Returns the sums over pages without links.
-    pub fn dangling(&self) -> Dangling {
+    /// Returns the sums over pages without links: of their weights, and of what waits at them.
+    pub fn dangling(&self) -> [i128; 2] {
         let of = |pages: Range<usize>| {
-            let mut dangling = Dangling::default();
+            let (mut weights, mut waiting) = (0u64, 0i128);
             let cells = self.accounts[pages.clone()].iter();
             for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
                 if *cost <= NO_LINKS {
-                    dangling.weights += self.teleport.weight(page);
-                    dangling.waiting += i128::from(*account);
+                    weights += self.teleport.weight(page);
+                    waiting += i128::from(*account);
                 }
             }
-            dangling
+            [weights.into(), waiting]
         };
-        self.over_all(of, |one, other| Dangling {
-            weights: one.weights + other.weights,
-            waiting: one.waiting + other.waiting,
-        })
+        self.over_all(of, plus)
     }
 
     /// Visits all pages without links, given the final payment `each` per unit of weight.
@@ -462,40 +428,35 @@ impl LedgerBlock {
         self.over_all(of, LevelHistogram::and)
     }
 
-    /// Returns the sums over all pages.
-    pub fn sums(&self) -> BlockSums {
+    /// Returns the sums of X and of D over all pages, and whether an X is so large that units should be doubled: 0, or
+    /// more.
+    pub fn sums(&self) -> [i128; 3] {
         let of = |pages: Range<usize>| {
             let accounts = self.accounts[pages.clone()].iter();
-            let mut sums = BlockSums {
-                accounts: accounts.map(|&units| i128::from(units)).sum(),
-                ..BlockSums::default()
-            };
+            let accounts = accounts.map(|&units| i128::from(units)).sum();
+            let (mut sum, mut largest) = (0, 0);
             for own in &self.own[pages] {
-                sums.own += i128::from(*own);
-                sums.own_max = sums.own_max.max(own.unsigned_abs());
+                sum += i128::from(*own);
+                largest = largest.max(own.unsigned_abs());
             }
-            sums
+            [sum, accounts, (largest > OWN_MAX).into()]
         };
-        self.over_all(of, |one, other| BlockSums {
-            own: one.own + other.own,
-            own_max: one.own_max.max(other.own_max),
-            accounts: one.accounts + other.accounts,
-        })
+        self.over_all(of, plus)
     }
 
     /// Doubles the units, which halves the numbers. Returns the sums of X and D.
-    pub fn halve(&mut self) -> (i128, i128) {
+    pub fn halve(&mut self) -> [i128; 2] {
         let halve = |units: &mut i64| {
             *units >>= 1;
             i128::from(*units)
         };
         let own = self.own.iter_mut().map(halve).sum();
-        (own, self.accounts.iter_mut().map(halve).sum())
+        [own, self.accounts.iter_mut().map(halve).sum()]
     }
 
     /// Returns the sums of the negative parts of Y and of X.
-    pub fn below(&self) -> (u128, u128) {
-        let below = |units: i128| units.min(0).unsigned_abs();
+    pub fn below(&self) -> [i128; 2] {
+        let below = |units: i128| -units.min(0);
         let (mut received, mut distributed) = (0, 0);
         let cells = self.own.iter().zip(self.accounts.iter());
         for (page, (own, account)) in cells.enumerate() {
@@ -506,7 +467,7 @@ impl LedgerBlock {
             received += below(own + i128::from(*account) + i128::from(self.paid_of_late(page)));
             distributed += below(own);
         }
-        (received, distributed)
+        [received, distributed]
     }
 
     /// Resets D to its value before anything is passed on, for the X of `other`.
@@ -540,6 +501,11 @@ impl LedgerBlock {
             .map(|(one, other)| u128::from(one.abs_diff(*other)))
             .sum()
     }
+}
+
+/// Adds numbers pairwise.
+pub(super) fn plus<const N: usize>(one: [i128; N], other: [i128; N]) -> [i128; N] {
+    std::array::from_fn(|at| one[at] + other[at])
 }
 
 /// Returns the payment per unit of weight out of `units`, rounded down.

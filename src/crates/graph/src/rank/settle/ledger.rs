@@ -2,12 +2,13 @@
 //! for their meaning.
 
 use super::SettlingProgress;
-use super::block::{self, BlockSums, Dangling, GlobalSums, LedgerBlock, OWN_MAX, SUPPLY};
+use super::block::{self, GlobalSums, LedgerBlock, SUPPLY, plus};
 use super::shards::ShardRows;
 use super::worth::LevelHistogram;
 use crate::engine::{Certificate, certify};
 use crate::rank::Teleport;
 use crate::rank::peers::Peers;
+use crate::rows::Rows;
 use crate::threads::par_map;
 use crate::{Error, Result};
 
@@ -136,6 +137,17 @@ impl<'r> Settling<'r> {
         })
     }
 
+    /// Begins with the pages of a store without shards, which is the only shard.
+    pub fn of_store(
+        rows: &'r dyn Rows,
+        damping: u64,
+        teleport: &Teleport,
+        peers: &'r mut dyn Peers,
+    ) -> Result<Settling<'r>> {
+        let shard = ShardRows { rows, remote: &[] };
+        Settling::new(vec![shard], rows.pages(), damping, teleport, peers)
+    }
+
     /// Calls `work` on each block, which may pass something on, and returns the results.
     pub fn hand_on<T: Send>(
         &mut self,
@@ -146,17 +158,22 @@ impl<'r> Settling<'r> {
             block.tell(global);
             Ok((work(at, block)?, block.take_moved()))
         })?;
-        let mut moved = [0; 2];
-        let mut results = Vec::with_capacity(done.len());
-        for (result, of_block) in done {
-            moved[0] += of_block.sum;
-            moved[1] += of_block.virtual_page;
-            results.push(result);
-        }
+        let (results, moved): (Vec<T>, Vec<_>) = done.into_iter().unzip();
+        let mut moved = moved.into_iter().fold([0; 2], plus);
         self.peers.sum(&mut moved)?;
         self.totals.sum += moved[0];
         self.totals.virtual_page += moved[1];
         Ok(results)
+    }
+
+    /// Returns sums over all blocks of all processes.
+    fn sum<const N: usize>(
+        &mut self,
+        of: impl Fn(&mut LedgerBlock) -> [i128; N],
+    ) -> Result<[i128; N]> {
+        let mut sums = self.blocks.iter_mut().map(of).fold([0; N], plus);
+        self.peers.sum(&mut sums)?;
+        Ok(sums)
     }
 
     /// Sends what waits at remote pages to their owners: all of it, or most while sweeps continue
@@ -180,14 +197,7 @@ impl<'r> Settling<'r> {
     /// Solves exactly for the pages without links, as if visited infinitely often: with c = T/W at the end, D is -c w
     /// at each of these pages, so c W = T + sum of their D + c times the sum of their weights w.
     pub fn visit_dangling(&mut self) -> Result<()> {
-        let mut sums = [0; 2];
-        for block in &self.blocks {
-            let Dangling { weights, waiting } = block.dangling();
-            sums[0] += i128::from(weights);
-            sums[1] += waiting;
-        }
-        self.peers.sum(&mut sums)?;
-        let [weights, waiting] = sums;
+        let [weights, waiting] = self.sum(|block| block.dangling())?;
         let totals = &mut self.totals;
         let each = match totals.weights.saturating_sub(weights as u64) {
             // Every paid page has no links: each has its part of the supply.
@@ -238,19 +248,7 @@ impl<'r> Settling<'r> {
 
     /// Checks the law. Returns true if units should be doubled.
     pub fn check_law(&mut self) -> Result<bool> {
-        let mut all = [0; 3];
-        for block in &self.blocks {
-            let BlockSums {
-                own,
-                own_max,
-                accounts,
-            } = block.sums();
-            all[0] += own;
-            all[1] += accounts;
-            all[2] += i128::from(own_max > OWN_MAX);
-        }
-        self.peers.sum(&mut all)?;
-        let [own, accounts, large] = all;
+        let [own, accounts, large] = self.sum(|block| block.sums())?;
         let (sum, virtual_page) = (self.totals.sum, self.totals.virtual_page);
         if accounts == -virtual_page && own == sum {
             return Ok(large > 0);
@@ -263,32 +261,21 @@ impl<'r> Settling<'r> {
 
     /// Doubles the units, for rows with this many links.
     pub fn halve(&mut self, links: u64) -> Result<()> {
-        let mut sums = [0; 2];
-        for block in &mut self.blocks {
-            let (own, accounts) = block.halve();
-            sums[0] += own;
-            sums[1] += accounts;
-        }
-        self.peers.sum(&mut sums)?;
+        let [own, accounts] = self.sum(LedgerBlock::halve)?;
         let totals = &mut self.totals;
-        totals.sum = sums[0];
-        totals.virtual_page = -sums[1];
+        totals.sum = own;
+        totals.virtual_page = -accounts;
         totals.strayed =
             totals.strayed.div_ceil(2) + 3 * (u128::from(totals.pages) + u128::from(links));
         Ok(())
     }
 
     /// Returns the sums of the negative parts of Y and of X.
-    pub fn below(&mut self) -> Result<(i128, i128)> {
+    pub fn below(&mut self) -> Result<[i128; 2]> {
         let global = self.totals.global();
-        let mut sums = [0; 2];
-        for block in &mut self.blocks {
+        self.sum(|block| {
             block.tell(global);
-            let (received, distributed) = block.below();
-            sums[0] += received as i128;
-            sums[1] += distributed as i128;
-        }
-        self.peers.sum(&mut sums)?;
-        Ok((sums[0], sums[1]))
+            block.below()
+        })
     }
 }

@@ -48,7 +48,7 @@
 //! D is then exactly the above function of X and the latest rows, so everything holds as from nothing. If little
 //! changed, little waits.
 //!
-//! **From an estimate** (`near`). Any other numbers can be the start, such as a published ranking: a sweep computes D
+//! **From an estimate** (`resume`). Any other numbers can be the start, such as a published ranking: a sweep computes D
 //! from X.
 //!
 //! **Over-relaxation.** What a page receives mostly has the sign of what it received last. So a page whose K had the
@@ -83,7 +83,6 @@
 
 mod block;
 mod ledger;
-mod near;
 mod resume;
 mod shards;
 mod sweeps;
@@ -100,8 +99,7 @@ use crate::rows::Rows;
 use crate::{Error, Result};
 use block::LedgerBlock;
 use ledger::{LedgerTotals, Settling};
-pub use near::{Importances, settle_near};
-pub use resume::{Changed, StartState, settle_from};
+pub use resume::{Changed, Importances, StartState, settle_from, settle_near};
 pub use shards::{ShardRows, settle_shards};
 use worth::VisitLevel;
 
@@ -260,9 +258,9 @@ impl SettlingResult {
     #[cfg(test)]
     fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
         let mut peers = OneProcess::new(1);
-        let (shards, uniform, own) = (one_store(rows), Teleport::default(), &self.blocks[0]);
+        let (uniform, own) = (Teleport::default(), &self.blocks[0]);
         let damping = self.totals.damping;
-        let mut other = Settling::new(shards, rows.pages(), damping, &uniform, &mut peers)?;
+        let mut other = Settling::of_store(rows, damping, &uniform, &mut peers)?;
         other.hand_on(|_, block| {
             block.own_as(own);
             block.hand_on_all(own, rows)
@@ -311,14 +309,8 @@ pub fn settle_for(
         VisitLevel::From(i32::MIN)
     };
     let mut peers = OneProcess::new(1);
-    let shards = one_store(rows);
-    let settling = Settling::new(shards, rows.pages(), options.damping, teleport, &mut peers)?;
+    let settling = Settling::of_store(rows, options.damping, teleport, &mut peers)?;
     settling.run(options, Some(level), watch)
-}
-
-/// Returns a store without shards as the only shard.
-fn one_store(rows: &dyn Rows) -> Vec<ShardRows<'_>> {
-    vec![ShardRows { rows, remote: &[] }]
 }
 
 impl Engine<InMemory> {

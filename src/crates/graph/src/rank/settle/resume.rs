@@ -1,16 +1,21 @@
-//! Settling from an earlier state whose rows changed since: a warm start, or an estimate (`near`).
+//! Settling from an earlier state whose rows changed since (a warm start), or from an estimate of importance.
 //!
-//! Updating the state to the latest rows costs the links of the changed rows, old and new, of pages that own something.
+//! **Warm start.** Updating the state to the latest rows costs the links of the changed rows, old and new, of pages that own something.
 //! The decision to use a state depends on numbers of pages, links and units alone, so that the same stream gives the
 //! same bytes. A state is not used if it has less than half of the pages, if more links changed than there are, or if
 //! more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as quick.
+//!
+//! **Estimate**, such as a published ranking. X is the estimate in whole units, and one sweep computes D as the function
+//! of X and the rows. The estimate may be wrong, or belong to other rows or another damping: the result is certified
+//! independently of it. It is fast if the estimate is accurate.
 
+use super::block::{LedgerBlock, SUPPLY};
 use super::ledger::{LedgerTotals, Waiting};
+use super::worth::VisitLevel;
 use super::{Settling, SettlingResult, Watch};
 use crate::Result;
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::peers::OneProcess;
-use crate::rank::settle::one_store;
 use crate::rank::{RankOptions, Teleport};
 use crate::rows::{RowVisitor, Rows, Stop};
 
@@ -74,23 +79,42 @@ impl SettlingResult {
 
 impl Settling<'_> {
     /// Halves numbers until their sum leaves room for it to grow. `links` is the number of links of the state's rows.
-    pub(super) fn make_room(&mut self, links: u64) -> Result<()> {
+    fn make_room(&mut self, links: u64) -> Result<()> {
         while self.totals.sum > SUM_MAX {
             self.halve(links)?;
         }
         Ok(())
     }
 
-    /// Returns true if so little waits that settling from the present state is quicker than from nothing.
-    pub(super) fn is_near(&self, waiting: &Waiting) -> bool {
-        let norm = waiting.all.norm();
-        let share = ratio_up(norm, self.totals.sum.unsigned_abs());
-        share <= WAITING_MAX && norm <= UNITS_MAX
+    /// Calls `update` with the block, which may pass something on, and counts the links that it returns.
+    fn update(&mut self, update: impl Fn(&mut LedgerBlock) -> Result<u64> + Sync) -> Result<()> {
+        let touched = self.hand_on(|_, block| update(block))?;
+        self.progress.links_touched = touched.iter().sum();
+        self.check_law().map(drop)
+    }
+
+    /// Returns the level of the next sweep, or that there is none; `None` if so much waits that settling from nothing is
+    /// as quick as from the present state.
+    fn begin(
+        &mut self,
+        waiting: Option<Waiting>,
+        options: &RankOptions,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Option<VisitLevel>>> {
+        let is_near = |waiting: &Waiting| {
+            let norm = waiting.all.norm();
+            let share = ratio_up(norm, self.totals.sum.unsigned_abs());
+            share <= WAITING_MAX && norm <= UNITS_MAX
+        };
+        let Some(waiting) = waiting.filter(is_near) else {
+            return Ok(None);
+        };
+        self.look(options, &waiting, true, watch).map(Some)
     }
 }
 
 /// Returns true if a state of the first `known` pages, whose X sum to `sum`, is worth settling from.
-pub(super) fn is_useful(rows: &dyn Rows, known: u64, sum: i128) -> bool {
+fn is_useful(rows: &dyn Rows, known: u64, sum: i128) -> bool {
     let pages = rows.pages();
     known > 0 && known <= pages && known >= pages.div_ceil(2) && sum >= SUM_MIN
 }
@@ -110,8 +134,8 @@ pub fn settle_from(
         return Ok(None);
     }
     let mut peers = OneProcess::new(1);
-    let (shards, uniform) = (one_store(rows), Teleport::default());
-    let mut settling = Settling::new(shards, pages, totals.damping, &uniform, &mut peers)?;
+    let uniform = Teleport::default();
+    let mut settling = Settling::of_store(rows, totals.damping, &uniform, &mut peers)?;
     settling.is_resumed = true;
     settling.totals = LedgerTotals {
         sum: totals.sum,
@@ -125,7 +149,7 @@ pub fn settle_from(
     if !is_same {
         settling.make_room(totals.effort.links)?;
     }
-    let touched = settling.hand_on(|_, block| {
+    settling.update(|block| {
         let mut touched = 0;
         Stop::is_whole(start.old_rows(&mut |row| {
             touched += block.take_back(&row)?;
@@ -137,20 +161,17 @@ pub fn settle_from(
         }))?;
         Ok(touched)
     })?;
-    settling.progress.links_touched = touched.iter().sum();
-    settling.check_law()?;
     let waiting = if is_same {
         Some(settling.weigh(None)?)
     } else {
         settling.end_sweep()?
     };
-    let Some(waiting) = waiting.filter(|waiting| settling.is_near(waiting)) else {
-        return Ok(None);
-    };
     // If nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &RankOptions { spare, ..*options };
-    let next = settling.look(options, &waiting, true, watch)?;
+    let Some(next) = settling.begin(waiting, options, watch)? else {
+        return Ok(None);
+    };
     let is_unmoved = changed.rows == 0 && next.is_none();
     let Some(mut settled) = settling.run(options, next, watch)? else {
         return Ok(None);
@@ -162,4 +183,165 @@ pub fn settle_from(
         settled.resumed = effort.resumed;
     }
     Ok(Some(settled))
+}
+
+/// Source of importances to settle from.
+pub trait Importances: Sync {
+    /// Returns the number of importances; they belong to the first pages.
+    fn pages(&self) -> u64;
+
+    /// Calls `visit` with each importance, in page order; they sum to about 1.
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()>;
+}
+
+impl Importances for Vec<f64> {
+    fn pages(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
+        self.iter().for_each(|share| visit(*share));
+        Ok(())
+    }
+}
+
+/// Converts a share to whole units.
+fn units(share: f64) -> i64 {
+    (share.clamp(0.0, 1.0) * SUPPLY as f64) as i64
+}
+
+/// Settles from an estimate. Returns `None` if it is useless, or if it was stopped before anything was known.
+pub fn settle_near(
+    rows: &dyn Rows,
+    near: &dyn Importances,
+    options: &RankOptions,
+    watch: &mut dyn Watch,
+) -> Result<Option<SettlingResult>> {
+    let known = near.pages().min(rows.pages());
+    let mut peers = OneProcess::new(1);
+    let uniform = Teleport::default();
+    let mut settling = Settling::of_store(rows, options.damping, &uniform, &mut peers)?;
+    settling.is_resumed = true;
+    let cells = settling.blocks[0].first_pages(known as usize);
+    let mut cells = cells.own.iter_mut().zip(cells.accounts);
+    let mut sum = 0;
+    near.each(&mut |share| {
+        if let Some((own, account)) = cells.next() {
+            *own = units(share);
+            *account = -*own;
+            sum += i128::from(*own);
+        }
+    })?;
+    if !is_useful(rows, known, sum) {
+        return Ok(None);
+    }
+    settling.totals.sum = sum;
+    // A page whose row was not passed on over yet passes everything to the virtual page.
+    settling.totals.virtual_page = sum;
+    settling.totals.is_first_sweep = false;
+    settling.make_room(0)?;
+    settling.update(|block| {
+        let mut touched = 0;
+        rows.sweep(&mut |row| {
+            touched += block.hand_out(&row)?;
+            Ok(())
+        })?;
+        Ok(touched)
+    })?;
+    let waiting = settling.end_sweep()?;
+    match settling.begin(waiting, options, watch)? {
+        Some(next) => settling.run(options, next, watch),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settle;
+    use super::super::tests::distance;
+    use super::*;
+    use crate::engine::Scores;
+    use crate::rank::elimination::{Kept, dense, numbers};
+
+    const PAGES: u64 = 120;
+
+    /// Returns pages with up to nine links, a fifth of them without.
+    fn rows(seed: u64) -> Kept {
+        let mut pick = numbers(seed);
+        let mut kept = Kept {
+            pages: PAGES,
+            rows: Vec::new(),
+        };
+        for page in 0..PAGES as u32 {
+            let mut targets: Vec<u32> = (0..pick(5) * pick(3) + pick(2))
+                .map(|_| pick(PAGES) as u32)
+                .collect();
+            targets.sort_unstable();
+            targets.dedup();
+            kept.visit(page, &targets, &[]);
+        }
+        kept
+    }
+
+    fn options(damping: f64, until: f64) -> RankOptions {
+        RankOptions::until((damping * 2f64.powi(32)) as u64, until)
+    }
+
+    /// From PageRank itself one sweep suffices, over the links of pages that have any.
+    #[test]
+    fn what_is_settled_takes_a_sweep() {
+        for (seed, damping) in (0..).zip([0.5, 0.85, 0.99]) {
+            let rows = rows(seed);
+            let options = options(damping, 1e-9);
+            let exact = dense(&rows, options.damping());
+            let settled = settle_near(&rows, &exact, &options, &mut ());
+            let settled = settled.unwrap().unwrap();
+            assert!(settled.reached);
+            assert_eq!(settled.effort().links_touched, rows.links());
+            let off = distance(&settled.importance(), &exact);
+            assert!(off <= 1e-9, "{damping}: {off}");
+        }
+    }
+
+    /// Whatever the start, the bound holds; a rough ranking takes less work than starting from nothing.
+    #[test]
+    fn any_estimate_leads_to_pagerank() {
+        let rows = rows(7);
+        let options = options(0.85, 1e-6);
+        let exact = dense(&rows, options.damping());
+        let until = |until| RankOptions { until, ..options };
+        let rough = settle(&rows, &until(0.01), &mut ()).unwrap().unwrap();
+        let rough = rough.importance();
+        let whole = settle(&rows, &options, &mut ()).unwrap().unwrap();
+        let effort = |near: &[f64]| {
+            // A useless start is not used.
+            let settled = match settle_near(&rows, &near.to_vec(), &options, &mut ()).unwrap() {
+                Some(settled) => settled,
+                None => settle(&rows, &options, &mut ()).unwrap().unwrap(),
+            };
+            let bound = settled.certificate.received_l1.unwrap();
+            assert!(settled.reached && bound <= 1e-6, "{bound}");
+            let off = distance(&settled.importance(), &exact);
+            assert!(off <= bound + 1e-12, "{off} is not within {bound}");
+            settled.effort().links_touched
+        };
+        assert!(effort(&rough) < whole.effort().links_touched);
+        let mut one = vec![0.0; PAGES as usize];
+        one[3] = 1.0;
+        let longer = [&rough[..], &rough[..]].concat();
+        let others: [&[f64]; 9] = [
+            &rough[..100],
+            &rough[..10],
+            &longer,
+            &one,
+            &[],
+            &[0.0; PAGES as usize],
+            &[f64::NAN; PAGES as usize],
+            &[f64::INFINITY; PAGES as usize],
+            &[-1.0; PAGES as usize],
+        ];
+        for near in others {
+            effort(near);
+        }
+    }
 }

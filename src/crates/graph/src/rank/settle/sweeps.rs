@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::block::LedgerBlock;
+use super::block::{LedgerBlock, plus};
 use super::ledger::{Settling, Waiting};
 use super::worth::VisitLevel;
 use super::{SettlingResult, Watch};
@@ -176,10 +176,10 @@ impl Settling<'_> {
     fn end(mut self, options: &RankOptions) -> Result<SettlingResult> {
         // In the certificate what waits at remote pages counts as not passed on, and it can only be less at its owner.
         self.cross(true)?;
-        let below = self.below()?;
+        let [received, distributed] = self.below()?;
         let sum = self.totals.sum as f64;
         Ok(SettlingResult {
-            sums: (sum + below.0 as f64, sum + below.1 as f64),
+            sums: (sum + received as f64, sum + distributed as f64),
             blocks: self.blocks,
             totals: self.totals,
             progress: self.progress,
@@ -214,12 +214,11 @@ impl Settling<'_> {
             block.begin_sweep(advance[at]);
             sweep.over(block, shards[at].rows, &is_over)
         })?;
-        let mut all = [0; 3];
-        for of_shard in swept {
-            all[0] += i128::from(of_shard.links_touched);
-            all[1] += i128::from(of_shard.links);
-            all[2] += i128::from(!of_shard.whole);
-        }
+        let of = |of: &SweepResult| {
+            let links = [of.links_touched, of.links].map(i128::from);
+            [links[0], links[1], (!of.whole).into()]
+        };
+        let mut all = swept.iter().map(of).fold([0; 3], plus);
         self.peers.sum(&mut all)?;
         let [touched, links, stopped] = all;
         let whole = stopped == 0;
