@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::graph::Graph;
+use crate::graph::Links;
 use crate::{Error, Result};
 
 /// Upper bound of page numbers in rows: they are kept in 32 bits.
@@ -39,26 +39,17 @@ impl<'a> Row<'a> {
 
     /// Yields the targets that are links: those whose weight is not 0.
     pub fn links(self) -> impl Iterator<Item = u32> + 'a {
-        let targets = self.targets.iter().enumerate();
-        targets
-            .filter(move |(at, _)| self.weights.get(*at) != Some(&0))
-            .map(|(_, &target)| target)
+        Links::from(self).linked().map(|(target, _)| target)
     }
 
     /// Returns the number of links: the page's out-degree.
     pub fn degree(self) -> usize {
-        match self.weights {
-            [] => self.targets.len(),
-            weights => weights.iter().filter(|weight| **weight > 0).count(),
-        }
+        Links::from(self).degree()
     }
 
     /// Returns the sum of the weights of all links; without weights, the number of links.
     pub fn weight(self) -> u64 {
-        match self.weights {
-            [] => self.targets.len() as u64,
-            weights => weights.iter().sum(),
-        }
+        Links::from(self).total()
     }
 
     /// Yields the targets that are links, each with its part of what the page passes on.

@@ -276,7 +276,7 @@ impl Ledger {
         let cash = self.empty(page);
         let shares = Shares::of(cash, self.damping, links);
         let kept = cash - self.hand_out(links, shares);
-        self.totals.followed += links.len() as u128;
+        self.totals.followed += links.degree() as u128;
         self.totals.visits += 1;
         self.set_age(page, age);
         self.receive(kept);
@@ -303,7 +303,7 @@ impl Ledger {
             return share.wrapping_mul(links.targets.len() as u64);
         }
         let mut sum = 0u64;
-        for (page, weight) in links.iter() {
+        for (page, weight) in links.linked() {
             let share = shares.at(weight);
             add(page, share);
             sum = sum.wrapping_add(share);

@@ -34,18 +34,57 @@ impl Weight for f64 {
     }
 }
 
-/// Links of one row.
+/// Links of one row: distinct targets `T` with weights `W`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Links<'a, W = u64> {
+pub struct Links<'a, W = u64, T = u32> {
     /// Targets of the links.
-    pub targets: &'a [u32],
+    pub targets: &'a [T],
     /// Weight of each link; empty: [`Weight::alike`].
     pub weights: &'a [W],
 }
 
-impl<'a, W> Links<'a, W> {
-    pub fn new(targets: &'a [u32], weights: &'a [W]) -> Links<'a, W> {
+impl<'a, W, T> Links<'a, W, T> {
+    pub fn new(targets: &'a [T], weights: &'a [W]) -> Links<'a, W, T> {
         Links { targets, weights }
+    }
+}
+
+/// Returns links that weigh the same.
+impl<'a, T> From<&'a [T]> for Links<'a, u64, T> {
+    fn from(targets: &'a [T]) -> Links<'a, u64, T> {
+        Links::new(targets, &[])
+    }
+}
+
+/// Links whose weights sum to less than 2^63. A target of weight 0 is not linked.
+impl<'a, T: Copy> Links<'a, u64, T> {
+    /// Links of a page that has none.
+    pub const NONE: Links<'a, u64, T> = Links {
+        targets: &[],
+        weights: &[],
+    };
+
+    /// Yields the targets that are linked, with their weights.
+    pub fn linked(self) -> impl Iterator<Item = (T, u64)> + 'a {
+        let weights = self.weights.iter().copied().chain(std::iter::repeat(1));
+        let all = self.targets.iter().copied().zip(weights);
+        all.filter(|&(_, weight)| weight > 0)
+    }
+
+    /// Returns the number of targets that are linked: the out-degree.
+    pub fn degree(self) -> usize {
+        match self.weights {
+            [] => self.targets.len(),
+            weights => weights.iter().filter(|&&weight| weight > 0).count(),
+        }
+    }
+
+    /// Returns the sum of all weights; without weights, the number of links.
+    pub fn total(self) -> u64 {
+        match self.weights {
+            [] => self.targets.len() as u64,
+            weights => weights.iter().sum(),
+        }
     }
 }
 
