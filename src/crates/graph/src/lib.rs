@@ -2,14 +2,11 @@
 //!
 //! ```
 //! use cashrank_base::model::SelfLinks;
-//! use cashrank_graph::graph::GraphBuilder;
+//! use cashrank_graph::graph::Graph;
 //! use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 //!
-//! let mut graph = GraphBuilder::new(SelfLinks::Drop);
-//! graph.grow(2);
-//! graph.row(0, [1]);
-//! graph.row(1, [0]);
-//! let ranking = pagerank(&graph.build(), PowerOptions::default())?;
+//! let graph = Graph::of_pairs(2, &[0, 1], &[1, 0], SelfLinks::Drop);
+//! let ranking = pagerank(&graph, PowerOptions::default())?;
 //! assert!((ranking.scores[0] - 0.5).abs() <= ranking.bound);
 //! # Ok::<(), cashrank_base::Error>(())
 //! ```

@@ -133,11 +133,6 @@ pub trait Rows: Sync {
         })
     }
 
-    /// Returns the rows as a graph in memory, if that is what they are.
-    fn as_graph(&self) -> Option<&Graph> {
-        None
-    }
-
     /// Calls `read` with the row of `page`. Returns whether it has one. The default is a sweep that ends at the row.
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let whole = self.sweep(&mut |row| {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use cashrank::{Error, Result};
 use cashrank_graph::engine::SelfLinks;
-use cashrank_graph::graph::{Graph, GraphBuilder};
+use cashrank_graph::graph::Graph;
 
 use crate::random::{Distribution, Purpose, Random};
 
@@ -253,12 +253,12 @@ impl Web {
 
     /// Returns the current graph; vanished pages have no links.
     pub fn graph(&self) -> Graph {
-        let mut builder = GraphBuilder::new(SelfLinks::Drop);
-        builder.grow(self.pages());
-        for (page, targets) in (0..).zip(&self.out) {
-            builder.row(page, targets.iter().copied());
+        let targets = self.out.concat();
+        let mut sources = Vec::with_capacity(targets.len());
+        for (page, row) in (0..).zip(&self.out) {
+            sources.extend(std::iter::repeat_n(page, row.len()));
         }
-        builder.build()
+        Graph::of_pairs(self.pages(), &sources, &targets, SelfLinks::Drop)
     }
 
     /// Doubles or halves, with equal probability, the in-degree of a page drawn at random (section 4.2: "divided by two

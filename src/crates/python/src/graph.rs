@@ -2,7 +2,7 @@
 
 use cashrank::{Config, Error};
 use cashrank_graph::engine::SelfLinks;
-use cashrank_graph::graph::{Graph, GraphBuilder};
+use cashrank_graph::graph::{Graph, node};
 use cashrank_graph::rank::pagerank::{PowerOptions, pagerank_for};
 use cashrank_graph::rank::settle::settle_for;
 use cashrank_graph::rank::{RankOptions, Teleport};
@@ -191,7 +191,7 @@ impl Arrays {
             _ => Teleport::default(),
         };
         if nodes > 0 {
-            GraphBuilder::node(nodes - 1)?;
+            node(nodes - 1)?;
         }
         let (nodes, sources, targets) = (nodes as usize, &self.sources, &self.targets);
         let graph = match &self.weights {

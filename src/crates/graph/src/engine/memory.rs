@@ -10,7 +10,7 @@ use super::mark::CashMark;
 use super::row::HistoryRow;
 use super::runs::{Blocks, merge, mergeable, rows_of_run};
 use super::{Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable};
-use crate::graph::{self, GraphBuilder, LatestRows};
+use crate::graph::{self, LatestRows, node};
 use crate::model::{Limits, Page};
 use crate::{Error, Result};
 
@@ -43,14 +43,10 @@ impl Storage for InMemory {
         let Some(rows) = &mut self.rows else {
             return Ok(());
         };
-        let targets: Result<Vec<u32>> = links
-            .targets
-            .iter()
-            .map(|to| GraphBuilder::node(to.0))
-            .collect();
+        let targets: Result<Vec<u32>> = links.targets.iter().map(|to| node(to.0)).collect();
         rows.grow(self.name_ends.len() as u64);
         rows.set(
-            GraphBuilder::node(page.0)?,
+            node(page.0)?,
             gone,
             graph::Links::new(&targets?, links.weights),
         );

@@ -1,199 +1,50 @@
-//! Builds a graph from rows as they are read, by the link rules of the engine: a repeated target counts once,
-//! self-links are dropped unless kept by option, and the last row of a page counts.
+//! Reads rows into a graph in memory.
 
-use std::borrow::Cow;
-
-use super::growing::Growing;
-use super::{Graph, Links};
-use crate::model::SelfLinks;
+use super::table::{Arena, to_starts};
+use super::{Graph, LinkRows, Links};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
 impl Graph {
-    /// Returns rows as a graph in memory with their weights, including self-links; it is read unless they are one.
-    pub fn of_rows(rows: &dyn Rows) -> Result<Cow<'_, Graph>> {
-        if let Some(graph) = rows.as_graph() {
-            return Ok(Cow::Borrowed(graph));
-        }
-        let mut builder = GraphBuilder::new(SelfLinks::Keep);
-        builder.grow(rows.pages() as usize);
+    /// Returns rows as a graph in memory, with self-links, and with the weights of links if `weighted`. Reads them
+    /// twice, so that it takes no more memory than the graph.
+    pub fn of_rows(rows: &dyn Rows, weighted: bool) -> Result<Graph> {
+        let mut ends = vec![0; rows.pages() as usize];
+        let mut is_weighted = false;
         rows.sweep(&mut |row| {
-            builder.weighted_row(row.page, Links::from(row).iter());
+            ends[row.page as usize] = row.degree();
+            is_weighted |= weighted && !row.weights.is_empty();
             Ok(())
         })?;
-        Ok(Cow::Owned(builder.build()))
-    }
-}
-
-/// Collects rows in any order and builds a [`Graph`].
-///
-/// Ids must be dense: memory is taken for every id up to the largest.
-#[derive(Debug)]
-pub struct GraphBuilder {
-    self_links: SelfLinks,
-    rows: Growing,
-    links: Vec<(u32, u64)>,
-    targets: Vec<u32>,
-    weights: Vec<u64>,
-}
-
-impl GraphBuilder {
-    pub fn new(self_links: SelfLinks) -> GraphBuilder {
-        GraphBuilder {
-            self_links,
-            rows: Growing::default(),
-            links: Vec::new(),
-            targets: Vec::new(),
-            weights: Vec::new(),
-        }
-    }
-
-    /// Converts a page number; fails from 2^32 - 1 on.
-    pub fn node(page: u64) -> Result<u32> {
-        match u32::try_from(page) {
-            Ok(node) if node < u32::MAX => Ok(node),
-            _ => Err(Error::Unsupported(format!(
-                "page {page}: a graph in memory holds at most {} pages",
-                u32::MAX
-            ))),
-        }
-    }
-
-    /// Makes nodes 0 to `count - 1` exist.
-    pub fn grow(&mut self, count: usize) {
-        self.rows.grow(count);
-    }
-
-    /// Sets the row of `source`, replacing an earlier one. Targets may repeat.
-    pub fn row(&mut self, source: u32, targets: impl IntoIterator<Item = u32>) {
-        self.targets.clear();
-        self.targets.extend(targets);
-        self.targets.sort_unstable();
-        self.targets.dedup();
-        self.weights.clear();
-        self.grow(self.targets.last().map_or(0, |&target| target as usize + 1));
-        if self.self_links == SelfLinks::Drop {
-            self.targets.retain(|&target| target != source);
-        }
-        self.set(source);
-    }
-
-    /// Sets the row of `source` with weighted links: of a repeated target the largest weight counts; a target of weight
-    /// 0 is a node, but not linked.
-    pub fn weighted_row(&mut self, source: u32, links: impl IntoIterator<Item = (u32, u64)>) {
-        let keep = self.self_links == SelfLinks::Keep;
-        self.links.clear();
-        self.links.extend(links);
-        self.links
-            .sort_unstable_by_key(|&(target, weight)| (target, std::cmp::Reverse(weight)));
-        self.links.dedup_by_key(|link| link.0);
-        self.grow(self.links.last().map_or(0, |link| link.0 as usize + 1));
-        self.links
-            .retain(|&(target, weight)| weight > 0 && (keep || target != source));
-        self.targets.clear();
-        self.targets.extend(self.links.iter().map(|link| link.0));
-        self.weights.clear();
-        self.weights.extend(self.links.iter().map(|link| link.1));
-        self.set(source);
-    }
-
-    fn set(&mut self, source: u32) {
-        let links = Links::new(&self.targets, &self.weights);
-        self.rows.set(source as usize, links);
-    }
-
-    /// Returns the memory of the rows and the graph made from them together, in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.rows.bytes()
-    }
-
-    pub fn build(self) -> Graph {
-        self.rows.into_table()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    fn rows(graph: &Graph) -> Vec<Vec<u32>> {
-        graph.rows().map(<[u32]>::to_vec).collect()
-    }
-
-    #[test]
-    fn rows_follow_the_link_rules() {
-        for (rule, first) in [
-            (SelfLinks::Drop, vec![1, 3]),
-            (SelfLinks::Keep, vec![0, 1, 3]),
-        ] {
-            let mut builder = GraphBuilder::new(rule);
-            builder.row(2, [0, 1]);
-            builder.row(0, [3, 1, 0, 3, 1]);
-            builder.row(2, [4]); // The page again: its earlier row is gone.
-            builder.grow(7);
-            let graph = builder.build();
-            let expected = [first, vec![], vec![4], vec![], vec![], vec![], vec![]];
-            assert_eq!(rows(&graph), expected);
-        }
-    }
-
-    #[test]
-    fn no_rows_no_nodes() {
-        let graph = GraphBuilder::new(SelfLinks::Drop).build();
-        assert_eq!((graph.nodes(), graph.links()), (0, 0));
-    }
-
-    #[test]
-    fn page_numbers_are_checked() {
-        assert_eq!(
-            GraphBuilder::node(u64::from(u32::MAX) - 1).unwrap(),
-            u32::MAX - 1
-        );
-        assert!(GraphBuilder::node(u64::from(u32::MAX)).is_err());
-        assert!(GraphBuilder::node(1 << 32).is_err());
-    }
-
-    /// Rows replaced many times: the arena is bounded and the last rows remain.
-    #[test]
-    fn replaced_rows_are_cleared_away() {
-        let mut builder = GraphBuilder::new(SelfLinks::Drop);
-        for round in 0..300u32 {
-            for node in 0..10 {
-                builder.row(node, (0..1000).map(|t| 10 + (t * 7 + round + node) % 5000));
-                assert!(builder.rows.held() <= (2 << 16) + 2000);
-            }
-        }
-        for (node, row) in builder.build().rows().take(10).enumerate() {
-            let expected: BTreeSet<u32> = (0..1000)
-                .map(|t| 10 + (t * 7 + 299 + node as u32) % 5000)
-                .collect();
-            assert!(row.iter().copied().eq(expected));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn agrees_with_sets(input in prop::collection::vec((0u32..20, prop::collection::vec(0u32..25, 0..12)), 0..40)) {
-            let mut builder = GraphBuilder::new(SelfLinks::Drop);
-            let mut expected: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-            let mut nodes = 0;
-            for (i, (source, targets)) in input.iter().enumerate() {
-                if i % 5 == 4 {
-                    builder.rows.compact();
+        let sum = to_starts(&mut ends);
+        let weights = if is_weighted { sum } else { 0 };
+        let mut links = Arena {
+            targets: vec![0; sum],
+            weights: vec![1; weights],
+        };
+        rows.sweep(&mut |row| {
+            let end = &mut ends[row.page as usize];
+            for (target, weight) in Links::from(row).linked() {
+                let place = links.targets.get_mut(*end);
+                *place.ok_or_else(|| Error::internal("rows differ between two sweeps"))? = target;
+                if let Some(place) = links.weights.get_mut(*end) {
+                    *place = weight;
                 }
-                builder.row(*source, targets.iter().copied());
-                let row = targets.iter().copied().filter(|t| t != source).collect();
-                expected.insert(*source, row);
-                nodes = nodes.max(*source + 1).max(targets.iter().max().map_or(0, |t| t + 1));
+                *end += 1;
             }
-            let graph = builder.build();
-            prop_assert_eq!(graph.nodes(), nodes as usize);
-            for (node, row) in graph.rows().enumerate() {
-                let set = expected.remove(&(node as u32)).unwrap_or_default();
-                prop_assert!(row.iter().copied().eq(set));
-            }
-        }
+            Ok(())
+        })?;
+        Ok(LinkRows { ends, links })
+    }
+}
+
+/// Converts a page number; fails from 2^32 - 1 on.
+pub fn node(page: u64) -> Result<u32> {
+    match u32::try_from(page) {
+        Ok(node) if node < u32::MAX => Ok(node),
+        _ => Err(Error::Unsupported(format!(
+            "page {page}: a graph in memory holds at most {} pages",
+            u32::MAX
+        ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of links that come in any order and can be replaced: 4 bytes per link and 16 per row, and weights as in a
+//! Rows of links that come in any order and can be replaced: 4 bytes per link and 21 per page, and weights as in a
 //! table.
 //!
 //! Replaced rows are removed whenever they outweigh the live ones, so memory stays within twice what these need.
@@ -10,48 +10,33 @@ use super::{Graph, Links};
 use crate::Result;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
-/// Rows that can be added and replaced.
+/// Rows of pages as of their last visits, in the order of first visits.
 #[derive(Debug, Default)]
-pub(super) struct Growing {
-    /// Range of each row in the links.
+pub struct LatestRows {
+    /// Number of known pages.
+    pages: u64,
+    /// Range of each row in the links, and whether its page was found gone; `None` without a row.
     rows: Vec<Range<usize>>,
+    gone: Vec<Option<bool>>,
     links: Arena<u64>,
     /// Number of links in all live rows.
     live: usize,
+    visited: Vec<u32>,
 }
 
-impl Growing {
-    pub fn nodes(&self) -> usize {
-        self.rows.len()
+impl LatestRows {
+    /// Makes `pages` pages known.
+    pub fn grow(&mut self, pages: u64) {
+        self.pages = self.pages.max(pages);
     }
 
-    /// Returns the number of links in all rows.
-    pub fn links(&self) -> usize {
-        self.live
-    }
-
-    /// Returns the number of links kept, including those of replaced rows.
-    #[cfg(test)]
-    pub fn held(&self) -> usize {
-        self.links.len()
-    }
-
-    /// Makes rows 0 to `count - 1` exist.
-    pub fn grow(&mut self, count: usize) {
-        if count > self.rows.len() {
-            self.rows.resize(count, 0..0);
+    /// Sets the row of a page that was visited, replacing an earlier one; it and all its targets must be known.
+    pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
+        let at = page as usize;
+        if at >= self.rows.len() {
+            self.rows.resize(at + 1, 0..0);
+            self.gone.resize(at + 1, None);
         }
-    }
-
-    /// Returns a row; empty if it does not exist.
-    pub fn row(&self, row: usize) -> Links<'_> {
-        let range = self.rows.get(row).cloned().unwrap_or_default();
-        self.links.row(range)
-    }
-
-    /// Sets a row, replacing an earlier one.
-    pub fn set(&mut self, row: usize, links: Links<'_>) {
-        self.grow(row + 1);
         let start = self.links.len();
         self.links.push(links, self.rows.iter().cloned());
         // An empty row has no position, so that compaction need not move it.
@@ -59,15 +44,18 @@ impl Growing {
             0 => 0..0,
             len => start..start + len,
         };
-        let replaced = std::mem::replace(&mut self.rows[row], range);
+        let replaced = std::mem::replace(&mut self.rows[at], range);
         self.live = self.live + links.targets.len() - replaced.len();
+        if self.gone[at].replace(gone).is_none() {
+            self.visited.push(page);
+        }
         if self.links.len() / 2 > self.live.max(1 << 16) {
             self.compact();
         }
     }
 
     /// Moves the live rows together, in their stored order.
-    pub fn compact(&mut self) {
+    pub(super) fn compact(&mut self) {
         let mut order: Vec<u32> = (0..self.rows.len() as u32)
             .filter(|&row| !self.rows[row as usize].is_empty())
             .collect();
@@ -83,70 +71,20 @@ impl Growing {
         self.links.truncate(end);
     }
 
-    /// Returns the memory of the rows and a table made from them together, in bytes.
-    pub fn bytes(&self) -> u64 {
-        let links = (self.links.len() + self.live) * size_of::<u32>();
-        let weights = self.links.weights() * 2 * size_of::<u64>();
-        let rows = self.rows.len() * (size_of::<Range<usize>>() + size_of::<usize>());
-        (links + weights + rows) as u64
-    }
-
-    /// Returns the table of all rows.
-    pub fn into_table(self) -> Graph {
-        let weights = if self.links.weights() > 0 {
-            self.live
-        } else {
-            0
-        };
-        let mut table = Graph::with_room(self.rows.len(), self.live, weights);
-        for row in self.rows {
-            table.push(self.links.row(row));
-        }
-        table
-    }
-}
-
-/// Rows of pages as of their last visits, in the order of first visits: 21 bytes per page, and as for
-/// other rows per link.
-#[derive(Debug, Default)]
-pub struct LatestRows {
-    /// Number of known pages.
-    pages: u64,
-    rows: Growing,
-    /// For each page, whether it was found gone; `None` without a row.
-    gone: Vec<Option<bool>>,
-    visited: Vec<u32>,
-}
-
-impl LatestRows {
-    /// Makes `pages` pages known.
-    pub fn grow(&mut self, pages: u64) {
-        self.pages = self.pages.max(pages);
-    }
-
-    /// Sets the row of a page that was visited; it and all its targets must be known.
-    pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
-        self.rows.set(page as usize, links);
-        self.gone
-            .resize(self.rows.nodes().max(self.gone.len()), None);
-        if self.gone[page as usize].replace(gone).is_none() {
-            self.visited.push(page);
-        }
+    /// Returns the number of links kept, including those of replaced rows.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.links.len()
     }
 
     /// Returns the links of a page; empty without a row.
     pub fn get(&self, page: u32) -> Links<'_> {
-        self.rows.row(page as usize)
+        let range = self.rows.get(page as usize).cloned();
+        self.links.row(range.unwrap_or_default())
     }
 
     pub fn has(&self, page: u32) -> bool {
         self.gone.get(page as usize).is_some_and(Option::is_some)
-    }
-
-    /// Returns the table of the rows of all known pages.
-    pub fn into_table(mut self) -> Graph {
-        self.rows.grow(self.pages as usize);
-        self.rows.into_table()
     }
 
     fn of(&self, page: u32) -> Row<'_> {
@@ -156,9 +94,27 @@ impl LatestRows {
         }
     }
 
-    /// Returns the memory of links and rows, in bytes.
+    /// Returns the memory of the rows and a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.rows.bytes()
+        let links = (self.links.len() + self.live) * size_of::<u32>();
+        let weights = self.links.weights() * 2 * size_of::<u64>();
+        let rows = self.rows.len() * (size_of::<Range<usize>>() + size_of::<usize>());
+        (links + weights + rows) as u64
+    }
+
+    /// Returns the table of the rows of all known pages.
+    pub fn into_table(mut self) -> Graph {
+        let weights = match self.links.weights() {
+            0 => 0,
+            _ => self.live,
+        };
+        let pages = self.rows.len().max(self.pages as usize);
+        self.rows.resize(pages, 0..0);
+        let mut table = Graph::with_room(pages, self.live, weights);
+        for row in self.rows {
+            table.push(self.links.row(row));
+        }
+        table
     }
 }
 
@@ -168,7 +124,7 @@ impl Rows for LatestRows {
     }
 
     fn links(&self) -> u64 {
-        self.rows.links() as u64
+        self.live as u64
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {

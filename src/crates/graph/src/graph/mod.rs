@@ -1,18 +1,22 @@
 //! Links as rows of numbers in memory: one table for graphs, crawls and crawl orders.
 //!
 //! [`LinkRows`] has consecutive rows, read by row or transposed. [`LatestRows`] are those of a crawl, which can be
-//! replaced while others are added. A [`Graph`] is a table by page; [`GraphBuilder`] builds one by the link
-//! rules of the engine.
+//! replaced while others are added. A [`Graph`] is a table by page.
 
 mod build;
+#[cfg(any(test, feature = "testing"))]
+#[path = "tests/builder.rs"]
+mod builder;
 mod growing;
 mod pairs;
 mod table;
 
-pub use build::GraphBuilder;
+pub use build::node;
+#[cfg(any(test, feature = "testing"))]
+pub use builder::GraphBuilder;
 pub use growing::LatestRows;
 pub use pairs::{gcd, whole_numbers};
 pub use table::{LinkRows, Links, Weight};
 
-/// Directed graph: row `i` has the distinct targets of node `i`, ascending. A node with an empty row is dangling.
+/// Directed graph: row `i` has the distinct targets of node `i`. A node with an empty row is dangling.
 pub type Graph = LinkRows<u64>;

@@ -223,11 +223,17 @@ pub(super) fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
     for &node in of {
         ends[node as usize] += 1;
     }
-    let mut sum = 0;
-    for end in &mut ends {
-        sum += std::mem::replace(end, sum);
-    }
+    let sum = to_starts(&mut ends);
     (ends, sum)
+}
+
+/// Replaces the length of each row by its start. Returns the sum of the lengths.
+pub(super) fn to_starts(lens: &mut [usize]) -> usize {
+    let mut sum = 0;
+    for len in lens {
+        sum += std::mem::replace(len, sum);
+    }
+    sum
 }
 
 impl<W: Weight> LinkRows<W> {
@@ -358,10 +364,6 @@ impl Rows for Graph {
             visit(links.of(page))?;
         }
         Ok(())
-    }
-
-    fn as_graph(&self) -> Option<&Graph> {
-        Some(self)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::batches::{BatchVisitor, rules_in_memory, visit_batches};
 use crate::decode::{Missing, Names, Time};
 use crate::engine::{Admit, Config, Index, PageId, Resolver};
 use crate::formats::Format;
-use crate::graph::{Graph, GraphBuilder, LatestRows, Links};
+use crate::graph::{Graph, LatestRows, Links, node};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
 use crate::pipeline::{InputReader, InputRecords, Piece, ReadStart, Remark, checked_format_of};
@@ -209,7 +209,7 @@ impl Crawled {
 
     /// Adds the store's next page, with this name.
     fn know(&mut self, name: String) -> Result<()> {
-        GraphBuilder::node(self.names.all.len() as u64)?;
+        node(self.names.all.len() as u64)?;
         self.names.text += name.len() as u64;
         self.names.all.push(name);
         self.rows.grow(self.names.all.len() as u64);
@@ -484,7 +484,7 @@ impl Admit for NameTable {
     ) -> Result<()> {
         let NameTable { index, all, text } = self;
         index.admit_all(&batch.fingerprints, names, |at, page, is_new| {
-            GraphBuilder::node(page.0)?;
+            node(page.0)?;
             if is_new {
                 let name = batch.name(at as u32);
                 *text += name.len() as u64;

@@ -16,7 +16,7 @@ use std::io;
 
 use cashrank::Error;
 use cashrank_graph::engine::SelfLinks;
-use cashrank_graph::graph::GraphBuilder;
+use cashrank_graph::graph::Graph;
 use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 
 use super::{bfs_order, print};
@@ -54,19 +54,22 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         let mut links = bfs_order::read(io::stdin().lock())?;
-        let mut graph = GraphBuilder::new(SelfLinks::Drop);
+        let mut sources = Vec::new();
         for (page, targets) in (0..).zip(&mut links) {
             targets.sort_unstable();
             targets.dedup();
             targets.retain(|&target| target != page);
-            graph.row(page, targets.iter().copied());
+            sources.extend(std::iter::repeat_n(page, targets.len()));
         }
+        let targets = links.concat();
+        let last = targets.iter().max().map_or(0, |&last| last as usize + 1);
+        let nodes = last.max(links.len());
+        let graph = Graph::of_pairs(nodes, &sources, &targets, SelfLinks::Drop);
         let exact = PowerOptions {
             damping: self.damping,
             residual: 1e-12,
-            ..PowerOptions::default()
         };
-        let exact = pagerank(&graph.build(), exact)?.scores;
+        let exact = pagerank(&graph, exact)?.scores;
         print(|out| {
             let written = Error::io("standard output", "write");
             let passes: String = (1..=self.passes)

@@ -1,7 +1,7 @@
 //! A synthetic web of hosts.
 
 use cashrank_graph::engine::SelfLinks;
-use cashrank_graph::graph::{Graph, GraphBuilder};
+use cashrank_graph::graph::Graph;
 
 use crate::random::{Distribution, Purpose, Random};
 
@@ -29,14 +29,11 @@ pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
     starts.push(pages);
     // Each host appears as often as it is linked.
     let mut popular: Vec<u32> = (0..starts.len() as u32 - 1).collect();
-    let mut builder = GraphBuilder::new(SelfLinks::Drop);
-    builder.grow(pages);
-    let mut row = Vec::new();
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
     for (page, &own) in host_of.iter().enumerate() {
         if random.below(6) == 0 {
             continue;
         }
-        row.clear();
         let own = own as usize;
         for _ in 0..1 + random.below(2 * links) {
             let within = random.below(16) < WITHIN;
@@ -57,9 +54,9 @@ pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
             if !within {
                 popular.push(host as u32);
             }
-            row.push((from + at) as u32);
+            sources.push(page as u32);
+            targets.push((from + at) as u32);
         }
-        builder.row(page as u32, row.iter().copied());
     }
-    builder.build()
+    Graph::of_pairs(pages, &sources, &targets, SelfLinks::Drop)
 }

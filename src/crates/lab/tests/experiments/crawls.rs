@@ -1,7 +1,7 @@
 //! Crawls: conservation of cash, closed forms, determinism, and errors of parameters.
 
 use cashrank_graph::engine::{Config, Estimator, SelfLinks, WindowPolicy};
-use cashrank_graph::graph::GraphBuilder;
+use cashrank_graph::graph::Graph;
 use cashrank_lab::crawl::Crawl;
 use cashrank_lab::experiment::{Changes, Reading, Setting};
 use cashrank_lab::strategy::Strategy;
@@ -73,10 +73,7 @@ fn a_growing_crawl_finds_the_web() {
 /// Two pages that link to each other have half each by symmetry; the estimate is within its bound.
 #[test]
 fn two_pages_have_half_each() {
-    let mut builder = GraphBuilder::new(SelfLinks::Drop);
-    builder.row(0, [1]);
-    builder.row(1, [0]);
-    let graph = builder.build();
+    let graph = Graph::of_pairs(2, &[0, 1], &[1, 0], SelfLinks::Drop);
     for strategy in [Strategy::Greedy, Strategy::Cycle] {
         let setting = Setting {
             strategy,

@@ -1,7 +1,7 @@
 //! The paper's measures of error, compared with `metrics`, which computes them in another way, and with closed forms.
 
 use cashrank_graph::engine::SelfLinks;
-use cashrank_graph::graph::GraphBuilder;
+use cashrank_graph::graph::Graph;
 use cashrank_graph::metrics::{Scores, compare};
 use cashrank_lab::errors::Reference;
 use cashrank_lab::web::Web;
@@ -41,10 +41,9 @@ fn errors_are_those_of_metrics() {
 #[test]
 fn a_star_by_hand() {
     let d = 3_650_722_201.0 / 4_294_967_296.0; // 0.85 as used.
-    let mut builder = GraphBuilder::new(SelfLinks::Drop);
-    builder.grow(10);
-    (1..10).for_each(|leaf| builder.row(leaf, [0]));
-    let web = Web::of_graph(&builder.build(), 1).unwrap();
+    let leaves: Vec<u32> = (1..10).collect();
+    let graph = Graph::of_pairs(10, &leaves, &[0; 9], SelfLinks::Drop);
+    let web = Web::of_graph(&graph, 1).unwrap();
     let reference = Reference::of(&web, 0.85).unwrap();
     let sum = 10.0 + 9.0 * d;
     let (leaf, hub) = (1.0 / sum, (1.0 + 9.0 * d) / sum);

@@ -1,7 +1,10 @@
-//! The adjacency matrix of the OPIC paper (section 1): a node is important if important nodes link to it.
+//! The adjacency matrix and the undirected matrix of the OPIC paper (section 1): a node is important if important nodes
+//! link to it, or also if it links to important nodes.
 //!
 //! L is 1 where there is a link, whatever its weight: a node gives all of its importance to each of its targets,
-//! instead of dividing it among them as in PageRank. The virtual page, to which every node links and which links to
+//! instead of dividing it among them as in PageRank. In the undirected matrix L is 1 for nodes i and j where there is a
+//! link from i to j, or from j to i, or both. Links in both directions count once, so neighbours are held in memory then:
+//! 8 bytes per link, and as much in addition during construction. The virtual page, to which every node links and which links to
 //! every node, makes the graph strongly connected, so that the eigenvector is unique. With r the largest eigenvalue
 //!
 //! ```text
@@ -18,11 +21,12 @@
 use super::eigenvector::{PowerIteration, Step, eigenvector, normalise, uniform};
 use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
 use crate::Result;
+use crate::graph::{Graph, Links};
 use crate::metrics::sum::CompensatedSum;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
-pub(super) const MEASURE: MeasureSpec = MeasureSpec {
+pub(super) const ADJACENCY: MeasureSpec = MeasureSpec {
     name: "adjacency",
     about: "linked by important pages, which hand all they have to each; with a residual",
     scores: ScoreKind::Share,
@@ -41,9 +45,42 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     },
 };
 
+pub(super) const UNDIRECTED: MeasureSpec = MeasureSpec {
+    name: "undirected",
+    about: "linked with important pages, in either direction; with a residual",
+    scores: ScoreKind::Share,
+    uses: &[Uses::Until],
+    bytes: |nodes, links, _| nodes * (16 + 40) + links * 16,
+    compute: |rows, options, watch| {
+        let neighbours = neighbours(rows)?;
+        with_virtual_page(rows, options, watch, &mut |x, next| {
+            for (next, row) in next.iter_mut().zip(neighbours.rows()) {
+                *next += row.iter().map(|&near| x[near as usize]).sum::<f64>();
+            }
+            Ok(())
+        })
+    },
+};
+
+/// Returns the neighbours of each node, in either direction.
+fn neighbours(rows: &dyn Rows) -> Result<Graph> {
+    let to = Graph::of_rows(rows, false)?;
+    let from = to.transposed(rows.pages() as usize);
+    let mut both = Graph::default();
+    let mut near = Vec::new();
+    for (to, from) in to.rows().zip(from.rows()) {
+        near.clear();
+        near.extend(to.iter().chain(from));
+        near.sort_unstable();
+        near.dedup();
+        both.push(Links::new(&near, &[]));
+    }
+    Ok(both)
+}
+
 /// Computes the eigenvector of links and the virtual page. `add` adds to the second vector what the first passes on
 /// over links.
-pub(super) fn with_virtual_page(
+fn with_virtual_page(
     rows: &dyn Rows,
     options: &MeasureOptions,
     watch: &mut dyn Watch,

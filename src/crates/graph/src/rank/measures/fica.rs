@@ -48,7 +48,7 @@ fn fica(
     options: &MeasureOptions,
     watch: &mut dyn Watch,
 ) -> Result<Option<Measured>> {
-    let graph = Graph::of_rows(rows)?;
+    let graph = Graph::of_rows(rows, true)?;
     let roots = if options.teleport.is_uniform() {
         first_pages(rows)?
     } else {

@@ -12,7 +12,7 @@
 //! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, and reflects
 //! the quality of the linking pages less.
 
-use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, links, swept};
+use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, swept};
 use crate::graph::Graph;
 use crate::rank::settle::Watch;
 use crate::rows::Rows;
@@ -71,7 +71,7 @@ fn exact(
     options: &MeasureOptions,
     watch: &mut dyn Watch,
 ) -> Result<Option<Measured>> {
-    let graph = links(rows)?;
+    let graph = Graph::of_rows(rows, false)?;
     let nodes = graph.nodes();
     let threads = options.threads.clamp(1, GROUPS as usize);
     let parts = each_of(threads, |thread| {

@@ -16,7 +16,6 @@ mod salsa;
 mod spam_mass;
 #[cfg(test)]
 mod tests;
-mod undirected;
 
 pub use harmonic::REGISTERS;
 pub(super) use harmonic::check as check_registers;
@@ -26,8 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::Teleport;
 use super::settle::{SettlingProgress, Watch};
 use crate::engine::Config;
-use crate::graph::{Graph, GraphBuilder};
-use crate::model::{SelfLinks, check_room};
+use crate::model::check_room;
 use crate::rows::{PAGES_MAX, Rows};
 use crate::{Error, Result};
 
@@ -184,8 +182,8 @@ pub static MEASURES: &[MeasureSpec] = &[
     hits::AUTHORITIES,
     hits::HUBS,
     salsa::MEASURE,
-    adjacency::MEASURE,
-    undirected::MEASURE,
+    adjacency::ADJACENCY,
+    adjacency::UNDIRECTED,
     degrees::IN_DEGREE,
     degrees::OUT_DEGREE,
     fica::MEASURE,
@@ -256,17 +254,6 @@ fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
         links: rows.links(),
         bound: None,
     });
-}
-
-/// Reads the links of all nodes into memory without weights: 8 bytes per link during the construction, then 4.
-fn links(rows: &dyn Rows) -> Result<Graph> {
-    let mut graph = GraphBuilder::new(SelfLinks::Keep);
-    graph.grow(rows.pages() as usize);
-    rows.sweep(&mut |row| {
-        graph.row(row.page, row.links());
-        Ok(())
-    })?;
-    Ok(graph.build())
 }
 
 /// Error for a graph without links, for which the measure is not defined.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::GraphBuilder;
+use crate::graph::{Graph, GraphBuilder};
 use crate::model::SelfLinks;
 
 fn graph(rows: &[&[u32]]) -> Graph {
