@@ -49,35 +49,6 @@ impl<T: Pod> Cells<T> {
         Ok(Cells { memory, len })
     }
 
-    /// Makes room for at least `len` values and keeps the present ones. Grows by at least a half, so that repeated
-    /// growth is cheap. Falls back to the heap if no mapping can be made.
-    pub fn grow(&mut self, len: usize) {
-        if len <= self.len {
-            return;
-        }
-        let len = len.max(self.len + self.len / 2);
-        let on_heap = |_| Cells {
-            memory: Memory::Heap(vec![T::zeroed(); len]),
-            len,
-        };
-        self.move_to(Cells::reserve(len).unwrap_or_else(on_heap));
-    }
-
-    /// Makes room for exactly `len` values, no fewer than at present, and keeps these. If the reservation fails,
-    /// nothing changes.
-    pub fn resize(&mut self, len: usize) -> Result<()> {
-        self.move_to(Cells::reserve(len)?);
-        Ok(())
-    }
-
-    fn move_to(&mut self, mut new: Cells<T>) {
-        if new.len * size_of::<T>() >= HUGE_BYTES {
-            new.advise_huge();
-        }
-        new[..self.len].copy_from_slice(self);
-        *self = new;
-    }
-
     /// Declares that the first `len` values are in use, and requests huge pages for them.
     pub fn in_use(&self, len: usize) {
         let bytes = len * size_of::<T>();

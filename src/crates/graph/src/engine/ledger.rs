@@ -183,17 +183,6 @@ impl Ledger {
         self.cells.len() as u64
     }
 
-    /// Makes room for `pages` pages; grows by at least a half, up to `limit`, so that repeated growth is cheap.
-    pub fn make_room(&mut self, pages: u64, limit: u64) -> Result<()> {
-        let room = self.page_limit();
-        if pages <= room {
-            return Ok(());
-        }
-        let room = pages.max(room + room / 2).min(limit).max(room) as usize;
-        self.cells.resize(room)?;
-        self.ages.resize(room.div_ceil(2))
-    }
-
     /// Returns the cells of all pages; see the module documentation for their meaning.
     pub fn cells(&self) -> &[u64] {
         &self.cells[..self.totals.pages as usize]

@@ -1,6 +1,5 @@
 //! Links between sites, made from those between pages, as rows that can be ranked.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -55,13 +54,6 @@ impl FromStr for SiteLinks {
         let found = SiteLinks::ALL.iter().find(|(name, ..)| *name == text);
         let found = found.map(|(.., links)| *links);
         found.ok_or_else(|| Error::Usage(format!("{text:?}: count, pages or once")))
-    }
-}
-
-impl fmt::Display for SiteLinks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = SiteLinks::ALL.iter().find(|(.., links)| links == self);
-        f.write_str(found.map_or("", |(name, ..)| name))
     }
 }
 
@@ -292,7 +284,6 @@ mod tests {
     fn kinds_are_read_as_they_are_written() {
         for (name, _, links) in SiteLinks::ALL {
             assert_eq!(name.parse::<SiteLinks>().unwrap(), links);
-            assert_eq!(links.to_string(), name);
         }
         assert!("twice".parse::<SiteLinks>().is_err());
     }

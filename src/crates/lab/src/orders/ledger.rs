@@ -28,7 +28,7 @@ impl Strategy for LedgerOrder {
             Ledger::new(
                 damping_units(super::DAMPING),
                 Config::default().recycle_after,
-                1 << 10,
+                PAGES_MAX,
             )
         };
         let ledger = self.ledger.get_or_insert_with(begin);
@@ -36,10 +36,7 @@ impl Strategy for LedgerOrder {
             return;
         };
         let (known, pages) = (to.totals().pages, u64::from(crawl.pages()));
-        let admitted = to.make_room(pages, PAGES_MAX);
-        if let Err(error) =
-            admitted.and_then(|()| (known..pages).try_for_each(|_| to.admit().map(drop)))
-        {
+        if let Err(error) = (known..pages).try_for_each(|_| to.admit().map(drop)) {
             *ledger = Err(error);
             return;
         }
