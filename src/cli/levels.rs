@@ -230,7 +230,7 @@ impl SiteGraphArgs {
 }
 
 fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
-    let words = SiteLinks::ALL.map(|(name, about, _)| word(name, about));
+    let words = SiteLinks::ALL.map(|links| word(links.name(), links.about()));
     one_of(words, parsed::<SiteLinks>)
 }
 

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::pairs::{PairFile, PairSorter, SitePair, Sorted, sites_of};
 use super::{NO_SITE, Sites};
 use crate::disk::Disk;
@@ -21,38 +19,39 @@ pub fn pair_bytes_within(bytes: u64, memory: Option<u64>) -> u64 {
     memory.map_or(bytes, |memory| bytes.min(memory / 3))
 }
 
-/// Weight of a link from one site to another. A link between pages counts as one whatever its weight, unless that is 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SiteLinks {
-    /// Number of links from pages of the one site to pages of the other.
-    #[default]
-    Count,
-    /// Number of pages of the one site that link to the other.
-    Pages,
-    /// One, however many links there are.
-    Once,
+cashrank_base::words! {
+    /// Weight of a link from one site to another. A link between pages counts as one whatever its weight, unless that
+    /// is 0.
+    #[derive(Default)]
+    SiteLinks {
+        /// Number of links from pages of the one site to pages of the other.
+        #[default]
+        Count = "count",
+        /// Number of pages of the one site that link to the other.
+        Pages = "pages",
+        /// One, however many links there are.
+        Once = "once",
+    }
 }
 
 impl SiteLinks {
-    /// All variants, with their names and descriptions.
-    pub const ALL: [(&'static str, &'static str, SiteLinks); 3] = [
-        (
-            "count",
-            "the number of links between their pages",
-            SiteLinks::Count,
-        ),
-        ("pages", "the number of pages that link", SiteLinks::Pages),
-        ("once", "one, however many links there are", SiteLinks::Once),
-    ];
+    /// Returns a description in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            SiteLinks::Count => "the number of links between their pages",
+            SiteLinks::Pages => "the number of pages that link",
+            SiteLinks::Once => "one, however many links there are",
+        }
+    }
 }
 
 impl FromStr for SiteLinks {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<SiteLinks> {
-        let found = SiteLinks::ALL.iter().find(|(name, ..)| *name == text);
-        let found = found.map(|(.., links)| *links);
+        let found = SiteLinks::ALL
+            .into_iter()
+            .find(|links| links.name() == text);
         found.ok_or_else(|| Error::Usage(format!("{text:?}: count, pages or once")))
     }
 }
@@ -266,7 +265,7 @@ mod tests {
                 builder.row(page, links.iter().filter(|link| link.0 == page).map(|link| link.1));
             }
             let graph = builder.build();
-            for (_, _, how) in SiteLinks::ALL {
+            for how in SiteLinks::ALL {
                 let disk = Memory::default();
                 let pairing = Pairing { links: how, inside, bytes, aside: Some((&disk, "sites".into())) };
                 let found = SiteGraph::of_rows(&graph, &sites, pairing).unwrap();
@@ -282,8 +281,8 @@ mod tests {
 
     #[test]
     fn kinds_are_read_as_they_are_written() {
-        for (name, _, links) in SiteLinks::ALL {
-            assert_eq!(name.parse::<SiteLinks>().unwrap(), links);
+        for links in SiteLinks::ALL {
+            assert_eq!(links.name().parse::<SiteLinks>().unwrap(), links);
         }
         assert!("twice".parse::<SiteLinks>().is_err());
     }
