@@ -14,7 +14,6 @@ mod forecast;
 mod history;
 mod hosts;
 mod list;
-mod measure;
 mod merged;
 mod names;
 mod near;
@@ -30,11 +29,11 @@ mod top;
 mod xyleme;
 
 pub use choice::{Choice, Learning, StrategyParameters};
+pub use fica::{Measure, PageDistances};
 pub use focus::{Focus, FocusRule, Focused};
 pub use history::{CrawlHistory, CrawlState};
 pub use hosts::HostSet;
 pub use list::{next, next_of};
-pub use measure::{Measure, PageDistances};
 pub use merged::next_of_shards;
 pub use names::{NameOrder, name_key};
 pub use next::{
