@@ -116,29 +116,28 @@ impl Focus {
     ) -> Result<Focused, E> {
         let mut rules = Vec::new();
         each(&mut |name| rules.push(self.rule_of(name)))?;
-        let is_unread = |rule: &FocusRule| rule.pages == FocusPages::Unread;
-        Ok(Focused {
-            rules,
-            shares: self.0.iter().map(|rule| rule.share).collect(),
-            unread: self.0.iter().map(is_unread).collect(),
-        })
+        let focus = self.clone();
+        Ok(Focused { focus, rules })
     }
 }
 
 /// Rules, and the rule of each page of a crawl.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Focused {
+    focus: Focus,
     /// Rule of each page, from 1; 0: none.
     rules: Vec<u8>,
-    shares: Vec<f64>,
-    /// For each rule: true if it is for unread pages only.
-    unread: Vec<bool>,
 }
 
 impl Focused {
-    /// Returns the share of each rule.
-    pub(super) fn shares(&self) -> &[f64] {
-        &self.shares
+    /// Yields the share of each rule.
+    pub(super) fn shares(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.focus.0.iter().map(|rule| rule.share)
+    }
+
+    /// Returns whether there are no rules.
+    pub(super) fn is_empty(&self) -> bool {
+        self.focus.is_empty()
     }
 
     /// Returns the rule of a page, from 0.
@@ -155,14 +154,14 @@ impl Focused {
         total: f64,
         plain: impl Fn(u32) -> f64 + 'a,
     ) -> impl Fn(u32) -> f64 + 'a {
-        let mut members = vec![0u32; self.shares.len()];
+        let mut members = vec![0u32; self.shares().len()];
         if !members.is_empty() {
             let paid = (0..crawl.pages()).filter_map(|page| self.pays(page, crawl.is_read(page)));
             paid.for_each(|rule| members[rule] += 1);
         }
         let mut rest = 1.0;
         let mut units = vec![0.0; members.len()];
-        for ((units, share), members) in units.iter_mut().zip(&self.shares).zip(members) {
+        for ((units, share), members) in units.iter_mut().zip(self.shares()).zip(members) {
             if members > 0 {
                 rest -= share;
                 *units = share * total / f64::from(members);
@@ -176,8 +175,9 @@ impl Focused {
 
     /// Returns the rule that pays a page.
     fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
+        let is_for_unread = |rule: usize| matches!(self.focus.0[rule].pages, FocusPages::Unread);
         self.rule(page)
-            .filter(|&rule| !(is_read && self.unread[rule]))
+            .filter(|&rule| !(is_read && is_for_unread(rule)))
     }
 }
 

@@ -97,6 +97,7 @@ struct RunningMean {
     count: f64,
 }
 
+#[derive(Default)]
 /// Statistics of all pages read that were found by others.
 struct LinkBackStats {
     /// Share that links back.
@@ -147,12 +148,7 @@ impl Forecast {
             unseen,
             found_by: Vec::new(),
             with_links: Bits::default(),
-            means: LinkBackStats {
-                back: RunningMean::default(),
-                back_of_linking: RunningMean::default(),
-                linking: RunningMean::default(),
-                finding: RunningMean::default(),
-            },
+            means: LinkBackStats::default(),
             found_now: 0,
             scores: Vec::new(),
             settled: (0, 0),

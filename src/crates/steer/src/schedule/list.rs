@@ -96,21 +96,6 @@ struct ListSource<'a> {
     threads: usize,
 }
 
-/// Chosen page with its name.
-struct ChosenPage {
-    scored: ScoredPage,
-    url: String,
-    fetched: bool,
-}
-
-/// Crawl as of the snapshot, with what the strategy uses.
-struct FollowedCrawl {
-    history: CrawlHistory,
-    names: Option<NameOrder>,
-    /// Claims of all pages.
-    cash: Option<Vec<f64>>,
-}
-
 impl ListSource<'_> {
     fn list(&self) -> Result<Vec<Candidate>> {
         let options = self.options;
@@ -124,7 +109,7 @@ impl ListSource<'_> {
             limits.known = Some(known.into());
         }
         let left = count - first.len();
-        let chosen = match options.which {
+        let mut rest = match options.which {
             PageSelection::NotFetched => self.discover(left, &mut limits)?,
             PageSelection::Refetch => self.refetch(left, &mut limits)?,
             PageSelection::Either => self.either(left, &mut limits)?,
@@ -135,14 +120,14 @@ impl ListSource<'_> {
                 let rest = left - chosen.len();
                 chosen.extend(self.refetch(rest, &mut limits)?);
                 if options.strategy.spec().by_cash {
-                    chosen.sort_by(|a, b| b.scored.score.total_cmp(&a.scored.score));
+                    chosen.sort_by(|a, b| b.score.total_cmp(&a.score));
                     chosen
                 } else {
                     interleave(chosen)
                 }
             }
         };
-        let mut rest = self.describe(chosen)?;
+        self.describe(&mut rest)?;
         // A list is ordered by score.
         let best = rest.first().map_or(0.0, |page| page.score);
         first.iter_mut().for_each(|seed| seed.score = best);
@@ -151,15 +136,11 @@ impl ListSource<'_> {
     }
 
     /// Chooses unread pages, by the strategy.
-    fn discover(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
+    fn discover(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let FollowedCrawl {
-            mut history,
-            names,
-            cash,
-        } = self.follow()?;
+        let (mut history, names, cash) = self.follow()?;
         // Strategies that work without rows read none.
         let none = Graph::default();
         let rows: &dyn Rows = match &self.rows {
@@ -180,8 +161,8 @@ impl ListSource<'_> {
     }
 
     /// Chooses pages read and unread, by their claims.
-    fn either(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
-        let FollowedCrawl { history, cash, .. } = self.follow()?;
+    fn either(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
+        let (history, _, cash) = self.follow()?;
         let Some(cash) = cash else {
             let name = self.options.strategy.spec().name;
             return Err(Error::Usage(format!(
@@ -206,7 +187,7 @@ impl ListSource<'_> {
     }
 
     /// Chooses pages to read again: by cash if the strategy uses it, else by gain.
-    fn refetch(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<ChosenPage>> {
+    fn refetch(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
         let before = self.refetch_before();
         let by_cash = self.options.strategy.spec().by_cash;
         let mut all = Looks::default();
@@ -252,15 +233,15 @@ impl ListSource<'_> {
             }
     }
 
-    /// Returns the first `count` pages of an order that may be listed, requesting more of the order until there are
-    /// enough.
+    /// Returns the first `count` pages of an order that may be listed, without the snapshot's facts, requesting more of
+    /// the order until there are enough.
     fn select(
         &self,
         count: usize,
         limits: &mut ListLimits<'_>,
         is_fetched: impl Fn(u32) -> bool,
         mut order: impl FnMut(usize) -> Result<Vec<ScoredPage>>,
-    ) -> Result<Vec<ChosenPage>> {
+    ) -> Result<Vec<Candidate>> {
         let pages = self.snapshot.info().pages as usize;
         let spare = if limits.any() { 4 } else { 1 };
         let mut most = count.saturating_mul(spare).min(pages);
@@ -272,15 +253,14 @@ impl ListSource<'_> {
                 if chosen.len() == count {
                     break;
                 }
-                let numbers: Vec<PageId> =
-                    best.iter().map(|of| PageId(u64::from(of.page))).collect();
+                let numbers = best.iter().map(|of| PageId(of.page.into()));
+                let numbers: Vec<PageId> = numbers.collect();
                 let names = self.snapshot.names_of(&numbers)?;
-                for (scored, url) in best.iter().zip(names) {
+                for ((of, page), url) in best.iter().zip(numbers).zip(names) {
                     if chosen.len() < count && trial.takes(&url) {
-                        chosen.push(ChosenPage {
-                            scored: *scored,
-                            url,
-                            fetched: is_fetched(scored.page),
+                        chosen.push(Candidate {
+                            fetched: is_fetched(of.page),
+                            ..Candidate::new(Some(page), url, of.score, 0.0)
                         });
                     }
                 }
@@ -294,24 +274,20 @@ impl ListSource<'_> {
     }
 
     /// Adds the snapshot's facts to the chosen pages.
-    fn describe(&self, chosen: Vec<ChosenPage>) -> Result<Vec<Candidate>> {
-        let mut described = Vec::with_capacity(chosen.len());
-        let mut chosen = chosen.into_iter().peekable();
-        while chosen.peek().is_some() {
-            let chosen: Vec<ChosenPage> = chosen.by_ref().take(NAMED).collect();
-            let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
-            let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
-            let pages = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
-                fetched: of.fetched,
-                ..Candidate::of(&page, of.url, of.scored.score)
-            });
-            described.extend(pages);
+    fn describe(&self, chosen: &mut [Candidate]) -> Result<()> {
+        for chosen in chosen.chunks_mut(NAMED) {
+            let numbers: Vec<PageId> = chosen.iter().filter_map(|of| of.page).collect();
+            for (of, page) in chosen.iter_mut().zip(self.snapshot.pages_of(&numbers)?) {
+                of.importance = page.importance;
+                of.fetches = page.fetches;
+            }
         }
-        Ok(described)
+        Ok(())
     }
 
-    /// Follows the crawl to the snapshot.
-    fn follow(&self) -> Result<FollowedCrawl> {
+    /// Follows the crawl to the snapshot. Returns it with the name order and the claims of all pages, if the strategy
+    /// uses them.
+    fn follow(&self) -> Result<(CrawlHistory, Option<NameOrder>, Option<Vec<f64>>)> {
         let (options, snapshot) = (self.options, self.snapshot);
         let spec = options.strategy.spec();
         if self.rows.is_none() && !spec.without_rows {
@@ -348,11 +324,7 @@ impl ListSource<'_> {
         swept?;
         let names = names?;
         let cash = self.hold(&mut history)?;
-        Ok(FollowedCrawl {
-            history,
-            names,
-            cash,
-        })
+        Ok((history, names, cash))
     }
 
     /// Makes pages known, and holds back those that must not be listed. Without rows, pages that were visited count as
@@ -421,25 +393,22 @@ fn completed(mut best: Vec<ScoredPage>, crawl: &CrawlState, most: usize) -> Vec<
 }
 
 /// Spreads new pages and pages to be read again evenly over the list, each kind in its order.
-fn interleave(chosen: Vec<ChosenPage>) -> Vec<ChosenPage> {
-    let (again, new): (Vec<ChosenPage>, Vec<ChosenPage>) =
-        chosen.into_iter().partition(|of| of.fetched);
-    let all = again.len() + new.len();
+fn interleave(chosen: Vec<Candidate>) -> Vec<Candidate> {
+    let all = chosen.len();
+    let (again, new): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|of| of.fetched);
     let (again_len, mut again, mut new) = (again.len(), again.into_iter(), new.into_iter());
-    let mut mixed = Vec::with_capacity(all);
     let mut taken = 0;
-    for at in 1..=all {
+    let mixed = (1..=all).filter_map(|at| {
         // The first `at` pages have the same share as the whole list.
         let due = at * again_len / all;
-        let next = if taken < due {
+        if taken < due {
+            taken += 1;
             again.next()
         } else {
             new.next()
-        };
-        taken += usize::from(taken < due);
-        mixed.extend(next);
-    }
-    mixed
+        }
+    });
+    mixed.collect()
 }
 
 /// Ranking of a snapshot.

@@ -134,7 +134,7 @@ impl Strategy for SettledOrder {
             (ranking.damping() - self.damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
         };
         self.scores = match facts.ranking.filter(is_settled) {
-            _ if !crawl.focus().shares().is_empty() => self.focused(crawl, facts)?,
+            _ if !crawl.focus().is_empty() => self.focused(crawl, facts)?,
             Some(ranking) => importances(ranking)?,
             None => self.settle(facts)?,
         };

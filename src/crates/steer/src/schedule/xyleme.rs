@@ -149,7 +149,7 @@ impl Strategy for Xyleme {
             }
         }
         let kept = rest;
-        for (group, &share) in self.groups[1..].iter_mut().zip(crawl.focus().shares()) {
+        for (group, share) in self.groups[1..].iter_mut().zip(crawl.focus().shares()) {
             let units = part(kept, fixed(share)).min(rest);
             rest -= units;
             group.receive(units);
