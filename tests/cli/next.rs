@@ -52,7 +52,7 @@ impl Read {
         self.rows.push((page, row));
     }
 
-    fn best(&self, ranking: &Ranking, strategy: &str, count: usize) -> Vec<String> {
+    fn best(&self, published: &Snapshot, strategy: &str, count: usize) -> Vec<String> {
         let choice: Choice = strategy.parse().unwrap();
         let mut history = CrawlHistory::new(choice.strategy());
         self.sweep(&mut |row| {
@@ -67,30 +67,17 @@ impl Read {
         let names = NameOrder::of_keys(&keys.collect::<Vec<_>>());
         let facts = CrawlFacts {
             names: Some(&names),
-            ranking: Some(ranking),
+            ranking: Some(SettledRanking {
+                damping: published.info().settings.config.damping(),
+                bound_l1: published.bound_l1().unwrap(),
+                importances: published.ranking(),
+            }),
             ..CrawlFacts::of(self)
         };
         let best = history.best(&facts, count).unwrap();
         best.iter()
             .map(|of| url(self.nodes[of.page as usize]))
             .collect()
-    }
-}
-
-/// Ranking that a store published.
-struct Ranking(Snapshot);
-
-impl SettledRanking for Ranking {
-    fn damping(&self) -> f64 {
-        self.0.info().settings.config.damping()
-    }
-
-    fn bound_l1(&self) -> f64 {
-        self.0.bound_l1().unwrap()
-    }
-
-    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> cashrank::Result<()> {
-        self.0.importances(visit)
     }
 }
 
@@ -128,7 +115,7 @@ fn a_store_names_what_the_simulator_would() {
         lab.run(&format!("ingest {file} --format records --store s{round}"))
             .exits(0);
         let store = lab.path(&format!("s{round}"));
-        let ranking = Ranking(Snapshot::latest(&RealDisk, &store).unwrap());
+        let ranking = Snapshot::latest(&RealDisk, &store).unwrap();
         // Cash is that of a ledger, whose order another test works out.
         for strategy in STRATEGIES.iter().filter(|strategy| !strategy.by_cash) {
             let named = lab.run(&format!(

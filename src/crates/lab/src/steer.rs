@@ -149,22 +149,6 @@ struct Published {
     importance: Vec<f64>,
 }
 
-impl SettledRanking for Published {
-    fn damping(&self) -> f64 {
-        self.damping
-    }
-
-    fn bound_l1(&self) -> f64 {
-        self.bound_l1
-    }
-
-    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-        let pages = (0..).zip(&self.importance);
-        pages.for_each(|(page, &importance)| visit(page, importance));
-        Ok(())
-    }
-}
-
 impl Published {
     /// Settles the rows, from the last ranking.
     fn settle(&mut self, rows: &RowsRead) -> Result<()> {
@@ -336,7 +320,8 @@ impl<'a> Crawl<'a> {
                 let seeded = (choice.to_string() == "random")
                     .then(|| format!("random:seed={seed}").parse::<Choice>().ok());
                 let strategy = seeded.flatten().as_ref().unwrap_or(choice).strategy();
-                published = spec.by_ranking.then(|| Published {
+                let by_ranking = ["forecast", "settled"].contains(&spec.name);
+                published = by_ranking.then(|| Published {
                     damping: choice.parameters().damping(),
                     bound_l1: f64::INFINITY,
                     importance: Vec::new(),
@@ -489,7 +474,11 @@ impl<'a> Crawl<'a> {
             }
             let names = self.web.names.filter(|_| self.needs_names);
             let names = names.map(|names| names.of_pages(&numbers.page));
-            let ranking = self.published.as_ref().map(|of| of as &dyn SettledRanking);
+            let ranking = self.published.as_ref().map(|of| SettledRanking {
+                damping: of.damping,
+                bound_l1: of.bound_l1,
+                importances: &of.importance,
+            });
             let facts = CrawlFacts {
                 names: names.as_ref(),
                 ranking,

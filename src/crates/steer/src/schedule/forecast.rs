@@ -46,7 +46,6 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     about: "the importance that a page will finally have, estimated from the known links",
     parameters: &["damping", "unseen"],
     by_names: true,
-    by_ranking: true,
     ..StrategySpec::of(|of| Box::new(Forecast::new(of.damping(), of.unseen)))
 };
 
@@ -97,8 +96,8 @@ struct RunningMean {
     count: f64,
 }
 
-#[derive(Default)]
 /// Statistics of all pages read that were found by others.
+#[derive(Default)]
 struct LinkBackStats {
     /// Share that links back.
     back: RunningMean,
@@ -198,19 +197,21 @@ impl Forecast {
     }
 
     /// Returns the start: a multiple of the ranking, or 0.
-    fn start(&self, crawl: &CrawlState, ranking: Option<&dyn SettledRanking>) -> Result<Flow> {
+    fn start(&self, crawl: &CrawlState, ranking: Option<SettledRanking<'_>>) -> Result<Flow> {
         let mut received = vec![0.0; crawl.pages() as usize];
         let mut handed = vec![0.0; received.len()];
         let Some(ranking) = ranking.filter(|ranking| {
-            ranking.bound_l1().is_finite() && (ranking.damping() - self.damping).abs() < 1e-6
+            ranking.bound_l1.is_finite() && (ranking.damping - self.damping).abs() < 1e-6
         }) else {
             return Ok(Flow { handed, received });
         };
         let (mut all, mut of_read, mut of_linking) = (0.0, 0.0, 0.0);
-        ranking.each(&mut |page, importance| {
-            let Some(to) = received.get_mut(page as usize) else {
+        let mut pages = 0..crawl.pages();
+        ranking.importances.each(&mut |importance| {
+            let Some(page) = pages.next() else {
                 return;
             };
+            let to = &mut received[page as usize];
             *to = importance;
             all += importance;
             if crawl.is_read(page) {
@@ -465,26 +466,6 @@ mod tests {
         }
     }
 
-    /// PageRank of the rows, and the damping that it claims to have.
-    struct Published(f64, Vec<f64>);
-
-    impl SettledRanking for Published {
-        fn damping(&self) -> f64 {
-            self.0
-        }
-
-        fn bound_l1(&self) -> f64 {
-            0.01
-        }
-
-        fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-            (0..)
-                .zip(&self.1)
-                .for_each(|(page, &share)| visit(page, share));
-            Ok(())
-        }
-    }
-
     /// From nothing and from a ranking, scores come near the solution of the equations; from a ranking within a few
     /// sweeps. A ranking of another damping is not used.
     #[test]
@@ -496,11 +477,18 @@ mod tests {
                 .unwrap()
                 .unwrap()
                 .importance();
-            let ranking = Published(DAMPING, importance.clone());
-            let other = Published(0.5, importance);
+            let ranking = SettledRanking {
+                damping: DAMPING,
+                bound_l1: 0.01,
+                importances: &importance,
+            };
+            let other = SettledRanking {
+                damping: 0.5,
+                ..ranking
+            };
             let (forecast, history) = rows.followed();
             let expected = rows.solved(&forecast, history.crawl());
-            let solve = |ranking: Option<&dyn SettledRanking>| {
+            let solve = |ranking: Option<SettledRanking<'_>>| {
                 let (mut forecast, history) = rows.followed();
                 let facts = CrawlFacts {
                     ranking,
@@ -513,12 +501,12 @@ mod tests {
             };
             let (scores, off, _) = solve(None);
             assert!(off < 0.15, "{pages}: {off}");
-            let (_, off, sweeps) = solve(Some(&ranking));
+            let (_, off, sweeps) = solve(Some(ranking));
             assert!(
                 off < 0.15 && sweeps <= 4,
                 "{pages}: {off} after {sweeps} sweeps"
             );
-            assert_eq!(solve(Some(&other)).0, scores);
+            assert_eq!(solve(Some(other)).0, scores);
         }
     }
 }

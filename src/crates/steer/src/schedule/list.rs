@@ -150,7 +150,7 @@ impl ListSource<'_> {
         let facts = CrawlFacts {
             rows,
             names: names.as_ref(),
-            ranking: Some(&SnapshotRanking(self.snapshot)),
+            ranking: Some(ranking_of(self.snapshot)),
             cash: cash.as_deref(),
         };
         let order = |most| {
@@ -411,23 +411,15 @@ fn interleave(chosen: Vec<Candidate>) -> Vec<Candidate> {
     mixed.collect()
 }
 
-/// Ranking of a snapshot.
-struct SnapshotRanking<'a>(&'a Snapshot);
-
-impl SettledRanking for SnapshotRanking<'_> {
-    fn damping(&self) -> f64 {
-        self.0.info().settings.config.damping()
-    }
-
-    fn bound_l1(&self) -> f64 {
-        let info = self.0.info();
-        // A ranking without expired rows has no bound for all of the rows.
-        let is_settled = info.window.settled.is_some() && info.expired.is_none();
-        let bound = info.bound_l1().filter(|_| is_settled);
-        bound.unwrap_or(f64::INFINITY)
-    }
-
-    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-        self.0.importances(visit)
+/// Returns the ranking of a snapshot.
+fn ranking_of(snapshot: &Snapshot) -> SettledRanking<'_> {
+    let info = snapshot.info();
+    // A ranking without expired rows has no bound for all of the rows.
+    let is_settled = info.window.settled.is_some() && info.expired.is_none();
+    let bound = info.bound_l1().filter(|_| is_settled);
+    SettledRanking {
+        damping: info.settings.config.damping(),
+        bound_l1: bound.unwrap_or(f64::INFINITY),
+        importances: snapshot.ranking(),
     }
 }

@@ -45,6 +45,7 @@ pub use takers::Taker;
 pub use top::{PageTopK, ScoredPage};
 
 use crate::Result;
+use crate::rank::settle::Importances;
 use crate::rows::{Row, Rows};
 
 /// Facts about a crawl besides its history.
@@ -55,7 +56,7 @@ pub struct CrawlFacts<'a> {
     /// Name order of the pages, for strategies that use it ([`StrategySpec::by_names`]).
     pub names: Option<&'a NameOrder>,
     /// Ranking of these rows; `None` if there is none.
-    pub ranking: Option<&'a dyn SettledRanking>,
+    pub ranking: Option<SettledRanking<'a>>,
     /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
     pub cash: Option<&'a [f64]>,
 }
@@ -73,15 +74,14 @@ impl<'a> CrawlFacts<'a> {
 }
 
 /// Earlier ranking: PageRank of the known graph, in which pages without a row have no links, within its bound.
-pub trait SettledRanking {
-    /// Returns the damping that the ranking was computed with.
-    fn damping(&self) -> f64;
-
-    /// Returns the bound on the L1 error; infinite if unknown, so that the ranking is only a starting point.
-    fn bound_l1(&self) -> f64;
-
-    /// Calls `visit` with each page and its importance, in the order of pages; the importances sum to 1.
-    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()>;
+#[derive(Clone, Copy)]
+pub struct SettledRanking<'a> {
+    /// Damping that the ranking was computed with.
+    pub damping: f64,
+    /// Bound on the L1 error; infinite if unknown, so that the ranking is only a starting point.
+    pub bound_l1: f64,
+    /// Importance of each page.
+    pub importances: &'a dyn Importances,
 }
 
 /// Crawl order. It is called for every page when it becomes known, and for every row when it is read.
@@ -154,8 +154,6 @@ pub struct StrategySpec {
     pub by_cash: bool,
     /// True if it uses the name order.
     pub by_names: bool,
-    /// True if it uses the ranking of the rows.
-    pub by_ranking: bool,
     make: fn(&StrategyParameters) -> Box<dyn Strategy>,
 }
 
@@ -169,7 +167,6 @@ impl StrategySpec {
             without_rows: false,
             by_cash: false,
             by_names: false,
-            by_ranking: false,
             make,
         }
     }

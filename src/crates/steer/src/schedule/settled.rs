@@ -16,7 +16,6 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "settled",
     about: "PageRank of the known graph",
     parameters: &["damping"],
-    by_ranking: true,
     ..StrategySpec::of(|of| {
         Box::new(SettledOrder {
             damping: of.damping(),
@@ -46,8 +45,8 @@ impl SettledOrder {
             links: u64::from(SWEEPS) * facts.rows.links(),
             is_over: false,
         };
-        let from_near = |ranking: &dyn SettledRanking| {
-            settle_near(facts.rows, &importances(ranking)?, &options, &mut watch)
+        let from_near = |ranking: SettledRanking<'_>| {
+            settle_near(facts.rows, ranking.importances, &options, &mut watch)
         };
         let settled = match facts.ranking.map(from_near).transpose()?.flatten() {
             Some(settled) => Some(settled),
@@ -78,13 +77,6 @@ impl SettledOrder {
         }
         Ok(now)
     }
-}
-
-/// Returns the importance of all pages in a ranking.
-fn importances(ranking: &dyn SettledRanking) -> Result<Vec<f64>> {
-    let mut all = Vec::new();
-    ranking.each(&mut |_, importance| all.push(importance))?;
-    Ok(all)
 }
 
 /// Adds the scores that pages pass on over their links in a step of the power method; only pages for which `counts` is
@@ -130,12 +122,16 @@ impl Watch for AtMost {
 impl Strategy for SettledOrder {
     fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         // As close to PageRank, in L1, as sweeps would come.
-        let is_settled = |ranking: &&dyn SettledRanking| {
-            (ranking.damping() - self.damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
+        let is_settled = |ranking: &SettledRanking<'_>| {
+            (ranking.damping - self.damping).abs() < 1e-6 && ranking.bound_l1 <= 2.0 * LEFT
         };
         self.scores = match facts.ranking.filter(is_settled) {
             _ if !crawl.focus().is_empty() => self.focused(crawl, facts)?,
-            Some(ranking) => importances(ranking)?,
+            Some(ranking) => {
+                let mut all = Vec::with_capacity(ranking.importances.pages() as usize);
+                ranking.importances.each(&mut |share| all.push(share))?;
+                all
+            }
             None => self.settle(facts)?,
         };
         Ok(())

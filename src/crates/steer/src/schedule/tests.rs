@@ -135,20 +135,13 @@ fn settled_is_pagerank() {
 /// Published ranking: damping, bound, importance of each page.
 struct Published(f64, f64, Vec<f64>);
 
-impl SettledRanking for Published {
-    fn damping(&self) -> f64 {
-        self.0
-    }
-
-    fn bound_l1(&self) -> f64 {
-        self.1
-    }
-
-    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> crate::Result<()> {
-        (0..)
-            .zip(&self.2)
-            .for_each(|(page, &share)| visit(page, share));
-        Ok(())
+impl Published {
+    fn ranking(&self) -> SettledRanking<'_> {
+        SettledRanking {
+            damping: self.0,
+            bound_l1: self.1,
+            importances: &self.2,
+        }
     }
 }
 
@@ -166,7 +159,7 @@ fn settled_begins_with_the_last_ranking() {
         Published(damping, bound, settled.importance())
     };
     let exact = ranking(0.85, 1e-11).2;
-    let list = |settled: Option<&dyn SettledRanking>| {
+    let list = |settled: Option<SettledRanking<'_>>| {
         let mut history = CrawlHistory::new("settled".parse::<Choice>().unwrap().strategy());
         rows.sweep(&mut |row| {
             history.row(row);
@@ -196,12 +189,12 @@ fn settled_begins_with_the_last_ranking() {
         ("without a bound", without_bound),
         ("of another damping", ranking(0.8, 0.001)),
     ] {
-        let (best, off, sweeps) = list(Some(&published));
+        let (best, off, sweeps) = list(Some(published.ranking()));
         assert!(off <= 0.00765, "{name}: {off}");
         assert!(sweeps <= 3.0 && sweeps < plain.2, "{name}: {sweeps}");
-        assert_eq!(list(Some(&published)).0, best);
+        assert_eq!(list(Some(published.ranking())).0, best);
     }
-    let (_, off, sweeps) = list(Some(&ranking(0.85, 0.01)));
+    let (_, off, sweeps) = list(Some(ranking(0.85, 0.01).ranking()));
     assert!(off <= 0.01 && sweeps == 0.0);
     assert!(plain.1 <= 0.00765 && plain.2 <= 6.0, "{}", plain.2);
 }

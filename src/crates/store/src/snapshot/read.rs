@@ -12,6 +12,7 @@ use crate::engine::{ENDOWMENT, Page, PageId};
 use crate::memory::Need;
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
+use crate::rank::settle::Importances;
 use crate::rows::{Bits, Row};
 use crate::rules::Scope;
 use crate::store::rows::{KeptRows, Retention, RowsOf};
@@ -344,6 +345,11 @@ impl Snapshot {
             }
         }
         Ok(())
+    }
+
+    /// Returns the importances of all pages, from which other rankings may start.
+    pub fn ranking(&self) -> &dyn Importances {
+        &self.columns
     }
 
     /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
