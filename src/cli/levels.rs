@@ -150,7 +150,7 @@ pub fn levels() -> Forms<Level> {
 }
 
 fn roll_ups() -> impl clap::builder::TypedValueParser<Value = RollUpBy> {
-    let words = RollUpBy::ALL.map(|(name, about, _)| word(name, about));
+    let words = RollUpBy::ALL.map(|by| word(by.name(), by.about()));
     one_of(words, parsed::<RollUpBy>)
 }
 

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// Estimator of importance: one of a snapshot's two columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Estimator {
-    /// X; for a window of measures or an interpolation, the estimate of section 3.3.
-    Distributed,
-    /// Y: the cash that the page received, in the window, as a share.
-    Received,
+cashrank_base::words! {
+    /// Estimator of importance: one of a snapshot's two columns.
+    Estimator {
+        /// X; for a window of measures or an interpolation, the estimate of section 3.3.
+        Distributed = "distributed",
+        /// Y: the cash that the page received, in the window, as a share.
+        Received = "received",
+    }
 }
 
 impl Estimator {
@@ -30,10 +30,7 @@ impl Estimator {
 
 impl fmt::Display for Estimator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Estimator::Distributed => "distributed",
-            Estimator::Received => "received",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -41,11 +38,8 @@ impl FromStr for Estimator {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "distributed" => Ok(Estimator::Distributed),
-            "received" => Ok(Estimator::Received),
-            _ => Err(format!("{text:?}: received or distributed")),
-        }
+        let found = Estimator::ALL.into_iter().find(|of| of.name() == text);
+        found.ok_or_else(|| format!("{text:?}: received or distributed"))
     }
 }
 

@@ -8,8 +8,6 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use super::Sites;
 use crate::metrics::sum::CompensatedSum;
 use crate::model::{Page, PageId, SiteFacts, Time};
@@ -40,38 +38,37 @@ pub struct SiteTotal {
     pub last_fetch: Option<Time>,
 }
 
-/// Total by which sites are ranked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RollUpBy {
-    /// Sum of the importance of its pages.
-    #[default]
-    Sum,
-    /// Greatest importance of a page.
-    Largest,
-    /// Number of known pages.
-    Count,
+cashrank_base::words! {
+    /// Total by which sites are ranked.
+    #[derive(Default)]
+    RollUpBy {
+        /// Sum of the importance of its pages.
+        #[default]
+        Sum = "sum",
+        /// Greatest importance of a page.
+        Largest = "largest",
+        /// Number of known pages.
+        Count = "count",
+    }
 }
 
 impl RollUpBy {
-    /// All variants, with their names and descriptions.
-    pub const ALL: [(&'static str, &'static str, RollUpBy); 3] = [
-        ("sum", "the importance of its pages together", RollUpBy::Sum),
-        (
-            "largest",
-            "the importance of its most important page",
-            RollUpBy::Largest,
-        ),
-        ("count", "how many pages it has", RollUpBy::Count),
-    ];
+    /// Returns a description in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            RollUpBy::Sum => "the importance of its pages together",
+            RollUpBy::Largest => "the importance of its most important page",
+            RollUpBy::Count => "how many pages it has",
+        }
+    }
 }
 
 impl FromStr for RollUpBy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<RollUpBy> {
-        let known = RollUpBy::ALL.iter().find(|(name, ..)| *name == text);
-        known.map(|known| known.2).ok_or_else(|| {
+        let known = RollUpBy::ALL.into_iter().find(|by| by.name() == text);
+        known.ok_or_else(|| {
             Error::Usage(format!(
                 "no way {text:?} to rank sites by their pages: sum, largest or count"
             ))
