@@ -1,6 +1,6 @@
 //! Graphs of pairs of page numbers in any order, as programs have them that keep links in arrays.
 
-use super::table::{Arena, starts};
+use super::table::starts;
 use super::{LinkRows, Links};
 use crate::model::SelfLinks;
 
@@ -13,29 +13,20 @@ impl LinkRows<u64> {
         targets: &[u32],
         self_links: SelfLinks,
     ) -> LinkRows {
-        let (mut ends, mut all) = by_source(nodes, sources, targets.iter().copied());
-        let (mut start, mut kept) = (0, 0);
-        for (source, end) in ends.iter_mut().enumerate() {
-            let row = start..std::mem::replace(end, kept);
-            start = row.end;
-            all[row.clone()].sort_unstable();
-            let mut last = None;
-            for at in row {
-                let target = all[at];
-                let is_own = self_links == SelfLinks::Drop && target as usize == source;
-                if last.replace(target) != Some(target) && !is_own {
-                    all[kept] = target;
-                    kept += 1;
+        let (ends, mut all) = by_source(nodes, sources, targets.iter().copied());
+        let mut table = LinkRows::with_room(nodes, all.len(), 0);
+        let mut start = 0;
+        for (source, end) in ends.into_iter().enumerate() {
+            let row = &mut all[std::mem::replace(&mut start, end)..end];
+            row.sort_unstable();
+            for same in row.chunk_by(|one, next| one == next) {
+                if self_links == SelfLinks::Keep || same[0] as usize != source {
+                    table.link(same[0], None);
                 }
             }
-            *end = kept;
+            table.end();
         }
-        all.truncate(kept);
-        let links = Arena {
-            targets: all,
-            weights: Vec::new(),
-        };
-        LinkRows { ends, links }
+        table
     }
 
     /// Returns the graph of links with weights, finite numbers of at least 0: those of repeated links add up, and links
