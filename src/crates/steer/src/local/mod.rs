@@ -27,7 +27,6 @@
 mod estimate;
 mod known;
 mod memory;
-mod rank;
 mod search;
 mod select;
 #[cfg(test)]
@@ -36,6 +35,5 @@ mod tests;
 pub use estimate::{Impact, LocalEstimate, LocalEstimator, estimate};
 pub use known::{LocalGraph, Matrix};
 pub use memory::Size;
-pub use rank::PowerMethod;
-pub use search::{LocalSearch, LocalSearchOptions, PageRequest};
+pub use search::{LocalSearch, LocalSearchOptions, PageRequest, PowerMethod};
 pub use select::{Policy, best_by};
