@@ -15,7 +15,7 @@ use cashrank_ingest::records::{RecordFormat, SortRoom};
 use cashrank_store::memory::check_address_space;
 
 use super::common::{
-    Exit, MemoryArg, counted, note_keyboard, one_of, positive, print_json, stop_on_signal, threads,
+    self, Exit, MemoryArg, note_keyboard, one_of, positive, print_json, stop_on_signal, threads,
 };
 use super::export::scratch;
 use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
@@ -201,7 +201,7 @@ fn is_sound(converted: &ConversionReport) -> bool {
 fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
     let before = Counters::default();
     report_counts(&done.counters, &before, None, seconds, reporter);
-    let written = counted(done.written, "record", "records");
+    let written = common::records(done.written);
     reporter.log.info(&format!("{written} written"));
 }
 

@@ -10,7 +10,7 @@ use cashrank_ingest::ingest::IngestOutcome;
 use cashrank_ingest::load::LoadReport;
 use serde_json::{Value, json};
 
-use super::common::{Exit, as_options, counted, report_skipped, say, thousands};
+use super::common::{self, Exit, as_options, counted, report_skipped, say, thousands};
 use super::reporter::Reporter;
 
 /// Maximum number of records that are shown while reading, for each reason; further ones are only counted.
@@ -113,7 +113,7 @@ impl Remarks {
         let first = self.first_timeless.as_ref()?;
         Some(format!(
             "used without a time, because it cannot be read: {} ({}); the first is record {} of {}, at byte {}: {}",
-            counted(self.timeless(), "record", "records"),
+            common::records(self.timeless()),
             Reason::BadTime.name(),
             thousands(first.record),
             first.input,
@@ -175,7 +175,7 @@ pub fn missing_text(missing: &Missing) -> String {
     };
     format!(
         "in the first {}: {}.{alike} {}",
-        counted(missing.records, "page", "pages"),
+        common::pages(missing.records),
         lacks.join("; "),
         unread(missing)
     )
@@ -247,7 +247,7 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     if report.timeless > 0 {
         say!(
             "used without a time, because it cannot be read: {} (bad-time)",
-            counted(report.timeless, "record", "records")
+            common::records(report.timeless)
         );
     }
     if report.skipped > 0 {
@@ -340,7 +340,7 @@ pub fn nothing_read((now, before): (&Counters, &Counters), asked: &ReadChoices<'
         ),
         (_, _, 1..) => format!(
             "everything that was read is {} of pages outside --scope {}.",
-            counted(out, "record", "records"),
+            common::records(out),
             asked.rules.scope
         ),
         (_, _, _) if now.other > before.other => format!(

@@ -12,7 +12,7 @@ use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_store::memory::human;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
+use super::common::{self, Basis, about, accuracy, accuracy_of, thousands};
 use super::levels::sureness;
 use super::log::Verbosity;
 use super::remarks::{Remarks, missing_text, ungrouped};
@@ -230,7 +230,7 @@ impl Observer for Reporter {
             IngestEvent::Published { path, info } => format!(
                 "snapshot {}: {}, {} crawled; {}",
                 path.display(),
-                counted(info.pages, "page", "pages"),
+                common::pages(info.pages),
                 thousands(info.counters.visited),
                 accuracy_of(info)
             ),
@@ -270,7 +270,7 @@ impl Observer for Reporter {
             "{} records/s  {} links/s  {}",
             rate(read.0),
             rate(read.1),
-            counted(report.pages, "page", "pages")
+            common::pages(report.pages)
         ));
         if self.extent.once.is_some() {
             bar.set_position(self.extent.done + done);

@@ -8,7 +8,7 @@ use cashrank_ingest::ingest::IngestOutcome;
 use cashrank_store::memory::Need;
 use cashrank_store::store::Unverified;
 
-use super::common::{Basis, accuracy, counted, thousands};
+use super::common::{self, Basis, accuracy, counted, thousands};
 use super::remarks::Remarks;
 use super::reporter::Reporter;
 
@@ -79,8 +79,8 @@ pub(super) fn report_counts(
     let links = now.links - before.links;
     log.info(&format!(
         "{}, {}{} in {seconds:.1} s ({} links/s)",
-        counted(records, "record", "records"),
-        counted(links, "link", "links"),
+        common::records(records),
+        common::links(links),
         pages.map_or(String::new(), |pages| format!(
             ", {}",
             counted(pages, "new page", "new pages")
@@ -92,14 +92,11 @@ pub(super) fn report_counts(
         (remarks.unchanged(), now.unchanged - before.unchanged),
         ("failed", now.failed - before.failed),
     ];
-    let of_these: Vec<String> = some_of(&of_these);
+    let of_these = some_of(&of_these);
     if !of_these.is_empty() {
         log.info(&format!("records by outcome: {}", of_these.join(", ")));
     }
-    let skipped: Vec<String> = skipped_list(now, before)
-        .into_iter()
-        .map(|(reason, count)| format!("{} {reason}", thousands(count)))
-        .collect();
+    let skipped = some_of(&skipped_list(now, before));
     if !skipped.is_empty() {
         log.warn(&format!("skipped records: {}", skipped.join(", ")));
     }
@@ -117,14 +114,14 @@ pub(super) fn report_counts(
         let out = now.out_of_scope - before.out_of_scope;
         log.info(&format!(
             "{} of pages outside --scope",
-            counted(out, "record", "records")
+            common::records(out)
         ));
     }
     let others = now.shard.other_records - before.shard.other_records;
     if others > 0 {
         log.info(&format!(
             "{} of other shards, passed over",
-            counted(others, "record", "records")
+            common::records(others)
         ));
     }
     if now.links == 0 && now.visited > 0 && records > 0 {

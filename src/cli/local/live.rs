@@ -14,7 +14,7 @@ use cashrank_store::store::{RealDisk, settings_of};
 use super::domain::{CrawlSource, Domain};
 use super::ranks::{DomainCounts, lifts, locals, report, write_impact, write_ranks};
 use super::{LocalArgs, Outputs, candidates, report_few};
-use crate::cli::common::{Exit, counted, is_closed_pipe, say, thousands, threads};
+use crate::cli::common::{self, Exit, counted, is_closed_pipe, say, thousands, threads};
 use crate::cli::output::OutputTarget;
 
 /// Search that is fed by a crawler.
@@ -160,7 +160,7 @@ impl LiveSearch<'_> {
             "round {} of {}: {} listed",
             self.rounds,
             self.args.live.rounds,
-            counted(asked.len() as u64, "page", "pages")
+            common::pages(asked.len() as u64)
         );
         report_few(count as u64, asked.len());
         self.waiting.extend(asked.iter().map(|asked| asked.page));

@@ -3,7 +3,7 @@
 use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
 
 use super::domain::CrawlSource;
-use crate::cli::common::{counted, say, shown, thousands};
+use crate::cli::common::{self, counted, say, shown, thousands};
 use crate::cli::output::OutputTarget;
 
 /// Page of the domain with its estimate.
@@ -152,7 +152,7 @@ pub fn report(
     let frontier = search.matrix().frontier.len();
     say!(
         "{} in the domain, {} fetched outside, {} known and not fetched",
-        counted(known.domain() as u64, "page", "pages"),
+        common::pages(known.domain() as u64),
         count(beyond),
         count(frontier)
     );

@@ -63,7 +63,7 @@ pub enum Seeds {
 }
 
 /// Position up to which a store's rows were read, in the order in which they were written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct RowPosition {
     /// Key of the store, and number of its row file.
     file: ([u64; 2], u64),
@@ -73,27 +73,19 @@ struct RowPosition {
 }
 
 impl RowPosition {
-    /// Returns the position after the last row of a snapshot.
-    fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<RowPosition> {
-        let kept = rows.kept();
+    /// Returns the position after the first rows of a snapshot.
+    fn after(first: u64, snapshot: &Snapshot, rows: &KeptRows) -> Result<RowPosition> {
         Ok(RowPosition {
-            file: (snapshot.key(), kept.number),
-            rows: kept.rows,
-            sum: rows.sum_before(kept.rows)?,
+            file: (snapshot.key(), rows.kept().number),
+            rows: first,
+            sum: rows.sum_before(first)?,
         })
-    }
-
-    /// Returns the number of rows before the position.
-    fn rows(self) -> u64 {
-        self.rows
     }
 
     /// Returns whether the rows of a snapshot begin with those before the position.
     fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
-        let kept = rows.kept();
-        Ok(self.file == (snapshot.key(), kept.number)
-            && self.rows <= kept.rows
-            && self.sum == rows.sum_before(self.rows)?)
+        let has_all = self.rows <= rows.kept().rows;
+        Ok(has_all && self == RowPosition::after(self.rows, snapshot, rows)?)
     }
 }
 
@@ -135,7 +127,7 @@ impl SeedCoverage {
             Some(mark) => {
                 self.flow.seeds() == seeds
                     && mark.continues(snapshot, &rows)?
-                    && rows.written_from(mark.rows(), &mut |row| {
+                    && rows.written_from(mark.rows, &mut |row| {
                         if self.flow.is_read(row.page) {
                             return Err(Stop::Enough);
                         }
@@ -148,7 +140,7 @@ impl SeedCoverage {
             self.flow = SeedFlow::from(damping, &seeds);
         }
         let bounds = self.flow.push(&rows)?;
-        self.mark = Some(RowPosition::of(snapshot, &rows)?);
+        self.mark = Some(RowPosition::after(rows.kept().rows, snapshot, &rows)?);
         Ok(self.covered(snapshot, bounds))
     }
 
