@@ -20,6 +20,7 @@ mod tests;
 
 pub use host::{domain, host, is_web, path_and_query, without_www};
 pub use join::LinkBase;
+pub use parse::text;
 pub use scan::is_canonical;
 
 use parse::{Scheme, scheme, trim};

@@ -88,8 +88,8 @@ pub(super) fn is_foreign_base(href: &[u8]) -> bool {
     Url::parse(&text(href)).is_ok_and(|url| !matches!(url.scheme(), "data" | "javascript"))
 }
 
-/// Converts `raw` to text: bytes that are not UTF-8 are percent-encoded, so that none is lost.
-fn text(raw: &[u8]) -> Cow<'_, str> {
+/// Converts a URL to text: bytes that are not UTF-8 are percent-encoded, so that none is lost.
+pub fn text(raw: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(raw) {
         return Cow::Borrowed(text);
     }

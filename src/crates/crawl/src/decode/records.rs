@@ -135,10 +135,6 @@ impl Decoder for JsonRecords {
 impl JsonRecords {
     /// Emits each record, preceded by the redirects that led to it.
     fn each<'a>(&self, texts: impl Iterator<Item = TextLine<'a>>, sink: &mut Sink<'_>) {
-        let reader = RecordReader {
-            by: self,
-            shard: self.shard,
-        };
         let mut record = Record::default();
         let mut asked = Vec::new();
         let mut done = 0;
@@ -146,7 +142,12 @@ impl JsonRecords {
             let parsed = if text.text.trim_ascii().is_empty() {
                 Parsed::Other { kind: "blank line" }
             } else {
-                match reader.read(&text, &mut record, &mut asked) {
+                let reader = RecordReader {
+                    by: self,
+                    shard: self.shard,
+                    terminated: text.terminated,
+                };
+                match reader.read(text.text, &mut record, &mut asked) {
                     Ok(Some(kind)) => Parsed::Other { kind },
                     Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
@@ -175,6 +176,8 @@ struct RecordReader<'n> {
     by: &'n JsonRecords,
     /// Shard whose records are read with their links; `None`: all.
     shard: Option<Shard>,
+    /// False if the input may end inside the text.
+    terminated: bool,
 }
 
 impl RecordReader<'_> {
@@ -182,12 +185,12 @@ impl RecordReader<'_> {
     /// valid object that is not a crawl record.
     fn read<'a>(
         self,
-        line: &TextLine<'a>,
+        line: &'a [u8],
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
-        let text = utf8(line.text).map_err(|error| {
-            let cut = error.error_len().is_none() && !line.terminated;
+        let text = utf8(line).map_err(|error| {
+            let cut = error.error_len().is_none() && !self.terminated;
             if cut {
                 Bad::new(Reason::CutShort, "the input ends inside a character")
             } else {
@@ -200,9 +203,7 @@ impl RecordReader<'_> {
         };
         if let Some(text) = json::repair_surrogates(text) {
             let (mut repaired, mut hops) = (Record::default(), Vec::new());
-            let kind = self
-                .parse(&text, &mut repaired, &mut hops)
-                .map_err(|failed| failed.bad(line.terminated))?;
+            let kind = self.parse(&text, &mut repaired, &mut hops)?;
             *record = repaired.into_owned();
             *asked = hops
                 .into_iter()
@@ -210,7 +211,7 @@ impl RecordReader<'_> {
                 .collect();
             return Ok(kind);
         }
-        Err(error.bad(line.terminated))
+        Err(error)
     }
 
     fn parse<'a>(
@@ -218,7 +219,7 @@ impl RecordReader<'_> {
         text: &'a str,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Failed> {
+    ) -> Result<Option<&'static str>, Bad> {
         record.clear();
         match plain::read(text, self, &mut record.links) {
             Some(raw) => self.finish(text, raw, record, asked),
@@ -232,15 +233,16 @@ impl RecordReader<'_> {
         text: &'a str,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Failed> {
+    ) -> Result<Option<&'static str>, Bad> {
         record.clear();
         let mut json = serde_json::Deserializer::from_str(text);
         let object = RecordSeed {
             reader: self,
             links: &mut record.links,
         };
-        let raw = object.deserialize(&mut json).map_err(Failed::Json)?;
-        json.end().map_err(Failed::Json)?;
+        let raw = object.deserialize(&mut json);
+        let raw = raw.and_then(|raw| json.end().map(|()| raw));
+        let raw = raw.map_err(|error| self.wrong_json(&error))?;
         self.finish(text, raw, record, asked)
     }
 
@@ -252,7 +254,7 @@ impl RecordReader<'_> {
         raw: RawRecord<'a>,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Failed> {
+    ) -> Result<Option<&'static str>, Bad> {
         if raw.lacks_links && (!self.skips_links(&raw) || self.has_own_redirect(&raw)) {
             let all = RecordReader {
                 shard: None,
@@ -260,7 +262,15 @@ impl RecordReader<'_> {
             };
             return all.parse(text, record, asked);
         }
-        raw.put(&self.by.names, record, asked).map_err(Failed::Said)
+        raw.put(&self.by.names, record, asked)
+    }
+
+    fn wrong_json(self, error: &serde_json::Error) -> Bad {
+        if error.is_eof() && !self.terminated {
+            Bad::new(Reason::CutShort, json::detail(error))
+        } else {
+            Bad::malformed(json::detail(error))
+        }
     }
 
     /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
@@ -276,23 +286,6 @@ impl RecordReader<'_> {
         let first = raw.url.iter().filter(|_| found.is_some());
         let mut hops = raw.asked.peek().into_iter().flatten().chain(first);
         hops.any(|hop| !skips_links(self.shard, hop, self.by.naming))
-    }
-}
-
-enum Failed {
-    Json(serde_json::Error),
-    Said(Bad),
-}
-
-impl Failed {
-    fn bad(self, terminated: bool) -> Bad {
-        match self {
-            Failed::Said(bad) => bad,
-            Failed::Json(error) if error.is_eof() && !terminated => {
-                Bad::new(Reason::CutShort, json::detail(&error))
-            }
-            Failed::Json(error) => Bad::malformed(json::detail(&error)),
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 use memchr::memmem;
 
 use super::tags::{Tokenizer, is_blank};
+use crate::decode::json::bytes;
 
 /// Determines the encoding and decodes the page, with U+FFFD for invalid bytes. The encoding is that of the byte order
 /// mark, else the one named by HTTP (`named`), else the one declared in the first 1,024 bytes (`is_xml`: in the XML
@@ -27,11 +28,7 @@ pub(super) fn decode<'b>(
         }
     };
     let (text, _) = encoding.decode_without_bom_handling(body);
-    let text = match text {
-        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-    };
-    (encoding, text)
+    (encoding, bytes(text))
 }
 
 /// Guesses the encoding. A page cut off within a character still counts as UTF-8.

@@ -216,6 +216,7 @@ mod tests {
     const USUAL: RecordReader<'static> = RecordReader {
         by: &JsonRecords::USUAL,
         shard: None,
+        terminated: true,
     };
 
     /// Generates lines of what the scan knows and of what it must leave to serde.

@@ -3,6 +3,7 @@
 use super::names::page_field;
 use crate::decode::{Link, Names, Record, Time, put_string, utc};
 use crate::rules::Rel;
+use crate::url;
 
 /// Appends the record as a line. Times that RFC 3339 cannot express are left out; no format yields one.
 pub fn write(record: &Record<'_>, names: Names, line: &mut Vec<u8>) {
@@ -97,14 +98,6 @@ impl ObjectWriter<'_> {
 }
 
 /// Appends a URL. Bytes that are not UTF-8 are percent-encoded, as in its canonical form.
-fn put_url(url: &[u8], line: &mut Vec<u8>) {
-    if std::str::from_utf8(url).is_ok() {
-        return put_string(url, line);
-    }
-    let mut text = String::new();
-    for chunk in url.utf8_chunks() {
-        text.push_str(chunk.valid());
-        text.extend(chunk.invalid().iter().map(|byte| format!("%{byte:02X}")));
-    }
-    put_string(text.as_bytes(), line);
+fn put_url(raw: &[u8], line: &mut Vec<u8>) {
+    put_string(url::text(raw).as_bytes(), line);
 }
