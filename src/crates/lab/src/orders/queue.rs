@@ -1,15 +1,34 @@
 //! Priority queue of pages whose scores change one by one, for orders that are asked after every page.
 
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use cashrank_steer::schedule::{CrawlState, ScoredPage};
+
+/// Entry of a heap, in which the page to be read first is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct QueueEntry(ScoredPage);
+
+impl Eq for QueueEntry {}
+
+impl Ord for QueueEntry {
+    fn cmp(&self, other: &QueueEntry) -> Ordering {
+        other.0.best_first(&self.0)
+    }
+}
+
+impl PartialOrd for QueueEntry {
+    fn partial_cmp(&self, other: &QueueEntry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// Queue of pages with changing scores. The heap is built at the first query: until then a change costs one number and
 /// no heap entry.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Heap of unread pages by score, with outdated entries; `None` before the first query.
-    heap: Option<BinaryHeap<ScoredPage>>,
+    heap: Option<BinaryHeap<QueueEntry>>,
     /// Score of each page that was ever added; NaN: none.
     scores: Vec<f64>,
 }
@@ -29,11 +48,11 @@ impl Queue {
         let Some(heap) = &mut self.heap else {
             return;
         };
-        heap.push(ScoredPage { page, score });
+        heap.push(QueueEntry(ScoredPage { page, score }));
         // Outdated entries are removed once the heap has more than two entries per page.
         if heap.len() > 1024 + 2 * self.scores.len() {
             let scores = &self.scores;
-            heap.retain(|of| scores[of.page as usize] == of.score);
+            heap.retain(|QueueEntry(of)| scores[of.page as usize] == of.score);
         }
     }
 
@@ -52,14 +71,14 @@ impl Queue {
         let mut best: Vec<ScoredPage> = Vec::new();
         let mut held = Vec::new();
         while best.len() < count {
-            let Some(entry) = heap.pop() else {
+            let Some(QueueEntry(entry)) = heap.pop() else {
                 break;
             };
             let twice = best.last().is_some_and(|last| last.page == entry.page);
             if crawl.is_read(entry.page) || scores[entry.page as usize] != entry.score || twice {
                 continue;
             }
-            held.push(entry);
+            held.push(QueueEntry(entry));
             if crawl.is_open(entry.page) {
                 best.push(entry);
             }
@@ -70,11 +89,11 @@ impl Queue {
 }
 
 /// Builds the heap of all unread pages that have a score.
-fn in_order(crawl: &CrawlState, scores: &[f64]) -> BinaryHeap<ScoredPage> {
+fn in_order(crawl: &CrawlState, scores: &[f64]) -> BinaryHeap<QueueEntry> {
     let pages = scores.iter().zip(0..crawl.pages());
     let entries = pages.filter(|&(score, page)| !score.is_nan() && !crawl.is_read(page));
     entries
-        .map(|(&score, page)| ScoredPage { page, score })
+        .map(|(&score, page)| QueueEntry(ScoredPage { page, score }))
         .collect::<Vec<_>>()
         .into()
 }

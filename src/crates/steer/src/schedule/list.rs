@@ -19,10 +19,11 @@ use super::next::ListLimits;
 use super::refresh::{self, Looks};
 use super::{
     Candidate, CrawlFacts, CrawlHistory, CrawlState, NameOrder, NextOptions, PageSelection,
-    PageTopK, ScoredPage, SettledRanking, seeds,
+    ScoredPage, SettledRanking, seeds,
 };
 use crate::decode::Time;
 use crate::graph::Graph;
+use crate::metrics::BestItems;
 use crate::model::PageId;
 use crate::rows::{PAGES_MAX, Row, Rows};
 use crate::snapshot::{Snapshot, SnapshotPage};
@@ -174,15 +175,16 @@ impl ListSource<'_> {
         let before = self.refetch_before();
         let is_read = |page: u32| crawl.is_read(page);
         self.select(count, limits, is_read, |most| {
-            let mut best = PageTopK::new(most);
+            let mut best = BestItems::new(most);
             for page in self.snapshot.pages() {
                 let page = page?;
                 let number = page.page.0 as u32;
                 if crawl.is_open(number) || is_read(number) && self.may_refetch(&page, before) {
-                    best.offer(number, cash[number as usize]);
+                    let of = ScoredPage::new(number, cash[number as usize]);
+                    best.add(of, ScoredPage::best_first);
                 }
             }
-            Ok(best.sorted())
+            Ok(best.finish(ScoredPage::best_first))
         })
     }
 
@@ -198,7 +200,7 @@ impl ListSource<'_> {
         }
         let usual = all.usual_rate();
         let order = |most| {
-            let mut best = PageTopK::new(most);
+            let mut best = BestItems::new(most);
             for page in self.snapshot.pages() {
                 let page = page?;
                 if self.may_refetch(&page, before) {
@@ -207,10 +209,11 @@ impl ListSource<'_> {
                     } else {
                         refresh::gain_now(page.importance, &page.fetches, self.now, usual)
                     };
-                    best.offer(page.page.0 as u32, score);
+                    let of = ScoredPage::new(page.page.0 as u32, score);
+                    best.add(of, ScoredPage::best_first);
                 }
             }
-            Ok(best.sorted())
+            Ok(best.finish(ScoredPage::best_first))
         };
         self.select(count, limits, |_| true, order)
     }

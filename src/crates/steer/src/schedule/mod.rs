@@ -25,7 +25,6 @@ mod settled;
 mod takers;
 #[cfg(test)]
 mod tests;
-mod top;
 mod xyleme;
 
 pub use choice::{Choice, Learning, StrategyParameters};
@@ -42,11 +41,36 @@ pub use next::{
 pub use refresh::{Looks, change_rate, gain};
 pub use seeds::SeedChoice;
 pub use takers::Taker;
-pub use top::{PageTopK, ScoredPage};
+
+use std::cmp::Ordering;
 
 use crate::Result;
+use crate::metrics::BestItems;
 use crate::rank::settle::Importances;
 use crate::rows::{Row, Rows};
+
+/// Page and its score: higher is earlier.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoredPage {
+    /// Number of the page.
+    pub page: u32,
+    /// Score, in the strategy's own measure; never NaN.
+    pub score: f64,
+}
+
+impl ScoredPage {
+    /// Returns a page with its score, in which 0 and -0 are equal.
+    pub fn new(page: u32, score: f64) -> ScoredPage {
+        let score = score + 0.0;
+        ScoredPage { page, score }
+    }
+
+    /// Compares for a list: by score, then by who was known first.
+    pub fn best_first(&self, other: &ScoredPage) -> Ordering {
+        let score = other.score.total_cmp(&self.score);
+        score.then(self.page.cmp(&other.page))
+    }
+}
 
 /// Facts about a crawl besides its history.
 #[derive(Clone, Copy)]
@@ -111,7 +135,7 @@ pub trait Strategy: Send {
     }
 
     /// Returns the best `count` open pages ([`CrawlState::is_open`]), best first; ties in the order in which pages
-    /// became known. The default takes memory for `count` pages.
+    /// became known. The default takes memory for twice as many pages.
     fn best(
         &mut self,
         crawl: &CrawlState,
@@ -119,13 +143,13 @@ pub trait Strategy: Send {
         count: usize,
     ) -> Result<Vec<ScoredPage>> {
         self.prepare(crawl, facts)?;
-        let mut best = PageTopK::new(count);
+        let mut best = BestItems::new(count);
         for page in crawl.all_open() {
             if let Some(score) = self.score(crawl, facts, page) {
-                best.offer(page, score);
+                best.add(ScoredPage::new(page, score), ScoredPage::best_first);
             }
         }
-        Ok(best.sorted())
+        Ok(best.finish(ScoredPage::best_first))
     }
 
     /// Returns the number of links followed so far to pass something on.

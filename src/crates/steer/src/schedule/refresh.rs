@@ -125,7 +125,8 @@ pub(super) fn gain_now(importance: f64, fetches: &Fetches, now: Option<Time>, us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::PageTopK;
+    use crate::metrics::BestItems;
+    use crate::schedule::ScoredPage;
 
     /// Returns the share of time that a page is fresh, if it changes at `rate` and is read `reads` times, both per unit
     /// of time.
@@ -320,12 +321,12 @@ mod tests {
                 let gain = gain_now(page.0, &fetches, Some(day * 86_400), all.usual_rate());
                 (number, gain)
             });
-            let mut best = PageTopK::new(count);
-            reads.for_each(|(page, gain)| best.offer(page, gain));
-            best.sorted()
-                .into_iter()
-                .map(|scored| scored.page)
-                .collect()
+            let mut best = BestItems::new(count);
+            reads.for_each(|(page, gain)| {
+                best.add(ScoredPage::new(page, gain), ScoredPage::best_first);
+            });
+            let best = best.finish(ScoredPage::best_first).into_iter();
+            best.map(|scored| scored.page).collect()
         });
         let alike = simulated(&pages, budget, &mut |day, _, count| {
             let first = day as u32 * count as u32;

@@ -324,3 +324,28 @@ fn crawl_of(pages: u32) -> Vec<(u32, Vec<u32>)> {
     };
     (0..pages).map(|page| (page, links(page))).collect()
 }
+
+#[test]
+fn the_best_come_first_and_of_equal_ones_the_first_known() {
+    let scores = [
+        0.0,
+        f64::INFINITY,
+        -2.5,
+        1e-300,
+        -0.0,
+        2.5,
+        f64::NEG_INFINITY,
+        -1e-300,
+        1.0,
+    ];
+    for count in 0..=10 {
+        let mut best = BestItems::new(count);
+        (0..).zip(scores).for_each(|(page, score)| {
+            best.add(ScoredPage::new(page, score), ScoredPage::best_first)
+        });
+        let best = best.finish(ScoredPage::best_first);
+        let pages: Vec<u32> = best.iter().map(|of| of.page).collect();
+        let all = [1, 5, 8, 3, 0, 4, 7, 2, 6];
+        assert_eq!(pages, all[..count.min(9)]);
+    }
+}
