@@ -5,8 +5,8 @@
 //! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,10 @@ use crate::{Error, Result};
 const SNAPSHOT_RESTS: u32 = 3;
 /// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Returns true if a task is due at this number of records.
 fn is_multiple(every: Every, records: u64) -> bool {
@@ -57,8 +61,6 @@ pub(super) enum Due {
 /// Ranking in progress of the commit `generation`.
 struct RankingJob {
     generation: u64,
-    /// Time at which work on it began.
-    started: Instant,
     thread: JoinHandle<Result<RankedCommit>>,
     /// Channel that is disconnected when the thread ends.
     ended: Receiver<()>,
@@ -85,8 +87,8 @@ pub(super) struct Publisher {
     pub checkpoints: Checkpoints,
     checkpointed: Instant,
     snapshotted: Instant,
-    /// Time from which a snapshot by time may begin.
-    next_snapshot: Instant,
+    /// Time from which a snapshot by time may begin; `None` while one is in progress.
+    next_snapshot: Arc<Mutex<Option<Instant>>>,
     ranking: Option<RankingJob>,
     pub published: Option<(PathBuf, Info)>,
     /// Rows cached from one snapshot to the next.
@@ -107,7 +109,7 @@ impl Publisher {
             checkpoints: Checkpoints::default(),
             checkpointed: Instant::now(),
             snapshotted: Instant::now(),
-            next_snapshot: Instant::now(),
+            next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
             ranking: None,
             published: None,
             rows: Arc::default(),
@@ -160,7 +162,6 @@ impl IngestRun<'_> {
         if self.is_rereading() {
             return Ok(());
         }
-        self.finish_ended_ranking()?;
         let started = Instant::now();
         let snapshot = self.is_snapshot_late();
         let is_late = is_over(self.job.checkpoint_every, self.publisher.checkpointed);
@@ -179,8 +180,7 @@ impl IngestRun<'_> {
         let publisher = &self.publisher;
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, publisher.snapshotted)
-            && publisher.ranking.is_none()
-            && Instant::now() >= publisher.next_snapshot
+            && lock(&publisher.next_snapshot).is_some_and(|from| Instant::now() >= from)
             && records > publisher.published_at.as_ref().map_or(0, |c| c.records)
     }
 
@@ -202,8 +202,10 @@ impl IngestRun<'_> {
             if ranking.generation < self.writer.generation() {
                 let _ = ranking.apart.recv();
             }
+            if ranking.thread.is_finished() {
+                self.finish_publishing()?;
+            }
         }
-        self.finish_ended_ranking()?;
         if let Some(spooling) = &self.spooling {
             spooling.sync()?;
         }
@@ -277,6 +279,8 @@ impl IngestRun<'_> {
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
         let (disk, watcher) = (self.writer.disk().clone(), Watcher::new(stop));
+        *lock(&self.publisher.next_snapshot) = None;
+        let next = self.publisher.next_snapshot.clone();
         let generation = view.generation();
         let rank = move || {
             let _ends = ends;
@@ -287,7 +291,7 @@ impl IngestRun<'_> {
                 let _departs = departs;
                 snapshot::publish(&*disk, &view, &options)
             };
-            published.map(|published| {
+            let ranked = published.map(|published| {
                 let also = also.iter().filter(|_| published.is_some());
                 let also = also.map(|computing| {
                     let done = publish_computed(&*disk, &view, computing, &watcher);
@@ -297,12 +301,13 @@ impl IngestRun<'_> {
                     also: also.collect(),
                     published,
                 }
-            })
+            });
+            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
+            ranked
         };
         let counters = self.writer.counters().clone();
         self.publisher.ranking = Some(RankingJob {
             generation,
-            started,
             thread: spawn("snapshot", rank)?,
             ended,
             apart,
@@ -340,14 +345,6 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Records the result of the ranking in progress, if it has ended.
-    fn finish_ended_ranking(&mut self) -> Result<()> {
-        match &self.publisher.ranking {
-            Some(ranking) if ranking.thread.is_finished() => self.finish_publishing(),
-            _ => Ok(()),
-        }
-    }
-
     /// Waits for the ranking in progress, if there is one, and records its result.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         let Some(ranking) = self.publisher.ranking.take() else {
@@ -355,7 +352,6 @@ impl IngestRun<'_> {
         };
         self.watch(&ranking);
         let joined = ranking.thread.join();
-        self.publisher.next_snapshot = Instant::now() + ranking.started.elapsed() * SNAPSHOT_RESTS;
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
         if !matches!(&ranked, Ok(ranked) if ranked.published.is_some()) {
             // The snapshot is still due.
