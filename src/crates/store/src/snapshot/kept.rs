@@ -17,9 +17,9 @@ use crate::model::utc;
 use crate::store::{IDENTITY, identity_of, lock_soon};
 use crate::{Error, Result};
 
-/// Groups by name, and the number of trailing characters they ignore in a time by RFC 3339, `2014-03-25T12:12:25Z`.
-const GROUPS: [(&str, usize); 3] = [("hourly", 7), ("daily", 10), ("monthly", 13)];
-const RECENT: &str = "recent";
+/// Counts by name. Those after the first are of groups, which ignore this number of trailing characters in a time by
+/// RFC 3339, `2014-03-25T12:12:25Z`.
+const COUNTS: [(&str, usize); 4] = [("recent", 0), ("hourly", 7), ("daily", 10), ("monthly", 13)];
 const ALL: usize = usize::MAX;
 
 /// Rule for which snapshots stay, besides the current and pinned ones.
@@ -39,45 +39,36 @@ const ALL: usize = usize::MAX;
 /// Written like `recent=10,daily=30,monthly=all`; a
 /// number N is short for `recent=N`, and 0 for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeepSnapshots {
-    recent: usize,
-    groups: [usize; GROUPS.len()],
-}
+pub struct KeepSnapshots([usize; COUNTS.len()]);
 
 impl KeepSnapshots {
     /// Keeps all snapshots.
     pub const ALL: KeepSnapshots = KeepSnapshots::newest(ALL);
     /// Keeps the newest ten, one for each of the last 30 days that have one, and one for each month.
-    pub const USUAL: KeepSnapshots = KeepSnapshots {
-        recent: 10,
-        groups: [0, 30, ALL],
-    };
+    pub const USUAL: KeepSnapshots = KeepSnapshots([10, 0, 30, ALL]);
 
     /// Keeps the newest `recent` snapshots.
     pub const fn newest(recent: usize) -> KeepSnapshots {
-        KeepSnapshots {
-            recent,
-            groups: [0; GROUPS.len()],
-        }
+        KeepSnapshots([recent, 0, 0, 0])
     }
 
     /// Returns true if none is ever removed.
     pub fn is_all(self) -> bool {
-        self.recent == ALL
+        self.0[0] == ALL
     }
 
     /// Returns which snapshots stay, given their times, oldest first.
     pub(super) fn stay(self, times: &[Option<Time>]) -> Vec<bool> {
-        let mut found = [(); GROUPS.len()].map(|()| HashSet::new());
+        let mut found = [(); COUNTS.len()].map(|()| HashSet::new());
         let mut stay = vec![false; times.len()];
         for (newer, (stay, time)) in stay.iter_mut().zip(times).rev().enumerate() {
-            *stay = newer < self.recent;
+            *stay = newer < self.0[0];
             let Some(text) = time.and_then(utc) else {
                 continue;
             };
-            for (at, (_, ignored)) in GROUPS.iter().enumerate() {
+            for (at, (_, ignored)) in COUNTS.iter().enumerate().skip(1) {
                 let group = text[..text.len().saturating_sub(*ignored)].to_owned();
-                *stay |= found[at].insert(group) && found[at].len() <= self.groups[at];
+                *stay |= found[at].insert(group) && found[at].len() <= self.0[at];
             }
         }
         stay
@@ -97,41 +88,32 @@ impl FromStr for KeepSnapshots {
             let recent = if recent == 0 { ALL } else { recent };
             return Ok(KeepSnapshots::newest(recent));
         }
-        let mut recent = None;
-        let mut groups = [None; GROUPS.len()];
+        let mut counts = [None; COUNTS.len()];
         for part in text.split(',') {
             let (name, count) = part.split_once('=').ok_or_else(wrong)?;
             let count = match count {
                 "all" => ALL,
                 count => count.parse().map_err(|_| wrong())?,
             };
-            let named = GROUPS.iter().position(|(group, _)| *group == name);
-            let place = match named {
-                Some(at) => &mut groups[at],
-                None if name == RECENT => &mut recent,
-                None => return Err(wrong()),
-            };
-            if place.replace(count).is_some() {
+            let named = COUNTS.iter().position(|(known, _)| *known == name);
+            if counts[named.ok_or_else(wrong)?].replace(count).is_some() {
                 return Err(format!("{text:?}: {name} is there twice"));
             }
         }
-        Ok(KeepSnapshots {
-            recent: recent.unwrap_or(0),
-            groups: groups.map(|count| count.unwrap_or(0)),
-        })
+        Ok(KeepSnapshots(counts.map(|count| count.unwrap_or(0))))
     }
 }
 
 impl fmt::Display for KeepSnapshots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |count: usize| match count {
-            ALL => "all".to_owned(),
-            count => count.to_string(),
-        };
-        write!(f, "{RECENT}={}", count(self.recent))?;
-        for ((name, _), &many) in GROUPS.iter().zip(&self.groups) {
-            if many > 0 {
-                write!(f, ",{name}={}", count(many))?;
+        for (at, ((name, _), &count)) in COUNTS.iter().zip(&self.0).enumerate() {
+            if at > 0 && count == 0 {
+                continue;
+            }
+            let comma = if at > 0 { "," } else { "" };
+            match count {
+                ALL => write!(f, "{comma}{name}=all")?,
+                count => write!(f, "{comma}{name}={count}")?,
             }
         }
         Ok(())
@@ -369,11 +351,11 @@ pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
         .into_iter()
         .filter(|number| !pinned.contains(number))
         .collect();
-    if unpinned.len() <= keep.recent {
+    if unpinned.len() <= keep.0[0] {
         return Ok(0);
     }
     let mut times = vec![None; unpinned.len()];
-    if keep.groups != [0; GROUPS.len()] {
+    if keep.0[1..] != [0; COUNTS.len() - 1] {
         times.clear();
         unpinned.retain(|number| {
             match SnapshotColumns::open(disk, &path_of(store, *number, SNAPSHOT)) {
