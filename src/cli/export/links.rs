@@ -1,35 +1,11 @@
 //! `cashrank export --links`: the link graph that a store keeps.
 
-use std::path::Path;
-
 use cashrank_store::snapshot::LevelRanking;
-use cashrank_store::snapshot::links::{LinkGraph, Room, write_common_crawl, write_tsv};
+use cashrank_store::snapshot::links::{LinkGraph, write_common_crawl, write_tsv};
 
 use super::super::common::{Exit, counted};
 use super::super::output::OutputTarget;
 use super::{ExportArgs, scratch};
-
-/// Formats of `--to` that can hold links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LinkFormat {
-    Tsv,
-    Parquet,
-    CommonCrawl,
-}
-
-impl LinkFormat {
-    /// Parses the name of a format.
-    fn of(name: &str) -> anyhow::Result<LinkFormat> {
-        match name {
-            "tsv" => Ok(LinkFormat::Tsv),
-            "parquet" => Ok(LinkFormat::Parquet),
-            COMMON_CRAWL => Ok(LinkFormat::CommonCrawl),
-            _ => anyhow::bail!(
-                "--links: {name} holds no links; choose --to tsv, parquet or {COMMON_CRAWL}"
-            ),
-        }
-    }
-}
 
 /// Name of the format that holds links only.
 pub(super) const COMMON_CRAWL: &str = "common-crawl";
@@ -38,7 +14,10 @@ impl ExportArgs {
     /// Writes the links of the current snapshot.
     pub(super) fn export_links(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         let to = self.to.as_deref().unwrap_or_default();
-        let format = LinkFormat::of(to)?;
+        anyhow::ensure!(
+            ["tsv", "parquet", COMMON_CRAWL].contains(&to),
+            "--links: {to} holds no links; choose --to tsv, parquet or {COMMON_CRAWL}"
+        );
         anyhow::ensure!(
             self.level.is_roll_up() && self.scope.rules().is_all(),
             "--links writes the links of all pages or sites: leave --measure, --roll-up and --scope out"
@@ -49,19 +28,17 @@ impl ExportArgs {
         );
         let snapshot = self.snapshot.open(self.stores.first())?;
         let ranking = self.level.open(snapshot, &self.memory)?;
-        let count = match format {
-            LinkFormat::Tsv => self.links_as_lines(&ranking, output)?,
-            _ => {
-                anyhow::ensure!(
-                    !self.numbers,
-                    "--numbers: {to} has numbers anyway, and a file of names"
-                );
-                let OutputTarget::File(..) = output else {
-                    anyhow::bail!("{to} is two files: name a directory for them with -o");
-                };
-                let folder = self.output.file.name();
-                self.links_as_files(&ranking, format, folder)?
-            }
+        let count = if to == "tsv" {
+            self.links_as_lines(&ranking, output)?
+        } else {
+            anyhow::ensure!(
+                !self.numbers,
+                "--numbers: {to} has numbers anyway, and a file of names"
+            );
+            let OutputTarget::File(..) = output else {
+                anyhow::bail!("{to} is two files: name a directory for them with -o");
+            };
+            self.links_as_files(&ranking, to)?
         };
         let summary = serde_json::json!({
             "links": count,
@@ -76,37 +53,26 @@ impl ExportArgs {
         let folder = scratch(output);
         let pairs = folder.join(format!(".cashrank-{}-links", std::process::id()));
         let memory = self.memory.budget(2)?;
-        let graph = LinkGraph::of(ranking, self.sites.pairing(memory, pairs))?;
-        let room = Room {
-            memory,
-            folder: &folder,
-        };
+        let pairing = self.sites.pairing(memory, pairs);
+        let graph = LinkGraph::of(ranking, pairing, memory, &folder)?;
         let mut count = 0;
         output.put(|out| {
-            count = write_tsv(&graph, self.numbers, room, out, self.output.file.name())?;
+            count = write_tsv(&graph, self.numbers, out, self.output.file.name())?;
             Ok(())
         })?;
         Ok(count)
     }
 
-    fn links_as_files(
-        &self,
-        ranking: &LevelRanking,
-        format: LinkFormat,
-        folder: &Path,
-    ) -> anyhow::Result<u64> {
-        OutputTarget::put_folder(folder, |aside| {
+    fn links_as_files(&self, ranking: &LevelRanking, to: &str) -> anyhow::Result<u64> {
+        OutputTarget::put_folder(self.output.file.name(), |aside| {
             let memory = self.memory.budget(2)?;
             let pairing = self.sites.pairing(memory, aside.join("pairs"));
-            let graph = LinkGraph::of(ranking, pairing)?;
-            let room = Room {
-                memory,
-                folder: aside,
-            };
-            Ok(match format {
-                LinkFormat::CommonCrawl => write_common_crawl(&graph, room, aside)?,
-                _ => write_parquet(&graph, room, aside)?,
-            })
+            let graph = LinkGraph::of(ranking, pairing, memory, aside)?;
+            if to == COMMON_CRAWL {
+                Ok(write_common_crawl(&graph, aside)?)
+            } else {
+                Ok(write_parquet(&graph, aside)?)
+            }
         })
     }
 }
@@ -118,7 +84,7 @@ use cashrank_store::snapshot::links::write_parquet;
 use cashrank_base::model::Feature;
 
 #[cfg(not(feature = "parquet"))]
-fn write_parquet(_: &LinkGraph<'_>, _: Room<'_>, _: &Path) -> anyhow::Result<u64> {
+fn write_parquet(_: &LinkGraph<'_>, _: &std::path::Path) -> anyhow::Result<u64> {
     Feature::require("parquet").map_err(anyhow::Error::msg)?;
     Ok(0)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::{Error, Result, Store};
 use cashrank_graph::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
-use cashrank_store::snapshot::links::{LinkGraph, Room};
+use cashrank_store::snapshot::links::LinkGraph;
 use cashrank_store::snapshot::{LevelRanking, RankingName};
 use cashrank_store::store::{RealDisk, unfinished};
 use dsi_bitstream::impls::buf_bit_writer;
@@ -113,9 +113,9 @@ impl Args {
             bytes: PAIR_BYTES,
             aside: Some((&RealDisk, folder.join("pairs"))),
         };
-        let graph = LinkGraph::of(&ranking, pairing)?;
+        let graph = LinkGraph::of(&ranking, pairing, memory, folder)?;
         write_names(&graph, &beside(basename, "urls"))?;
-        let stats = write_arcs(&graph, ranking.len(), Room { memory, folder }, basename)?;
+        let stats = write_arcs(&graph, ranking.len(), basename)?;
         let nodes = stats.num_nodes;
         let [bits, offsets, ef] = ["graph", "offsets", "ef"].map(|file| beside(basename, file));
         store_ef_with_data(nodes, bits, offsets, &ef, no_logging![])
@@ -139,12 +139,7 @@ fn write_names(graph: &LinkGraph<'_>, path: &Path) -> Result<()> {
 }
 
 /// Writes `.graph`, `.offsets` and `.properties`, with a list for each of `count` nodes.
-fn write_arcs(
-    graph: &LinkGraph<'_>,
-    count: u64,
-    room: Room<'_>,
-    basename: &Path,
-) -> Result<CompStats> {
+fn write_arcs(graph: &LinkGraph<'_>, count: u64, basename: &Path) -> Result<CompStats> {
     let flags = CompFlags::default();
     let path = beside(basename, "graph");
     let offsets = beside(basename, "offsets");
@@ -163,7 +158,7 @@ fn write_arcs(
     );
     let broken = |error| failed(&path, error);
     let mut nodes = 0;
-    graph.each_links(room, &mut |node, targets| {
+    graph.each_links(&mut |node, targets| {
         // Every node has a list.
         for _ in nodes..u64::from(node) {
             lists.push([]).map_err(broken)?;

@@ -5,21 +5,18 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
 
 use crate::decode::records::names::page_field;
 use crate::decode::{Decoder, Link, Names, Parsed, Record, Time};
 use crate::formats::Format;
 use crate::rules::Rel;
-use crate::snapshot::export::parquet::{RowGroup, into_io};
+use crate::snapshot::export::parquet::{ParquetFile, RowGroup};
 use crate::{Error, Result};
 
 /// Numbers of bytes of lines, and of links, after which a row group ends.
@@ -200,15 +197,13 @@ fn text(text: &[u8]) -> ByteArray {
 
 /// Parquet table of records being written.
 pub(super) struct ParquetWriter<'w> {
-    writer: SerializedFileWriter<Box<dyn Write + Send + 'w>>,
-    path: PathBuf,
+    file: ParquetFile<Box<dyn Write + Send + 'w>>,
     decoder: &'static dyn Decoder,
     rows: RecordColumns,
     /// Bytes of the lines in `rows`, and bytes and links of the row group.
     batch_bytes: usize,
     group_bytes: usize,
     group_links: usize,
-    group: Option<RowGroup>,
 }
 
 impl<'w> ParquetWriter<'w> {
@@ -217,28 +212,22 @@ impl<'w> ParquetWriter<'w> {
         names: Names,
         path: &Path,
     ) -> Result<ParquetWriter<'w>> {
-        let start = || {
-            let schema = Arc::new(parse_message_type(&schema(names))?);
-            let properties = WriterProperties::builder()
-                .set_compression(Compression::ZSTD(ZstdLevel::try_new(super::ZSTD_LEVEL)?))
-                .set_statistics_enabled(EnabledStatistics::Chunk)
-                .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
-                .build();
-            SerializedFileWriter::new(out, schema, Arc::new(properties))
-        };
+        let level = ZstdLevel::try_new(super::ZSTD_LEVEL);
+        let level = level.map_err(|error| Error::internal(error.to_string()))?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_statistics_enabled(EnabledStatistics::Chunk);
         let format = match names {
             Names::Url => Format::Records,
             Names::Opaque => Format::NodeRecords,
         };
         Ok(ParquetWriter {
-            writer: start().map_err(|error| Error::io(path, "write")(into_io(error)))?,
-            path: path.to_owned(),
+            file: ParquetFile::new(out, path, &schema(names), properties)?,
             decoder: format.decoder(),
             rows: RecordColumns::default(),
             batch_bytes: 0,
             group_bytes: 0,
             group_links: 0,
-            group: None,
         })
     }
 
@@ -271,11 +260,7 @@ impl<'w> ParquetWriter<'w> {
 
     fn write_rows(&mut self) -> Result<()> {
         self.batch_bytes = 0;
-        let group = self
-            .group
-            .get_or_insert_with(|| RowGroup::new(&self.writer));
-        let written = self.rows.write(group);
-        written.map_err(|error| self.failed(error))
+        self.file.encode(|group| self.rows.write(group))
     }
 
     fn end_group(&mut self) -> Result<()> {
@@ -283,20 +268,11 @@ impl<'w> ParquetWriter<'w> {
             self.write_rows()?;
         }
         (self.group_bytes, self.group_links) = (0, 0);
-        let group = self.group.take();
-        let ended = group.map_or(Ok(()), |group| group.end(&mut self.writer));
-        ended.map_err(|error| self.failed(error))
+        self.file.end_group()
     }
 
     pub fn finish(mut self) -> Result<()> {
         self.end_group()?;
-        let finished = self.writer.finish();
-        finished.map(drop).map_err(|error| self.failed(error))?;
-        let flushed = self.writer.inner_mut().flush();
-        flushed.map_err(Error::io(&self.path, "write"))
-    }
-
-    fn failed(&self, error: ParquetError) -> Error {
-        Error::io(&self.path, "write")(into_io(error))
+        self.file.finish()
     }
 }

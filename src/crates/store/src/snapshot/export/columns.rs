@@ -256,13 +256,16 @@ impl ExportColumn {
     /// Returns its value for a page.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if a required value is absent, a number is not finite, or a time is outside the years -9999
-    /// to 9999.
+    /// [`Error::Unsupported`] if a required value is absent, a number is not finite or above 2^63 - 1, or a time is
+    /// outside the years -9999 to 9999.
     pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
         let (value, name) = ((self.value)(page), &self.name);
         let why = match value {
             Some(ColumnValue::Real(number)) if !number.is_finite() => {
                 format!("its {name} is {number}, which cannot be exported")
+            }
+            Some(ColumnValue::Integer(number)) if number > i64::MAX as u64 => {
+                format!("its {name} is {number}, above 2^63 - 1, the largest integer of an export")
             }
             Some(ColumnValue::Time(seconds)) if utc(seconds).is_none() => {
                 format!("its {name}, {seconds} s from 1970, is outside the years -9999 to 9999")
@@ -271,23 +274,6 @@ impl ExportColumn {
             _ => return Ok(value),
         };
         Err(Error::Unsupported(format!("page {}: {why}", page.page.0)))
-    }
-
-    /// Returns its value for a page, for formats whose integers are signed.
-    ///
-    /// # Errors
-    /// As of [`ExportColumn::of`]; also [`Error::Unsupported`] for larger integers.
-    #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-    pub fn signed_of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
-        match self.of(page)? {
-            Some(ColumnValue::Integer(number)) if number > i64::MAX as u64 => {
-                Err(Error::Unsupported(format!(
-                    "page {}: {number} is above 2^63 - 1, the largest integer of this export",
-                    page.page.0
-                )))
-            }
-            value => Ok(value),
-        }
     }
 }
 
@@ -436,7 +422,7 @@ impl RowBatch {
     /// Adds a row.
     pub fn push(&mut self, page: &Page<'_>) -> Result<()> {
         for (column, values) in self.columns.iter().zip(&mut self.values) {
-            values.push(column.signed_of(page)?);
+            values.push(column.of(page)?);
         }
         self.rows += 1;
         Ok(())

@@ -41,16 +41,22 @@ pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     start: |out, setup| Ok(Box::new(Parquet::new(out, setup.all_columns())?)),
 };
 
-/// Returns the field of a schema for a column of this name and kind.
-fn field(name: &str, kind: ValueKind, is_required: bool) -> String {
-    let required = if is_required { "REQUIRED" } else { "OPTIONAL" };
-    match kind {
-        ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
-        ValueKind::Real => format!("{required} DOUBLE {name};"),
-        ValueKind::Integer => format!("{required} INT64 {name};"),
-        ValueKind::Bool => format!("{required} BOOLEAN {name};"),
-        ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
-    }
+/// Returns the schema of a table with columns of these names and kinds, each required (true) or with nulls.
+pub fn schema<'c>(
+    table: &str,
+    columns: impl Iterator<Item = (&'c str, ValueKind, bool)>,
+) -> String {
+    let fields = columns.map(|(name, kind, is_required)| {
+        let required = if is_required { "REQUIRED" } else { "OPTIONAL" };
+        match kind {
+            ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
+            ValueKind::Real => format!("{required} DOUBLE {name};"),
+            ValueKind::Integer => format!("{required} INT64 {name};"),
+            ValueKind::Bool => format!("{required} BOOLEAN {name};"),
+            ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
+        }
+    });
+    format!("message {table} {{{}}}", fields.collect::<String>())
 }
 
 pub(super) const GROUP_ROWS: usize = 1 << 17;
@@ -62,54 +68,59 @@ pub struct ParquetFile<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     path: PathBuf,
     group: Option<RowGroup>,
-    /// True for each column that has no nulls.
-    required: Vec<bool>,
 }
 
 impl<W: Write + Send> ParquetFile<W> {
-    /// Begins a file with columns of these names and kinds, each required (true) or with nulls.
-    pub fn new<'c>(
+    /// Begins a file with this schema.
+    pub fn new(
         out: W,
         path: &Path,
-        table: &str,
-        columns: impl Iterator<Item = (&'c str, ValueKind, bool)>,
+        schema: &str,
         properties: WriterPropertiesBuilder,
     ) -> Result<ParquetFile<W>> {
-        let columns = columns.map(|(name, kind, required)| (field(name, kind, required), required));
-        let (fields, required): (String, Vec<bool>) = columns.unzip();
-        let properties = properties
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
-        let writer =
-            parse_message_type(&format!("message {table} {{{fields}}}")).and_then(|schema| {
-                SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))
-            });
+        let program = concat!("cashrank ", env!("CARGO_PKG_VERSION"));
+        let properties = properties.set_created_by(program.to_owned()).build();
+        let writer = parse_message_type(schema).and_then(|schema| {
+            SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))
+        });
         Ok(ParquetFile {
             writer: writer.map_err(|e| Error::io(path, "write")(into_io(e)))?,
             path: path.to_owned(),
             group: None,
-            required,
         })
+    }
+
+    /// Encodes rows into the current row group.
+    pub fn encode(
+        &mut self,
+        rows: impl FnOnce(&mut RowGroup) -> std::result::Result<(), ParquetError>,
+    ) -> Result<()> {
+        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
+        rows(group).map_err(|error| self.error(error))
     }
 
     /// Encodes rows, by column, into the current row group.
     pub fn write(&mut self, columns: Vec<ColumnValues>) -> Result<()> {
-        let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
-        let mut columns = columns.into_iter().zip(&self.required);
-        let written = columns.try_for_each(|(values, &required)| match values {
-            ColumnValues::Text(values) => {
-                encode::<ByteArrayType, _>(group, values, required, |text: String| {
-                    ByteArray::from(text.into_bytes())
-                })
-            }
-            ColumnValues::Real(values) => encode::<DoubleType, _>(group, values, required, |v| v),
-            ColumnValues::Integer(values) | ColumnValues::Time(values) => {
-                encode::<Int64Type, _>(group, values, required, |v| v)
-            }
-            ColumnValues::Bool(values) => encode::<BoolType, _>(group, values, required, |v| v),
-        });
-        written.map_err(|error| self.error(error))
+        let schema = self.writer.schema_descr();
+        let fields = schema.columns().iter();
+        let required: Vec<bool> = fields.map(|field| field.max_def_level() == 0).collect();
+        self.encode(|group| {
+            let mut columns = columns.into_iter().zip(required);
+            columns.try_for_each(|(values, required)| match values {
+                ColumnValues::Text(values) => {
+                    encode::<ByteArrayType, _>(group, values, required, |text: String| {
+                        ByteArray::from(text.into_bytes())
+                    })
+                }
+                ColumnValues::Real(values) => {
+                    encode::<DoubleType, _>(group, values, required, |v| v)
+                }
+                ColumnValues::Integer(values) | ColumnValues::Time(values) => {
+                    encode::<Int64Type, _>(group, values, required, |v| v)
+                }
+                ColumnValues::Bool(values) => encode::<BoolType, _>(group, values, required, |v| v),
+            })
+        })
     }
 
     /// Ends the current row group and writes it to the file.
@@ -123,7 +134,9 @@ impl<W: Write + Send> ParquetFile<W> {
     pub fn finish(mut self) -> Result<()> {
         self.end_group()?;
         let finished = self.writer.finish();
-        finished.map(drop).map_err(|error| self.error(error))
+        finished.map(drop).map_err(|error| self.error(error))?;
+        let flushed = self.writer.inner_mut().flush();
+        flushed.map_err(Error::io(&self.path, "write"))
     }
 
     fn error(&self, error: ParquetError) -> Error {
@@ -157,12 +170,13 @@ impl<'w> Parquet<'w> {
     fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Parquet<'w>> {
         let path = out.path.clone();
         let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
             .set_statistics_enabled(EnabledStatistics::Page)
             .set_column_dictionary_enabled(ColumnPath::from("url"), false);
         let fields = columns.iter();
         let fields = fields.map(|column| (&*column.name, column.kind, column.is_required));
         Ok(Parquet {
-            file: ParquetFile::new(out, &path, "ranking", fields, properties)?,
+            file: ParquetFile::new(out, &path, &schema("ranking", fields), properties)?,
             batch: RowBatch::new(columns),
             rows: 0,
             url_bytes: 0,
@@ -216,7 +230,7 @@ struct RowGroupColumn {
 
 impl RowGroup {
     /// Creates an empty row group of a file.
-    pub fn new<W: Write + Send>(file: &SerializedFileWriter<W>) -> RowGroup {
+    fn new<W: Write + Send>(file: &SerializedFileWriter<W>) -> RowGroup {
         let columns = file.schema_descr().columns().iter().map(|column| {
             let pages = EncodedPages::default();
             let into = Box::new(pages.clone());
@@ -245,7 +259,7 @@ impl RowGroup {
     }
 
     /// Ends the row group and writes it to the file.
-    pub fn end<W: Write + Send>(
+    fn end<W: Write + Send>(
         self,
         file: &mut SerializedFileWriter<W>,
     ) -> std::result::Result<(), ParquetError> {
@@ -290,7 +304,7 @@ impl PageWriter for EncodedPages {
 }
 
 /// Returns the system's error, if there is one inside.
-pub fn into_io(error: ParquetError) -> io::Error {
+fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => *error,

@@ -183,7 +183,7 @@ fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
 }
 
 fn sql<'p>(column: &ExportColumn, page: &'p Page<'_>) -> Result<ToSqlOutput<'p>> {
-    Ok(match column.signed_of(page)? {
+    Ok(match column.of(page)? {
         None => ToSqlOutput::Borrowed(ValueRef::Null),
         Some(ColumnValue::Text(text)) => text.into(),
         Some(ColumnValue::Real(number)) => number.into(),

@@ -42,41 +42,42 @@ pub type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
 /// Bytes that end a name in files of lines.
 const LINE_ENDS: &[u8] = b"\t\r\n";
 
-/// Resources for writing links.
-#[derive(Debug, Clone, Copy)]
-pub struct Room<'r> {
-    /// Memory in bytes for sorting, and for names if they are written; `None` for no limit.
-    pub memory: Option<u64>,
-    /// Folder for spilled data.
-    pub folder: &'r Path,
-}
-
 /// Graph to be written.
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
     sites: Option<SiteGraph<'g>>,
     is_weighted: bool,
+    memory: Option<u64>,
+    folder: &'g Path,
 }
 
 impl<'g> LinkGraph<'g> {
     /// Returns the graph of a ranking's pages or sites; of a roll-up, whose links are derived from those of pages.
+    /// Sorting links, and names if they are written, take at most `memory` bytes; the rest is spilled to `folder`.
     ///
     /// # Errors
     /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
-    pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
+    pub fn of(
+        ranking: &'g LevelRanking,
+        pairing: Pairing<'g>,
+        memory: Option<u64>,
+        folder: &'g Path,
+    ) -> Result<LinkGraph<'g>> {
         let rows = ranking.snapshot().rows()?;
-        let Some(of) = ranking.sites() else {
+        let is_weighted = if ranking.sites().is_some() {
+            pairing.links != SiteLinks::Once
+        } else {
             let follow = &ranking.snapshot().info().settings.config.follow;
-            return Ok(LinkGraph {
-                ranking,
-                sites: None,
-                is_weighted: !follow.is_default() || rows.has_weights()?,
-            });
+            !follow.is_default() || rows.has_weights()?
         };
+        let sites = ranking.sites();
+        let sites = sites.map(|of| SiteGraph::of_rows(&rows, of, pairing));
         Ok(LinkGraph {
             ranking,
-            is_weighted: pairing.links != SiteLinks::Once,
-            sites: Some(SiteGraph::of_rows(&rows, of, pairing)?),
+            sites: sites.transpose()?,
+            is_weighted,
+            memory,
+            folder,
         })
     }
 
@@ -96,9 +97,9 @@ impl<'g> LinkGraph<'g> {
     ///
     /// # Errors
     /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
-    pub fn each_links(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
+    pub fn each_links(&self, visit: &mut PageLinks<'_>) -> Result<u64> {
         let Some(graph) = &self.sites else {
-            return self.each_of_pages(room, visit);
+            return self.each_of_pages(visit);
         };
         let mut links = Vec::new();
         graph.sweep(&mut |row| {
@@ -109,9 +110,9 @@ impl<'g> LinkGraph<'g> {
         Ok(graph.links())
     }
 
-    fn each_of_pages(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
-        let memory = MOST_SORTING.min(room.memory.unwrap_or(u64::MAX));
-        let mut sorter = ExternalSorter::new(memory as usize, room.folder);
+    fn each_of_pages(&self, visit: &mut PageLinks<'_>) -> Result<u64> {
+        let memory = MOST_SORTING.min(self.memory.unwrap_or(u64::MAX));
+        let mut sorter = ExternalSorter::new(memory as usize, self.folder);
         let mut value = Vec::new();
         self.ranking.snapshot().rows()?.sweep(&mut |row| {
             value.clear();
@@ -179,20 +180,12 @@ fn write_file<T>(
 pub fn write_tsv(
     graph: &LinkGraph<'_>,
     numbers: bool,
-    room: Room<'_>,
     out: &mut (dyn Write + Send),
     path: &Path,
 ) -> Result<u64> {
-    let names = if numbers {
-        None
-    } else {
-        let budget = room.memory;
-        let left =
-            budget.map(|budget| budget.saturating_sub(to_read(graph.ranking.snapshot().len())));
-        Some(AllNames::of(graph, left)?)
-    };
+    let names = (!numbers).then(|| AllNames::of(graph)).transpose()?;
     let weighted = graph.is_weighted;
-    graph.each_links(room, &mut |source, links| {
+    graph.each_links(&mut |source, links| {
         let mut write = || -> std::io::Result<()> {
             for &(target, weight) in links {
                 match &names {
@@ -218,7 +211,9 @@ struct AllNames {
 
 impl AllNames {
     /// Loads all names; an error if they exceed the budget.
-    fn of(graph: &LinkGraph<'_>, budget: Option<u64>) -> Result<AllNames> {
+    fn of(graph: &LinkGraph<'_>) -> Result<AllNames> {
+        let reading = to_read(graph.ranking.snapshot().len());
+        let budget = graph.memory.map(|memory| memory.saturating_sub(reading));
         let (pages, kind) = (graph.ranking.len(), graph.level().plural());
         let work = || format!("the names of {pages} {kind}");
         let check = |text: usize| {
@@ -263,10 +258,10 @@ impl AllNames {
 }
 
 /// Writes the links of a snapshot into `folder`. Returns their number. Names stay on disk.
-pub fn write_common_crawl(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
+pub fn write_common_crawl(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
     let is_host = matches!(graph.level(), Level::Host | Level::BareHost | Level::Domain);
     let hosts = (graph.level() == Level::Domain)
-        .then(|| hosts_of(graph.ranking.snapshot(), room.memory))
+        .then(|| hosts_of(graph.ranking.snapshot(), graph.memory))
         .transpose()?;
     let names = (0..).zip(graph.names()).map(|(at, name)| {
         let name = name?;
@@ -280,7 +275,7 @@ pub fn write_common_crawl(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) 
             None => name,
         })
     });
-    write_folder(folder, names, |visit| graph.each_links(room, visit))
+    write_folder(folder, names, |visit| graph.each_links(visit))
 }
 
 /// Writes any graph into `folder`: the lines of `names` after their numbers, from 0, then the links with which `links`

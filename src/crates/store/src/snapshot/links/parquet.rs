@@ -11,19 +11,19 @@
 use std::io::Write;
 use std::path::Path;
 
-use parquet::basic::Encoding;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 
-use super::{LinkGraph, Room, write_file};
+use super::{LinkGraph, write_file};
 use crate::Result;
 use crate::snapshot::export::columns::ColumnValues;
-use crate::snapshot::export::parquet::{BATCH_ROWS, ParquetFile};
+use crate::snapshot::export::parquet::{BATCH_ROWS, ParquetFile, schema};
 use crate::snapshot::export::{Format, OptionalColumns, Setup, ValueKind, export};
 
 const GROUP_LINKS: usize = 1 << 20;
 
 /// Writes both tables into `folder`. Returns the number of links. Names stay on disk.
-pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
+pub fn write_parquet(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
     let setup = Setup {
         columns: OptionalColumns {
             level: graph.ranking.level(),
@@ -38,7 +38,7 @@ pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Re
     })?;
     write_file(folder, "links.parquet", |out, path| {
         let mut table = LinkTable::new(out, path, graph.is_weighted)?;
-        let count = graph.each_links(room, &mut |source, links| {
+        let count = graph.each_links(&mut |source, links| {
             let mut links = links.iter();
             links.try_for_each(|&(target, weight)| table.link(source, target, weight))
         })?;
@@ -59,11 +59,12 @@ impl<W: Write + Send> LinkTable<W> {
     fn new(out: W, path: &Path, is_weighted: bool) -> Result<LinkTable<W>> {
         let names = &["source", "target", "weight"][..if is_weighted { 3 } else { 2 }];
         let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::DELTA_BINARY_PACKED);
         let columns = names.iter().map(|name| (*name, ValueKind::Integer, true));
         Ok(LinkTable {
-            file: ParquetFile::new(out, path, "links", columns, properties)?,
+            file: ParquetFile::new(out, path, &schema("links", columns), properties)?,
             links: 0,
             columns: vec![Vec::new(); names.len()],
         })
