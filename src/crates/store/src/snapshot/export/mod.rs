@@ -1,27 +1,9 @@
 //! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
-//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) all hold the same columns, in this order
-//! ([`OptionalColumns`]):
-//!
-//! | column | content |
-//! |---|---|
-//! | `url` | text: the page's canonical URL, or its opaque name; the name of a site |
-//! | `importance` | real: all pages sum to 1; the shortest digits that read back to the same `f64`. Of a measure the column has its name, with `_` for `-`, and counts (`in_degree`, `out_degree`) are integers |
-//! | `rank` | integer: 1 + pages of strictly greater importance |
-//! | `visits` | integer: visits so far; of a site those of its pages together |
-//! | `last_fetch` | time: in text RFC 3339 in UTC, `2014-03-25T12:12:25Z`. None if unknown |
-//! | `host` | text: the host of the URL or site; none of an opaque name, and of a domain |
-//! | `domain` | text: its registered domain |
-//! | `page` | integer: the number of the page or site, as in exports of links |
-//! | `state` | text, of pages: `crawled`, `not crawled`, `failed` or `gone`; none where an older snapshot does not say |
-//! | `cash`, `distributed` | real, where asked for: C and H of the OPIC paper, as shares of all |
-//! | others | where asked for: scores by further measures (named as above), `ratio` or `log` ([`Score`]), and `distance`, FICA's or the logarithmic one, none of a page that no row leads to |
-//! | `pages` | integer, of sites: how many pages they have |
-//! | `change` | text, since an older ranking: `new`, `changed`, `diluted` or `gone` |
-//!
-//! Text formats leave out what there is none of; JSON, Parquet, Arrow and SQLite have nulls. A table of pages that were looked
-//! up has the columns `url`, `rank`, `importance` and `state`, the last `unknown` of pages that are not known. The other
-//! formats hold a name and a [`Score`] for each page or site, and what their taker wants beside.
+//! All tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) hold the same columns, in the order of
+//! `Setup::all_columns`; `formats/guide/rankings.md` describes them. Text formats leave out what there is none of; JSON,
+//! Parquet, Arrow and SQLite have nulls. Real numbers have the shortest digits that read back to the same `f64`. The
+//! other formats hold a name and a [`Score`] for each page or site, and what their taker wants beside.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 

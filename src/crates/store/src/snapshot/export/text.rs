@@ -1,21 +1,14 @@
 //! Formats of lines: tables, and documents with a name and a score.
 //!
-//! | format | lines of a row |
-//! |---|---|
-//! | `tsv` | values between tabs, without quoting: a name with a tab or a line end is refused, as there is no common convention for it |
-//! | `csv` | RFC 4180: ends with CR LF, and a field that holds a comma, a quote or a line end is quoted |
-//! | `jsonl` | one JSON object, keys in the order of the columns |
-//! | `scores` | name, tab, score: as `compare` reads it |
-//! | `solr` | `name=score`, for Solr's `ExternalFileField`: a key may hold `=`, since lines are split at their last; sorted by key they load far faster |
-//! | `elasticsearch` | `{"update":{"_id":URL}}` `{"doc":{FIELD:score}}`: the bulk interface of Elasticsearch and OpenSearch |
-//! | `elasticsearch-index` | `{"index":{"_id":URL}}` `{"url":URL,"host":...,"domain":...,"rank":...,FIELD:score}` |
-//! | `vespa` | `{"update":"id:NAMESPACE:TYPE::URL","fields":{FIELD:{"assign":score}}}`: Vespa's document JSON format |
+//! In TSV a name with a tab or a line end is refused, as there is no common convention for quoting it. CSV is that of
+//! RFC 4180. Solr splits lines at their last `=`, so a name may hold others; sorted by key they load far faster, and
+//! scores are read as 32-bit numbers. `formats/guide/search.md` shows the documents of the other search engines.
 //!
-//! Numbers have the shortest digits that read back to the same; Solr reads scores as 32-bit numbers. An `_id` has 1 to
-//! 512 bytes: Elasticsearch rejects others, so these pages are left out, and counted. Its `rank_feature` accepts only
-//! positive normal 32-bit numbers, so scores are rounded to these. Updates change existing documents and create none. A
-//! page that was found gone since an older ranking is `{"delete":{"_id":URL}}` in `elasticsearch-index`, whose
-//! documents belong to the ranking; the other two only change a field of existing documents, and delete none.
+//! Numbers have the shortest digits that read back to the same. An `_id` has 1 to 512 bytes: Elasticsearch rejects others,
+//! so these pages are left out, and counted. Its `rank_feature` accepts only positive normal 32-bit numbers, so scores
+//! are rounded to these. Updates change existing documents and create none. A page that was found gone since an older
+//! ranking is deleted in `elasticsearch-index`, whose documents belong to the ranking; the other two only change a field
+//! of existing documents, and delete none.
 
 use std::io::{self, Write};
 
