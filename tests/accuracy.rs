@@ -60,7 +60,6 @@ impl Graph {
         let options = PowerOptions {
             damping: 0.85,
             residual: 1e-13,
-            ..PowerOptions::default()
         };
         let graph = cnr::graph(&text, SelfLinks::Drop);
         let exact = pagerank(&graph, options).unwrap().scores;
