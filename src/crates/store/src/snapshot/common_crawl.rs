@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 
 use super::export::reversed;
 use super::{LevelRanking, Snapshot};
-use crate::model::{Page, check_room};
+use crate::model::{Page, PageId, check_room};
 use crate::sites::Level;
 use crate::url::{domain, without_www};
 use crate::{Error, Result};
@@ -56,15 +56,16 @@ pub fn write_ranks(
         .then(|| hosts_of(harmonic.snapshot(), memory))
         .transpose()?;
     let listed = |row: &Result<Page<'_>>| row.as_ref().map_or(true, |row| harmonic.lists(row));
-    let all: Vec<_> = harmonic.rows().filter(listed).collect::<Result<_>>()?;
-    let scores = |ranking: &LevelRanking| {
-        let rows = ranking.rows().filter(listed);
-        let scores = rows.map(|row| row.map(|row| row.importance));
-        scores.collect::<Result<Vec<f64>>>()
-    };
-    let beside = scores(pagerank)?;
-    let own: Vec<f64> = all.iter().map(|row| row.importance).collect();
-    let positions = positions(&beside);
+    let mut all: Vec<_> = harmonic.rows().filter(listed).collect::<Result<_>>()?;
+    all.sort_unstable_by_key(|row| (row.rank, row.page));
+    let beside = pagerank.rows().filter(listed);
+    let beside = beside.map(|row| row.map(|row| (row.rank, row.page, row.importance)));
+    let mut beside: Vec<(u64, PageId, f64)> = beside.collect::<Result<_>>()?;
+    beside.sort_unstable_by_key(|of| (of.0, of.1));
+    let mut places = vec![(0, 0.0); pagerank.len() as usize];
+    for (place, (_, site, score)) in (1..).zip(beside) {
+        places[site.index()] = (place, score);
+    }
     let mut out = BufWriter::new(out);
     let mut write = || -> std::io::Result<()> {
         write!(
@@ -72,15 +73,11 @@ pub fn write_ranks(
             "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev"
         )?;
         writeln!(out, "{}", if hosts.is_some() { "\t#n_hosts" } else { "" })?;
-        for (at, site) in order(&own).into_iter().enumerate() {
-            let (name, value) = (&*all[site].url, all[site].importance);
-            let (place, pr) = (positions[site], beside[site]);
-            write!(
-                out,
-                "{}\t{value:?}\t{place}\t{pr:?}\t{}",
-                at + 1,
-                reversed(name)
-            )?;
+        for (at, site) in (1..).zip(&all) {
+            let (name, value) = (&*site.url, site.importance);
+            let (place, pr) = places[site.page.index()];
+            let reversed = reversed(name);
+            write!(out, "{at}\t{value:?}\t{place}\t{pr:?}\t{reversed}")?;
             if let Some(hosts) = &hosts {
                 write!(out, "\t{}", hosts.get(name).copied().unwrap_or(0))?;
             }
@@ -90,23 +87,6 @@ pub fn write_ranks(
     };
     write().map_err(Error::io(path, "write"))?;
     Ok(all.len() as u64)
-}
-
-/// Returns the numbers of sites in descending order of scores.
-fn order(scores: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    // The sort is stable: equal scores stay in the order of numbers.
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order
-}
-
-/// Returns the position of each site in that order, from 1.
-fn positions(scores: &[f64]) -> Vec<u64> {
-    let mut positions = vec![0; scores.len()];
-    for (place, site) in (1..).zip(order(scores)) {
-        positions[site] = place;
-    }
-    positions
 }
 
 /// Counts the hosts of each domain; those with and without `www.` count as one.

@@ -9,6 +9,9 @@
 //! more than the bounds of both rankings explain (`metrics/moved`), or by a requested ratio. A page that was found gone
 //! (404, 410) stays in the ranking; the snapshot tells which are.
 
+use std::collections::BTreeSet;
+
+use super::ranks::{descending_key, importance_of};
 use super::{Info, LevelRanking, Selection, Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
 use crate::metrics::moved::{MoveCollector, MoveOptions, Moves, RankBounds, Standing};
@@ -68,41 +71,22 @@ fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[Ra
     let Some((left_bound, right_bound)) = left.bound_l1().zip(right.bound_l1()) else {
         return Ok(None);
     };
-    let mut importances = [DistinctValues::default(), DistinctValues::default()];
+    // Many pages may tie, so each importance is there once.
+    let (mut lefts, mut rights) = (BTreeSet::new(), BTreeSet::new());
     side_by_side(left, right, &mut |_, l, r| {
         if let Some((l, r)) = l.zip(r).filter(|(l, r)| l.rank.min(r.rank) <= top) {
-            importances[0].add(l.importance);
-            importances[1].add(r.importance);
+            lefts.insert(descending_key(l.importance));
+            rights.insert(descending_key(r.importance));
         }
     })?;
-    let [lefts, rights] = importances;
     let mut bounds = [
-        RankBounds::new(left_bound, lefts.values),
-        RankBounds::new(right_bound, rights.values),
+        RankBounds::new(left_bound, lefts.into_iter().map(importance_of)),
+        RankBounds::new(right_bound, rights.into_iter().map(importance_of)),
     ];
     for (snapshot, bounds) in [left, right].into_iter().zip(&mut bounds) {
         snapshot.importances(&mut |_, importance| bounds.add(importance))?;
     }
     Ok(Some(bounds.map(RankBounds::finish)))
-}
-
-/// Values without most of their repetitions, as many pages tie.
-#[derive(Default)]
-struct DistinctValues {
-    values: Vec<f64>,
-    /// Number of values at the last deduplication.
-    distinct: usize,
-}
-
-impl DistinctValues {
-    fn add(&mut self, value: f64) {
-        self.values.push(value);
-        if self.values.len() > 2 * self.distinct + (1 << 14) {
-            self.values.sort_unstable_by(f64::total_cmp);
-            self.values.dedup();
-            self.distinct = self.values.len();
-        }
-    }
 }
 
 /// Calls `visit` with each page of either side, and its standing on each.
