@@ -53,7 +53,6 @@ impl Reference {
         let options = PowerOptions {
             damping,
             residual: 1e-6 / graph.nodes() as f64,
-            ..PowerOptions::default()
         };
         Ok(Reference::new(web, pagerank(&graph, options)?.scores))
     }

@@ -77,12 +77,15 @@ pub struct MeasureParameters {
     pub inside: Option<bool>,
 }
 
+/// Function that passes names to its argument, in the order of the pages' numbers.
+pub type NamesVisit<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+
 /// Names and links of pages, from which a measure is computed.
 pub struct MeasureInput<'a> {
     /// Links of the pages.
     pub rows: &'a dyn Rows,
-    /// Function that passes the names of all pages to its argument, in the order of their numbers.
-    pub names: &'a dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+    /// Names of all pages.
+    pub names: &'a NamesVisit<'a>,
     /// Memory in bytes that reading names takes.
     pub reading: u64,
     /// Location of temporary files for links between sites that exceed the memory.

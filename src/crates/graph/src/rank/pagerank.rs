@@ -1,7 +1,7 @@
 //! Exact PageRank of a graph in memory, by power iteration, with a proven bound on the error.
 //!
-//! The fixpoint `pi` is the engine's: damping d as rounded by [`damping_units`](crate::engine::damping_units), with teleports and the mass of
-//! dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
+//! The fixpoint `pi` is the engine's: damping d as rounded by [`damping_units`](crate::engine::damping_units), with
+//! teleports and the mass of dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
 //!
 //! ```text
 //! F(x)_j = (1 - d l(x)) / n  +  sum over links i -> j of  d x_i / out(i)
@@ -22,9 +22,9 @@
 //! ||y - pi||_1 <= (d r + (1 + d) rho) / (1 - d)
 //! ```
 //!
-//! Without rounding this is the well-known d/(1 - d) times the last difference. Node j's entry is a sum of at most in(j)
-//! + 2 non-negative terms, a share has two roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53): one
-//! step's rounding is at most u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most
+//! Without rounding this is the well-known d/(1 - d) times the last difference. Node j's entry is a sum of at most
+//! in(j) + 2 non-negative terms, a share has two roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53):
+//! one step's rounding is at most u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most
 //! u n r more, since in(j) <= n. Another 7 u covers the rounding of r, and 3 u that of the shares of weighted links. If
 //! the virtual page pays nodes by weights ([`Teleport`]), their shares replace 1/n, and u more covers their rounding.
 //!
