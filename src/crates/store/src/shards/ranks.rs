@@ -18,8 +18,8 @@
 //! answer    units shift value* delta*   importances in 2^shift units, zigzag; ranks by importance, each less the one before, zigzag
 //! ```
 //!
-//! The importance of a remote page is rounded, so that its message is short: all of these together by less than a 256th of
-//! the certified bound. Its rank is exact.
+//! The importance of a remote page is rounded down, so that its message is short, and so that importances of different pages
+//! never sum to more than 1: all of a shard together by less than a 256th of the certified bound. Its rank is exact.
 //!
 //! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
 //! `rank` of that page in this shard shows it.
@@ -45,7 +45,7 @@ use messages::{ValueReader, answer, answered, asked, pages_asked, put, take, unr
 
 /// Number of samples of a shard's values.
 const SAMPLES: u64 = 1 << 10;
-/// Part of the certified bound to which the mean importance of remote pages is rounded.
+/// Part of the certified bound by which importances of remote pages may be rounded down, all together.
 const ROUNDED_TO: f64 = 1.0 / 256.0;
 
 /// Scores of the pages that a shard knows.

@@ -93,13 +93,10 @@ impl Notation {
         }
     }
 
-    /// Encodes an importance, in units rounded to a multiple of 2^`shift`.
+    /// Encodes an importance, in units rounded down to a multiple of 2^`shift`.
     fn rounded(self, importance: f64, shift: u32) -> u64 {
         match self.0.and_then(|units| units.of(importance)) {
-            Some(units) => {
-                let half = 1i64.unbounded_shl(shift) >> 1;
-                varint::zigzag(units.saturating_add(half) >> shift)
-            }
+            Some(units) => varint::zigzag(units >> shift),
             None => importance.to_bits(),
         }
     }
@@ -188,7 +185,7 @@ pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Encodes importances and ranks of pages. Importances in units are rounded to multiples of 2^`shift` units.
+/// Encodes importances and ranks of pages. Importances in units are rounded down to multiples of 2^`shift` units.
 pub(super) fn answer(
     importances: &[f64],
     ranks: &[u64],

@@ -250,6 +250,26 @@ fn a_ranking_by_a_measure_goes_with_its_snapshot() {
     assert!(rankings() < before);
 }
 
+/// In a shard that knows all pages importances sum to at most 1, although those of remote pages are rounded.
+#[test]
+fn a_shard_that_knows_all_pages_is_sound() {
+    for seed in 0..12 {
+        let mut crawl = Crawl::random(seed);
+        // Each shard has a page with links to all.
+        let maps = (0..9).map(|host| format!("http://h{host}.example/map"));
+        let all = crawl.exact(0.85).into_keys().map(str::to_owned);
+        let all: Vec<String> = all.chain(maps.clone()).collect();
+        crawl.records.extend(maps.map(|map| (map, all.clone())));
+        let home = cashrank_base::folder::in_memory();
+        let dirs = crawl.write(home.path(), 2);
+        for shard in settle_all(&dirs, 0.3).shards {
+            assert_eq!(shard.info.pages as usize, all.len());
+            let checked = check(&RealDisk, &shard.dir, Depth::Deep, None).unwrap();
+            assert!(checked.damage.is_empty(), "{seed}: {:?}", checked.damage);
+        }
+    }
+}
+
 /// Compares the ranking of random crawls, distributed over random numbers of shards, with PageRank of all their links.
 fn random_crawls(seeds: std::ops::Range<u64>) {
     for seed in seeds {
