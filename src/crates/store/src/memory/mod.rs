@@ -136,7 +136,12 @@ impl Need {
 
 /// Returns the memory for making a ranking of `pages` pages, in bytes.
 pub fn ranking(pages: u64) -> u64 {
-    (pages * RANKING).min(RANKING_MOST) + pages.min(BLOCKS) * MAKING_BLOCKS
+    (pages * RANKING).min(RANKING_MOST) + making_blocks(pages)
+}
+
+/// Returns the memory for the blocks of a ranking of `pages` pages that are in memory while it is written, in bytes.
+pub fn making_blocks(pages: u64) -> u64 {
+    pages.min(BLOCKS) * MAKING_BLOCKS
 }
 
 /// Returns the memory for reading a ranking of `pages` pages from start to end, in bytes.

@@ -283,7 +283,9 @@ fn rank_own(
     };
     let messages = par_map(local, |_, of| Ok(sends(of)))?;
     let mut incoming = peers.exchange(messages)?;
-    let merged = par_map(&mut incoming, |_, messages| merge(messages))?;
+    let merged = par_map(&mut incoming, |_, messages| {
+        merge(&std::mem::take(messages))
+    })?;
     let (answers, local_counts): (Vec<_>, Vec<u64>) = merged.into_iter().unzip();
     let mut counts = vec![0i128; ranges];
     for (&range, count) in peers.local().iter().zip(local_counts) {
@@ -326,10 +328,11 @@ fn ask_owners(
     let asked = peers.exchange(asks)?;
     let answers = par_map(local, |at, of| answer_all(of, &asked[at], by, all_pages))?;
     let answers = peers.exchange(answers)?;
-    par_map(local, |at, of| {
+    let mut answered_shards: Vec<_> = local.iter_mut().zip(answers).collect();
+    par_map(&mut answered_shards, |_, (of, answers)| {
         let mut found = Vec::new();
-        for (pages, answer) in of.shard.remote.iter().zip(&answers[at]) {
-            let (importances, ranks) = answered(answer, pages.here.len())?;
+        for (pages, answer) in of.shard.remote.iter().zip(std::mem::take(answers)) {
+            let (importances, ranks) = answered(&answer, pages.here.len())?;
             for ((&page, importance), rank) in pages.here.iter().zip(importances).zip(ranks) {
                 of.ranks[page as usize] = rank;
                 found.push((page, importance));
@@ -378,8 +381,8 @@ fn answer_all(
         Ok(())
     })?;
     let answers = asking.into_iter().map(|(pages, importances)| {
-        let ranks = pages.iter().map(|page| of.ranks[*page as usize]);
-        answer(&importances, &ranks.collect::<Vec<_>>(), (units, shift))
+        let rank_of = |at: usize| of.ranks[pages[at] as usize];
+        answer(importances, rank_of, (units, shift))
     });
     Ok(answers.collect())
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! check      all shards are there, once each, with the same settings
-//! names      numbers of remote pages in their owners' stores; owners commit, then logs are synced
+//! names      numbers of remote pages in their owners' stores; owners commit, then files are synced
 //! settle     nothing is written
 //! ranks      likewise
 //! prepare    each shard's snapshot is written to a temporary file, and synced
@@ -21,14 +21,14 @@ use super::ranks::{ShardRanking, ShardScores, rank_together};
 use super::{LocalShard, Peers, check_together, local_shards};
 use crate::disk::Disk;
 use crate::engine::{HistoryView, Window};
-use crate::memory::{SETTLING, check_room};
+use crate::memory::{SETTLING, check_room, making_blocks};
 use crate::rank::RankOptions;
 use crate::rank::settle::{SettlingResult, ShardRows, settle_shards};
 use crate::snapshot::{
     ClusterRanking, Info, KeepSnapshots, SharedScores, Snapshot, Watcher, Watching, prepare,
 };
 use crate::store::rows::KeptRows;
-use crate::threads::par_map;
+use crate::threads::{par_map, processors};
 use crate::{Error, Result};
 
 /// Version of the computation, which is part of a ranking's id.
@@ -214,10 +214,15 @@ fn common_bound(current: &[Option<RankedShard>], peers: &mut dyn Peers) -> Resul
 }
 
 fn check_memory(shards: &[NamedShard], memory: Option<u64>) -> Result<()> {
-    let pages: u64 = shards.iter().map(|shard| shard.view.totals().pages).sum();
+    let mut each: Vec<u64> = (shards.iter().map(|shard| shard.view.totals().pages)).collect();
+    let pages: u64 = each.iter().sum();
+    // The snapshots of some shards are written in parallel.
+    each.sort_unstable_by(|one, other| other.cmp(one));
+    let at_once = each.into_iter().take(processors());
+    let blocks: u64 = at_once.map(making_blocks).sum();
     check_room(
         memory,
-        pages * (SETTLING + RANKING),
+        pages * (SETTLING + RANKING) + blocks,
         || format!("settling shards that know {pages} pages"),
         "settle some of the shards on another machine (`hosts`)",
     )

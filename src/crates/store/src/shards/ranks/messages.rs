@@ -187,25 +187,24 @@ pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
 
 /// Encodes importances and ranks of pages. Importances in units are rounded down to multiples of 2^`shift` units.
 pub(super) fn answer(
-    importances: &[f64],
-    ranks: &[u64],
+    mut importances: Vec<f64>,
+    rank_of: impl Fn(usize) -> u64,
     (units, shift): (Option<ScoreUnits>, u32),
 ) -> Vec<u8> {
     let mut out = Vec::new();
     let notation = Notation::of(units, importances.iter().copied());
     notation.put(&mut out);
     out.push(shift as u8);
-    let mut rounded = Vec::with_capacity(importances.len());
-    for importance in importances {
+    for importance in &mut importances {
         let number = notation.rounded(*importance, shift);
-        rounded.push(notation.importance(number, shift));
+        *importance = notation.importance(number, shift);
         put(&mut out, number);
     }
     let mut before = 0;
-    for at in by_importance(&rounded) {
-        let further = ranks[at].wrapping_sub(before) as i64;
+    for rank in by_importance(&importances).map(rank_of) {
+        let further = rank.wrapping_sub(before) as i64;
         put(&mut out, varint::zigzag(further));
-        before = ranks[at];
+        before = rank;
     }
     out
 }
