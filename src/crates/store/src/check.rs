@@ -97,11 +97,17 @@ impl CheckReport {
         let mut damage = Vec::new();
         let report = view.inspect(depth, &mut damage);
         damage.extend(view.inspect_index(disk, depth).err());
-        damage.extend(verify_remote(disk, &view, depth).err());
+        let mut caches = vec![verify_remote(disk, &view, depth)];
         if depth == Depth::Deep {
             let warm = warm::open(disk, dir);
-            let checked = warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify()));
-            damage.extend(checked.err());
+            caches.push(warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify())));
+        }
+        for error in caches.into_iter().filter_map(Result::err) {
+            match error {
+                // A cache of another version is replaced when it is needed.
+                Error::Unsupported(what) => self.notes.push(what),
+                damaged => damage.push(damaged),
+            }
         }
         let spool = verify_spool(disk, dir, view.progress());
         let spool_bytes = spool.unwrap_or_else(|error| {

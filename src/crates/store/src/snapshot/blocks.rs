@@ -228,6 +228,11 @@ fn version_of<I: FileInfo>(
     {
         return Ok(known);
     }
+    // Before they were files of blocks, some kinds began with their version as a number of 8 bytes.
+    let (number, oldest) = (u64::from_le_bytes(*first), I::VERSIONS.last());
+    if number > 0 && oldest.is_some_and(|oldest| number < oldest.1.into()) {
+        return Err(other_version::<I>(path, &number.to_string()));
+    }
     let letters = &I::VERSIONS[0].0[..6];
     if first == last && first[..6] == *letters && first[6..].iter().all(u8::is_ascii_digit) {
         let found = String::from_utf8_lossy(&first[6..]);

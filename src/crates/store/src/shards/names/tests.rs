@@ -232,6 +232,25 @@ fn a_damaged_log_is_made_again_with_a_warning() {
     }
 }
 
+#[test]
+fn a_log_of_an_earlier_version_is_made_again() {
+    let lab = Lab::new(&crawl(5));
+    let expected = lab.exchange();
+    let logs = lab.logs();
+    fs::write(lab.log(1), [&1u64.to_le_bytes()[..], &[9; 99]].concat()).unwrap();
+    let checked = check(&RealDisk, &lab.dir(1), Depth::Quick, None).unwrap();
+    assert!(checked.damage.is_empty(), "{:?}", checked.damage);
+    let again = lab.exchange();
+    assert_eq!(again.remote, expected.remote);
+    assert_eq!(again.warnings, checked.notes);
+    assert!(
+        again.warnings[0].contains("of version 1;"),
+        "{:?}",
+        again.warnings
+    );
+    assert_eq!(lab.logs(), logs);
+}
+
 /// A log that is valid in itself but contradicts the names was not written by this program: only a deep check finds it.
 #[test]
 fn a_log_that_does_not_fit_the_names_is_damage() {

@@ -45,6 +45,29 @@ fn remote_pages_come_back() {
     }
 }
 
+/// The file of another version is no damage: it is refused, and the error says what to do.
+#[test]
+fn other_versions_are_refused() {
+    let disk = Memory::default();
+    let refused = |bytes: &[u8], version: &str| {
+        disk.put(Path::new("s/remote"), bytes);
+        let Err(Error::Unsupported(what)) = read(&disk, STORE) else {
+            panic!("version {version} is refused");
+        };
+        assert!(
+            what.contains(version) && what.contains("delete it"),
+            "{what}"
+        );
+    };
+    // Blocks, each with its version before it.
+    refused(&[&1u64.to_le_bytes()[..], &[9; 99]].concat(), "version 1;");
+    let newer = [&b"CRREMO03"[..], &[9; 99], b"CRREMO03"];
+    refused(&newer.concat(), "version 03;");
+    // Zeros are damage, as a torn disk leaves them.
+    disk.put(Path::new("s/remote"), &[0; 99]);
+    assert!(matches!(read(&disk, STORE), Err(Error::Damaged { .. })));
+}
+
 /// Whatever byte is wrong and wherever the file ends, nothing of it is used.
 #[test]
 fn no_damage_is_taken_for_pages() {
