@@ -83,10 +83,10 @@ impl CashFile {
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access, slots: Vec<Slot>) -> Result<CashFile> {
         let path = dir.join(CASH);
         let file = match access {
-            Access::Look => disk.read(&path),
-            _ => disk.open(&path, access == Access::Create),
-        };
-        let file = file.map_err(Error::opening(&path))?;
+            Access::Look => disk.read(&path).map_err(Error::opening(&path)),
+            Access::Write => disk.open(&path, false).map_err(Error::opening(&path)),
+            Access::Create => disk.open(&path, true).map_err(Error::io(&path, "create")),
+        }?;
         Ok(CashFile { path, file, slots })
     }
 

@@ -24,8 +24,8 @@ pub struct RowsDiff {
 }
 
 impl KeptRows {
-    /// Finds what changed since `old`. `place` is the end of its rows in the current file: number of the file, and rows. Reads the new rows and those that they superseded, and takes 16 bytes of
-    /// memory for each.
+    /// Finds what changed since `old`. `place` is the end of its rows in the current file: number of the file, and rows.
+    /// Reads the new rows and those that they superseded, and takes 16 bytes of memory for each.
     ///
     /// # Errors
     /// Fails if the current file does not have that position.
