@@ -288,7 +288,8 @@ fn ranked(
         let exact = pagerank_for(graph, PowerOptions { damping, residual }, teleport)?;
         (exact.scores, Some(exact.bound).filter(|bound| *bound < 2.0))
     };
-    if bound.is_none_or(|bound| bound > options.until) && !stop.is_set() {
+    // No distance is larger than 2.
+    if bound.unwrap_or(2.0) > options.until && !stop.is_set() {
         let bound = bound.map_or("no bound".into(), |bound| format!("{bound:.1e}"));
         return Err(Error::Usage(format!(
             "until={:e}: numbers of 64 bits do not get there with this damping: {bound} was reached",

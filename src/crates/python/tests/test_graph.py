@@ -127,3 +127,10 @@ def test_a_bound_that_cannot_be_reached_is_told():
     src = numpy.arange(1000)
     with pytest.raises(cashrank.InvalidInput, match="numbers of 64 bits"):
         cashrank.pagerank(src, (src * 7 + 1) % 1000, until=1e-19)
+
+
+def test_any_ranking_is_within_the_largest_distance():
+    # One sweep with this damping proves nothing: its bound is above 2.
+    src = numpy.arange(1000)
+    scores = cashrank.pagerank(src, (src * 7 + 1) % 1000, damping=0.9999, until=2)
+    assert scores.shape == (1000,) and scores.sum() == pytest.approx(1)
