@@ -32,7 +32,7 @@ use cashrank_steer::schedule::{
     Choice, CrawlFacts, CrawlHistory, NameOrder, SettledRanking, name_key,
 };
 
-use crate::orders::{Batching, PaperOrder, larger_sites};
+use crate::orders::{Batching, PaperOrder, QueuedStrategy, larger_sites};
 use crate::random::{Purpose, Random};
 
 /// Order in which pages are chosen.
@@ -320,6 +320,7 @@ impl<'a> Crawl<'a> {
                 let seeded = (choice.to_string() == "random")
                     .then(|| format!("random:seed={seed}").parse::<Choice>().ok());
                 let strategy = seeded.flatten().as_ref().unwrap_or(choice).strategy();
+                let strategy = QueuedStrategy::wrap(spec.name, strategy);
                 let by_ranking = ["forecast", "settled"].contains(&spec.name);
                 published = by_ranking.then(|| Published {
                     damping: choice.parameters().damping(),

@@ -3,7 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use cashrank_steer::schedule::{CrawlState, ScoredPage};
+use cashrank::Result;
+use cashrank_graph::graph::Graph;
+use cashrank_graph::rows::Row;
+use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
 
 /// Entry of a heap, in which the page to be read first is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,4 +99,91 @@ fn in_order(crawl: &CrawlState, scores: &[f64]) -> BinaryHeap<QueueEntry> {
         .map(|(&score, page)| QueueEntry(ScoredPage { page, score }))
         .collect::<Vec<_>>()
         .into()
+}
+
+/// Strategy of `next` with a queue of its open pages, so that asking for the best one does not score all of them. A row
+/// may change the scores of its targets alone.
+pub(crate) struct QueuedStrategy {
+    strategy: Box<dyn Strategy>,
+    queue: Queue,
+}
+
+impl QueuedStrategy {
+    /// Adds a queue to the strategy of this name if rows change the scores of their targets alone.
+    pub fn wrap(name: &str, strategy: Box<dyn Strategy>) -> Box<dyn Strategy> {
+        match name {
+            "breadth-first" | "distance" | "fica" => Box::new(QueuedStrategy {
+                strategy,
+                queue: Queue::default(),
+            }),
+            _ => strategy,
+        }
+    }
+}
+
+impl Strategy for QueuedStrategy {
+    fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
+        self.strategy.found(crawl, page, by);
+    }
+
+    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
+        self.strategy.read(crawl, row);
+        let none = Graph::default();
+        let facts = CrawlFacts::of(&none);
+        for target in row.links().filter(|&target| !crawl.is_read(target)) {
+            let score = self.strategy.score(crawl, &facts, target);
+            if let Some(score) = score.filter(|_| score != self.queue.score(target)) {
+                self.queue.put(target, score);
+            }
+        }
+    }
+
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        _facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
+        Ok(self.queue.best(crawl, count))
+    }
+
+    fn importance(&self, page: u32) -> Option<f64> {
+        self.strategy.importance(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cashrank_steer::schedule::{Choice, CrawlHistory};
+
+    use super::*;
+
+    /// A queue lists what scoring all open pages does, after every page.
+    #[test]
+    fn queues_list_what_scores_do() {
+        let none = Graph::default();
+        let facts = CrawlFacts::of(&none);
+        for name in ["breadth-first", "distance", "fica", "fica:k=3,learning=one"] {
+            let choice: Choice = name.parse().unwrap();
+            let mut plain = CrawlHistory::new(choice.strategy());
+            let wrapped = QueuedStrategy::wrap(choice.spec().name, choice.strategy());
+            let mut queued = CrawlHistory::new(wrapped);
+            let mut page = 0;
+            for _ in 0..500 {
+                // Pages are numbered as they become known.
+                let known = plain.crawl().pages().max(1);
+                let mut targets: Vec<u32> = (0..page * 7 % 5)
+                    .map(|at| (page * 3 + at * at) % known)
+                    .collect();
+                targets.extend(known..known + page % 3);
+                targets.sort_unstable();
+                targets.dedup();
+                plain.row(Row::new(page, &targets));
+                queued.row(Row::new(page, &targets));
+                let best = plain.best(&facts, 4).unwrap();
+                assert_eq!(queued.best(&facts, 4).unwrap(), best, "{name}");
+                page = best.first().map_or(plain.crawl().pages(), |of| of.page);
+            }
+        }
+    }
 }
