@@ -137,7 +137,7 @@ impl Ends {
         let known: Vec<_> = ends.filter(|(page, _)| page.0 < snapshot.len()).collect();
         let pages: Vec<PageId> = known.iter().map(|(page, _)| *page).collect();
         let mut ranked: Vec<_> = snapshot.ranks_of(&pages)?.into_iter().zip(known).collect();
-        ranked.sort_by_key(|(rank, (page, _))| (*rank, *page));
+        ranked.sort_by_key(|((rank, _), (page, _))| (*rank, *page));
         Ok(ranked.into_iter().map(|(_, end)| end).collect())
     }
 

@@ -39,10 +39,12 @@ impl Snapshot {
         self.pages_with(pages, &SnapshotColumn::ALL)
     }
 
-    /// Returns the ranks of these pages, which the snapshot must have, in the order given. Reads no other column.
-    pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<u64>> {
-        let pages = self.pages_with(pages, &[SnapshotColumn::Rank])?;
-        Ok(pages.iter().map(|page| page.rank).collect())
+    /// Returns the ranks and importances of these pages, which the snapshot must have, in the order given. Reads no
+    /// other columns.
+    pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
+        let wanted = [SnapshotColumn::Rank, SnapshotColumn::Importance];
+        let pages = self.pages_with(pages, &wanted)?.into_iter();
+        Ok(pages.map(|page| (page.rank, page.importance)).collect())
     }
 
     /// Returns these pages with their names, like [`Snapshot::pages_of`].
