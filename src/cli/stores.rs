@@ -35,7 +35,7 @@ impl StoresArg {
         open_shards(&RealDisk, &self.stores, snapshot.snapshot)
     }
 
-    /// Refuses options of a single store by [`check_one`].
+    /// Refuses options that apply to a single store if there are several, as [`check_one`] does.
     pub fn check_one(&self, given: &[(bool, &str)]) -> anyhow::Result<()> {
         check_one(&self.stores, given)
     }

@@ -4,8 +4,10 @@
 //! L is 1 where there is a link, whatever its weight: a node gives all of its importance to each of its targets,
 //! instead of dividing it among them as in PageRank. In the undirected matrix L is 1 for nodes i and j where there is a
 //! link from i to j, or from j to i, or both. Links in both directions count once, so neighbours are held in memory then:
-//! 8 bytes per link, and as much in addition during construction. The virtual page, to which every node links and which links to
-//! every node, makes the graph strongly connected, so that the eigenvector is unique. With r the largest eigenvalue
+//! 8 bytes per link, and as much in addition during construction.
+//!
+//! The virtual page, to which every node links and which links to every node, makes the graph strongly connected, so
+//! that the eigenvector is unique. With r the largest eigenvalue
 //!
 //! ```text
 //! r x_j = sum over links i -> j of x_i  +  v        r v = sum of x

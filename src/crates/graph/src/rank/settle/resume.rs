@@ -1,9 +1,10 @@
 //! Settling from an earlier state whose rows changed since (a warm start), or from an estimate of importance.
 //!
-//! **Warm start.** Updating the state to the latest rows costs the links of the changed rows, old and new, of pages that own something.
-//! The decision to use a state depends on numbers of pages, links and units alone, so that the same stream gives the
-//! same bytes. A state is not used if it has less than half of the pages, if more links changed than there are, or if
-//! more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as quick.
+//! **Warm start.** Updating the state to the latest rows costs the links of the changed rows, old and new, of pages that
+//! own something. The decision to use a state depends on numbers of pages, links and units alone, so that the same
+//! stream gives the same bytes. A state is not used if it has less than half of the pages, if more links changed than
+//! there are, or if more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as
+//! quick.
 //!
 //! **Estimate**, such as a published ranking. X is the estimate in whole units, and one sweep computes D as the function
 //! of X and the rows. The estimate may be wrong, or belong to other rows or another damping: the result is certified
