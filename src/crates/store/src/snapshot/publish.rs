@@ -48,7 +48,7 @@ pub(super) fn with_lock<T>(
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
 /// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
-/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through temporary files of
+/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through a temporary file of
 /// about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then.
 ///
 /// # Errors
