@@ -3,25 +3,28 @@
 //! Few pages are sorted in memory. For many, the range of importances is divided at *splits*, taken from a sample of
 //! the pages, into gaps between the splits and the splits themselves:
 //!
-//! 1. A second pass over all importances writes those inside a gap to the gap's temporary file, in page order, and
+//! 1. A second pass over all importances writes those inside a gap to a temporary file, each gap in page order, and
 //!    counts those equal to a split. So a value shared by half of all pages costs nothing: it is among the splits.
 //! 2. Each gap is sorted, and its values are replaced by their ranks.
 //! 3. A third pass over all importances gives each page the rank of its split, or the next one of its gap.
 //!
-//! A value takes 5 to 8 bytes in a file, as the gap is wide: it is stored less the split before it, and later as a rank.
-//! For the importances of a billion pages 6 bytes each suffice.
+//! ```text
+//! temporary file   piece*        piece: values of one gap, less the split before it; later, ranks:
+//!                                5 to 8 bytes each, as the gap is wide
+//! ```
+//! The last piece of a gap is shorter. Pieces are appended as they become full. For the importances of a billion pages
+//! 6 bytes each suffice. Step 3 reads the pieces in about the order of writing.
 //!
 //! The sample is one page of each of equal intervals, so gaps are of similar size. Which page it is depends on the
 //! store's secret key, so that no crawl can be made to have an oversized gap. Ranks do not depend on the sample.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::codec::varint::number;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::PageId;
-use crate::store::TempFile;
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
 
@@ -34,8 +37,8 @@ const SAMPLES: u64 = 1024;
 /// Width of an encoded rank, in bytes.
 const RANK_WIDTH: usize = 5;
 const _: () = assert!(PageId::LIMIT >> (8 * RANK_WIDTH) == 0);
-/// Maximum number of values that a gap writes or reads at a time: 256 KiB in memory.
-const BUFFER_MAX: u64 = 1 << 15;
+/// Maximum number of values in a piece: 256 KiB in memory.
+const PIECE_MAX: u64 = 1 << 15;
 
 /// Returns a sort key: larger importances get smaller keys; both zeros get the same.
 pub fn descending_key(importance: f64) -> u64 {
@@ -102,8 +105,8 @@ pub(super) struct RankSample {
     stretch: u64,
     kept: Vec<u64>,
     gaps: u64,
-    /// Number of values that a gap writes or reads at a time.
-    buffer: u64,
+    /// Number of values in a piece.
+    piece: u64,
     /// Seed of the choice of the sample.
     seed: u64,
 }
@@ -111,7 +114,7 @@ pub(super) struct RankSample {
 impl RankSample {
     /// Prepares for `pages` values, with about `bytes` of memory for ranking. `seed` is secret.
     pub fn new(pages: u64, bytes: u64, seed: u64) -> RankSample {
-        // A quarter for the gap being sorted, so that one four times as large fits too; half for the buffers.
+        // A quarter for the gap being sorted, so that one four times as large fits too; half for the pieces.
         let gaps = (pages * SORT_BYTES).div_ceil((bytes / 4).max(1)).max(2);
         let samples = (gaps * SAMPLES).min(bytes / 4 / 8).max(gaps);
         let (stretch, kept) = if fits(pages, bytes) {
@@ -124,7 +127,7 @@ impl RankSample {
             stretch,
             kept: Vec::with_capacity(kept as usize),
             gaps,
-            buffer: (bytes / 2 / 8 / gaps).clamp(1, BUFFER_MAX),
+            piece: (bytes / 2 / 8 / gaps).clamp(1, PIECE_MAX),
             seed,
         }
     }
@@ -156,7 +159,7 @@ impl RankSample {
         Some(ranks)
     }
 
-    /// Continues with temporary files, whose names begin with `path`. All values have to be passed to [`Gaps::add`]
+    /// Continues with a temporary file, whose name begins with `path`. All values have to be passed to [`Gaps::add`]
     /// again.
     pub fn divide<'d>(mut self, disk: &'d dyn Disk, path: &Path) -> Result<Gaps<'d>> {
         self.kept.sort_unstable();
@@ -168,102 +171,150 @@ impl RankSample {
         splits.dedup();
         let ends = splits.iter().copied().chain([u64::MAX]);
         let begins = std::iter::once(0).chain(splits.iter().copied());
-        let gaps = begins.zip(ends).enumerate().map(|(at, between)| {
-            let place = path.with_extension(format!("ranks-{at}.tmp"));
-            Gap::create(TempFile::of(disk, place), between, self.buffer as usize)
-        });
         Ok(Gaps {
-            gaps: gaps.collect::<Result<_>>()?,
+            gaps: begins.zip(ends).map(Gap::between).collect(),
             at_splits: vec![0; splits.len()],
             splits,
+            file: PieceFile::create(disk, path, self.piece as usize)?,
         })
     }
 }
 
-/// Values between two splits, in a temporary file.
-struct Gap<'d> {
-    temp: TempFile<'d>,
+/// Temporary file of pieces of numbers, one after the other. Removed on drop.
+struct PieceFile<'d> {
+    disk: &'d dyn Disk,
+    path: PathBuf,
     file: Box<dyn DiskFile>,
+    /// Offset of the next piece.
+    end: u64,
+    /// Maximum number of values in a piece.
+    piece: usize,
+}
+
+impl<'d> PieceFile<'d> {
+    fn create(disk: &'d dyn Disk, path: &Path, piece: usize) -> Result<PieceFile<'d>> {
+        let mut name = path.to_path_buf().into_os_string();
+        name.push(".tmp");
+        let path = PathBuf::from(name);
+        let file = recreate(disk, &path).map_err(Error::io(&path, "create"))?;
+        let end = 0;
+        Ok(PieceFile {
+            disk,
+            path,
+            file,
+            end,
+            piece,
+        })
+    }
+
+    /// Appends a piece: the lowest `width` bytes of each value less `base`. Returns its offset.
+    fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<u64> {
+        let offset = self.end;
+        self.write(offset, values, width, base)?;
+        self.end += (values.len() * width) as u64;
+        Ok(offset)
+    }
+
+    /// Overwrites a piece by one of the same length.
+    fn write(&self, offset: u64, values: &[u64], width: usize, base: u64) -> Result<()> {
+        let mut bytes = Vec::with_capacity(values.len() * width);
+        for value in values {
+            bytes.extend_from_slice(&(value - base).to_le_bytes()[..width]);
+        }
+        let written = self.file.write_at(&bytes, offset);
+        written.map_err(Error::io(&self.path, "write"))
+    }
+
+    fn read(&self, offset: u64, values: &mut [u64], width: usize, base: u64) -> Result<()> {
+        let mut bytes = vec![0; values.len() * width];
+        let read = self.file.read_at(&mut bytes, offset);
+        read.map_err(Error::io(&self.path, "read"))?;
+        for (value, bytes) in values.iter_mut().zip(bytes.chunks(width)) {
+            *value = base + number(bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PieceFile<'_> {
+    fn drop(&mut self) {
+        // One that stays is removed when the store is opened for writing.
+        let _ = self.disk.remove(&self.path);
+    }
+}
+
+/// Values between two splits.
+struct Gap {
     /// Lower bound of the values; 0 once the values were replaced by ranks.
     base: u64,
     /// Width of a value in the file, in bytes; enough for any rank, too.
     width: usize,
     count: u64,
-    /// Maximum length of `buffer`.
-    most: usize,
-    /// Values to be written while values are added; later, ranks to be returned, the next one last.
-    buffer: Vec<u64>,
-    /// Number of values written; later, of ranks read.
-    at: u64,
+    /// Offsets of its pieces.
+    pieces: Vec<u64>,
+    /// Values of the open piece while values are added; later, the ranks of a piece.
+    held: Vec<u64>,
+    /// Number of ranks returned: in total, and of those held.
+    given: u64,
+    given_held: usize,
 }
 
-impl<'d> Gap<'d> {
-    fn create(temp: TempFile<'d>, (base, end): (u64, u64), most: usize) -> Result<Gap<'d>> {
+impl Gap {
+    fn between((base, end): (u64, u64)) -> Gap {
         let bits = u64::BITS - (end - base).leading_zeros();
-        Ok(Gap {
-            file: temp.create()?,
-            temp,
+        Gap {
             base,
             width: (bits.div_ceil(8) as usize).max(RANK_WIDTH),
             count: 0,
-            most,
-            buffer: Vec::new(),
-            at: 0,
-        })
+            pieces: Vec::new(),
+            held: Vec::new(),
+            given: 0,
+            given_held: 0,
+        }
     }
 
-    fn add(&mut self, value: u64) -> Result<()> {
-        self.buffer.push(value);
-        self.count += 1;
-        if self.buffer.len() == self.most {
-            self.write(&self.buffer)?;
-            self.at = self.count;
-            self.buffer.clear();
+    fn close(&mut self, file: &mut PieceFile<'_>) -> Result<()> {
+        if !self.held.is_empty() {
+            self.pieces
+                .push(file.add(&self.held, self.width, self.base)?);
+            self.held.clear();
         }
         Ok(())
     }
 
-    /// Writes values to the file at the current position: the lowest bytes of each less the base.
-    fn write(&self, values: &[u64]) -> Result<()> {
-        let mut bytes = Vec::with_capacity(values.len() * self.width);
-        for value in values {
-            bytes.extend_from_slice(&(value - self.base).to_le_bytes()[..self.width]);
-        }
-        let written = self.file.write_at(&bytes, self.at * self.width as u64);
-        written.map_err(Error::io(&self.temp.path, "write"))
-    }
-
-    /// Reads this many values from the current position.
-    fn read(&self, len: usize) -> Result<Vec<u64>> {
-        let mut bytes = vec![0; len * self.width];
-        let read = self.file.read_at(&mut bytes, self.at * self.width as u64);
-        read.map_err(Error::io(&self.temp.path, "read"))?;
-        let values = bytes.chunks(self.width);
-        Ok(values.map(|bytes| self.base + number(bytes)).collect())
-    }
-
     /// Replaces its values by ranks.
-    fn sort(&mut self, before: u64) -> Result<()> {
+    fn sort(&mut self, file: &PieceFile<'_>, before: u64) -> Result<()> {
         if self.count > SORT_MAX {
             return Err(Error::internal("a sample of importances is not of all"));
         }
-        self.at = 0;
-        let mut values = self.read(self.count as usize)?;
+        let mut values = vec![0; self.count as usize];
+        for (values, &piece) in values.chunks_mut(file.piece).zip(&self.pieces) {
+            file.read(piece, values, self.width, self.base)?;
+        }
         rank(&mut values, before);
+        for (values, &piece) in values.chunks(file.piece).zip(&self.pieces) {
+            file.write(piece, values, self.width, 0)?;
+        }
         self.base = 0;
-        self.write(&values)
+        Ok(())
     }
 
     /// Returns the rank of its next page.
-    fn next(&mut self) -> Result<u64> {
-        if self.buffer.is_empty() {
-            let len = (self.count - self.at).min(self.most as u64) as usize;
-            self.buffer = self.read(len)?;
-            self.buffer.reverse();
-            self.at += len as u64;
+    fn next(&mut self, file: &PieceFile<'_>) -> Result<u64> {
+        if self.given_held == self.held.len() {
+            let len = (self.count - self.given).min(file.piece as u64);
+            let piece = self.given / file.piece as u64;
+            let next = self.pieces.get(piece as usize).filter(|_| len > 0);
+            let offset = *next
+                .ok_or_else(|| Error::internal("an importance changed while ranks were made"))?;
+            self.held.resize(len as usize, 0);
+            file.read(offset, &mut self.held, self.width, self.base)?;
+            self.given_held = 0;
         }
-        let rank = self.buffer.pop();
-        rank.ok_or_else(|| Error::internal("an importance changed while ranks were made"))
+        let rank = self.held[self.given_held];
+        self.given += 1;
+        self.given_held += 1;
+        Ok(rank)
     }
 }
 
@@ -273,7 +324,8 @@ pub(super) struct Gaps<'d> {
     /// Number of values at each split; later, their rank.
     at_splits: Vec<u64>,
     /// Gaps: gap 0 is before split 0, and so on; one more than splits.
-    gaps: Vec<Gap<'d>>,
+    gaps: Vec<Gap>,
+    file: PieceFile<'d>,
 }
 
 impl Gaps<'_> {
@@ -282,7 +334,14 @@ impl Gaps<'_> {
         for value in values {
             match self.splits.binary_search(value) {
                 Ok(split) => self.at_splits[split] += 1,
-                Err(gap) => self.gaps[gap].add(*value)?,
+                Err(gap) => {
+                    let gap = &mut self.gaps[gap];
+                    gap.held.push(*value);
+                    gap.count += 1;
+                    if gap.held.len() == self.file.piece {
+                        gap.close(&mut self.file)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -292,12 +351,12 @@ impl Gaps<'_> {
     pub fn sort(&mut self) -> Result<()> {
         let mut before = 0;
         for gap in &mut self.gaps {
-            gap.write(&gap.buffer)?;
+            gap.close(&mut self.file)?;
             // The memory is needed for sorting.
-            gap.buffer = Vec::new();
+            gap.held = Vec::new();
         }
         for (at, gap) in self.gaps.iter_mut().enumerate() {
-            gap.sort(before)?;
+            gap.sort(&self.file, before)?;
             before += gap.count;
             if let Some(split) = self.at_splits.get_mut(at) {
                 let count = std::mem::replace(split, before + 1);
@@ -312,7 +371,7 @@ impl Gaps<'_> {
         for value in values {
             *value = match self.splits.binary_search(value) {
                 Ok(split) => self.at_splits[split],
-                Err(gap) => self.gaps[gap].next()?,
+                Err(gap) => self.gaps[gap].next(&self.file)?,
             };
         }
         Ok(())
@@ -331,7 +390,7 @@ mod tests {
         values.iter().map(|value| 1 + less(value)).collect()
     }
 
-    /// Returns the ranks, the length of the temporary files together, and the largest gap.
+    /// Returns the ranks, the length of the temporary files, and the largest gap.
     fn ranks(values: &[u64], bytes: u64, block: usize) -> (Vec<u64>, u64, u64) {
         let disk = Memory::default();
         let path = Path::new("1.ranks");
@@ -347,11 +406,7 @@ mod tests {
             gaps.add(block).unwrap();
         }
         gaps.sort().unwrap();
-        let len = gaps
-            .gaps
-            .iter()
-            .map(|gap| gap.count * gap.width as u64)
-            .sum();
+        let len = gaps.file.end;
         let largest = gaps.gaps.iter().map(|gap| gap.count).max().unwrap();
         let mut ranks = values.to_vec();
         for block in ranks.chunks_mut(block) {
