@@ -6,11 +6,11 @@
 //! not fetched.
 //!
 //! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all and
-//! the latest fetch: as separate records, the links of the last one would replace the others'. If there are any, links
-//! are sorted in bounded memory and temporary files.
+//! the latest fetch: as separate records, the links of the last one would replace the others'. The links of later
+//! spellings are found by reading the links an extra time.
 //!
 //! Memory: the names of all pages, 8 bytes for each, 16 more if the table tells of fetches, and one if any page was not
-//! fetched.
+//! fetched. Links of later spellings are sorted in bounded memory and temporary files.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -136,7 +136,7 @@ struct GraphReading {
     pages: PageTable,
     /// Maps every later spelling of a page to its first.
     firsts: BTreeMap<u64, u64>,
-    /// Links of the pages that become records, by source.
+    /// Links by source; those of later spellings also as links of the first, behind its own.
     links: Peekable<Links>,
     /// Pages that come first, which were never fetched and have no links; the last of them is the next.
     isolated: Vec<u64>,
@@ -173,7 +173,9 @@ impl GraphReading {
         }
         let mut links = open_links()?;
         if !firsts.is_empty() {
-            links = by_first(links, &firsts, limits.held_bytes)?;
+            let memory = usize::try_from(limits.held_bytes).unwrap_or(usize::MAX);
+            let sorter = ExternalSorter::new(memory, &std::env::temp_dir());
+            links = merged(links, by_first(open_links()?, &firsts, sorter)?);
         }
         Ok(GraphReading {
             links: links.peekable(),
@@ -204,7 +206,14 @@ impl GraphReading {
         } else if self.next < self.pages.len() {
             let page = self.next;
             self.next += 1;
-            if !self.firsts.contains_key(&page) {
+            if self.firsts.contains_key(&page) {
+                let links = &mut self.links;
+                while links
+                    .next_if(|link| is_of(link, page))
+                    .transpose()?
+                    .is_some()
+                {}
+            } else {
                 self.begin_page(page, out);
             }
         } else {
@@ -237,15 +246,18 @@ fn is_of(link: &Result<NumberedLink, Fault>, page: u64) -> bool {
     link.as_ref().map_or(true, |link| link.source == page)
 }
 
-/// Gives the links of later spellings of a page to the first, behind its own.
-fn by_first(links: Links, firsts: &BTreeMap<u64, u64>, memory: u64) -> Result<Links, Fault> {
-    let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-    let mut sorter = ExternalSorter::new(memory, &std::env::temp_dir());
+/// Returns the links of later spellings of a page as links of the first, sorted by source.
+fn by_first(
+    links: Links,
+    firsts: &BTreeMap<u64, u64>,
+    mut sorter: ExternalSorter,
+) -> Result<Links, Fault> {
     for link in links {
         let link = link?;
-        let source = *firsts.get(&link.source).unwrap_or(&link.source);
-        let value = [link.target, link.weight.into()].map(u64::to_be_bytes);
-        sorter.push(&source.to_be_bytes(), value.as_flattened())?;
+        if let Some(first) = firsts.get(&link.source) {
+            let value = [link.target, link.weight.into()].map(u64::to_be_bytes);
+            sorter.push(&first.to_be_bytes(), value.as_flattened())?;
+        }
     }
     Ok(Box::new(sorter.sorted()?.map(|link| {
         let (source, value) = link?;
@@ -259,6 +271,18 @@ fn by_first(links: Links, firsts: &BTreeMap<u64, u64>, memory: u64) -> Result<Li
             weight: u64::from_be_bytes(*weight) as u32,
         })
     })))
+}
+
+/// Merges links that are sorted by source; of one source, `own` come first.
+fn merged(own: Links, later: Links) -> Links {
+    let [mut own, mut later] = [own, later].map(|links| links.fuse().peekable());
+    Box::new(std::iter::from_fn(move || {
+        let is_later = match (own.peek(), later.peek()) {
+            (Some(Ok(own)), Some(Ok(later))) => later.source < own.source,
+            (own, later) => own.is_none() || matches!(later, Some(Err(_))),
+        };
+        if is_later { later.next() } else { own.next() }
+    }))
 }
 
 /// Names and fetches of all pages, in memory.
@@ -371,5 +395,48 @@ impl PageTable {
         let at = page as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start as usize..self.ends[at] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The links of a page with two spellings are those of both, in order, and only those of the second are sorted: the
+    /// others would not fit, and there is no folder for temporary files.
+    #[test]
+    fn only_links_of_later_spellings_are_sorted() {
+        const LINKS: u64 = 1000;
+        let (twice, later) = (3, 7);
+        let sources = || (0..10).flat_map(|source| [source; LINKS as usize / 10]);
+        let links = || -> Links {
+            let all = sources().zip(0..LINKS).map(move |(source, target)| {
+                let link = NumberedLink {
+                    source,
+                    target,
+                    weight: 1,
+                };
+                // Few links are of the later spelling.
+                (source != later || target.is_multiple_of(10)).then_some(Ok(link))
+            });
+            Box::new(all.flatten())
+        };
+        let firsts = BTreeMap::from([(later, twice)]);
+        let sorter = ExternalSorter::new(1 << 10, Path::new("no/such/folder"));
+        let found = merged(links(), by_first(links(), &firsts, sorter).unwrap());
+        let pairs = |links: Links| -> Vec<(u64, u64)> {
+            let pairs = links.map(|link| link.map(|link| (link.source, link.target)));
+            pairs.collect::<Result<_, Fault>>().unwrap()
+        };
+        let mut expected = pairs(links());
+        let of_later: Vec<_> = expected
+            .iter()
+            .filter(|link| link.0 == later)
+            .copied()
+            .collect();
+        expected.extend(of_later.iter().map(|&(_, target)| (twice, target)));
+        expected.sort_unstable();
+        assert_eq!(of_later.len() as u64, LINKS / 100);
+        assert_eq!(pairs(found), expected);
     }
 }
