@@ -125,6 +125,8 @@ impl Nutch {
             return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
         }
         let text = utf8(text).map_err(Bad::utf8)?;
+        // The last line may end with a CR alone, where the input was cut.
+        let text = text.strip_suffix('\r').unwrap_or(text);
         let mut lines = text.lines().peekable();
         let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
         record.clear();
@@ -382,6 +384,20 @@ mod tests {
             "\nParseText::\n  nutch.content.digest = 00\n",
         ] {
             assert_eq!(digest(metadata), Digest::NONE, "{metadata}");
+        }
+    }
+
+    /// An input that is cut between CR and LF ends as one without a line end does.
+    #[test]
+    fn a_carriage_return_at_the_end_is_no_part_of_the_line() {
+        let text = "Recno:: 0\r\nURL:: http://a.example/\r\n\r\nParseData::\r\nVersion: 5\r\n\
+                    Status: success(1,0)\r\nTitle: \r\nOutlinks: 0\r\n";
+        for end in ["\r\n", "\r", ""] {
+            let text = text.trim_ascii_end().to_owned() + end;
+            Nutch { shard: None }.decode(text.as_bytes(), &mut |_, parsed| {
+                assert!(matches!(parsed, Parsed::Record(_)), "{end:?}: {parsed:?}");
+                true
+            });
         }
     }
 }
