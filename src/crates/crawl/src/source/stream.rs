@@ -178,7 +178,8 @@ impl Source {
         self.unpacker.compression()
     }
 
-    /// Returns the format of a table's text, and the evidence for it, for messages; `None` if the input is not a table, so that its format must be guessed.
+    /// Returns the format of a table's text, and the evidence for it, for messages; `None` if the input is not a table,
+    /// so that its format must be guessed.
     pub fn known_format(&self) -> Option<&(Format, String)> {
         self.known.as_ref()
     }

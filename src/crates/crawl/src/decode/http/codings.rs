@@ -92,8 +92,8 @@ fn is_zlib(body: &[u8]) -> bool {
         if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
 }
 
-/// Decodes up to the end or the first error; `None` if that is nothing. For a coding without magic bytes (`is_marked`),
-/// an error other than a premature end means that the body is not coded so.
+/// Decodes up to the end or the first error; `None` if that is nothing. Unless the body begins with the coding's magic
+/// bytes (`is_marked`), an error other than a premature end means that it is not coded so.
 fn read(
     reader: impl Read,
     is_marked: bool,
