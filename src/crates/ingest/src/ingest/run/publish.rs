@@ -363,7 +363,7 @@ impl IngestRun<'_> {
             let room = settle.memory.unwrap_or(u64::MAX);
             self.observer.say(format!(
                 "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
-                 `cashrank settle --store DIR` can do it",
+                 `cashrank settle` can do it",
                 human(need),
                 human(room)
             ));
@@ -388,8 +388,7 @@ impl IngestRun<'_> {
                 };
                 let ComputedName { level, measure } = name;
                 self.observer.say(format!(
-                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute --measure \
-                     {measure} --level {level}` makes it",
+                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute` makes it",
                     level.plural()
                 ));
             }
@@ -430,7 +429,7 @@ impl IngestRun<'_> {
         if removed > 0 {
             let snapshots = counted(removed, "older snapshot", "older snapshots");
             let text = format!(
-                "{snapshots} removed (`keep_snapshots` {keep}); those pinned by `cashrank snapshots --pin` stay"
+                "{snapshots} removed (`keep_snapshots` {keep}); those pinned by `cashrank snapshots` stay"
             );
             // Each new snapshot replaces one: only more are a loss.
             if removed > 1 {
