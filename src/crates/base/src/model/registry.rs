@@ -70,6 +70,17 @@ macro_rules! words {
                     $($name::$item => $word,)*
                 }
             }
+
+            /// Returns the value of a word; `None` if it is none of these.
+            pub fn named(word: &str) -> Option<$name> {
+                $name::ALL.into_iter().find(|known| known.name() == word)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
         }
     };
 }

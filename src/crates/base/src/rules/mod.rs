@@ -8,7 +8,6 @@ mod scope;
 mod scope_form;
 mod shard;
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -35,18 +34,11 @@ words! {
     }
 }
 
-impl fmt::Display for Outlinks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl FromStr for Outlinks {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Outlinks> {
-        let known = Outlinks::ALL.into_iter().find(|known| known.name() == text);
-        known.ok_or_else(|| Error::Usage(format!("{text:?}: html or metadata")))
+        Outlinks::named(text).ok_or_else(|| Error::Usage(format!("{text:?}: html or metadata")))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Scores of all pages: the two estimators, certificates, the effort of a computation over links, and the state that a
 //! settling ends with, from which a later one may start (`rank::settle`).
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -28,18 +27,11 @@ impl Estimator {
     }
 }
 
-impl fmt::Display for Estimator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl FromStr for Estimator {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Estimator::ALL.into_iter().find(|of| of.name() == text);
-        found.ok_or_else(|| format!("{text:?}: received or distributed"))
+        Estimator::named(text).ok_or_else(|| format!("{text:?}: received or distributed"))
     }
 }
 
@@ -58,6 +50,14 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// Returns the bound on the L1 error of importance as the estimator reads it; `None` if there is none.
+    pub fn bound_l1(&self, estimator: Estimator) -> Option<f64> {
+        match estimator {
+            Estimator::Received => self.received_l1,
+            Estimator::Distributed => self.distributed_l1,
+        }
+    }
+
     /// Returns true if no number is NaN or infinite.
     pub fn is_finite(&self) -> bool {
         let bounds = [self.received_l1, self.distributed_l1];

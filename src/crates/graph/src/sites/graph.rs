@@ -49,10 +49,8 @@ impl FromStr for SiteLinks {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<SiteLinks> {
-        let found = SiteLinks::ALL
-            .into_iter()
-            .find(|links| links.name() == text);
-        found.ok_or_else(|| Error::Usage(format!("{text:?}: count, pages or once")))
+        SiteLinks::named(text)
+            .ok_or_else(|| Error::Usage(format!("{text:?}: count, pages or once")))
     }
 }
 

@@ -67,8 +67,7 @@ impl FromStr for RollUpBy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<RollUpBy> {
-        let known = RollUpBy::ALL.into_iter().find(|by| by.name() == text);
-        known.ok_or_else(|| {
+        RollUpBy::named(text).ok_or_else(|| {
             Error::Usage(format!(
                 "no way {text:?} to rank sites by their pages: sum, largest or count"
             ))

@@ -35,7 +35,6 @@
 
 pub(super) mod complement;
 
-use std::fmt;
 use std::str::FromStr;
 
 use rand_pcg::Pcg64;
@@ -164,19 +163,12 @@ pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u3
     places
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Policy::ALL.iter().find(|policy| policy.name() == text);
         let unknown =
             || format!("unknown policy {text:?}: sc, pf, outlink, random, frontier-cash or share");
-        found.copied().ok_or_else(unknown)
+        Policy::named(text).ok_or_else(unknown)
     }
 }

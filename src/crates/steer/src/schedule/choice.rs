@@ -148,10 +148,9 @@ impl Choice {
             }
             "beta" => p.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
             "learning" => {
-                let mut all = Learning::ALL.into_iter();
-                let named = all.find(|learning| learning.name() == value);
                 let what = "exponential, inverse, power, linear or one";
-                p.learning = named.ok_or_else(|| format!("{name}={value}: {what}"))?;
+                p.learning =
+                    Learning::named(value).ok_or_else(|| format!("{name}={value}: {what}"))?;
             }
             "unseen" => p.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
             "damping" => p.damping = Some(share()?),
