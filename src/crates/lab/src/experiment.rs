@@ -318,12 +318,7 @@ impl Run<'_> {
                 window: window.policy,
                 estimator: window.estimator,
                 errors: reference.errors(&estimate),
-                bound: window
-                    .certificate
-                    .and_then(|certificate| match window.estimator {
-                        Estimator::Received => certificate.received_l1,
-                        Estimator::Distributed => certificate.distributed_l1,
-                    }),
+                bound: window.bound_l1(),
                 measures: measures / totals.pages as f64,
             })?;
         }

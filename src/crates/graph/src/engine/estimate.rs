@@ -71,11 +71,7 @@ impl Window {
 
     /// Returns the certified bound on the L1 distance between importance and PageRank; `None` if there is no bound.
     pub fn bound_l1(&self) -> Option<f64> {
-        let certificate = self.certificate?;
-        match self.estimator {
-            Estimator::Received => certificate.received_l1,
-            Estimator::Distributed => certificate.distributed_l1,
-        }
+        self.certificate?.bound_l1(self.estimator)
     }
 }
 

@@ -351,10 +351,7 @@ fn answer_all(
     all_pages: u64,
 ) -> Result<Vec<Vec<u8>>> {
     let certificate = of.shard.scores.certificate();
-    let bound = certificate.and_then(|certificate| match estimator {
-        Estimator::Received => certificate.received_l1,
-        Estimator::Distributed => certificate.distributed_l1,
-    });
+    let bound = certificate.and_then(|certificate| certificate.bound_l1(estimator));
     let shift = units.map_or(0, |units| rounding(units, bound, all_pages));
     let mut asking = Vec::new();
     for asked in asked {
