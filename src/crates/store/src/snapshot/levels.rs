@@ -273,14 +273,14 @@ impl LevelRanking {
 
     /// Returns the number of leading positions that are certain ([`Snapshot::certain_top`]).
     pub fn certain_top(&self) -> Result<Option<u64>> {
+        if self.is_of_pages() {
+            // None for a shard, which has only a part of the ranking.
+            return self.snapshot.certain_top();
+        }
         let Some(bound) = self.bound_l1() else {
             return Ok(None);
         };
         let mut positions = Positions::new(bound);
-        if self.is_of_pages() {
-            // Reads two blocks at a time.
-            return self.snapshot.certain_top();
-        }
         for score in self.scores() {
             positions.add(score?);
         }

@@ -66,11 +66,11 @@ pub fn publish(
         let (path, info) = prepared.publish()?;
         // The ranking comes first if the disk has little room.
         let settle = making.settle.as_ref();
-        let settled = computed.as_ref().and_then(|computed| computed.settled());
-        let mut wrote_warm = false;
-        if let Some(settled) = settled.filter(|_| settle.is_some_and(|of| of.writes_warm)) {
-            wrote_warm = warm::write(disk, view, settled, &mut warnings)?;
-        }
+        let is_warm = settle.is_some_and(|settle| settle.writes_warm && settle.may_be_warm());
+        let wrote_warm = match computed.filter(|_| is_warm) {
+            Some(computed) => warm::write(disk, view, &computed.settled, &mut warnings)?,
+            None => false,
+        };
         Ok(Some(PublishedSnapshot {
             path,
             info,

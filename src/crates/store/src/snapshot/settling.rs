@@ -20,17 +20,15 @@ use serde::{Deserialize, Serialize};
 
 use super::KeepSnapshots;
 use super::warm::{self, Handover, StartFrom, WarmWarning};
+use crate::Result;
 use crate::disk::Disk;
-use crate::engine::{
-    Config, Estimation, FetchTimes, HistoryRow, HistoryView, Scores, Window, rows_of_run,
-};
+use crate::engine::{Config, Estimation, FetchTimes, HistoryRow, HistoryView, Window, rows_of_run};
 use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
-use crate::rank::settle::{self, SettlingProgress, SettlingResult, Watch, settle};
+use crate::rank::settle::{SettlingProgress, SettlingResult, Watch, settle};
 use crate::rank::{Goal, RankOptions};
-use crate::rows::{Bits, PAGES_MAX, Rows, Without};
+use crate::rows::{Bits, PAGES_MAX, Without};
 use crate::store::View;
-use crate::{Error, Result};
 
 /// Options of a snapshot.
 #[derive(Debug, Clone)]
@@ -121,35 +119,10 @@ impl Watcher {
     }
 }
 
-/// Computed ranking.
-pub(super) enum ComputedScores {
-    /// Result of settling over all rows, which may become the next warm start.
-    Settled(Box<SettlingResult>),
-    /// Result of another computation, and the links that it left out.
-    Other(Box<dyn Scores>, Option<Expired>),
-}
-
-impl ComputedScores {
-    pub fn scores(&self) -> &dyn Scores {
-        match self {
-            ComputedScores::Settled(settled) => &**settled,
-            ComputedScores::Other(scores, _) => &**scores,
-        }
-    }
-
-    pub fn settled(&self) -> Option<&SettlingResult> {
-        match self {
-            ComputedScores::Settled(settled) => Some(settled),
-            ComputedScores::Other(..) => None,
-        }
-    }
-
-    pub fn expired(&self) -> Option<Expired> {
-        match self {
-            ComputedScores::Settled(_) => None,
-            ComputedScores::Other(_, expired) => *expired,
-        }
-    }
+/// Result of settling, and the links that it left out.
+pub(super) struct ComputedScores {
+    pub settled: Box<SettlingResult>,
+    pub expired: Option<Expired>,
 }
 
 impl SettleSettings {
@@ -184,32 +157,31 @@ impl SettleSettings {
         let mut rows = view.rows()?;
         let room = self.room(self.bytes(view), UNPACKED_ROWS);
         rows.stay_in(room, self.handover.rows.as_ref());
-        if self.may_be_warm() {
-            let by = (self.start, &options);
-            let settled = warm::settle_latest(disk, view, &rows, by, &mut watching, warnings)?;
-            Ok(settled.map(|settled| ComputedScores::Settled(Box::new(settled))))
-        } else {
-            let mut compute = |rows: &dyn Rows, expired| {
-                let settled = settle(rows, &options, &mut watching)?;
-                let of = |settled| ComputedScores::Other(Box::new(settled), expired);
-                Ok::<_, Error>(settled.map(of))
-            };
-            let expired = self.expire.map(|after| Expired::of(view, after));
-            match expired.transpose()?.flatten() {
-                None => compute(&rows, None),
+        let (settled, expired) = match self.expire {
+            None => {
+                let by = (self.start, &options);
+                let settled = warm::settle_latest(disk, view, &rows, by, &mut watching, warnings)?;
+                (settled, None)
+            }
+            Some(after) => match Expired::of(view, after)? {
+                None => (settle(&rows, &options, &mut watching)?, None),
                 Some((mut expired, pages)) => {
                     let rows = Without::new(&rows, &pages)?;
                     expired.pages = rows.count;
-                    compute(&rows, Some(expired))
+                    (settle(&rows, &options, &mut watching)?, Some(expired))
                 }
-            }
-        }
+            },
+        };
+        Ok(settled.map(|settled| ComputedScores {
+            settled: Box::new(settled),
+            expired,
+        }))
     }
 
     /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self, view: &View) -> u64 {
         let kept = view.rows_retention().kept();
-        kept.map_or(0, |_| view.totals().pages * settle::BYTES)
+        kept.map_or(0, |_| view.totals().pages * SETTLING)
     }
 
     /// Returns the memory that is left for a cache in bytes, given that `taken` bytes are used.

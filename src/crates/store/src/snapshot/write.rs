@@ -60,8 +60,8 @@ pub(super) fn write<'v>(
     }
     let (window, expired) = match &computed {
         Some(computed) => {
-            let window = Window::settled(config, computed.scores());
-            (window, computed.expired())
+            let window = Window::settled(config, &*computed.settled);
+            (window, computed.expired)
         }
         None => {
             writer = SnapshotWriter::create(disk, &file.path)?;
@@ -74,7 +74,7 @@ pub(super) fn write<'v>(
         return Ok(None);
     }
     if let Some(computed) = &computed {
-        writer.scores(computed.scores(), window.estimator, Some(&mut seen))?;
+        writer.scores(&*computed.settled, window.estimator, Some(&mut seen))?;
     }
     writer.rank_seen(disk, &file.path.with_extension("ranks"), seen)?;
     let info = Info::new(view, measures, &window, expired)?;
