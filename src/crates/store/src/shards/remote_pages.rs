@@ -9,7 +9,6 @@
 //! checksums of their fingerprints' blocks, as in `index`. So the file tells whether the stores still have the pages it
 //! refers to, after a restore from a copy or a new start.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -140,15 +139,11 @@ impl KnownRemote {
     pub fn read(disk: &dyn Disk, dir: &Path, store: u64, shard: Shard) -> Result<KnownRemote> {
         let path = path_of(dir);
         let damaged = |what: &str| Error::damaged(&path, what);
-        let file = match BlockFile::<RemoteInfo>::open(disk, &path) {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                let is_written = true;
-                return Ok(KnownRemote {
-                    is_written,
-                    ..KnownRemote::default()
-                });
-            }
-            file => file?,
+        let Some(file) = BlockFile::<RemoteInfo>::open_any(disk, &path)? else {
+            return Ok(KnownRemote {
+                is_written: true,
+                ..KnownRemote::default()
+            });
         };
         let info = file.info();
         if info.store != store {

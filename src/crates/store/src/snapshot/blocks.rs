@@ -21,11 +21,11 @@ use crate::threads::{join, par_map};
 use crate::{Error, Result};
 
 /// First and last bytes of a file: six letters, and the version in two digits.
-pub(crate) type Magic = [u8; 8];
+pub(super) type Magic = [u8; 8];
 /// Length of the trailer in bytes: see `formats/snapshot.md`.
-pub(crate) const TRAILER: usize = 40;
+pub(super) const TRAILER: usize = 40;
 /// Length of a directory entry in bytes: offset, length, checksum.
-pub(crate) const ENTRY: usize = 20;
+pub(super) const ENTRY: usize = 20;
 
 /// Version of a kind of file: its magic, its number, and its number of columns; `None`: as many as the directory has
 /// entries.
@@ -48,15 +48,15 @@ pub trait FileInfo: DeserializeOwned + Sync {
 
 /// File that is open for reading.
 pub struct BlockFile<I> {
-    pub(crate) path: PathBuf,
+    pub(super) path: PathBuf,
     file: Box<dyn DiskFile>,
     directory: Vec<u8>,
-    pub(crate) columns: usize,
+    pub(super) columns: usize,
     /// Number of rows in all blocks.
     count: u64,
     /// Offset of the directory, which follows the columns.
     end: u64,
-    pub(crate) info: I,
+    pub(super) info: I,
 }
 
 impl<I: FileInfo> BlockFile<I> {
@@ -110,6 +110,16 @@ impl<I: FileInfo> BlockFile<I> {
         })
     }
 
+    /// Opens the file at `path`; `None` if there is none.
+    pub fn open_any(disk: &dyn Disk, path: &Path) -> Result<Option<BlockFile<I>>> {
+        match Self::open(disk, path) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            file => file.map(Some),
+        }
+    }
+
     /// Returns the file's info.
     pub fn info(&self) -> &I {
         &self.info
@@ -128,7 +138,7 @@ impl<I: FileInfo> BlockFile<I> {
         CHUNK_PAGES.min(self.count - block * CHUNK_PAGES) as usize
     }
 
-    pub(crate) fn damaged(&self, what: impl Into<String>) -> Error {
+    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
@@ -138,7 +148,7 @@ impl<I: FileInfo> BlockFile<I> {
     }
 
     /// Reads a column of numbers.
-    pub(crate) fn column(&self, block: u64, which: I::Column) -> Result<Vec<u64>> {
+    pub(super) fn column(&self, block: u64, which: I::Column) -> Result<Vec<u64>> {
         let packed = self.packed(block, which)?;
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, which))
     }
@@ -259,7 +269,7 @@ fn other_version<I: FileInfo>(path: &Path, found: &str) -> Error {
 
 /// Returns rows by their numbers, in the order given. `read` gets a block and places in it, ascending; several blocks are
 /// read at a time, each once.
-pub(crate) fn rows_at<T: Clone + Send>(
+pub(super) fn rows_at<T: Clone + Send>(
     numbers: &[PageId],
     read: impl Fn(u64, &[usize]) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {

@@ -8,7 +8,6 @@
 //! ignored until the next one replaces it. A compaction of the rows keeps the old row file, and writes the warm start
 //! with the end of its rows in the new one.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use super::TempFile;
 use super::folder::{remove_file, remove_unfinished};
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile, RowsDiff};
+use crate::Result;
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, SettledPages, SettledPagesMut, SettledTotals};
 use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
-use crate::{Error, Result};
 
 /// Name of the file in a store.
 pub const WARM: &str = "warm";
@@ -164,10 +163,7 @@ pub type WarmFile = BlockFile<WarmHead>;
 
 /// Opens the warm start in `dir`; `None` if there is none.
 pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Option<WarmFile>> {
-    match WarmFile::open(disk, &dir.join(WARM)) {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
-        file => file.map(Some),
-    }
+    WarmFile::open_any(disk, &dir.join(WARM))
 }
 
 impl WarmFile {
@@ -284,6 +280,7 @@ impl WarmStart {
                 ..rows?
             },
         };
+        // Only checksums are read of it, so the number of pages does not matter.
         let latest = RowFile::open(disk, dir, *now, pages)?;
         let is_same = rows.file.sum_before(rows.file.rows())? == last_block
             && latest.sum_before(place.rows)? == place.last_block;

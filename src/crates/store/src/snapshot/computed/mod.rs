@@ -182,13 +182,8 @@ impl ComputedRanking {
         snapshot: &Snapshot,
         name: &ComputedName,
     ) -> Result<ComputedRanking> {
-        let opened = ComputedRanking::open(disk, &name.beside(snapshot.path()));
-        let ranking = match opened {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                return Err(none_beside(disk, snapshot, name));
-            }
-            opened => opened?,
-        };
+        let ranking = ComputedRanking::open_any(disk, &name.beside(snapshot.path()))?
+            .ok_or_else(|| none_beside(disk, snapshot, name))?;
         let info = &ranking.info;
         let of = snapshot.info();
         let fits = info.measure == name.measure
