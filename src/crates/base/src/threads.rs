@@ -66,8 +66,13 @@ pub fn spawn_in<'scope, T: Send + 'scope>(
     started.map_err(refused)
 }
 
-/// Waits for the result of a thread, and panics as it did.
+/// Waits for the result of a thread in a scope, and panics as it did.
 pub fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Waits for the result of a thread, and panics as it did.
+pub fn joined<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 

@@ -1,7 +1,5 @@
 //! Checkpoints, and the storage of what the engine emits between two of them: runs, admissions, names, marks, rows.
 
-use std::panic::resume_unwind;
-
 use super::chunks::Slot;
 use super::folder::check_in_place;
 use super::manifest::HistoryRun;
@@ -13,7 +11,7 @@ use crate::engine::{
     Admission, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage, TargetLinks,
     merge, mergeable, rows_of_run,
 };
-use crate::threads::spawn;
+use crate::threads::{joined, spawn};
 use crate::{Error, Result};
 
 /// Packed run of the history.
@@ -181,10 +179,7 @@ impl StoreWriter {
         let Some(packing) = self.packing.take() else {
             return Ok(None);
         };
-        let packed = packing
-            .join()
-            .unwrap_or_else(|panic| resume_unwind(panic))?;
-        self.write_run(packed).map(Some)
+        self.write_run(joined(packing)?).map(Some)
     }
 
     fn write_run(&mut self, packed: PackedRun) -> Result<Notes> {

@@ -1,6 +1,5 @@
 //! Appending of rows to the log, and its compaction: copying the rows that are not superseded, in order, to a new file.
 
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread::JoinHandle;
 
@@ -11,7 +10,7 @@ use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
 use crate::engine::{PageId, TargetLinks};
 use crate::rows::{PAGES_MAX, Row, Rows};
-use crate::threads::spawn;
+use crate::threads::{joined, spawn};
 use crate::{Error, Result};
 
 /// Packed bytes that may wait to be written, plus one block.
@@ -136,7 +135,7 @@ impl RowWriter {
         let Some(packing) = self.packing.take() else {
             return Ok(());
         };
-        let (mut rows, payload) = packing.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let (mut rows, payload) = joined(packing);
         self.put(rows.heads.len(), &payload)?;
         rows.clear();
         self.spare = rows;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::engine::{Admissions, Blocks, HistoryRow};
+use crate::snapshot::blocks::flat;
 use crate::store::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
 use crate::store::manifest::HistoryRun;
 use crate::{Error, Result};
@@ -96,17 +97,13 @@ pub fn admissions_of<'a>(
     blocks: u64,
     get: impl Fn(u64) -> Value + 'a,
 ) -> Admissions<'a> {
-    Box::new((0..blocks).flat_map(move |block| {
+    Box::new(flat((0..blocks).map(move |block| {
         let mut admissions = Vec::new();
-        let read = get(block).and_then(|value| {
-            let seal = admissions_seal(block);
-            let unpacked = value.and_then(|value| unpack(unseal(seal, &value)?, &mut admissions));
-            unpacked.ok_or_else(|| {
-                admissions.clear();
-                Error::damaged(path, format!("admission block {block} is damaged"))
-            })
-        });
-        let error = read.err().map(Err);
-        admissions.into_iter().map(Ok).chain(error)
-    }))
+        let value = get(block)?;
+        let seal = admissions_seal(block);
+        let unpacked = value.and_then(|value| unpack(unseal(seal, &value)?, &mut admissions));
+        let damaged = || Error::damaged(path, format!("admission block {block} is damaged"));
+        unpacked.ok_or_else(damaged)?;
+        Ok(admissions)
+    })))
 }
