@@ -18,7 +18,7 @@ use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
 
 use circulating::Circulating;
 use ledger::LedgerOrder;
-pub(crate) use queue::QueuedStrategy;
+pub(crate) use queue::{Queue, QueuedStrategy};
 
 /// Crawl order by name.
 #[derive(Debug, Clone, Copy, PartialEq)]

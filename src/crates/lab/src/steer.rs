@@ -17,7 +17,7 @@
 //! **Coverage**: the bounds on what readers who start at the seeds see of the web, over the pages read
 //! ([`cashrank_graph::rank::coverage`]).
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use cashrank::{Error, Result};
 use cashrank_base::url::host;
@@ -32,7 +32,7 @@ use cashrank_steer::schedule::{
     Choice, CrawlFacts, CrawlHistory, NameOrder, SettledRanking, name_key,
 };
 
-use crate::orders::{Batching, PaperOrder, QueuedStrategy, larger_sites};
+use crate::orders::{Batching, PaperOrder, Queue, QueuedStrategy, larger_sites};
 use crate::random::{Purpose, Random};
 
 /// Order in which pages are chosen.
@@ -279,7 +279,7 @@ struct Crawl<'a> {
     starts: Vec<usize>,
     numbers: Numbers,
     /// Pages that the oracle may take, by importance.
-    oracle: Option<BinaryHeap<(u64, std::cmp::Reverse<u32>)>>,
+    oracle: Option<Queue>,
     batching: Batching,
     needs_names: bool,
     /// Last ranking; `None` if the order needs none.
@@ -343,7 +343,7 @@ impl<'a> Crawl<'a> {
                 page: vec![UNKNOWN; nodes],
                 node: Vec::new(),
             },
-            oracle: (*order == Order::Oracle).then(BinaryHeap::new),
+            oracle: (*order == Order::Oracle).then(Queue::default),
             batching,
             needs_names,
             published,
@@ -391,9 +391,7 @@ impl<'a> Crawl<'a> {
             *page = self.numbers.node.len() as u32;
             self.numbers.node.push(node);
             if let Some(oracle) = &mut self.oracle {
-                // Importances are not negative, so their bits have the same order.
-                let importance = self.web.importance[node as usize].to_bits();
-                oracle.push((importance, std::cmp::Reverse(*page)));
+                oracle.put(*page, self.web.importance[node as usize]);
             }
         }
         *page
@@ -447,22 +445,9 @@ impl<'a> Crawl<'a> {
         let Crawl {
             history, numbers, ..
         } = self;
-        if let Some(oracle) = &mut self.oracle {
-            let mut best = Vec::new();
-            let mut held = Vec::new();
-            while best.len() < count
-                && let Some(entry) = oracle.pop()
-            {
-                let page = entry.1.0;
-                if !history.crawl().is_read(page) {
-                    held.push(entry);
-                    best.push(numbers.node[page as usize]);
-                }
-            }
-            oracle.extend(held);
-            return Ok(best);
-        }
-        let best = if self.by_sites {
+        let best = if let Some(oracle) = &mut self.oracle {
+            oracle.best(history.crawl(), count)
+        } else if self.by_sites {
             let names = self.web.names.ok_or_else(|| {
                 Error::Usage("larger-sites-first needs the names of pages: their hosts".into())
             })?;

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use cashrank::Result;
+use cashrank_base::model::thousands;
 use cashrank_graph::graph::Graph;
 
 use crate::experiment::{Sample, Setting};
@@ -225,16 +226,4 @@ impl Job {
         let version = env!("CARGO_PKG_VERSION");
         format!("{version}; {base}; seed {seed}; {web:?}; {setting:?}")
     }
-}
-
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

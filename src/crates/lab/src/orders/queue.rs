@@ -29,7 +29,7 @@ impl PartialOrd for QueueEntry {
 /// Queue of pages with changing scores. The heap is built at the first query: until then a change costs one number and
 /// no heap entry.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Heap of unread pages by score, with outdated entries; `None` before the first query.
     heap: Option<BinaryHeap<QueueEntry>>,
     /// Score of each page that was ever added; NaN: none.
@@ -45,13 +45,12 @@ impl Queue {
 
     /// Sets the score of a page.
     pub fn put(&mut self, page: u32, score: f64) {
-        // 0 and -0 count as equal.
-        let score = score + 0.0;
-        self.note(page, score);
+        let scored = ScoredPage::new(page, score);
+        self.note(page, scored.score);
         let Some(heap) = &mut self.heap else {
             return;
         };
-        heap.push(QueueEntry(ScoredPage { page, score }));
+        heap.push(QueueEntry(scored));
         // Outdated entries are removed once the heap has more than two entries per page.
         if heap.len() > 1024 + 2 * self.scores.len() {
             let scores = &self.scores;
