@@ -117,13 +117,13 @@ impl Cutter {
         self.goal = self.goal.max(len);
     }
 
-    /// Returns the open buffer with spare capacity, to which decompressed bytes are appended. Must not be called when
-    /// it is full.
-    pub fn room(&mut self) -> &mut Vec<u8> {
+    /// Returns the open buffer with spare capacity, to which decompressed bytes are appended, and the length at which it
+    /// is full. Must not be called when it is.
+    pub fn room(&mut self) -> (&mut Vec<u8>, usize) {
         if self.open.capacity() < self.goal {
             self.open.reserve_exact(self.goal - self.open.len());
         }
-        &mut self.open
+        (&mut self.open, self.goal)
     }
 
     /// Returns the bytes since the last cut.

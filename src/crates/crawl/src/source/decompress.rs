@@ -96,8 +96,14 @@ impl Unpacker {
         }
     }
 
-    /// Appends decompressed bytes to `out`, of whose capacity some must be free; only a table's may exceed it.
-    pub fn step(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    /// Appends decompressed bytes to `out`, of whose capacity some must be free: at most as many, or the text of a table
+    /// until `out` has `full` bytes.
+    pub fn step(
+        &mut self,
+        raw: &mut PeekReader,
+        out: &mut Vec<u8>,
+        full: usize,
+    ) -> Result<Step, Fault> {
         debug_assert!(out.len() < out.capacity());
         match self {
             Unpacker::Plain => Ok(match raw.read_into(out)? {
@@ -106,7 +112,7 @@ impl Unpacker {
             }),
             Unpacker::Gzip(gzip) => gzip.step(raw, out),
             Unpacker::Zstd(zstd) => zstd.step(raw, out),
-            Unpacker::Table(text) => text.step(out),
+            Unpacker::Table(text) => text.step(out, full),
         }
     }
 }

@@ -299,7 +299,8 @@ impl Source {
 
     /// Decompresses one step into the open buffer, which is not full, and notes the result.
     fn fill(&mut self) -> Result<()> {
-        let step = self.unpacker.step(&mut self.raw, self.cutter.room());
+        let (out, full) = self.cutter.room();
+        let step = self.unpacker.step(&mut self.raw, out, full);
         let over = self.hold.reach(self.cutter.produced());
         if over > 0 {
             self.cutter.retract(over);

@@ -16,7 +16,7 @@ pub trait Rows: Send {
     fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault>;
 }
 
-/// Capacity that is left free for the last row of a buffer, in bytes.
+/// Capacity that a buffer has beyond its full length, for the end of its last row, in bytes.
 const SLACK: usize = 4 << 10;
 
 /// Text of all rows, yielded like the output of a decompressor.
@@ -37,13 +37,13 @@ impl TableText {
         }
     }
 
-    /// Appends text to `out`, of whose capacity some must be free. A long row may exceed it.
-    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    /// Appends text to `out` until it has `full` bytes, which it has not yet; the last row may exceed them.
+    pub fn step(&mut self, out: &mut Vec<u8>, full: usize) -> Result<Step, Fault> {
         if self.ended {
             return Ok(Step::Finished);
         }
         let before = out.len();
-        let full = out.capacity().saturating_sub(SLACK).max(before + 1);
+        out.reserve_exact((full + SLACK).saturating_sub(before));
         let more = self.rows.more(out, full);
         let len = (out.len() - before) as u64;
         let Some(left) = self.left.checked_sub(len) else {
