@@ -2,42 +2,42 @@
 //! `formats/adjacency.md`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
 use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, parsed, skips_links, utf8};
 use crate::model::keep;
-use crate::rules::Shard;
+use crate::rules::{InputRules, Shard};
 
 /// Adjacency lists with opaque names.
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "adjacency",
     about: "a graph: a node and its successors, separated by tabs",
-    by: |rules, _| {
-        std::sync::Arc::new(Adjacency {
-            names: Names::Opaque,
-            shard: rules.shard,
-        })
-    },
+    by: |rules, _| Adjacency::by(rules, Names::Opaque),
 };
 
 /// Adjacency lists with URLs as names.
 pub const OF_URLS: FormatSpec = FormatSpec {
     name: "url-adjacency",
     about: "adjacency, with names that are URLs",
-    by: |rules, _| {
-        std::sync::Arc::new(Adjacency {
-            names: Names::Url,
-            shard: rules.shard,
-        })
-    },
+    by: |rules, _| Adjacency::by(rules, Names::Url),
 };
 
 /// Decoder of adjacency lists.
-pub struct Adjacency {
-    pub names: Names,
-    pub shard: Option<Shard>,
+struct Adjacency {
+    names: Names,
+    shard: Option<Shard>,
+}
+
+impl Adjacency {
+    fn by(rules: &InputRules, names: Names) -> Arc<dyn Decoder> {
+        Arc::new(Adjacency {
+            names,
+            shard: rules.shard,
+        })
+    }
 }
 
 impl Decoder for Adjacency {

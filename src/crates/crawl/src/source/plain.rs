@@ -4,8 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::{InputName, Source, SourceOptions};
-use crate::decode::Names;
-use crate::decode::adjacency::Adjacency;
+use crate::formats::Format;
 use crate::model::Limits;
 use crate::{Error, Result};
 
@@ -33,11 +32,7 @@ impl Read for Plain {
             // Any decoder of lines cuts where lines end.
             let buffer = std::mem::take(&mut self.chunk);
             self.at = 0;
-            let decoder = Adjacency {
-                names: Names::Opaque,
-                shard: None,
-            };
-            match self.source.next_chunk(&decoder, buffer) {
+            match self.source.next_chunk(Format::Adjacency.decoder(), buffer) {
                 Ok(None) => return Ok(0),
                 Ok(Some(chunk)) if chunk.oversize > 0 => {
                     let what = format!("a line of {} bytes is over the limit", chunk.oversize);
