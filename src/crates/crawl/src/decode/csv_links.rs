@@ -9,7 +9,7 @@ use memchr::memchr2;
 
 use super::groups::{Edge, GroupFormat, GroupLine, Groups, lines_of, weight};
 use super::{Bad, FormatSpec, Names, Reason, time, utf8};
-use crate::url::is_web;
+use crate::url;
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
@@ -146,7 +146,7 @@ pub fn is_header(first: &[u8], second: &[u8]) -> bool {
 pub fn is_link(line: &[u8]) -> bool {
     match CsvLinks::read(line) {
         Ok(GroupLine::Other(kind)) => kind == "header",
-        Ok(GroupLine::Edge(edge)) => is_web(&edge.from),
+        Ok(GroupLine::Edge(edge)) => url::is_web(&edge.from),
         _ => false,
     }
 }

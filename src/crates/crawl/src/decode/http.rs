@@ -280,11 +280,10 @@ fn text(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 pub(super) fn put_fields(record: &mut Record<'_>, refresh: &[u8], nofollow: bool) {
     if let Some(to) = html::refresh(refresh) {
         let page = LinkBase::new(&record.url, None);
-        let absolute = record
-            .base
-            .as_ref()
-            .and_then(|_| url::name_of(to, Some(&page), usize::MAX).ok());
-        let to = absolute.unwrap_or_else(|| to.to_vec());
+        let to = match record.base {
+            Some(_) => url::name_of(to, Some(&page), usize::MAX).unwrap_or_else(|_| to.to_vec()),
+            None => to.to_vec(),
+        };
         record.links.insert(0, Link::to(to));
         record.links.truncate(LINKS_MAX + 1);
     }

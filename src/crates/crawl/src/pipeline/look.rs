@@ -32,11 +32,11 @@ pub(super) struct Look {
 
 impl Look {
     pub fn new(format: Format, rules: &Rules) -> Look {
-        let fields = FieldNameMap::by(&rules.input.fields, format.decoder().names());
+        let fields = || FieldNameMap::by(&rules.input.fields, format.decoder().names());
         let is_json = matches!(format, Format::Records | Format::NodeRecords | Format::Json);
         Look {
             format,
-            unread: is_json.then(|| Unread::by(fields)),
+            unread: is_json.then(|| Unread::by(fields())),
             first: true,
             at: 0,
             found: Vec::new(),

@@ -92,14 +92,12 @@ impl NameBits {
 }
 
 /// Names that are read.
-#[derive(Clone)]
 pub struct FieldNameMap {
     pub record: NameTable,
     pub link: NameTable,
 }
 
 /// Names of one kind of object: the usual ones, and those chosen in their place.
-#[derive(Clone)]
 pub struct NameTable {
     usual: &'static [(&'static str, FieldName)],
     chosen: Vec<(String, FieldName)>,
@@ -128,6 +126,7 @@ impl FieldNameMap {
                 &mut names.record
             };
             table.chosen.push((theirs.clone(), *ours));
+            // The chosen name takes the place of `crawl_time`, too.
             if *ours == FieldName::FetchedAt {
                 table.chosen.push((theirs.clone(), FieldName::FetchedAtUtc));
             }

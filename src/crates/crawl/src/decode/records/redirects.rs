@@ -38,7 +38,8 @@ pub(super) fn each<'a>(
 
 /// Resolves a relative final URL against the requested one.
 pub(super) fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> {
-    if url::name_of(&found, None, usize::MAX) != Err(Reject::Relative) {
+    let canonical = url::canonical(&found, None, usize::MAX, &mut Vec::new());
+    if canonical.err() != Some(Reject::Relative) {
         return found;
     }
     let asked = LinkBase::new(asked, None);
