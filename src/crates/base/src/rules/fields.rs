@@ -190,6 +190,7 @@ mod tests {
             let json = serde_json::to_value(field).unwrap();
             assert_eq!(json, field.name());
         }
+        assert_eq!(FieldName::ALL[FieldName::CHOICES], FieldName::FetchedAtUtc);
         let fields = of(&["link.url=href", "url=response_url"]).unwrap();
         let json = serde_json::to_string(&fields).unwrap();
         assert_eq!(

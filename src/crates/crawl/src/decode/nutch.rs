@@ -394,10 +394,13 @@ mod tests {
                     Status: success(1,0)\r\nTitle: \r\nOutlinks: 0\r\n";
         for end in ["\r\n", "\r", ""] {
             let text = text.trim_ascii_end().to_owned() + end;
+            let mut records = 0;
             Nutch { shard: None }.decode(text.as_bytes(), &mut |_, parsed| {
                 assert!(matches!(parsed, Parsed::Record(_)), "{end:?}: {parsed:?}");
+                records += 1;
                 true
             });
+            assert_eq!(records, 1, "{end:?}");
         }
     }
 }
