@@ -388,7 +388,8 @@ impl IngestRun<'_> {
                 };
                 let ComputedName { level, measure } = name;
                 self.observer.say(format!(
-                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute` makes it",
+                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute` with `measure` \
+                     {measure} and `level` {level} makes it",
                     level.plural()
                 ));
             }
