@@ -10,7 +10,6 @@ pub struct BestItems<T> {
     pub added: u64,
     /// Items that may be among the best; once some were dropped, the last of the best is at `count - 1`.
     kept: Vec<T>,
-    has_dropped: bool,
 }
 
 impl<T> BestItems<T> {
@@ -20,14 +19,14 @@ impl<T> BestItems<T> {
             count,
             added: 0,
             kept: Vec::new(),
-            has_dropped: false,
         }
     }
 
     /// Adds an item. `order` must be the same at every call, and total.
     pub fn add(&mut self, item: T, order: impl Fn(&T, &T) -> Ordering) {
+        let has_dropped = self.added > self.kept.len() as u64;
         self.added += 1;
-        let is_worse = |last: &T| self.has_dropped && order(last, &item).is_le();
+        let is_worse = |last: &T| has_dropped && order(last, &item).is_le();
         if self.count == 0 || self.kept.get(self.count - 1).is_some_and(is_worse) {
             return;
         }
@@ -35,7 +34,6 @@ impl<T> BestItems<T> {
         if self.kept.len() >= self.count.saturating_mul(2) {
             self.kept.select_nth_unstable_by(self.count - 1, order);
             self.kept.truncate(self.count);
-            self.has_dropped = true;
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Size {
 const PAGE: u64 = 36;
 /// Bytes per unfetched page: its entry in the frontier, the start of its sources, its score and its position by score.
 const FRONTIER: u64 = 36;
-/// Maximum bytes of [`Complement`](super::select::Complement) per unfetched page.
+/// Maximum bytes of [`Policy::Complement`](super::select::Policy::Complement) per unfetched page.
 const COMPLEMENT: u64 = 104;
 /// Bytes per fetched page: its rows in the known graph and two matrices, its ranks (current, in a step and of an
 /// earlier stage), its visits, its impact, and what a policy keeps of it.

@@ -135,11 +135,7 @@ impl PageDistances {
     /// Returns the distance of a page; `None` if it was neither linked to nor read.
     pub fn get(&self, page: u64) -> Option<f64> {
         let history = self.0.as_ref()?;
-        let page = u32::try_from(page).ok()?;
-        if page >= history.crawl().pages() {
-            return None;
-        }
-        let score = history.strategy().importance(page);
+        let score = history.strategy().importance(u32::try_from(page).ok()?);
         score.map(|score| 0.0 - score)
     }
 

@@ -94,8 +94,8 @@ impl Settling<'_> {
         self.check_law().map(drop)
     }
 
-    /// Returns the level of the next sweep, or that there is none; `None` if so much waits that settling from nothing is
-    /// as quick as from the present state.
+    /// Returns the level of the next sweep, or that there is none; `None` if settling from nothing is as quick as from
+    /// the present state, as too much waits.
     fn begin(
         &mut self,
         waiting: Option<Waiting>,
