@@ -112,9 +112,8 @@ impl Remarks {
     pub fn message(&self) -> Option<String> {
         let first = self.first_timeless.as_ref()?;
         Some(format!(
-            "used without a time, because it cannot be read: {} ({}); the first is record {} of {}, at byte {}: {}",
-            common::records(self.timeless()),
-            Reason::BadTime.name(),
+            "{}; the first is record {} of {}, at byte {}: {}",
+            used_without_time(self.timeless()),
             thousands(first.record),
             first.input,
             first.byte,
@@ -127,7 +126,7 @@ impl Remarks {
     }
 
     /// Returns the counts by reason as JSON.
-    pub fn as_json(&self) -> serde_json::Value {
+    pub fn as_json(&self) -> Value {
         let mut all = serde_json::Map::new();
         if !self.missing.is_empty() {
             let inputs = self.missing.iter();
@@ -143,13 +142,13 @@ impl Remarks {
         let Some(first) = &self.first_timeless else {
             return all.into();
         };
-        let first = serde_json::json!({
+        let first = json!({
             "input": first.input,
             "record": first.record,
             "byte": first.byte,
             "detail": first.detail,
         });
-        let bad = serde_json::json!({"count": self.timeless(), "first": first});
+        let bad = json!({"count": self.timeless(), "first": first});
         all.insert(Reason::BadTime.name().into(), bad);
         all.into()
     }
@@ -232,6 +231,15 @@ pub fn report_remarks(report: &LoadReport) {
     }
 }
 
+/// Describes records that are used without a time.
+fn used_without_time(records: u64) -> String {
+    format!(
+        "used without a time, because it cannot be read: {} ({})",
+        common::records(records),
+        Reason::BadTime.name()
+    )
+}
+
 /// Returns the warning that sources of a list of links came back.
 pub fn ungrouped(sources: u64) -> String {
     format!(
@@ -245,10 +253,7 @@ pub fn ungrouped(sources: u64) -> String {
 pub fn report_loaded(report: &LoadReport) -> Exit {
     report_remarks(report);
     if report.timeless > 0 {
-        say!(
-            "used without a time, because it cannot be read: {} (bad-time)",
-            common::records(report.timeless)
-        );
+        say!("{}", used_without_time(report.timeless));
     }
     if report.skipped > 0 {
         report_skipped(report.skipped);
