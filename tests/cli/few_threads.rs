@@ -131,7 +131,7 @@ fn an_ingest_that_is_refused_threads_ends_or_comes_to_the_same_bytes() {
 /// Regression: each request was given to a thread that tokio was to start. If none could be started, tokio panicked and
 /// the request kept its place, so that soon all were refused.
 #[test]
-fn a_service_answers_with_the_threads_that_there_are() {
+fn a_service_starts_with_all_its_threads_or_not_at_all() {
     let lab = Lab::new();
     lab.file("a.jsonl", crawl(95, 600).concat());
     lab.run("ingest a.jsonl --store s").exits(0);

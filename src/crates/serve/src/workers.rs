@@ -27,7 +27,7 @@ impl Workers {
     /// Creates workers with the numbers of running and waiting jobs that the limits allow.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// One of the threads cannot be started.
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),

@@ -108,7 +108,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
     assert_eq!(first.admitted, admitted);
 
     // The second time there is nothing to ask, and no store is opened for writing.
-    let logs = lab.logs();
+    let files = lab.files();
     let second = lab.exchange();
     assert_eq!(
         (second.admitted, &second.generations),
@@ -118,7 +118,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
         (&second.remote, &second.warnings),
         (&first.remote, &first.warnings)
     );
-    assert_eq!(lab.logs(), logs);
+    assert_eq!(lab.files(), files);
 
     // After more is crawled, known pages keep their numbers.
     for number in 0..N {
@@ -143,7 +143,7 @@ fn remote_pages_have_the_numbers_of_their_owners() {
         };
         assert!(pairs(old).is_subset(&pairs(new)));
     }
-    for (old, new) in logs.iter().zip(lab.logs()) {
+    for (old, new) in files.iter().zip(lab.files()) {
         assert!(new != *old);
     }
 }
@@ -174,7 +174,7 @@ fn a_process_lost_at_any_call_changes_nothing() {
         lab.try_exchange(&mut peers, large).unwrap()
     };
     let expected = exchange(&undisturbed);
-    let (expected_logs, mut calls) = (undisturbed.logs(), 0);
+    let (expected_files, mut calls) = (undisturbed.files(), 0);
     loop {
         let lab = lab.copy();
         match lab.try_exchange(&mut Lost::at(calls), large) {
@@ -193,30 +193,30 @@ fn a_process_lost_at_any_call_changes_nothing() {
             (&expected.remote, &expected.warnings)
         );
         assert_eq!(again.generations, expected.generations);
-        assert_eq!(lab.logs(), expected_logs, "at call {calls}");
+        assert_eq!(lab.files(), expected_files, "at call {calls}");
         calls += 1;
     }
     assert!(calls > 6);
     // Killed while the files were written: some are there, and one has its temporary name.
     let lab = undisturbed.copy();
-    fs::remove_file(lab.log(0)).unwrap();
-    fs::rename(lab.log(2), lab.dir(2).join("remote.tmp")).unwrap();
+    fs::remove_file(lab.file(0)).unwrap();
+    fs::rename(lab.file(2), lab.dir(2).join("remote.tmp")).unwrap();
     let again = exchange(&lab);
     assert_eq!((&again.remote, again.warnings), (&expected.remote, vec![]));
-    assert_eq!(lab.logs(), expected_logs);
+    assert_eq!(lab.files(), expected_files);
     lab.check(&exchange(&lab));
 }
 
 #[test]
-fn a_damaged_log_is_made_again_with_a_warning() {
+fn a_damaged_file_is_made_again_with_a_warning() {
     let lab = Lab::new(&crawl(5));
     let expected = lab.exchange();
-    let logs = lab.logs();
-    let len = logs[1].len();
+    let files = lab.files();
+    let len = files[1].len();
     for at in (0..len).step_by(len / 16) {
-        let mut damaged = logs[1].clone();
+        let mut damaged = files[1].clone();
         damaged[at] ^= 0x10;
-        fs::write(lab.log(1), damaged).unwrap();
+        fs::write(lab.file(1), damaged).unwrap();
         let checked = check(&RealDisk, &lab.dir(1), Depth::Quick, None).unwrap();
         let [damage] = &checked.damage[..] else {
             panic!("{:?}", checked.damage);
@@ -228,16 +228,16 @@ fn a_damaged_log_is_made_again_with_a_warning() {
             panic!("{:?}", again.warnings);
         };
         assert_eq!(*warning, damage.to_string());
-        assert_eq!(lab.logs(), logs);
+        assert_eq!(lab.files(), files);
     }
 }
 
 #[test]
-fn a_log_of_an_earlier_version_is_made_again() {
+fn a_file_of_an_earlier_version_is_made_again() {
     let lab = Lab::new(&crawl(5));
     let expected = lab.exchange();
-    let logs = lab.logs();
-    fs::write(lab.log(1), [&1u64.to_le_bytes()[..], &[9; 99]].concat()).unwrap();
+    let files = lab.files();
+    fs::write(lab.file(1), [&1u64.to_le_bytes()[..], &[9; 99]].concat()).unwrap();
     let checked = check(&RealDisk, &lab.dir(1), Depth::Quick, None).unwrap();
     assert!(checked.damage.is_empty(), "{:?}", checked.damage);
     let again = lab.exchange();
@@ -248,12 +248,12 @@ fn a_log_of_an_earlier_version_is_made_again() {
         "{:?}",
         again.warnings
     );
-    assert_eq!(lab.logs(), logs);
+    assert_eq!(lab.files(), files);
 }
 
-/// A log that is valid in itself but contradicts the names was not written by this program: only a deep check finds it.
+/// A file that is valid in itself but contradicts the names was not written by this program: only a deep check finds it.
 #[test]
-fn a_log_that_does_not_fit_the_names_is_damage() {
+fn a_file_that_does_not_fit_the_names_is_damage() {
     let lab = Lab::new(&crawl(11));
     lab.exchange();
     let (one, other) = (lab.dir(1), lab.copy());
@@ -273,7 +273,7 @@ fn a_log_that_does_not_fit_the_names_is_damage() {
     // From a copy of the store that has fewer pages.
     write(&other.dir(1), Some(shard(1)), &crawl(12));
     other.exchange();
-    fs::copy(other.log(1), lab.log(1)).unwrap();
+    fs::copy(other.file(1), lab.file(1)).unwrap();
     let [error] = &damage(Depth::Quick)[..] else {
         panic!("it is found");
     };
@@ -285,10 +285,10 @@ fn a_log_that_does_not_fit_the_names_is_damage() {
 
 /// Numbers that cannot be stored are used, and asked for again the next time.
 #[test]
-fn a_log_that_cannot_be_written_is_a_warning() {
+fn a_file_that_cannot_be_written_is_a_warning() {
     let lab = Lab::new(&crawl(13));
     let expected = lab.copy().exchange();
-    fs::create_dir(lab.log(1)).unwrap();
+    fs::create_dir(lab.file(1)).unwrap();
     for _ in 0..2 {
         let outcome = lab.exchange();
         assert_eq!(outcome.remote, expected.remote);
@@ -329,7 +329,7 @@ fn processes_find_the_same_numbers() {
             }
         }
         assert_eq!(admitted, expected.admitted);
-        assert_eq!(lab.logs(), one.logs());
+        assert_eq!(lab.files(), one.files());
         assert_eq!(lab.names(), one.names());
     }
 }
@@ -358,26 +358,26 @@ fn a_store_with_other_pages_is_noticed() {
         assert_eq!(warnings.count(), 3, "{:?}", after.warnings);
         assert!(lab.exchange().warnings.is_empty());
     }
-    // The log of another store in the folder of a new one.
+    // The file of another store in the folder of a new one.
     let foreign = lab.copy();
     replace(&Lab::new(&reversed), &foreign, 2);
-    fs::copy(lab.log(2), foreign.log(2)).unwrap();
+    fs::copy(lab.file(2), foreign.file(2)).unwrap();
     let after = foreign.exchange();
     foreign.check(&after);
     let text = after.warnings.join("\n");
     assert!(text.contains("it is of another store"), "{text}");
-    // A log that is newer than the store, which continued with other pages.
+    // A file that is newer than the store, which continued with other pages.
     let old = Lab::new(&crawl);
     let is_known = old.exchange();
     assert_eq!(is_known.remote, before.remote);
-    let log = fs::read(old.log(1)).unwrap();
+    let file = fs::read(old.file(1)).unwrap();
     let earlier = old.copy();
     write(&old.dir(1), Some(shard(1)), &self::crawl(7));
     old.exchange();
-    let newer = fs::read(old.log(1)).unwrap();
-    assert!(newer != log);
+    let newer = fs::read(old.file(1)).unwrap();
+    assert!(newer != file);
     write(&earlier.dir(1), Some(shard(1)), &self::crawl(8));
-    fs::write(earlier.log(1), newer).unwrap();
+    fs::write(earlier.file(1), newer).unwrap();
     let after = earlier.exchange();
     earlier.check(&after);
     let text = after.warnings.join("\n");
@@ -501,13 +501,13 @@ fn shards_without_pages_and_very_many_are_fine() {
         outcome.remote,
         vec![vec![RemotePages::default(); N as usize]; N as usize]
     );
-    assert!((0..N).all(|number| !lab.log(number).exists()));
+    assert!((0..N).all(|number| !lab.file(number).exists()));
     let other = Lab::new(&crawl(16));
     other.exchange();
-    let outcome_log = other.log(0);
+    let outcome_file = other.file(0);
     let many = lab.home.path().join("many");
     write(&many, Some("7/4294967295".parse().unwrap()), &crawl(15));
-    fs::copy(outcome_log, many.join("remote")).unwrap();
+    fs::copy(outcome_file, many.join("remote")).unwrap();
     let checked = check(&RealDisk, &many, Depth::Deep, None).unwrap();
     let [damage] = &checked.damage[..] else {
         panic!("{:?}", checked.damage);

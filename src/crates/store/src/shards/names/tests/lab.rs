@@ -85,13 +85,13 @@ impl Lab {
         Lab { home }
     }
 
-    pub fn log(&self, number: u32) -> PathBuf {
+    pub fn file(&self, number: u32) -> PathBuf {
         self.dir(number).join("remote")
     }
 
-    pub fn logs(&self) -> Vec<Vec<u8>> {
+    pub fn files(&self) -> Vec<Vec<u8>> {
         (0..N)
-            .map(|number| fs::read(self.log(number)).unwrap())
+            .map(|number| fs::read(self.file(number)).unwrap())
             .collect()
     }
 
