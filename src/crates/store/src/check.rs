@@ -14,8 +14,7 @@ use crate::snapshot::{
 use crate::store::rows::{ROWS, number_of};
 use crate::store::warm;
 use crate::store::{
-    Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, UNFINISHED, View, identity_of, open_view_to,
-    verify_spool,
+    Disk, LEFTOVERS, OLD_BASES, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
 };
 use crate::{Error, Result};
 
@@ -254,23 +253,10 @@ impl CheckReport {
     /// Finds entries that do not belong to the store.
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 8] = [
-                // Settling state of earlier versions; the next ingest removes it.
-                "base",
-                "lock",
-                "marks",
-                NEXT_IDENTITY,
-                REPLAY,
-                ROWS,
-                SNAPSHOTS,
-                "spool",
-            ];
+            let folders = [OLD_BASES, "lock", "marks", ROWS, SNAPSHOTS, "spool"];
             let parts = crate::store::PARTS.iter().map(|part| part.name);
-            OTHERS
-                .into_iter()
-                .chain(UNFINISHED)
-                .chain(parts)
-                .any(|of| of == name)
+            let all = folders.into_iter().chain(LEFTOVERS).chain(parts);
+            all.into_iter().any(|of| of == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
         let published = |name: &str| {

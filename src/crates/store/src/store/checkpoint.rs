@@ -1,12 +1,14 @@
 //! Checkpoints, and the storage of what the engine emits between two of them: runs, admissions, names, marks, rows.
 
 use super::chunks::Slot;
-use super::folder::check_in_place;
+use super::folder::{check_in_place, remove_file};
 use super::manifest::HistoryRun;
+use super::marks::MARKS;
 use super::progress::InputProgress;
 use super::rows::{self, RowWriter};
 use super::tables::{WriteTransaction, pack_run};
-use super::{StoreWriter, marks, warm};
+use super::warm::WARM;
+use super::{StoreWriter, marks};
 use crate::engine::{
     Admission, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage, TargetLinks,
     merge, mergeable, rows_of_run,
@@ -86,7 +88,7 @@ impl StoreWriter {
         if self.marks.new.is_empty() {
             return Ok(());
         }
-        let marks = self.dir.join("marks");
+        let marks = self.dir.join(MARKS);
         for file in std::mem::take(&mut self.marks.new).into_values() {
             file.sync().map_err(Error::io(&marks, "sync"))?;
         }
@@ -127,7 +129,7 @@ impl StoreWriter {
         }
         if let Some(number) = self.rows.doomed.take() {
             rows::remove(&*self.disk, &self.dir, number)?;
-            warm::remove(&*self.disk, &self.dir)?;
+            remove_file(&*self.disk, &self.dir.join(WARM))?;
         }
         let pages = self.manifest.engine.totals.pages;
         if let Some(kept) = self.manifest.rows.retention.kept() {

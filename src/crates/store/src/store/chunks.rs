@@ -12,12 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 use super::tables::Access;
 use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::CHUNK_PAGES;
-use crate::threads::{result_of, spawn_in};
+use crate::threads::par_map;
 use crate::{Error, Result};
-
-/// Number of chunks from which [`READERS`] threads load them.
-const MANY_CHUNKS: usize = 64;
-const READERS: usize = 8;
 
 /// Name of the file.
 pub const CASH: &str = "cash";
@@ -102,6 +98,12 @@ impl CashFile {
         Ok(())
     }
 
+    /// Removes all chunks.
+    pub fn clear(&self) -> Result<()> {
+        self.file.set_len(0).map_err(Error::io(&self.path, "cut"))?;
+        self.sync()
+    }
+
     pub fn sync(&self) -> Result<()> {
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }
@@ -174,36 +176,13 @@ impl CashFile {
         Ok(copy)
     }
 
-    /// Reads and checks all chunks; many chunks are read by several threads, as one thread alone waits for the disk.
+    /// Reads and checks all chunks, on several threads. Reports the first damaged one.
     pub fn load(&self, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
-        let parts = if self.slots.len() < MANY_CHUNKS {
-            1
-        } else {
-            READERS
-        };
-        let part = self.slots.len().div_ceil(parts).max(1);
-        std::thread::scope(|scope| {
-            let parts = cells.chunks_mut(part * CELLS);
-            let parts = parts.zip(ages.chunks_mut(part * AGES));
-            let threads: Vec<_> = (0..)
-                .step_by(part * CELLS)
-                .zip(parts)
-                .map(|(first, (cells, ages))| {
-                    spawn_in(scope, "chunks", move || self.load_part(first, cells, ages))
-                })
-                .collect();
-            let done = threads.into_iter().map(|thread| result_of(thread?));
-            // Waits for all threads, then reports the first damaged chunk.
-            done.collect::<Vec<Result<()>>>().into_iter().collect()
-        })
-    }
-
-    fn load_part(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
         let chunks = cells.chunks_mut(CELLS).zip(ages.chunks_mut(AGES));
-        for (first, (cells, ages)) in (first..).step_by(CELLS).zip(chunks) {
-            self.read(first, cells, ages)?;
-        }
-        Ok(())
+        let read = |at: usize, (cells, ages): &mut (&mut [u64], &mut [u8])| {
+            self.read(at as u64 * CHUNK_PAGES, cells, ages)
+        };
+        par_map(&mut chunks.collect::<Vec<_>>(), read).map(drop)
     }
 
     /// Reads and checks the chunk that begins with page `first`.

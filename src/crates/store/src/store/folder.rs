@@ -1,4 +1,7 @@
 //! The store's directory: whether it holds a store, its creation, what else it may contain, and its lock.
+//!
+//! A store without pages takes other settings and forgets what it read: it is created once more. Nothing is lost, as
+//! nothing was applied, and a first try with a wrong option costs nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +12,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::chunks::{CASH, CashFile, slots_sum};
 use super::identity::{Identity, NEXT, Settings};
+use super::index_file::INDEX;
 use super::manifest::Manifest;
+use super::marks::MARKS;
 use super::names::NameLogs;
+use super::rows::number_of;
+use super::spool::{SPOOL, remove_spool, spool_state};
 use super::tables::{Access, Tables};
+use super::warm::WARM;
 use super::{SNAPSHOTS, rows};
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile, read_whole};
@@ -28,7 +36,7 @@ pub const IDENTITY: &str = "identity.json";
 /// Entries that the directory of a new store may contain; the first is in the root of many file systems.
 const IGNORED: [&str; 2] = ["lost+found", LOCK];
 /// Folders of a new store.
-const FOLDERS: [&str; 3] = ["marks", rows::ROWS, SNAPSHOTS];
+const FOLDERS: [&str; 3] = [MARKS, rows::ROWS, SNAPSHOTS];
 /// Files of a new store, besides its identity.
 const FILES: [&str; 6] = [
     "urls",
@@ -49,8 +57,11 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
             NEXT => true,
             CASH => is_begun && disk.read(&path)?.size()? == 0,
             name if IGNORED.contains(&name) => true,
+            rows::ROWS if is_begun => {
+                (disk.list(&path)?.iter()).all(|name| number_of(name).is_some())
+            }
             // Without a temporary name if the cut came while it was written once more.
-            name if FOLDERS.contains(&name) => disk.list(&path)?.is_empty(),
+            name if FOLDERS.contains(&name) || name == SPOOL => disk.list(&path)?.is_empty(),
             name => is_begun && FILES.contains(&name),
         };
         if !is_left {
@@ -139,6 +150,12 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }
     }
+    // Of a store that is created again, before its identity is written once more.
+    let rows = dir.join(rows::ROWS);
+    if disk.list(&rows).is_ok() {
+        remove_except(disk, &rows, |_| false)?;
+        disk.sync_dir(&rows).map_err(Error::io(&rows, "sync"))?;
+    }
     sync()?;
     let identity = Identity::stage(disk, dir, settings.clone(), key)?;
     for folder in FOLDERS {
@@ -166,41 +183,86 @@ fn make_dir(disk: &dyn Disk, path: &Path) -> Result<bool> {
     }
 }
 
-/// Removes the file that version 0.1 wrote with `--correction`.
-pub(super) fn remove_corrected(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    remove_old(disk, &dir.join("correction"))
+/// Returns true if a store holds nothing to keep: no page, and no acknowledged bytes on which a sender may rely, unless
+/// their stream has ended and is not resumed.
+pub(super) fn is_void(
+    disk: &dyn Disk,
+    dir: &Path,
+    manifest: &Manifest,
+    resumes: bool,
+) -> Result<bool> {
+    if manifest.engine.totals.pages > 0 {
+        return Ok(false);
+    }
+    let has_ended = manifest.progress.finished && !resumes;
+    Ok(has_ended || spool_state(disk, dir)?.is_none_or(|spool| spool.acked == 0))
 }
 
-/// Temporary file of version 0.1 for reading inputs a second time, which a killed process may have left.
-pub const REPLAY: &str = "replay";
-
-/// Removes [`REPLAY`], which only the process that wrote it could use.
-pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    remove_old(disk, &dir.join(REPLAY))
+/// Creates a void store once more, with other settings; the caller has its lock. It is no store from the rename until
+/// the creation ends: if the process is killed between them, the next one creates it. Does nothing if the directory has
+/// entries that are not the store's, with which it would not be free.
+pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
+    let (snapshots, marks) = (dir.join(SNAPSHOTS), dir.join(MARKS));
+    // The name of the current snapshot goes first.
+    remove_file(disk, &snapshots.join("latest.json"))?;
+    sync(&snapshots)?;
+    for folder in [&snapshots, &marks] {
+        remove_except(disk, folder, |_| false)?;
+        sync(folder)?;
+    }
+    remove_spool(disk, dir)?;
+    for name in CACHES {
+        remove_file(disk, &dir.join(name))?;
+    }
+    remove_leftovers(disk, dir)?;
+    // A writer that was killed before its commit may have written cells.
+    let cash = CashFile::open(disk, dir, Access::Write, Vec::new())?;
+    cash.clear()?;
+    sync(dir)?;
+    let mut names = disk.list(dir).map_err(Error::io(dir, "list"))?;
+    names.retain(|name| name != IDENTITY);
+    names.push(NEXT.into());
+    if !is_free(disk, dir, &names).map_err(Error::io(dir, "look through"))? {
+        return Ok(());
+    }
+    let identity = dir.join(IDENTITY);
+    disk.rename(&identity, &dir.join(NEXT))
+        .map_err(Error::io(&identity, "replace"))?;
+    sync(dir)?;
+    create(disk, dir, settings, key)
 }
 
-/// Temporary names of the caches in a store, under which a killed process may leave them.
-pub const UNFINISHED: [&str; 3] = ["index.tmp", "remote.tmp", "warm.tmp"];
+/// Caches in a store that no commit names.
+const CACHES: [&str; 3] = [INDEX, "remote", WARM];
 
-/// Removes the caches that a killed process did not finish.
-pub(super) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    UNFINISHED
-        .iter()
-        .try_for_each(|name| remove_file(disk, &dir.join(name)))
+/// Files that a killed process may leave: temporary names of caches and of an identity, and what version 0.1 used to
+/// read inputs a second time.
+pub const LEFTOVERS: [&str; 5] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT, "replay"];
+
+/// Folder with the settled states of version 0.2.
+pub const OLD_BASES: &str = "base";
+
+/// Removes what killed processes and earlier versions left. Anything that is not theirs stays.
+pub(super) fn remove_leftovers(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for name in LEFTOVERS {
+        remove_file(disk, &dir.join(name))?;
+    }
+    let bases = dir.join(OLD_BASES);
+    if disk.list(&bases).is_ok() {
+        remove_except(disk, &bases, |name| {
+            name != "beside.tmp" && name.parse::<u64>().is_err()
+        })?;
+        // Stays if it is not empty.
+        let _ = disk.remove_dir(&bases);
+    }
+    Ok(())
 }
 
 /// Removes what has this name if it is a file.
 pub(super) fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(Error::io(path, "remove")),
-    }
-}
-
-/// Removes a file if there is one.
-pub(super) fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
-    match disk.remove(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(Error::io(path, "remove")),
     }
@@ -214,7 +276,7 @@ pub(super) fn remove_except(
 ) -> Result<()> {
     let names = disk.list(folder).map_err(Error::opening(folder))?;
     let mut others = names.iter().filter(|name| !kept(name));
-    others.try_for_each(|name| remove_old(disk, &folder.join(name)))
+    others.try_for_each(|name| remove_file(disk, &folder.join(name)))
 }
 
 /// Removes unpublished snapshots that a killed writer left. The file that announces the first snapshot stays until one
@@ -297,12 +359,16 @@ pub fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use super::*;
+    use crate::check::{Depth, check};
     use crate::disk::RealDisk;
     use crate::engine::Config;
     use crate::model::Limits;
+    use crate::store::rows::KeepRows;
+    use crate::store::{StoreWriter, settings_of};
 
     /// Disk on which the parent of a store cannot be read, and its `cash` is looked at while another process finishes it.
     struct Shared {
@@ -356,6 +422,105 @@ mod tests {
 
     fn settings() -> Settings {
         Settings::new(Config::default(), &Limits::default())
+    }
+
+    /// Disk on which all that changes folders fails after some number of these operations.
+    struct Stopping(AtomicU64);
+
+    impl Stopping {
+        fn next(&self) -> io::Result<()> {
+            match self.0.fetch_sub(1, Ordering::Relaxed) {
+                0 => {
+                    self.0.store(0, Ordering::Relaxed);
+                    Err(io::Error::other("stopped"))
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+
+    impl Disk for Stopping {
+        fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+            self.next()?;
+            RealDisk.open(path, create)
+        }
+        fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            self.next()?;
+            RealDisk.create_new(path)
+        }
+        fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            RealDisk.read(path)
+        }
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            self.next()?;
+            RealDisk.create_dir(path)
+        }
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.next()?;
+            RealDisk.rename(from, to)
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.next()?;
+            RealDisk.remove(path)
+        }
+        fn sync_dir(&self, path: &Path) -> io::Result<()> {
+            self.next()?;
+            RealDisk.sync_dir(path)
+        }
+        fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+            RealDisk.list(path)
+        }
+    }
+
+    /// A store without pages takes other settings, wherever a kill stops that. Files that are not the store's prevent it.
+    #[test]
+    fn a_store_without_pages_is_created_again() {
+        let home = cashrank_base::folder::in_memory();
+        let limits = Limits::default();
+        let open = |dir: &Path, settings: &Settings| {
+            let disk = Arc::new(RealDisk);
+            let opened = StoreWriter::open(
+                disk,
+                dir,
+                settings,
+                &limits,
+                KeepRows::Usual(1 << 20),
+                false,
+            );
+            opened.map(drop)
+        };
+        let other = Settings {
+            links: 77,
+            ..settings()
+        };
+        let make = |name: &str| {
+            let dir = home.path().join(name);
+            open(&dir, &settings()).unwrap();
+            // What a writer leaves that published a ranking of no pages, and was killed before its next commit.
+            std::fs::write(dir.join(SNAPSHOTS).join("latest.json"), "of no use").unwrap();
+            std::fs::write(dir.join(SNAPSHOTS).join("1.snapshot"), "of no use").unwrap();
+            std::fs::write(dir.join(CASH), "cells").unwrap();
+            std::fs::write(dir.join(WARM), "of no use").unwrap();
+            dir
+        };
+        let mut stops = 0;
+        let mut is_done = false;
+        while !is_done {
+            let dir = make(&stops.to_string());
+            let disk = Stopping(AtomicU64::new(stops));
+            is_done = renew(&disk, &dir, &other, HashKey([1, 2])).is_ok();
+            open(&dir, &other).unwrap_or_else(|error| panic!("after {stops}: {error}"));
+            assert_eq!(settings_of(&RealDisk, &dir).unwrap(), Some(other.clone()));
+            let checked = check(&RealDisk, &dir, Depth::Deep, None).unwrap();
+            assert!(checked.damage.is_empty() && checked.strangers.is_empty());
+            assert!(checked.checkpoint.is_some());
+            stops += 1;
+        }
+        assert!(stops > 20, "{stops}");
+        let dir = make("mine");
+        std::fs::write(dir.join("notes.txt"), "mine").unwrap();
+        assert!(matches!(open(&dir, &other), Err(Error::Conflict(_))));
+        open(&dir, &settings()).unwrap();
     }
 
     /// Regression: an empty directory was refused if the user may not read the one that it is in.

@@ -30,7 +30,7 @@ const WITH_FETCHES: u32 = 3;
 const WITH_SHARD: u32 = 6;
 /// Versions that program version 0.2 gave to stores with partitions.
 const WITH_PARTITIONS: RangeInclusive<u64> = 4..=5;
-/// Temporary name of the identity of a store that is created, or that takes other settings.
+/// Temporary name of the identity of a store that is created.
 pub const NEXT: &str = "identity.next";
 
 /// Settings that change results. Threads, checkpoints and memory are not among them.
@@ -98,7 +98,7 @@ pub(super) fn no_store(dir: &Path) -> Error {
 }
 
 impl Identity {
-    /// Writes the next identity of a store under its temporary name.
+    /// Writes the identity of a new store under its temporary name.
     pub fn stage(
         disk: &dyn Disk,
         dir: &Path,
@@ -139,24 +139,6 @@ impl Identity {
         disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
     }
 
-    /// Returns the identity with this hash: the store's, or the staged one, which is renamed into place. Removes a
-    /// staged identity that does not match. The caller holds the lock.
-    pub fn named(disk: &dyn Disk, dir: &Path, hash: u64) -> Result<Identity> {
-        let next = dir.join(NEXT);
-        let text = match read_whole(disk, &next) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Identity::read(disk, dir);
-            }
-            text => text.map_err(Error::reading(&next))?,
-        };
-        if xxh3_64(&text) == hash {
-            Identity::adopt(disk, dir)?;
-        } else {
-            disk.remove(&next).map_err(Error::io(&next, "remove"))?;
-        }
-        Identity::read(disk, dir)
-    }
-
     /// Returns true if its version keeps failures and changes.
     pub fn has_fetches(&self) -> bool {
         self.version >= WITH_FETCHES
@@ -165,18 +147,6 @@ impl Identity {
     /// Returns true if its version may keep rows.
     pub fn has_rows(&self) -> bool {
         self.version >= WITH_ROWS
-    }
-
-    /// Returns this identity, or the staged one if the last commit names it and a writer stopped before renaming it.
-    /// Changes nothing.
-    pub fn or_next(self, disk: &dyn Disk, dir: &Path, committed: u64) -> Result<Identity> {
-        let next = dir.join(NEXT);
-        match read_whole(disk, &next) {
-            Ok(text) if self.hash != committed && xxh3_64(&text) == committed => {
-                Identity::parse(&next, &text)
-            }
-            _ => Ok(self),
-        }
     }
 
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {

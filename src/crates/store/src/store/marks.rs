@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+use super::folder::remove_except;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{CHUNK_PAGES, CashMark, check_law};
 use crate::{Error, Result};
 
+/// Folder of a store's marks.
+pub(super) const MARKS: &str = "marks";
+
 const BLOCK_BYTES: u64 = CHUNK_PAGES * 8 + 8;
 
 fn path_of(dir: &Path, number: u64) -> PathBuf {
-    dir.join("marks").join(number.to_string())
+    dir.join(MARKS).join(number.to_string())
 }
 
 /// Returns the checksum of a block, given the hash of the store's identity.
@@ -58,14 +62,9 @@ pub fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
 
 /// Removes the files in `marks/` that are not in `keep`.
 pub fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Result<()> {
-    let marks = dir.join("marks");
-    for name in disk.list(&marks).map_err(Error::opening(&marks))? {
-        if !keep.iter().any(|mark| mark.number.to_string() == name) {
-            let path = marks.join(&name);
-            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-        }
-    }
-    Ok(())
+    remove_except(disk, &dir.join(MARKS), |name| {
+        keep.iter().any(|mark| mark.number.to_string() == name)
+    })
 }
 
 /// Marks open for reading. Open files stay readable after the writer drops a mark.

@@ -43,7 +43,6 @@ mod marks;
 mod names;
 mod progress;
 mod reindex;
-mod renew;
 mod row_file;
 pub mod rows;
 mod settings;
@@ -67,10 +66,8 @@ use crate::threads::join;
 use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, CashFile};
-pub use folder::{Home, IDENTITY, REPLAY, UNFINISHED, is_busy, lock_soon};
-use folder::{
-    lock_or_create, remove_corrected, remove_replay, remove_unfinished, remove_unpublished,
-};
+pub use folder::{Home, IDENTITY, LEFTOVERS, OLD_BASES, is_busy, lock_soon};
+use folder::{is_void, lock_or_create, remove_file, remove_leftovers, remove_unpublished, renew};
 use identity::Identity;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
@@ -84,7 +81,7 @@ pub use crate::model::{PARTS, StoreFile, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 use checkpoint::PackedRun;
 pub use checkpoint::checkpoint;
-pub use identity::{NEXT as NEXT_IDENTITY, Settings, VERSION};
+pub use identity::{Settings, VERSION};
 pub use names::{NameLengths, NameReader, kept};
 pub use progress::{Input, InputProgress, Spooled, Unverified};
 use reindex::{Indexed, indexed};
@@ -170,10 +167,22 @@ impl StoreWriter {
         resumes: bool,
     ) -> Result<Engine<StoreWriter>> {
         let (lock, is_new) = lock_or_create(&*disk, dir, settings)?;
-        // Refuses a store of another version before reading anything else.
-        Identity::read(&*disk, dir)?;
-        let tables = Tables::open(&*disk, dir, Access::Write)?;
-        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
+        let read = || {
+            // Refuses a store of another version before reading anything else.
+            let identity = Identity::read(&*disk, dir)?;
+            let tables = Tables::open(&*disk, dir, Access::Write)?;
+            let manifest = tables.read()?.manifest()?;
+            manifest.check_identity(dir, &identity)?;
+            Ok::<_, Error>((identity, tables, manifest))
+        };
+        let (mut identity, mut tables, mut manifest) = read()?;
+        let is_untouched = manifest.progress.inputs.is_empty() && identity.settings == *settings;
+        if !is_untouched && is_void(&*disk, dir, &manifest, resumes)? {
+            drop(tables);
+            renew(&*disk, dir, settings, identity.key)?;
+            (identity, tables, manifest) = read()?;
+        }
+        check_settings(dir, &identity.settings, settings)?;
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
         let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
@@ -181,13 +190,11 @@ impl StoreWriter {
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
-        remove_replay(&*disk, dir)?;
+        remove_leftovers(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
-        warm::remove_base(&*disk, dir)?;
-        remove_unfinished(&*disk, dir)?;
-        // The file belongs to the last commit until there is another.
+        // Version 0.1 wrote this file with `--correction`. It belongs to the last commit until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
-            remove_corrected(&*disk, dir)?;
+            remove_file(&*disk, &dir.join("correction"))?;
         }
         let mut store = StoreWriter {
             cash,

@@ -36,7 +36,7 @@ use crate::{Error, Result};
 pub use read::SpoolReader;
 use read::{BLOCK_BYTES, BlockReader, HEADER, SpoolBlockHeader, held, missing, segment_path};
 
-const SPOOL: &str = "spool";
+pub(super) const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
 
 /// Options of the spool.

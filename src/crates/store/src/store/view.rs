@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::chunks::CashFile;
 use super::folder::{
-    check_in_place, is_busy, is_store, remove_unfinished, remove_unpublished, take_lock,
+    check_in_place, is_busy, is_store, remove_leftovers, remove_unpublished, take_lock,
 };
 use super::identity::{Identity, Settings, no_store};
 use super::manifest::{HistoryRun, Manifest};
@@ -274,7 +274,7 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     let identity = Identity::read(disk, dir)?;
     let mut view = committed(disk, dir, identity, Depth::Quick)?;
     remove_unpublished(disk, dir)?;
-    remove_unfinished(disk, dir)?;
+    remove_leftovers(disk, dir)?;
     view.lock = Some(Arc::from(lock));
     view.warm = WarmStart::open(disk, dir, view.identity(), view.rows_retention()).transpose();
     Ok(view)
@@ -285,7 +285,6 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
     if depth == Depth::Deep {
         tables.check()?;
     }
-    let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
     View::new(disk, dir, Arc::new(tables), &identity)
 }
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::TempFile;
-use super::folder::{remove_file, remove_unfinished};
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile, RowsDiff};
 use crate::Result;
 use crate::disk::Disk;
@@ -135,27 +134,6 @@ fn put<B: AsRef<[u8]>>(
     }
     writer.finish(pages, head)?;
     temporary.put_in_place().map(drop)
-}
-
-/// Removes the warm start and its temporary file. Anything that is not a file stays.
-pub(super) fn remove(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    remove_file(disk, &dir.join(WARM))?;
-    remove_unfinished(disk, dir)
-}
-
-/// Removes the settled states of earlier versions: `base/`, except for files of other names.
-pub(super) fn remove_base(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    let folder = dir.join("base");
-    let Ok(names) = disk.list(&folder) else {
-        return Ok(());
-    };
-    let is_base = |name: &str| name == "beside.tmp" || name.parse::<u64>().is_ok();
-    for name in names.iter().filter(|name| is_base(name)) {
-        remove_file(disk, &folder.join(name))?;
-    }
-    // Stays if it is not empty.
-    let _ = disk.remove_dir(&folder);
-    Ok(())
 }
 
 /// Warm start open for reading; it stays readable when it is replaced.

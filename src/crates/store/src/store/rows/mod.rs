@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::{remove_except, remove_old};
+use super::folder::{remove_except, remove_file};
 use crate::disk::Disk;
 use crate::disk::log::LogLengths;
 use crate::model::human;
@@ -205,7 +205,7 @@ pub(super) fn renew_places(
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
     for path in [path.with_extension("index"), places::path_of(&path), path] {
-        remove_old(disk, &path)?;
+        remove_file(disk, &path)?;
     }
     Ok(())
 }

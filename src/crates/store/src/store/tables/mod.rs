@@ -244,23 +244,11 @@ impl WriteTransaction {
                 insert(&self.fence, &mut table, name.0, &seal(name, value))?;
             }
         }
-        // Settled states of earlier versions.
-        for name in ["base", "goal"] {
-            remove(&self.fence, &mut table, name)?;
-        }
         drop(table);
         let path = self.fence.path();
         self.txn
             .take(|txn| txn.commit().map_err(failed(path, "commit")))
     }
-}
-
-/// Removes the value of this name, if there is one.
-fn remove(fence: &Fence, table: &mut Table<'_, &'static str>, name: &'static str) -> Result<()> {
-    table.with_mut(|table| {
-        let removed = table.remove(name);
-        removed.map(drop).map_err(failed(fence.path(), "write"))
-    })
 }
 
 fn insert<'k, K: Key + 'static>(
