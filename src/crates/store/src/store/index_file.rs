@@ -17,14 +17,14 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::names::NameReader;
-use super::reindex::{Indexed, indexed};
+use super::names::{NameReader, Prints};
 use super::{StoreWriter, TempFile};
 use crate::codec::frame::{self, BlockHead, HeadReader};
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Engine, Fingerprint, Index, IndexShare, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
 };
+use crate::threads::{join, par_map, processors};
 use crate::{Error, Result};
 
 /// Name of the file in a store.
@@ -41,6 +41,10 @@ const CHUNK_BYTES: u64 = (CHUNK * SLOT + 8) as u64;
 const LEAST_PAGES: u64 = 1 << 14;
 /// Growth after which the index is rewritten: 1/64 of the indexed pages.
 const GROWN_BY: u64 = 64;
+/// Maximum number of threads that build the index in memory; more would wait for the one that reads.
+const THREADS: usize = 8;
+/// Number of blocks of fingerprints that these take at a time, while as many are read.
+const READ_AHEAD: usize = 64;
 
 /// Returns true if a store of `pages` pages needs a newer index than one of `indexed` pages.
 fn is_due(pages: u64, indexed: u64) -> bool {
@@ -154,14 +158,80 @@ pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let pages = store.manifest.engine.totals.pages;
     let names = NameReader::open(&*store.disk, &store.dir, store.manifest.names)?;
     let file = IndexFile::open(&*store.disk, &store.dir, store.identity.hash);
-    let Indexed {
-        index, from_file, ..
-    } = indexed(pages, &names, file)?;
+    let (index, _, from_file) = indexed(pages, &names, file)?;
     engine.restore_index(index);
     let store = engine.storage_mut();
     store.names.unused_index = None;
     store.note_index(from_file);
     Ok(())
+}
+
+/// Builds the index of all fingerprints, from the file if there is a valid one. Returns it with the number of
+/// fingerprints, as [`reindex`] does, and with the number of pages from the file, or why it was not used.
+pub(super) fn indexed(
+    pages: u64,
+    names: &NameReader,
+    file: Result<Option<IndexFile>>,
+) -> Result<(Index, Option<u64>, Result<u64>)> {
+    let loaded = file.and_then(|file| {
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        match reindex(pages, names, Some(&file))? {
+            (index, known @ Some(_)) => Ok(Some((index, known, Ok(file.pages)))),
+            (_, None) => Err(file.damaged("it has a page that is behind it")),
+        }
+    });
+    let from_file = match loaded {
+        Ok(Some(loaded)) => return Ok(loaded),
+        Ok(None) => Ok(0),
+        Err(error) => Err(error),
+    };
+    let (index, known) = reindex(pages, names, None)?;
+    Ok((index, known, from_file))
+}
+
+/// Builds the index of all fingerprints, from the file as far as it goes. Returns it with their number, which must be
+/// `pages`, or `None` if the index finds two alike. Memory: the index, and some megabytes.
+pub(super) fn reindex(
+    pages: u64,
+    names: &NameReader,
+    file: Option<&IndexFile>,
+) -> Result<(Index, Option<u64>)> {
+    let mut index = match file {
+        Some(file) => file.to_load(pages)?,
+        None => Index::to_fill(pages)?,
+    };
+    let mut shares: Vec<IndexShare<'_>> = index.shares(processors().min(THREADS)).collect();
+    if let Some(file) = file {
+        let loaded = par_map(&mut shares, |_, share| file.load(share))?;
+        file.check_loaded(loaded.into_iter().sum())?;
+    }
+    let mut known = file.map_or(0, |file| file.pages);
+    let mut blocks = names.fingerprint_blocks(known)?;
+    let mut read = || (blocks.by_ref().take(READ_AHEAD)).collect::<Result<Vec<Prints>>>();
+    let mut ahead = read()?;
+    while !ahead.is_empty() {
+        let fill = |_: usize, share: &mut IndexShare<'_>| {
+            let mut fits = true;
+            for block in &ahead {
+                fits = fits && share.put(block.first, &block.fingerprints)?;
+            }
+            Ok(fits)
+        };
+        let (next, filled) = join(true, &mut read, || par_map(&mut shares, fill));
+        if filled?.contains(&false) {
+            drop(shares);
+            return Ok((index, None));
+        }
+        known += ahead
+            .iter()
+            .map(|block| block.fingerprints.len() as u64)
+            .sum::<u64>();
+        ahead = next?;
+    }
+    drop(shares);
+    Ok((index, Some(known)))
 }
 
 /// Index on disk, open for reading; it stays readable when it is replaced.

@@ -42,7 +42,6 @@ mod manifest;
 mod marks;
 mod names;
 mod progress;
-mod reindex;
 mod row_file;
 pub mod rows;
 mod settings;
@@ -69,6 +68,7 @@ use chunks::{CASH, CashFile};
 pub use folder::{Home, IDENTITY, LEFTOVERS, OLD_BASES, is_busy, lock_soon};
 use folder::{is_void, lock_or_create, remove_file, remove_leftovers, remove_unpublished, renew};
 use identity::Identity;
+use index_file::indexed;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
 use names::NameLogs;
@@ -84,7 +84,6 @@ pub use checkpoint::checkpoint;
 pub use identity::{Settings, VERSION};
 pub use names::{NameLengths, NameReader, kept};
 pub use progress::{Input, InputProgress, Spooled, Unverified};
-use reindex::{Indexed, indexed};
 use rows::{GiveUpReason, KeepRows, RowWriter};
 use settings::check_settings;
 pub use settings::differences;
@@ -253,11 +252,7 @@ impl StoreWriter {
         restored?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
-        let Indexed {
-            index,
-            known,
-            from_file,
-        } = found?;
+        let (index, known, from_file) = found?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
         engine.storage_mut().note_index(from_file);

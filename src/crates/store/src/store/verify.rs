@@ -15,8 +15,7 @@
 
 use std::path::Path;
 
-use super::index_file::IndexFile;
-use super::reindex::reindex;
+use super::index_file::{IndexFile, reindex};
 use super::view::View;
 use crate::disk::Disk;
 use crate::engine::{CellSweep, HistoryView, Index, check_law, rows_of_run};

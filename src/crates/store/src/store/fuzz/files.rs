@@ -6,10 +6,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::chunks::{CashFile, Slot};
 use super::super::identity::Identity;
-use super::super::index_file::{IndexFile, sum_of};
+use super::super::index_file::{IndexFile, indexed, sum_of};
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
-use super::super::reindex::indexed;
 use super::super::tables::Access;
 use super::super::warm::{self, WARM, WarmHead};
 use crate::codec::frame::BlockHead;
@@ -419,14 +418,13 @@ pub fn index(data: &[u8]) {
             file.map(|file| file.check(3, &names).map(|()| file))
                 .transpose()
         });
-        let found = expect(indexed(3, &names, found));
-        let Some(known) = found.known else {
+        let (mut index, known, from_file) = expect(indexed(3, &names, found));
+        let Some(known) = known else {
             panic!("none occurs twice");
         };
         assert_eq!(known, 3);
-        let _damaged = judge(found.from_file);
+        let _damaged = judge(from_file);
         // An index loaded from a file can grow.
-        let mut index = found.index;
         for more in 0..200u64 {
             let _damaged = judge(index.admit(Fingerprint::from(more << 52 | 2)));
         }

@@ -1,10 +1,9 @@
 //! Tests of the index on disk: its bytes, its lookups, and its rejection.
 
 use super::super::names::{NameLengths, NameLogs};
-use super::super::reindex::{Indexed, indexed};
 use super::*;
 use crate::batch::HashKey;
-use crate::disk::read_whole;
+use crate::disk::{RealDisk, read_whole};
 use crate::fuzz::memory::Memory;
 
 const DIR: &str = "store";
@@ -125,11 +124,7 @@ fn pages_are_found_in_the_file_and_in_what_is_loaded_of_it() {
         file.verify(&names).unwrap();
     }
     let file = open(&disk, &names, 41_000);
-    let Indexed {
-        index,
-        known,
-        from_file,
-    } = indexed(41_000, &names, file).unwrap();
+    let (index, known, from_file) = indexed(41_000, &names, file).unwrap();
     assert_eq!((known, from_file.unwrap()), (Some(41_000), 40_000));
     for page in 0..42_000 {
         let found = index.get(print(page));
@@ -168,9 +163,9 @@ fn what_is_damaged_or_of_others_is_not_used() {
         disk.put(&path, &flipped);
         assert!(is_whole().is_err(), "byte {at}");
         let file = open(&disk, &names, 20_000);
-        let found = indexed(20_000, &names, file).unwrap();
-        assert!(found.known == Some(20_000) && found.from_file.is_err());
-        assert_eq!(found.index.get(print(19_999)), Some(PageId(19_999)));
+        let (index, known, from_file) = indexed(20_000, &names, file).unwrap();
+        assert!(known == Some(20_000) && from_file.is_err());
+        assert_eq!(index.get(print(19_999)), Some(PageId(19_999)));
         disk.put(&path, &bytes[..at]);
         assert!(is_whole().is_err(), "cut at {at}");
     }
@@ -195,4 +190,64 @@ fn what_is_damaged_or_of_others_is_not_used() {
 fn another_is_due_when_a_store_has_grown() {
     assert!(!is_due(LEAST_PAGES - 1, 0) && is_due(LEAST_PAGES, 0));
     assert!(!is_due(64_000, 64_000) && !is_due(65_000, 64_000) && is_due(65_001, 64_000));
+}
+
+/// Writes logs of `pages` pages whose names are numbers; `twice` gives a page the name of another.
+fn logs(disk: &dyn Disk, dir: &Path, pages: u64, twice: Option<(u64, u64)>) -> NameReader {
+    let mut logs = NameLogs::create(disk, dir).unwrap();
+    for page in 0..pages {
+        let like = twice
+            .filter(|(at, _)| *at == page)
+            .map_or(page, |(_, like)| like);
+        let name = like.to_string();
+        let print = HashKey([1, 2]).fingerprints().of(name.as_bytes());
+        logs.append(print, name.as_bytes()).unwrap();
+    }
+    let lengths: NameLengths = logs.sync().unwrap();
+    NameReader::open(disk, dir, lengths).unwrap()
+}
+
+#[test]
+fn every_page_is_found_again() {
+    let dir = cashrank_base::folder::in_memory();
+    let names = logs(&RealDisk, dir.path(), 300_000, None);
+    let (index, count) = reindex(300_000, &names, None).unwrap();
+    assert_eq!(count, Some(300_000));
+    for (page, print) in (0..).zip(names.fingerprints()) {
+        assert_eq!(index.get(print.unwrap()), Some(PageId(page)));
+    }
+}
+
+#[test]
+fn a_page_that_is_there_twice_is_told() {
+    for (at, like) in [(1, 0), (99_999, 3), (99_999, 99_998), (50_000, 49_000)] {
+        let dir = cashrank_base::folder::in_memory();
+        let names = logs(&RealDisk, dir.path(), 100_000, Some((at, like)));
+        assert_eq!(reindex(100_000, &names, None).unwrap().1, None);
+    }
+}
+
+/// Measures the speed. MILLIONS is the number of pages in millions; TMPDIR needs 16 bytes per page.
+#[test]
+#[ignore = "cargo test --release --lib index_file::tests::speed -- --ignored --nocapture"]
+fn speed() {
+    let millions = std::env::var("MILLIONS").map_or(1, |m| m.parse::<u64>().unwrap());
+    let pages = millions * 1_000_000;
+    let dir = cashrank_base::folder::in_memory();
+    let mut logs = NameLogs::create(&RealDisk, dir.path()).unwrap();
+    for page in 0..pages {
+        let print = HashKey([1, 2]).fingerprints().of(&page.to_le_bytes());
+        logs.append(print, b"").unwrap();
+    }
+    let lengths = logs.sync().unwrap();
+    let names = NameReader::open(&RealDisk, dir.path(), lengths).unwrap();
+    let started = std::time::Instant::now();
+    let (index, count) = reindex(pages, &names, None).unwrap();
+    let seconds = started.elapsed().as_secs_f64();
+    assert_eq!(count, Some(pages));
+    let bytes = index.bytes() as f64 / pages as f64;
+    eprintln!(
+        "{:.2} M pages/s, {bytes:.2} bytes a page",
+        pages as f64 / 1e6 / seconds
+    );
 }
