@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{Disk, DiskFile};
+use super::{Access, Disk, DiskFile};
 use crate::codec::frame::{self, HeadReader};
 use crate::{Error, Result};
 
@@ -101,34 +101,17 @@ pub struct BlockLog {
 }
 
 impl BlockLog {
-    pub fn create(disk: &dyn Disk, path: &Path) -> Result<BlockLog> {
-        let create = |path: &Path| disk.open(path, true).map_err(Error::io(path, "create"));
-        BlockLog::with(path, create, LogLengths::default())
-    }
-
-    /// Opens the log for writing, and truncates it to the committed lengths.
-    pub fn open(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
-        let open = |path: &Path| disk.open(path, false).map_err(Error::opening(path));
-        let log = BlockLog::with(path, open, lengths)?;
-        log.cut(lengths)?;
-        Ok(log)
-    }
-
-    /// Opens the log for reading up to `lengths`.
-    pub fn read(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
-        let read = |path: &Path| disk.read(path).map_err(Error::opening(path));
-        BlockLog::with(path, read, lengths)
-    }
-
-    fn with(
+    /// Opens the log up to the committed lengths: for reading, or for writing, which truncates it to them.
+    pub fn open(
+        disk: &dyn Disk,
         path: &Path,
-        open: impl Fn(&Path) -> Result<Box<dyn DiskFile>>,
+        access: Access,
         lengths: LogLengths,
     ) -> Result<BlockLog> {
         let log = BlockLog {
             path: path.into(),
-            data: open(path)?,
-            index: open(&index_path(path))?,
+            data: access.open(disk, path)?,
+            index: access.open(disk, &index_path(path))?,
             lengths,
             data_tail: Vec::new(),
             index_tail: Vec::new(),
@@ -139,6 +122,9 @@ impl BlockLog {
                 let what = format!("{found} bytes long, but {len} were committed");
                 return Err(Error::damaged(path, what));
             }
+        }
+        if access == Access::Write {
+            log.cut(lengths)?;
         }
         Ok(log)
     }
@@ -536,7 +522,7 @@ mod tests {
     fn a_block_of_the_last_pages_there_could_be_is_no_overflow() {
         let disk = Memory::default();
         let path = Path::new("urls");
-        let mut log = BlockLog::create(&disk, path).unwrap();
+        let mut log = BlockLog::open(&disk, path, Access::Create, LogLengths::default()).unwrap();
         log.append(u64::MAX - 1, 9, b"names");
         log.flush().unwrap();
         for page in [0, u64::MAX - 2] {

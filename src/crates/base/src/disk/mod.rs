@@ -14,6 +14,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::codec::frame::{self, HeadReader};
+use crate::{Error, Result};
 pub use aside::recreate;
 pub use aside::{temporary, unfinished};
 pub use sorter::{ExternalSorter, Sorted};
@@ -32,11 +34,6 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Removes an empty directory; callers must not depend on it.
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        let _ = path;
-        Err(io::ErrorKind::Unsupported.into())
-    }
     /// Makes a directory's entries durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Resolves symbolic links; returns the path itself if it is none.
@@ -61,6 +58,49 @@ pub trait DiskFile: Send + Sync + Debug {
     fn sync(&self) -> io::Result<()>;
     /// Takes the exclusive lock; false if another process has it.
     fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// Purpose for which a file of a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Creates a file of a new store.
+    Create,
+    /// Opens a file of an existing store for its writer.
+    Write,
+    /// Opens a file for reading: nothing is written to it.
+    Look,
+}
+
+impl Access {
+    /// Opens a file, which must exist except for [`Access::Create`].
+    pub fn open(self, disk: &dyn Disk, path: &Path) -> Result<Box<dyn DiskFile>> {
+        match self {
+            Access::Create => disk.open(path, true).map_err(Error::io(path, "create")),
+            Access::Write => disk.open(path, false).map_err(Error::opening(path)),
+            Access::Look => disk.read(path).map_err(Error::opening(path)),
+        }
+    }
+}
+
+/// Open cache, and the `N` numbers of its head.
+pub type CacheFile<const N: usize> = (Box<dyn DiskFile>, [u64; N]);
+
+/// Opens a cache that begins with a sealed head of `N` numbers; `None` if there is none.
+pub fn open_cache<const N: usize>(disk: &dyn Disk, path: &Path) -> Result<Option<CacheFile<N>>> {
+    let file = match disk.read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(Error::opening(path))?,
+    };
+    let mut head = vec![0; 8 * (N + 1)];
+    file.read_at(&mut head, 0).map_err(Error::reading(path))?;
+    if frame::is_sealed(&head) {
+        Ok(Some((file, HeadReader(&head).u64s())))
+    } else {
+        Err(Error::damaged(
+            path,
+            "the checksum of its head does not match",
+        ))
+    }
 }
 
 /// Maximum number of symbolic links in a chain.
@@ -104,10 +144,6 @@ impl Disk for RealDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        std::fs::remove_dir(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

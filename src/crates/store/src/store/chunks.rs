@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::tables::Access;
-use crate::disk::{Disk, DiskFile, recreate};
+use crate::disk::{Access, Disk, DiskFile, recreate};
 use crate::engine::CHUNK_PAGES;
 use crate::threads::par_map;
 use crate::{Error, Result};
@@ -78,11 +77,7 @@ impl CashFile {
     /// Opens the file with these current slots.
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access, slots: Vec<Slot>) -> Result<CashFile> {
         let path = dir.join(CASH);
-        let file = match access {
-            Access::Look => disk.read(&path).map_err(Error::opening(&path)),
-            Access::Write => disk.open(&path, false).map_err(Error::opening(&path)),
-            Access::Create => disk.open(&path, true).map_err(Error::io(&path, "create")),
-        }?;
+        let file = access.open(disk, &path)?;
         Ok(CashFile { path, file, slots })
     }
 

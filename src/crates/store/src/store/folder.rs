@@ -18,11 +18,11 @@ use super::marks::MARKS;
 use super::names::NameLogs;
 use super::rows::number_of;
 use super::spool::{SPOOL, remove_spool, spool_state};
-use super::tables::{Access, Tables};
+use super::tables::Tables;
 use super::warm::WARM;
 use super::{SNAPSHOTS, rows};
 use crate::batch::HashKey;
-use crate::disk::{Disk, DiskFile, read_whole};
+use crate::disk::{Access, Disk, DiskFile, read_whole};
 use crate::engine::EngineState;
 use crate::{Error, Result};
 
@@ -240,7 +240,7 @@ const CACHES: [&str; 3] = [INDEX, "remote", WARM];
 /// read inputs a second time.
 pub const LEFTOVERS: [&str; 5] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT, "replay"];
 
-/// Folder with the settled states of version 0.2.
+/// Folder with the settled states of version 0.2, which stays, empty.
 pub const OLD_BASES: &str = "base";
 
 /// Removes what killed processes and earlier versions left. Anything that is not theirs stays.
@@ -253,8 +253,6 @@ pub(super) fn remove_leftovers(disk: &dyn Disk, dir: &Path) -> Result<()> {
         remove_except(disk, &bases, |name| {
             name != "beside.tmp" && name.parse::<u64>().is_err()
         })?;
-        // Stays if it is not empty.
-        let _ = disk.remove_dir(&bases);
     }
     Ok(())
 }

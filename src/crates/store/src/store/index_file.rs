@@ -19,8 +19,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::names::{NameReader, Prints};
 use super::{StoreWriter, TempFile};
-use crate::codec::frame::{self, BlockHead, HeadReader};
-use crate::disk::{Disk, DiskFile};
+use crate::codec::frame::BlockHead;
+use crate::disk::{Disk, DiskFile, open_cache};
 use crate::engine::{
     Engine, Fingerprint, Index, IndexShare, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
 };
@@ -254,18 +254,12 @@ impl IndexFile {
     /// [`Error::Damaged`].
     pub fn open(disk: &dyn Disk, dir: &Path, store: u64) -> Result<Option<IndexFile>> {
         let path = dir.join(INDEX);
-        let file = match disk.read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(Error::opening(&path))?,
+        let Some((file, head)) = open_cache::<{ 4 + SEGMENTS }>(disk, &path)? else {
+            return Ok(None);
         };
         let damaged = |what: &str| Error::damaged(&path, what);
-        let mut head = [0; FIXED];
-        file.read_at(&mut head, 0).map_err(Error::reading(&path))?;
-        if !frame::is_sealed(&head) {
-            return Err(damaged("the checksum of its head does not match"));
-        }
-        let mut fields = HeadReader(&head);
-        let begins = fields.u64s();
+        let begins: [u64; 4] = std::array::from_fn(|at| head[at]);
+        let slots: [u64; SEGMENTS] = std::array::from_fn(|at| head[4 + at]);
         let [version, of, pages, _] = begins;
         if version != VERSION {
             return Err(damaged("it is of another version"));
@@ -273,7 +267,6 @@ impl IndexFile {
         if of != store {
             return Err(damaged("it is of another store"));
         }
-        let slots = fields.u64s::<SEGMENTS>();
         let mut offsets = [0; SEGMENTS];
         let mut end = Some(FIXED as u64);
         for (offset, &slots) in offsets.iter_mut().zip(&slots) {

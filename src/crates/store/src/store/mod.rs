@@ -58,6 +58,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::batch::HashKey;
+use crate::disk::Access;
 use crate::engine::{Admission, CHUNK_PAGES, Engine};
 use crate::memory::{Need, pages_with_room};
 use crate::model::Limits;
@@ -72,7 +73,7 @@ use index_file::indexed;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
 use names::NameLogs;
-use tables::{Access, Tables, WriteTransaction};
+use tables::{Tables, WriteTransaction};
 
 pub use crate::codec::sealed::{from_text, to_text};
 pub use crate::codec::varint::number;
@@ -198,7 +199,7 @@ impl StoreWriter {
         let mut store = StoreWriter {
             cash,
             names: OpenNames {
-                logs: NameLogs::open(&*disk, dir, manifest.names, pages)?,
+                logs: NameLogs::open(&*disk, dir, Access::Write, manifest.names, pages)?,
                 indexed: 0,
                 unused_index: None,
             },

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::batch::HashKey;
 use crate::codec::prefix;
-use crate::disk::Disk;
 use crate::disk::log::{BlockLog, Held, LogBlock, LogLengths};
+use crate::disk::{Access, Disk};
 use crate::engine::Fingerprint;
 use crate::snapshot::blocks::flat;
 use crate::{Error, Result};
@@ -43,8 +43,7 @@ pub fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
 
 /// Appends names in page order.
 pub struct NameLogs {
-    pub urls: BlockLog,
-    pub fingerprints: BlockLog,
+    logs: NameReader,
     pages: u64,
     coded: Vec<u8>,
     coded_names: u32,
@@ -61,27 +60,25 @@ pub struct NameLengths {
 
 impl NameLogs {
     pub fn create(disk: &dyn Disk, dir: &Path) -> Result<NameLogs> {
-        let urls = BlockLog::create(disk, &dir.join("urls"))?;
-        let fingerprints = BlockLog::create(disk, &dir.join("fingerprints"))?;
-        Ok(NameLogs::with(urls, fingerprints, 0))
+        NameLogs::open(disk, dir, Access::Create, NameLengths::default(), 0)
     }
 
-    pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths, pages: u64) -> Result<NameLogs> {
-        let urls = BlockLog::open(disk, &dir.join("urls"), lengths.urls)?;
-        let fingerprints = BlockLog::open(disk, &dir.join("fingerprints"), lengths.fingerprints)?;
-        Ok(NameLogs::with(urls, fingerprints, pages))
-    }
-
-    fn with(urls: BlockLog, fingerprints: BlockLog, pages: u64) -> NameLogs {
-        NameLogs {
-            urls,
-            fingerprints,
+    /// Opens the logs of a store with this many pages.
+    pub fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        access: Access,
+        lengths: NameLengths,
+        pages: u64,
+    ) -> Result<NameLogs> {
+        Ok(NameLogs {
+            logs: NameReader::open_as(disk, dir, access, lengths)?,
             pages,
             coded: Vec::new(),
             coded_names: 0,
             last: Vec::new(),
             prints: Vec::new(),
-        }
+        })
     }
 
     pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
@@ -95,9 +92,12 @@ impl NameLogs {
         if self.prints.len() >= FINGERPRINT_BLOCK * PRINT {
             self.close_prints();
         }
-        if self.urls.waiting() + self.fingerprints.waiting() > 4 << 20 {
-            self.urls.flush()?;
-            self.fingerprints.flush()?;
+        let NameReader {
+            urls, fingerprints, ..
+        } = &mut self.logs;
+        if urls.waiting() + fingerprints.waiting() > 4 << 20 {
+            urls.flush()?;
+            fingerprints.flush()?;
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl NameLogs {
         let packed =
             zstd::bulk::compress(&self.coded, ZSTD_LEVEL).map_err(Error::io("urls", "compress"))?;
         let first = self.pages - u64::from(self.coded_names);
-        self.urls.append(first, self.coded_names, &packed);
+        self.logs.urls.append(first, self.coded_names, &packed);
         self.coded.clear();
         self.coded_names = 0;
         self.last.clear();
@@ -120,7 +120,8 @@ impl NameLogs {
         let count = self.prints.len() / PRINT;
         if count > 0 {
             let first = self.pages - count as u64;
-            self.fingerprints.append(first, count as u32, &self.prints);
+            let log = &mut self.logs.fingerprints;
+            log.append(first, count as u32, &self.prints);
             self.prints.clear();
         }
     }
@@ -128,7 +129,7 @@ impl NameLogs {
     /// Returns a checksum that identifies all fingerprints so far; `None` if some are in no block yet.
     pub fn sum_of_prints(&self) -> Result<Option<u64>> {
         match self.pages.checked_sub(1) {
-            Some(last) => self.fingerprints.sum_until(last),
+            Some(last) => self.logs.sum_of_prints(last),
             None => Ok(None),
         }
     }
@@ -138,8 +139,8 @@ impl NameLogs {
         self.close_urls()?;
         self.close_prints();
         Ok(NameLengths {
-            urls: self.urls.sync()?,
-            fingerprints: self.fingerprints.sync()?,
+            urls: self.logs.urls.sync()?,
+            fingerprints: self.logs.fingerprints.sync()?,
         })
     }
 }
@@ -164,10 +165,21 @@ pub struct NameReader {
 impl NameReader {
     /// Opens the logs for reading up to the committed `lengths`.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
+        NameReader::open_as(disk, dir, Access::Look, lengths)
+    }
+
+    fn open_as(
+        disk: &dyn Disk,
+        dir: &Path,
+        access: Access,
+        lengths: NameLengths,
+    ) -> Result<NameReader> {
+        let path = dir.join("urls");
+        let prints = dir.join("fingerprints");
         Ok(NameReader {
-            path: dir.join("urls"),
-            urls: BlockLog::read(disk, &dir.join("urls"), lengths.urls)?,
-            fingerprints: BlockLog::read(disk, &dir.join("fingerprints"), lengths.fingerprints)?,
+            urls: BlockLog::open(disk, &path, access, lengths.urls)?,
+            fingerprints: BlockLog::open(disk, &prints, access, lengths.fingerprints)?,
+            path,
         })
     }
 
@@ -242,18 +254,13 @@ impl NameReader {
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Prints>> + '_> {
         let blocks = self.fingerprints.blocks_from(from)?;
-        Ok(blocks.filter_map(move |block| {
-            let prints = block.and_then(|block| self.prints(&block));
-            match prints {
-                Ok(mut prints) => {
-                    let known = from.saturating_sub(prints.first);
-                    let known = prints.fingerprints.len().min(known as usize);
-                    prints.fingerprints.drain(..known);
-                    prints.first += known as u64;
-                    (!prints.fingerprints.is_empty()).then_some(Ok(prints))
-                }
-                failed => Some(failed),
-            }
+        Ok(blocks.map(move |block| {
+            let mut prints = self.prints(&block?)?;
+            let known = from.saturating_sub(prints.first);
+            let known = prints.fingerprints.len().min(known as usize);
+            prints.fingerprints.drain(..known);
+            prints.first += known as u64;
+            Ok(prints)
         }))
     }
 

@@ -13,11 +13,11 @@ use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::InputProgress;
 use super::rows::{KeptRows, Retention, RowsOf};
-use super::tables::{Access, ReadTransaction, Tables};
+use super::tables::{ReadTransaction, Tables};
 use super::verify::Depth;
 use super::warm::WarmStart;
 use crate::batch::HashKey;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
     RowPolicy, TimeTable, Totals, merge,

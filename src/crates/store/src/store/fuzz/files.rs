@@ -9,10 +9,10 @@ use super::super::identity::Identity;
 use super::super::index_file::{IndexFile, indexed, sum_of};
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
-use super::super::tables::Access;
 use super::super::warm::{self, WARM, WarmHead};
 use crate::codec::frame::BlockHead;
 use crate::codec::sealed;
+use crate::disk::Access;
 use crate::disk::log::{BlockLog, LogBlock, LogLengths};
 use crate::engine::{
     CashMark, Effort, Fingerprint, LEAST_SLOTS, SEGMENTS, SettledPages, SettledPagesMut,
@@ -76,7 +76,7 @@ fn open_log(disk: &Memory, data: &[u8], index: &[u8]) -> BlockLog {
         data: data.len() as u64,
         index: index.len() as u64,
     };
-    expect(BlockLog::read(disk, &path, lengths))
+    expect(BlockLog::open(disk, &path, Access::Look, lengths))
 }
 
 /// Reads a log in all ways that readers do. `page` is a page to look up.
@@ -131,7 +131,12 @@ fn make_right(file: &mut [u8], at: usize) -> Option<usize> {
 pub fn log_written(data: &[u8]) {
     let disk = Memory::default();
     let path = dir().join("urls");
-    let mut log = expect(BlockLog::create(&disk, &path));
+    let mut log = expect(BlockLog::open(
+        &disk,
+        &path,
+        Access::Create,
+        LogLengths::default(),
+    ));
     let mut bytes = Bytes(data);
     let mut written = Vec::new();
     let mut first = 0;
@@ -152,7 +157,7 @@ pub fn log_written(data: &[u8]) {
         first += u64::from(pages);
     }
     let whole = expect(log.sync());
-    let log = expect(BlockLog::read(&disk, &path, whole));
+    let log = expect(BlockLog::open(&disk, &path, Access::Look, whole));
     expect(log.verify_index());
     let found: Vec<LogBlock> = log.blocks().map(expect).collect();
     assert_eq!(found, written);
@@ -163,7 +168,7 @@ pub fn log_written(data: &[u8]) {
     }
     assert!(log.find(first).is_err());
     // Opened after a crash, the log ends where it was committed.
-    let log = expect(BlockLog::open(&disk, &path, lengths));
+    let log = expect(BlockLog::open(&disk, &path, Access::Write, lengths));
     expect(log.verify_index());
     assert!(written.starts_with(&log.blocks().map(expect).collect::<Vec<_>>()));
 }
@@ -183,10 +188,20 @@ pub fn name_block(data: &[u8]) {
     };
     let disk = Memory::default();
     let path = dir().join("urls");
-    let mut log = expect(BlockLog::create(&disk, &path));
+    let mut log = expect(BlockLog::open(
+        &disk,
+        &path,
+        Access::Create,
+        LogLengths::default(),
+    ));
     log.append(0, pages, payload);
     let urls = expect(log.sync());
-    expect(BlockLog::create(&disk, &dir().join("fingerprints")));
+    expect(BlockLog::open(
+        &disk,
+        &dir().join("fingerprints"),
+        Access::Create,
+        LogLengths::default(),
+    ));
     let lengths = NameLengths {
         urls,
         ..NameLengths::default()

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::read::{KeptRows, RowFile};
-use crate::codec::frame::{self, BlockHead, HeadReader};
-use crate::disk::{Disk, DiskFile};
+use crate::codec::frame::{self, BlockHead};
+use crate::disk::{Disk, DiskFile, open_cache};
 use crate::rows::Bits;
 use crate::store::TempFile;
 use crate::{Error, Result};
@@ -54,26 +54,16 @@ pub(super) struct Places {
     checked: OnceLock<Result<()>>,
 }
 
-fn is_missing(error: &std::io::Error) -> bool {
-    error.kind() == std::io::ErrorKind::NotFound
-}
-
 impl Places {
     /// Opens the directory of the row file `file_number` at `rows`; `None` if there is none. One of another file is
     /// [`Error::Damaged`].
     pub fn open(disk: &dyn Disk, rows: &Path, file_number: u64) -> Result<Option<Places>> {
         let path = path_of(rows);
-        let file = match disk.read(&path) {
-            Err(error) if is_missing(&error) => return Ok(None),
-            file => file.map_err(Error::opening(&path))?,
+        let Some((file, head)) = open_cache(disk, &path)? else {
+            return Ok(None);
         };
         let damaged = |what| Error::damaged(&path, what);
-        let mut head = [0; FIXED];
-        file.read_at(&mut head, 0).map_err(Error::reading(&path))?;
-        if !frame::is_sealed(&head) {
-            return Err(damaged("the checksum of its head does not match"));
-        }
-        let [version, number, covered, pages, first, last] = HeadReader(&head).u64s();
+        let [version, number, covered, pages, first, last] = head;
         let length = pages.div_ceil(CHUNK as u64).checked_mul(CHUNK_BYTES as u64);
         let size = file.size().map_err(Error::reading(&path))?;
         if version != VERSION || length.and_then(|len| len.checked_add(FIXED as u64)) != Some(size)

@@ -11,8 +11,8 @@ use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
 use super::places::Places;
 use super::unpacked::HeldRows;
 use super::{CommittedRows, Retention, none, path_of};
-use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogBlock};
+use crate::disk::{Access, Disk};
 use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
 use crate::threads::spawn_in;
 use crate::{Error, Result};
@@ -39,7 +39,7 @@ impl RowFile {
     /// Opens the rows of a commit of `pages` pages.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
-        let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
+        let log = Arc::new(BlockLog::open(disk, &path, Access::Look, kept.lengths)?);
         // A row takes at least two bytes, so the memory per row is bounded by the file.
         if kept.rows > kept.lengths.data / 2 {
             let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);

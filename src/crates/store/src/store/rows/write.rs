@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use super::block::{BlockRows, RowHead, pack};
 use super::read::{KeptRows, RowFile};
 use super::{CommittedRows, GiveUpReason, ROWS, path_of, remove};
-use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
+use crate::disk::{Access, Disk};
 use crate::engine::{PageId, TargetLinks};
 use crate::rows::{PAGES_MAX, Row, Rows};
 use crate::threads::{joined, spawn};
@@ -42,7 +42,12 @@ pub struct RowWriter {
 
 impl RowWriter {
     pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
-        let log = BlockLog::create(disk, &path_of(dir, number))?;
+        let log = BlockLog::open(
+            disk,
+            &path_of(dir, number),
+            Access::Create,
+            LogLengths::default(),
+        )?;
         let kept = CommittedRows {
             number,
             ..CommittedRows::default()
@@ -52,7 +57,7 @@ impl RowWriter {
 
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
         let path = path_of(dir, kept.number);
-        let log = BlockLog::open(disk, &path, kept.lengths)?;
+        let log = BlockLog::open(disk, &path, Access::Write, kept.lengths)?;
         let end = log.last()?.map_or(0, |block| block.pages().end);
         if end != kept.rows {
             let what = format!("it ends with row {end} of {}", kept.rows);

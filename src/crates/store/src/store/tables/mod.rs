@@ -32,7 +32,7 @@ use super::blocks::{Seal, seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, HistoryRun, Manifest};
 use super::progress::InputProgress;
-use crate::disk::Disk;
+use crate::disk::{Access, Disk};
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
@@ -47,17 +47,6 @@ const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admiss
 
 type Fence = fence::Fence<Error>;
 type Fenced<T> = fence::Fenced<T, Error>;
-
-/// Mode in which `store.redb` is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Creates the database of a new store.
-    Create,
-    /// Opens it for a writer of an existing store.
-    Write,
-    /// Opens it for checking: nothing that redb writes reaches the file.
-    Look,
-}
 
 /// The database `store.redb`.
 pub struct Tables {
@@ -76,14 +65,10 @@ impl Drop for Tables {
 }
 
 impl Tables {
-    /// Opens `store.redb` in `dir`.
+    /// Opens `store.redb` in `dir`. By [`Access::Look`] nothing that redb writes reaches the file.
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access) -> Result<Tables> {
         let path = dir.join("store.redb");
-        let file = match access {
-            Access::Look => disk.read(&path),
-            _ => disk.open(&path, access == Access::Create),
-        };
-        let file = file.map_err(Error::opening(&path))?;
+        let file = access.open(disk, &path)?;
         let len = file.size().map_err(Error::io(&path, "measure"))?;
         if access != Access::Create && len == 0 {
             return Err(Error::damaged(&path, "it is empty"));
