@@ -15,7 +15,7 @@ use crate::model::{Fetches, HashKey};
 use crate::rank::settle::Importances;
 use crate::rows::{Bits, Row};
 use crate::rules::Scope;
-use crate::store::rows::{KeptRows, Retention, RowsOf};
+use crate::store::rows::{KeptRows, Retention, RowFile};
 use crate::store::{self, Disk, IndexFile, NameReader};
 use crate::{Error, Result};
 
@@ -28,8 +28,8 @@ pub struct Snapshot {
     pub(super) store: PathBuf,
     /// Key of the store, which is unique except for copies.
     pub(super) key: HashKey,
-    /// Rows of links; `None` if it is not the current snapshot.
-    rows: Option<RowsOf>,
+    /// Retention of rows of links, and the rows; `None` if it is not the current snapshot.
+    rows: Option<(Retention, Result<RowFile>)>,
 }
 
 /// Selection of the listed pages of a ranking.
@@ -158,7 +158,8 @@ impl Snapshot {
         let current = path
             .file_name()
             .is_some_and(|name| name == &*latest.snapshot);
-        let rows = current.then(|| RowsOf::new(disk, store, latest.rows, columns.info.pages));
+        let rows = || RowFile::of(disk, store, &latest.rows, columns.info.pages);
+        let rows = current.then(|| (latest.rows, rows()));
         // An unreadable index is not used.
         let index = IndexFile::open(disk, store, identity.hash);
         Ok(Snapshot {
@@ -217,7 +218,7 @@ impl Snapshot {
     }
 
     fn rows_failed(&self) -> bool {
-        self.rows.as_ref().is_some_and(RowsOf::failed)
+        matches!(&self.rows, Some((Retention::Kept(_), Err(_))))
     }
 
     /// Returns the rows of links as of this snapshot, which must be the store's current one.
@@ -225,7 +226,7 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Missing`], with the reason, if there are none.
     pub fn rows(&self) -> Result<KeptRows> {
-        self.rows_of_store()?.rows()
+        self.rows_of_store().cloned().and_then(KeptRows::of)
     }
 
     /// Calls `read` with the row of one page, without a sweep. Returns whether it has one.
@@ -233,13 +234,14 @@ impl Snapshot {
         self.rows_of_store()?.row(page, read)
     }
 
-    fn rows_of_store(&self) -> Result<&RowsOf> {
-        self.rows.as_ref().ok_or_else(|| {
+    fn rows_of_store(&self) -> Result<&RowFile> {
+        let (_, rows) = self.rows.as_ref().ok_or_else(|| {
             Error::Missing(format!(
                 "{}: only the current snapshot of a store has rows of links",
                 self.columns.path().display()
             ))
-        })
+        })?;
+        rows.as_ref().map_err(Error::again)
     }
 
     /// Returns the memory that an ingest needs to continue with the store, if it has not grown since.
@@ -252,7 +254,7 @@ impl Snapshot {
 
     /// Returns whether rows are kept; `None` if this is not the store's current snapshot.
     pub fn rows_retention(&self) -> Option<&Retention> {
-        self.rows.as_ref().map(RowsOf::retention)
+        self.rows.as_ref().map(|(retention, _)| retention)
     }
 
     /// Iterates over all pages, in number order.

@@ -12,7 +12,7 @@ use super::manifest::{HistoryRun, Manifest};
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::InputProgress;
-use super::rows::{KeptRows, Retention, RowsOf};
+use super::rows::{KeptRows, Retention, RowFile};
 use super::tables::{ReadTransaction, Tables};
 use super::verify::Depth;
 use super::warm::WarmStart;
@@ -35,7 +35,8 @@ pub struct View {
     pub(super) cash: CashFile,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
-    pub(super) rows: RowsOf,
+    /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
+    rows: Result<RowFile>,
     /// Warm start if there is one that fits; only in a view for publishing.
     pub(super) warm: Option<Result<WarmStart>>,
     /// Keeps the database open.
@@ -61,7 +62,7 @@ impl View {
             cash: CashFile::open(disk, dir, Access::Look, slots)?,
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names,
-            rows: RowsOf::new(disk, dir, manifest.rows.retention, pages),
+            rows: RowFile::of(disk, dir, &manifest.rows.retention, pages),
             warm: None,
             key: identity.key,
             policy: identity.settings.config.policy(),
@@ -122,7 +123,11 @@ impl View {
 
     /// Returns the kept rows of links, or [`Error::Missing`](crate::Error::Missing) with the reason if there are none.
     pub fn rows(&self) -> Result<KeptRows> {
-        self.rows.rows()
+        self.row_file().cloned().and_then(KeptRows::of)
+    }
+
+    fn row_file(&self) -> Result<&RowFile> {
+        self.rows.as_ref().map_err(Error::again)
     }
 
     /// Returns the warm start if there is one that fits, or why it cannot be used.
@@ -133,7 +138,8 @@ impl View {
 
     /// Returns the checksum of the block that holds the last row, which identifies these rows.
     pub fn last_block(&self) -> Result<u64> {
-        self.rows.last_block()
+        self.row_file()
+            .and_then(|file| file.sum_before(file.rows()))
     }
 
     pub fn identity(&self) -> u64 {
@@ -142,7 +148,7 @@ impl View {
 
     /// Returns whether rows are kept, and if not, why.
     pub fn rows_retention(&self) -> &Retention {
-        self.rows.retention()
+        &self.manifest.rows.retention
     }
 
     pub fn generation(&self) -> u64 {

@@ -30,8 +30,7 @@ use crate::disk::log::LogLengths;
 use crate::model::human;
 use crate::{Error, Result};
 
-pub use read::KeptRows;
-pub use read::{RowFile, RowsOf};
+pub use read::{KeptRows, RowFile};
 pub use since::RowsDiff;
 pub use unpacked::HeldRows;
 pub(super) use write::{RowWriter, compact};

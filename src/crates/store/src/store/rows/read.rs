@@ -36,6 +36,14 @@ pub struct RowFile {
 }
 
 impl RowFile {
+    /// Opens the rows of a commit of `pages` pages; [`Error::Missing`] with the reason if none are kept.
+    pub fn of(disk: &dyn Disk, dir: &Path, retention: &Retention, pages: u64) -> Result<RowFile> {
+        match retention.kept() {
+            Some(kept) => RowFile::open(disk, dir, *kept, pages),
+            None => Err(none(dir, retention, pages)),
+        }
+    }
+
     /// Opens the rows of a commit of `pages` pages.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
@@ -149,7 +157,8 @@ impl RowFile {
         Ok(found)
     }
 
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+    /// Calls `read` with the last row of a page. Returns whether it has one.
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let Some(row) = self.last_row(page)? else {
             return Ok(false);
         };
@@ -270,57 +279,6 @@ impl RowFile {
                 Err(self.damaged(what))
             }
         }
-    }
-}
-
-/// Committed rows of a store if it keeps any, with their file open so that it cannot vanish. A damaged file is reported
-/// only when rows are requested.
-pub struct RowsOf {
-    dir: PathBuf,
-    retention: Retention,
-    file: Option<Result<RowFile>>,
-    pages: u64,
-}
-
-impl RowsOf {
-    pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
-        let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept, pages);
-        RowsOf {
-            dir: dir.into(),
-            file: retention.kept().map(open),
-            retention,
-            pages,
-        }
-    }
-
-    pub fn retention(&self) -> &Retention {
-        &self.retention
-    }
-
-    pub fn failed(&self) -> bool {
-        self.file.as_ref().is_some_and(Result::is_err)
-    }
-
-    /// Returns the rows, or [`Error::Missing`] with the reason if there are none.
-    pub fn rows(&self) -> Result<KeptRows> {
-        KeptRows::of(self.file()?.clone())
-    }
-
-    fn file(&self) -> Result<&RowFile> {
-        match &self.file {
-            None => Err(none(&self.dir, &self.retention, self.pages)),
-            Some(file) => file.as_ref().map_err(Error::again),
-        }
-    }
-
-    /// Returns the checksum of the block that holds the last row.
-    pub fn last_block(&self) -> Result<u64> {
-        let file = self.file()?;
-        file.sum_before(file.kept.rows)
-    }
-
-    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        self.file()?.row(page, read)
     }
 }
 
