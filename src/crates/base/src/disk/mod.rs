@@ -3,22 +3,21 @@
 //! The store holds no other file handles and calls no other file functions, so that faults can be injected under the
 //! code that users run.
 
-mod aside;
 pub mod log;
 mod sorter;
+mod temp;
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::codec::frame::{self, HeadReader};
 use crate::{Error, Result};
-pub use aside::recreate;
-pub use aside::{temporary, unfinished};
 pub use sorter::{ExternalSorter, Sorted};
+pub use temp::{TempFile, recreate, temporary, unfinished};
 
 /// Directory tree with files.
 pub trait Disk: Send + Sync {
@@ -196,14 +195,12 @@ impl Drop for RealFile {
 }
 
 impl DiskFile for RealFile {
-    #[cfg(unix)]
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.file, buf, offset)
+        self.file.read_exact_at(buf, offset)
     }
 
-    #[cfg(unix)]
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.file, data, offset)
+        self.file.write_all_at(data, offset)
     }
 
     fn size(&self) -> io::Result<u64> {

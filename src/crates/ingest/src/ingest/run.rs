@@ -21,7 +21,7 @@ use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::GiveUpReason;
 use crate::store::{
-    Disk, Input, InputProgress, Unverified, remove_spool, settings_of, trust_index,
+    Disk, Input, InputProgress, Unverified, blame_move, remove_spool, settings_of, trust_index,
 };
 use crate::{Error, Result};
 use passes::{cannot_repeat, check_passes};
@@ -50,8 +50,9 @@ pub fn ingest(
     if writer.storage().is_new {
         observer.say(format!("new store {}", job.store.display()));
     }
-    let home = writer.storage().home();
-    run(job, disk, writer, observer).map_err(|error| home.blamed(error))
+    let identity = writer.storage().identity();
+    let done = run(job, disk.clone(), writer, observer);
+    done.map_err(|error| blame_move(&*disk, &job.store, identity, error))
 }
 
 /// Runs a job in its open store.

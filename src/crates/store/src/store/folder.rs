@@ -5,7 +5,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -287,24 +286,16 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     })
 }
 
-/// Directory from which a store was opened. It may be moved or removed while the store is open.
-pub struct Home {
-    pub(super) disk: Arc<dyn Disk>,
-    pub(super) dir: PathBuf,
-    pub(super) identity: u64,
-}
-
-impl Home {
-    /// Replaces an error by one about the moved folder, if that is its cause.
-    pub fn blamed(&self, error: Error) -> Error {
-        let is_of_files = matches!(
-            error,
-            Error::Io { .. } | Error::Damaged { .. } | Error::Missing(_)
-        );
-        match check_in_place(&*self.disk, &self.dir, self.identity) {
-            Err(moved) if is_of_files => moved,
-            _ => error,
-        }
+/// Replaces an error by one about the moved folder, if the store of this identity was moved away or removed while it was
+/// open.
+pub fn blame_move(disk: &dyn Disk, dir: &Path, identity: u64, error: Error) -> Error {
+    let is_of_files = matches!(
+        error,
+        Error::Io { .. } | Error::Damaged { .. } | Error::Missing(_)
+    );
+    match check_in_place(disk, dir, identity) {
+        Err(moved) if is_of_files => moved,
+        _ => error,
     }
 }
 

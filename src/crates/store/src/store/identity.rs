@@ -81,6 +81,7 @@ struct File {
     key: String,
 }
 
+#[derive(Clone)]
 pub struct Identity {
     pub settings: Settings,
     pub key: HashKey,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::folder::remove_except;
+use super::folder::{remove_except, remove_file};
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{CHUNK_PAGES, CashMark, check_law};
 use crate::{Error, Result};
@@ -56,8 +56,7 @@ pub fn write(
 
 /// Removes a mark that no manifest names.
 pub fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
-    let path = path_of(dir, number);
-    disk.remove(&path).map_err(Error::io(&path, "remove"))
+    remove_file(disk, &path_of(dir, number))
 }
 
 /// Removes the files in `marks/` that are not in `keep`.

@@ -47,7 +47,6 @@ pub mod rows;
 mod settings;
 mod spool;
 mod tables;
-mod temp_file;
 mod verify;
 mod view;
 pub mod warm;
@@ -66,7 +65,7 @@ use crate::threads::join;
 use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, CashFile};
-pub use folder::{Home, IDENTITY, LEFTOVERS, OLD_BASES, is_busy, lock_soon};
+pub use folder::{IDENTITY, LEFTOVERS, OLD_BASES, blame_move, is_busy, lock_soon};
 use folder::{is_void, lock_or_create, remove_file, remove_leftovers, remove_unpublished, renew};
 use identity::Identity;
 use index_file::indexed;
@@ -77,7 +76,9 @@ use tables::{Tables, WriteTransaction};
 
 pub use crate::codec::sealed::{from_text, to_text};
 pub use crate::codec::varint::number;
-pub use crate::disk::{Disk, DiskFile, RealDisk, read_whole, temporary, unfinished, write_whole};
+pub use crate::disk::{
+    Disk, DiskFile, RealDisk, TempFile, read_whole, temporary, unfinished, write_whole,
+};
 pub use crate::model::{PARTS, StoreFile, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 use checkpoint::PackedRun;
@@ -90,7 +91,6 @@ use settings::check_settings;
 pub use settings::differences;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub use spool::{Spool, SpoolReader, remove_spool};
-pub use temp_file::TempFile;
 pub use verify::{Depth, VerifyReport};
 pub use view::{View, identity_of, open_view, open_view_to, open_view_to_publish, settings_of};
 use warm::{WarmRows, WarmStart};
@@ -268,13 +268,9 @@ impl StoreWriter {
         self.identity.key
     }
 
-    /// Returns the directory from which it was opened.
-    pub fn home(&self) -> Home {
-        Home {
-            disk: self.disk.clone(),
-            dir: self.dir.clone(),
-            identity: self.identity.hash,
-        }
+    /// Returns the hash of its identity file.
+    pub fn identity(&self) -> u64 {
+        self.identity.hash
     }
 
     pub fn dir(&self) -> &Path {
@@ -297,7 +293,7 @@ impl StoreWriter {
     /// Returns the last committed state, for reading while this store continues.
     pub fn view(&self) -> Result<View> {
         let tables = self.tables.clone();
-        let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;
+        let mut view = View::new(&*self.disk, &self.dir, tables, self.identity.clone())?;
         view.lock = Some(self.lock.clone());
         view.warm = self.warm();
         Ok(view)

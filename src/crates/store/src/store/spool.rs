@@ -29,6 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::folder::remove_file;
 use super::progress::InputProgress;
 use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
@@ -140,17 +141,13 @@ pub fn remove_spool(disk: &dyn Disk, store: &Path) -> Result<()> {
     };
     let sync = || disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"));
     if names.iter().any(|name| name == ACKED) {
-        remove(disk, &dir.join(ACKED))?;
+        remove_file(disk, &dir.join(ACKED))?;
         sync()?;
     }
     for name in names.iter().filter(|name| *name != ACKED) {
-        remove(disk, &dir.join(name))?;
+        remove_file(disk, &dir.join(name))?;
     }
     sync()
-}
-
-fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
-    disk.remove(path).map_err(Error::io(path, "remove"))
 }
 
 /// Returns the first bytes of the segments in a spool, ascending.
@@ -230,7 +227,7 @@ impl Spool {
         }
         write_acked(&*disk, &dir, SpoolState { input, acked: 0 })?;
         for first in list(&*disk, &dir)? {
-            remove(&*disk, &segment_path(&dir, first))?;
+            remove_file(&*disk, &segment_path(&dir, first))?;
         }
         disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"))?;
         Ok(Spool::new(disk, dir, input, options, Inner::default()))
@@ -252,7 +249,7 @@ impl Spool {
         let end = blocks.check(&*disk, false)?;
         let held = held(&found, from, acked).to_vec();
         for first in found.iter().filter(|first| !held.contains(first)) {
-            remove(&*disk, &segment_path(&dir, *first))?;
+            remove_file(&*disk, &segment_path(&dir, *first))?;
         }
         let mut inner = Inner {
             end: acked,
@@ -424,7 +421,7 @@ impl Spool {
         debug_assert!(from <= inner.acked);
         while inner.segments.get(1).is_some_and(|&next| next <= from) {
             let first = inner.segments.remove(0);
-            let removed = remove(&*self.disk, &segment_path(&self.dir, first));
+            let removed = remove_file(&*self.disk, &segment_path(&self.dir, first));
             inner.noting(removed)?;
         }
         Ok(())
@@ -435,7 +432,7 @@ impl Spool {
         let mut inner = self.inner();
         inner.last = None;
         for first in std::mem::take(&mut inner.segments) {
-            let removed = remove(&*self.disk, &segment_path(&self.dir, first));
+            let removed = remove_file(&*self.disk, &segment_path(&self.dir, first));
             inner.noting(removed)?;
         }
         Ok(())

@@ -1,17 +1,5 @@
-//! Verification of a committed state, part by part: one damaged file does not hide another.
-//!
-//! | part | [`Depth::Quick`] reads | [`Depth::Deep`] reads too |
-//! |---|---|---|
-//! | `store.redb` | manifest, entries for cash | every page and value: redb's own check, the history's counts |
-//! | `cash` | all, and the law | |
-//! | `marks/` | all, and the law of each | |
-//! | `rows/` | which row of a page is the last | all, the counts, and where the directory says rows are |
-//! | `fingerprints` | all | the index rebuilt from them, none twice |
-//! | `index` | its head, and whether it belongs to the fingerprints | all, against the fingerprints |
-//! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
-//! | `*.index` | the end | all, against the logs |
-//!
-//! Memory: buffers; a deep check also needs the memory of an index, as an ingest does.
+//! Verification of a committed state, part by part: one damaged file does not hide another. Memory: buffers; a deep check
+//! also needs the memory of an index, as an ingest does.
 
 use std::path::Path;
 
@@ -88,7 +76,7 @@ impl View {
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
-        note(self.names.check_end(&self.key));
+        note(self.names.check_end(&self.identity.key));
         if depth == Depth::Deep {
             note(self.inspect_names(&mut report));
             note(self.names.verify_indexes());
@@ -155,7 +143,7 @@ impl View {
     fn inspect_names(&self, report: &mut VerifyReport) -> Result<()> {
         let shard = self.settings().input.shard;
         let mut remote = 0;
-        let found = self.names.check_all(&self.key, &mut |name| {
+        let found = self.names.check_all(&self.identity.key, &mut |name| {
             remote += u64::from(shard.is_some_and(|shard| !shard.has(name)));
         })?;
         report.names = Some(found);

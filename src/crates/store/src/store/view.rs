@@ -16,7 +16,6 @@ use super::rows::{KeptRows, Retention, RowFile};
 use super::tables::{ReadTransaction, Tables};
 use super::verify::Depth;
 use super::warm::WarmStart;
-use crate::batch::HashKey;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
@@ -27,9 +26,7 @@ use crate::{Error, Result};
 /// Last committed state of a store. It stays readable until two commits later; see `set_cash_aside` for longer.
 pub struct View {
     pub(super) dir: PathBuf,
-    settings: Settings,
-    policy: RowPolicy,
-    pub(super) key: HashKey,
+    pub(super) identity: Identity,
     pub(super) reading: ReadTransaction,
     pub(super) manifest: Manifest,
     pub(super) cash: CashFile,
@@ -50,11 +47,11 @@ impl View {
         disk: &dyn Disk,
         dir: &Path,
         tables: Arc<Tables>,
-        identity: &Identity,
+        identity: Identity,
     ) -> Result<View> {
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
-        manifest.check_identity(dir, identity)?;
+        manifest.check_identity(dir, &identity)?;
         let pages = manifest.engine.totals.pages;
         let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
         let names = NameReader::open(disk, dir, manifest.names)?;
@@ -64,9 +61,7 @@ impl View {
             names,
             rows: RowFile::of(disk, dir, &manifest.rows.retention, pages),
             warm: None,
-            key: identity.key,
-            policy: identity.settings.config.policy(),
-            settings: identity.settings.clone(),
+            identity,
             dir: dir.into(),
             reading,
             manifest,
@@ -94,7 +89,11 @@ impl View {
     }
 
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.identity.settings
+    }
+
+    fn policy(&self) -> RowPolicy {
+        self.identity.settings.config.policy()
     }
 
     pub fn dir(&self) -> &Path {
@@ -158,7 +157,8 @@ impl View {
     /// Returns the numbers of the history's runs, oldest first, if the policy joins all rows of a page; otherwise
     /// `None`.
     pub fn joined_runs(&self) -> Option<Vec<u64>> {
-        (!self.policy.is_timed()).then(|| self.manifest.runs.iter().map(|run| run.number).collect())
+        (!self.policy().is_timed())
+            .then(|| self.manifest.runs.iter().map(|run| run.number).collect())
     }
 
     /// Returns the rows after the first `runs` of these runs.
@@ -174,7 +174,7 @@ impl View {
         let run = |run: &HistoryRun| Ok(of_run(self.reading.rows(*run)?, run, since));
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
-        Ok(merge(self.policy, runs, Some(admissions), start))
+        Ok(merge(self.policy(), runs, Some(admissions), start))
     }
 
     /// Returns the last committed state, under the same lock.
@@ -291,7 +291,7 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
     if depth == Depth::Deep {
         tables.check()?;
     }
-    View::new(disk, dir, Arc::new(tables), &identity)
+    View::new(disk, dir, Arc::new(tables), identity)
 }
 
 /// Returns the settings of the store in `dir`; `None` if there is none yet.

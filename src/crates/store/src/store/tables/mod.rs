@@ -1,44 +1,32 @@
 //! `store.redb`: the manifest, the cash chunks' current slots, and the history. Its commit is the store's only commit
-//! point.
-//!
-//! | table | key | value |
-//! |---|---|---|
-//! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
-//! | `manifest` | `"stream"` | signature of the last stream, sealed; absent if none was read |
-//! | `manifest` | `"requests"` | number of the last stream with requests, sealed; absent if there was none |
-//! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
-//! | `history` | (run u64, block u64) | rows, sealed |
-//! | `admissions` | block u64 | admissions, sealed |
+//! point. Its tables are specified in `formats/store.md`, "Tables".
 //!
 //! redb does not check pages or values when it reads them. So every value is sealed under its table and key
 //! (`blocks.rs`), every key that must be there is looked up, and every call of redb goes through a [`Fence`]. The only
 //! module that uses redb.
 
-mod backend;
 #[cfg(test)]
 mod tests;
-mod values;
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank_fence::{self as fence, Overlay};
-use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use serde::de::DeserializeOwned;
 
-use super::blocks::{Seal, seal, unseal};
+use super::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, HistoryRun, Manifest};
 use super::progress::InputProgress;
-use crate::disk::{Access, Disk};
-use crate::engine::{Admissions, Blocks, Rows};
+use crate::disk::{Access, Disk, DiskFile};
+use crate::engine::{Admissions, Blocks, HistoryRow, Rows};
 use crate::memory::DATABASE;
+use crate::snapshot::blocks::flat;
 use crate::{Error, Result};
-use backend::{Backend, failed};
-use values::{MANIFEST_SEAL, REQUESTS_SEAL, STREAM_SEAL, admissions_seal, chunk_seal};
-pub(super) use values::{admissions_of, pack_run, rows_of};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
@@ -351,5 +339,174 @@ impl ReadTransaction {
         Ok(admissions_of(self.fence.path(), blocks, move |block| {
             table.with(|table| get(&self.fence, table, block))
         }))
+    }
+}
+
+const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
+const STREAM_SEAL: Seal<0> = Seal("stream", []);
+const REQUESTS_SEAL: Seal<0> = Seal("requests", []);
+
+fn chunk_seal(chunk: u64) -> Seal<1> {
+    Seal("chunks", [chunk])
+}
+
+fn rows_seal((run, block): (u64, u64)) -> Seal<2> {
+    Seal("history", [run, block])
+}
+
+fn admissions_seal(block: u64) -> Seal<1> {
+    Seal("admissions", [block])
+}
+
+/// Packs rows into the sealed blocks of run `number`, which are passed to `put`. Returns the run.
+pub(super) fn pack_run(
+    number: u64,
+    interval: u64,
+    rows: impl Iterator<Item = Result<HistoryRow>>,
+    mut put: impl FnMut((u64, u64), Vec<u8>) -> Result<()>,
+) -> Result<HistoryRun> {
+    let mut run = HistoryRun {
+        number,
+        interval,
+        rows: 0,
+        blocks: 0,
+        bytes: 0,
+    };
+    let mut packer = Packer::new();
+    let mut put = |run: &mut HistoryRun, value: Vec<u8>| {
+        let key = (number, run.blocks);
+        run.blocks += 1;
+        run.bytes += value.len() as u64;
+        put(key, seal(rows_seal(key), value))
+    };
+    for row in rows {
+        run.rows += 1;
+        if let Some(value) = packer.add(row?) {
+            put(&mut run, value)?;
+        }
+    }
+    if let Some(value) = packer.finish() {
+        put(&mut run, value)?;
+    }
+    Ok(run)
+}
+
+type SealedValue = Result<Option<Vec<u8>>>;
+
+fn rows_of<'a>(
+    path: &'a Path,
+    run: HistoryRun,
+    get: impl Fn((u64, u64)) -> SealedValue + 'a,
+) -> Blocks<'a> {
+    let mut blocks = 0..run.blocks;
+    let (mut value, mut at, mut before) = (Vec::new(), 0, HistoryRow::default());
+    Box::new(move |rows| {
+        let damaged = |block| {
+            let what = format!("history run {}, block {block} is damaged", run.number);
+            Error::damaged(path, what)
+        };
+        while at == value.len() {
+            let Some(block) = blocks.next() else {
+                return Ok(());
+            };
+            let key = (run.number, block);
+            let sealed = get(key)?.filter(|value| unseal(rows_seal(key), value).is_some());
+            value = sealed.ok_or_else(|| damaged(block))?;
+            (at, before) = (SEAL, HistoryRow::default());
+        }
+        let mut rest = &value[at..];
+        unpack_some(&mut rest, SLICE, before, rows).ok_or_else(|| damaged(blocks.start - 1))?;
+        at = value.len() - rest.len();
+        before = rows.last().copied().unwrap_or_default();
+        Ok(())
+    })
+}
+
+/// Number of rows of a run that are unpacked at a time. Many runs are read together, and an unpacked row takes twenty
+/// times the memory of a packed one.
+const SLICE: usize = 64;
+
+fn admissions_of<'a>(
+    path: &'a Path,
+    blocks: u64,
+    get: impl Fn(u64) -> SealedValue + 'a,
+) -> Admissions<'a> {
+    Box::new(flat((0..blocks).map(move |block| {
+        let mut admissions = Vec::new();
+        let value = get(block)?;
+        let seal = admissions_seal(block);
+        let unpacked = value.and_then(|value| unpack(unseal(seal, &value)?, &mut admissions));
+        let damaged = || Error::damaged(path, format!("admission block {block} is damaged"));
+        unpacked.ok_or_else(damaged)?;
+        Ok(admissions)
+    })))
+}
+
+/// Adapter of the store's disk to redb.
+#[derive(Debug)]
+struct Backend(Box<dyn DiskFile>);
+
+impl StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len).map_err(of_writing)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync().map_err(of_writing)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_at(data, offset).map_err(of_writing)
+    }
+}
+
+/// Changes the kind of a write error if that kind would stand for damage, which only a read can find.
+fn of_writing(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => {
+            io::Error::other(error)
+        }
+        _ => error,
+    }
+}
+
+/// Returns a function that converts errors of redb to damage of `path`, or to a failed `action` on it.
+fn failed<E: Into<redb::Error>>(path: &Path, action: &'static str) -> impl FnOnce(E) -> Error {
+    let path: PathBuf = path.into();
+    move |error| match error.into() {
+        redb::Error::Io(source) if source.kind() == ErrorKind::UnexpectedEof => {
+            Error::damaged(path, "it refers to data past its end")
+        }
+        // Errors of redb about a foreign file, and of the system about an absurd offset.
+        redb::Error::Io(source)
+            if matches!(
+                source.kind(),
+                ErrorKind::InvalidData | ErrorKind::InvalidInput
+            ) =>
+        {
+            Error::damaged(path, source.to_string())
+        }
+        redb::Error::Io(source) => Error::Io {
+            path,
+            action,
+            source,
+        },
+        redb::Error::PreviousIo => Error::Io {
+            path,
+            action,
+            source: io::Error::other("an earlier operation on it failed"),
+        },
+        other => Error::Damaged {
+            path,
+            what: format!("cannot {action}: {other}"),
+        },
     }
 }
