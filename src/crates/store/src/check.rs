@@ -54,15 +54,15 @@ pub fn check(
     memory: Option<u64>,
 ) -> Result<CheckReport> {
     let mut checked = CheckReport::default();
-    match identity_of(disk, dir) {
+    let view = match identity_of(disk, dir) {
         Err(refused) if refused.is_refusal() => return Err(refused),
-        Err(error) => checked.damage.push(error),
-        Ok(_) => {
-            let view = checked.check_checkpoint(disk, dir, depth, memory)?;
-            checked.check_current(disk, dir, view.as_ref());
+        Err(error) => {
+            checked.damage.push(error);
+            None
         }
-    }
-    checked.check_snapshots(disk, dir, depth);
+        Ok(_) => checked.check_checkpoint(disk, dir, depth, memory)?,
+    };
+    checked.check_snapshots(disk, dir, depth, view.as_ref());
     checked.list(disk, dir);
     Ok(checked)
 }
@@ -123,26 +123,9 @@ impl CheckReport {
         Ok(Some(view))
     }
 
-    /// Checks the current snapshot against the checkpoint, or, if that was not read, with its names.
-    fn check_current(&mut self, disk: &dyn Disk, dir: &Path, view: Option<&View>) {
-        let Ok(Some(latest)) = Latest::read(disk, dir) else {
-            return;
-        };
-        let path = dir.join(SNAPSHOTS).join(latest.snapshot);
-        let checked = match view {
-            Some(view) => SnapshotColumns::open(disk, &path)
-                .and_then(|columns| check_fits(columns.info(), view, &path)),
-            None => Snapshot::latest(disk, dir).and_then(|snapshot| snapshot.verify()),
-        };
-        match checked {
-            // A missing one is reported when the files are read.
-            Ok(()) | Err(Error::Io { .. }) => {}
-            Err(error) => self.add(error),
-        }
-    }
-
-    /// Checks all snapshots, or only the current one.
-    fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth) {
+    /// Checks all snapshots, or only the current one; that also against the checkpoint or, if this was not read, with
+    /// its names.
+    fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth, view: Option<&View>) {
         let snapshots = dir.join(SNAPSHOTS);
         let names = match disk.list(&snapshots) {
             Ok(names) => names,
@@ -178,10 +161,20 @@ impl CheckReport {
                 continue;
             }
             let path = snapshots.join(&name);
-            match SnapshotColumns::open(disk, &path).and_then(|columns| columns.verify()) {
-                Ok(()) => {
+            let columns = SnapshotColumns::open(disk, &path);
+            match columns.and_then(|columns| columns.verify().map(|()| columns)) {
+                Ok(columns) => {
                     self.snapshots += 1;
                     if is_current {
+                        let fits = match view {
+                            Some(view) => check_fits(columns.info(), view, &path),
+                            None => Snapshot::latest(disk, dir).and_then(|latest| latest.verify()),
+                        };
+                        // An ingest may have replaced it meanwhile.
+                        let misfit = fits
+                            .err()
+                            .filter(|error| !matches!(error, Error::Io { .. }));
+                        misfit.into_iter().for_each(|error| self.add(error));
                         self.current = Some(path);
                     }
                 }

@@ -361,7 +361,7 @@ impl BlockLog {
 
     /// Returns first page and offset of the block with `page` by the index, or of the last block if there is none.
     fn place_of(&self, page: u64) -> Result<(u64, u64)> {
-        let (mut low, mut high) = (0, self.lengths.index / ENTRY);
+        let (mut low, mut high) = (0, self.entries());
         while low < high {
             let mid = (low + high) / 2;
             if self.entry(mid)?.0 <= page {
@@ -374,10 +374,11 @@ impl BlockLog {
     }
 
     fn leads_nowhere(&self, page: u64) -> Error {
-        Error::damaged(
-            index_path(&self.path),
-            format!("it leads to no block with page {page}"),
-        )
+        self.bad_index(format!("it leads to no block with page {page}"))
+    }
+
+    fn bad_index(&self, what: impl Into<String>) -> Error {
+        Error::damaged(index_path(&self.path), what)
     }
 
     /// Reads the block that holds `page`.
@@ -433,11 +434,10 @@ impl BlockLog {
 
     /// Reads the last block, which must end where the log does; `None` if the log is empty.
     pub fn last(&self) -> Result<Option<LogBlock>> {
-        let index = index_path(&self.path);
-        let Some(last) = (self.lengths.index / ENTRY).checked_sub(1) else {
+        let Some(last) = self.entries().checked_sub(1) else {
             return match self.lengths.data {
                 0 => Ok(None),
-                _ => Err(Error::damaged(index, "it is empty")),
+                _ => Err(self.bad_index("it is empty")),
             };
         };
         let (_, offset) = self.entry(last)?;
@@ -447,10 +447,7 @@ impl BlockLog {
         if end == self.lengths.data {
             Ok(Some(block))
         } else {
-            Err(Error::damaged(
-                index,
-                "its end does not lead to the last block",
-            ))
+            Err(self.bad_index("its end does not lead to the last block"))
         }
     }
 
@@ -489,10 +486,8 @@ impl BlockLog {
         while offset < self.lengths.data {
             let (block, end) = self.block_at(offset)?;
             if at * ENTRY >= self.lengths.index || self.entry(at)? != (block.first, offset) {
-                return Err(Error::damaged(
-                    index_path(&self.path),
-                    format!("entry {at} does not lead to the block at byte {offset}"),
-                ));
+                let what = format!("entry {at} does not lead to the block at byte {offset}");
+                return Err(self.bad_index(what));
             }
             offset = end;
             at += 1;
@@ -500,10 +495,8 @@ impl BlockLog {
         if at * ENTRY == self.lengths.index {
             return Ok(());
         }
-        Err(Error::damaged(
-            index_path(&self.path),
-            format!("{} bytes for {at} blocks of {ENTRY}", self.lengths.index),
-        ))
+        let index = self.lengths.index;
+        Err(self.bad_index(format!("{index} bytes for {at} blocks of {ENTRY}")))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Records pushed one by one by a program: [`Writer`] into a store, [`Reader`] into an engine in memory.
 
 mod budget;
-mod inputs;
 mod reader;
 mod writer;
 

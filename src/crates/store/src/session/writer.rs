@@ -4,22 +4,27 @@
 //! numbers, counts and rankings, wherever checkpoints fall. A crash loses all that was pushed since the last
 //! checkpoint; [`Writer::pushed`] tells where to continue.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Budget;
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
-use crate::engine::{Config, Counters, Engine, Resolver};
+use crate::engine::{Config, Counters, Engine, Resolver, Storage};
 use crate::memory::log_rows;
 use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
 use crate::snapshot::{
-    self, KeepSnapshots, Latest, RANK_BYTES, Snapshot, SnapshotOptions, Watcher,
+    self, KeepSnapshots, Latest, RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, Watcher,
 };
-use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{Settings, StoreWriter, View, checkpoint, settings_of};
+use crate::store::rows::{GiveUpReason, KeepRows, ROWS_BYTES, Retention};
+use crate::store::{
+    InputProgress, Settings, StoreWriter, View, checkpoint, keep_index, settings_of,
+};
 use crate::{Error, Result};
 
 /// Options of a [`Writer`]. The engine's settings, the rules and the limits on records must be the store's own: a store
@@ -262,10 +267,7 @@ impl Writer {
         self.checkpoint()?;
         // The index only saves time.
         let _ = self.keep_index();
-        let disk = self.disk().clone();
-        let view = self.view()?;
-        drop(self);
-        view.reopened(&*disk)
+        self.view()
     }
 
     /// Returns true if the store's current snapshot covers all that was pushed before.
@@ -401,106 +403,91 @@ impl Writer {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Error;
-
-    /// The limit of page numbers in rows ends an ingest before it is reached, with its links kept; without links it
-    /// continues.
-    #[test]
-    fn a_store_that_keeps_links_ends_at_their_page_numbers() {
-        let home = cashrank_base::folder::in_memory();
-        let dir = home.path().join("store");
-        let record = |from: &str, to: &str| Record {
-            url: format!("http://{from}.example/").into_bytes().into(),
-            links: vec![crate::model::Link::to(
-                format!("http://{to}.example/").into_bytes(),
-            )],
-            ..Record::default()
-        };
-        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
-        writer.engine.storage_mut().limit_row_pages(3);
-        writer.push(&record("a", "b")).unwrap();
-        assert_eq!(writer.nears_page_limit(), None);
-        writer.push(&record("b", "c")).unwrap();
-        writer.checkpoint().unwrap();
-        assert_eq!(writer.nears_page_limit(), Some(3));
-        assert_eq!(writer.nears_page_limit(), None);
-        let error = writer
-            .push(&record("c", "d"))
-            .and_then(|_| writer.checkpoint().map(drop))
-            .unwrap_err();
-        let Error::TooManyPages { limit, keeps_links } = error else {
-            panic!("{error}");
-        };
-        assert_eq!((limit, keeps_links), (3, true));
-        assert!(error.to_string().contains("32 bits"), "{error}");
-        drop(writer);
-        let without = Options {
-            keep_links: KeepRows::None,
-            ..Options::default()
-        };
-        let mut writer = Writer::open(&dir, &without).unwrap();
-        writer.push(&record("c", "d")).unwrap();
-        writer.checkpoint().unwrap();
-        assert_eq!(writer.nears_page_limit(), None);
-        assert_eq!(writer.pages(), 4);
+/// Storage of a writer, and what an ingest of inputs needs: checkpoints of its own progress, and rankings in the background.
+#[doc(hidden)]
+impl Writer {
+    pub fn storage(&self) -> &StoreWriter {
+        self.engine.storage()
     }
 
-    /// Admitted names get the next numbers, or their own, and no row; if not all fit, none is admitted.
-    #[test]
-    fn names_are_admitted_all_or_none() {
-        let home = cashrank_base::folder::in_memory();
-        let dir = home.path().join("store");
-        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
-        writer
-            .push(&Record::new("http://a.example/", ["http://b.example/"]))
-            .unwrap();
-        let batch_of = |writer: &Writer, hosts: &[&str]| {
-            let fingerprints = writer.rules().key.fingerprints();
-            let mut batch = Batch::default();
-            for host in hosts {
-                let name = format!("http://{host}.example/").into_bytes();
-                batch.push_name(&name, fingerprints.of(&name));
-            }
-            batch
-        };
-        let batch = batch_of(&writer, &["c", "b", "d", "c"]);
-        let pages: Vec<u64> = writer
-            .admit(&batch)
-            .unwrap()
-            .iter()
-            .map(|page| page.0)
-            .collect();
-        assert_eq!(pages, [2, 1, 3, 2], "behind the records that waited");
-        let generation = writer.checkpoint().unwrap();
-        assert_eq!(writer.counters().records, 1);
-        // Known names change nothing.
-        let batch = batch_of(&writer, &["d", "a"]);
-        writer.admit(&batch).unwrap();
-        assert_eq!(writer.checkpoint().unwrap(), generation);
+    pub fn storage_mut(&mut self) -> &mut StoreWriter {
+        self.engine.storage_mut()
+    }
 
-        writer.engine.storage_mut().limit_row_pages(5);
-        let batch = batch_of(&writer, &["e", "a", "f"]);
-        let error = writer.admit(&batch).unwrap_err();
-        assert!(
-            matches!(error, Error::TooManyPages { limit: 5, .. }),
-            "{error}"
-        );
-        assert!(writer.admit(&batch).is_err(), "it takes no more");
-        assert_eq!(
-            (writer.checkpoint().unwrap(), writer.pages()),
-            (generation, 4)
-        );
-        drop(writer);
-        let writer = Writer::open(&dir, &Options::default()).unwrap();
-        let view = writer.into_view().unwrap();
-        assert!(view.is_writers() && view.verify().unwrap().pages == 4);
-        let error = Writer::open(&dir, &Options::default()).err().unwrap();
-        assert!(
-            matches!(error, Error::Busy { .. }),
-            "its lock goes on: {error}"
-        );
+    pub fn dir(&self) -> &Path {
+        self.storage().dir()
+    }
+
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        self.storage().disk()
+    }
+
+    pub fn pages(&self) -> u64 {
+        self.engine.ledger().totals().pages
+    }
+
+    /// Returns the number of the last commit.
+    pub fn generation(&self) -> u64 {
+        self.storage().generation()
+    }
+
+    /// Returns true if links are kept.
+    pub fn keeps_rows(&self) -> bool {
+        self.storage().keeps_rows()
+    }
+
+    /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were;
+    /// [`Writer::release_rows`] should then release what readers of the current snapshot do not need.
+    ///
+    /// # Errors
+    /// After an error the store accepts no more records.
+    pub fn commit(&mut self, progress: &InputProgress) -> Result<Option<GiveUpReason>> {
+        checkpoint(&mut self.engine, progress)?;
+        Ok(self.storage_mut().rows_given_up())
+    }
+
+    /// Returns the limit on page numbers of kept links when less than a sixteenth is left, once.
+    pub fn nears_page_limit(&mut self) -> Option<u64> {
+        let limit = Storage::page_limit(self.storage());
+        let is_near = limit < u64::MAX && self.pages() >= limit - limit / 16;
+        (is_near && !std::mem::replace(&mut self.budget.told_limit, true)).then_some(limit)
+    }
+
+    /// Writes the index of the last checkpoint to disk, unless the present one suffices. On an error the store can
+    /// still be written.
+    pub fn keep_index(&mut self) -> Result<()> {
+        keep_index(&mut self.engine)
+    }
+
+    /// Removes the index, which is a cache, if an error was caused by a full disk. Returns whether there was one.
+    pub fn makes_room(&mut self, error: &Error) -> Result<bool> {
+        if error.is_full() {
+            self.storage_mut().drop_index()
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// Removes row files that were compacted, except for the one that readers of the current snapshot use.
+    pub fn release_rows(&mut self) -> Result<()> {
+        let retention = *self.storage().rows_retention();
+        let named = snapshot::rows_named(&**self.disk(), self.dir(), &retention)?;
+        self.storage_mut().release_rows(named)
+    }
+
+    /// Returns the last committed state.
+    pub fn view(&self) -> Result<View> {
+        self.storage().view()
+    }
+
+    /// Returns the settings for settling importance before a snapshot in the memory that is left; `None` if importance
+    /// is read from a window.
+    pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<SettleSettings> {
+        let goal = goal.filter(|_| self.engine.config().is_settled())?;
+        Some(SettleSettings {
+            memory: self.memory_left(),
+            watcher: Arc::new(watcher),
+            ..SettleSettings::until(goal)
+        })
     }
 }

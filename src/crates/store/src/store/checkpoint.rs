@@ -16,14 +16,8 @@ use crate::engine::{
 use crate::threads::{joined, spawn};
 use crate::{Error, Result};
 
-/// Packed run of the history.
-pub(super) struct PackedRun {
-    run: HistoryRun,
-    /// Sealed blocks of the run.
-    blocks: Vec<Vec<u8>>,
-    /// Notes from which it was packed, for reuse.
-    notes: Notes,
-}
+/// Run of the history, its sealed blocks, and the notes from which it was packed, for reuse.
+pub(super) type PackedRun = (HistoryRun, Vec<Vec<u8>>, Notes);
 
 fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
     let mut blocks = Vec::new();
@@ -31,7 +25,7 @@ fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
         blocks.push(block);
         Ok(())
     })?;
-    Ok(PackedRun { run, blocks, notes })
+    Ok((run, blocks, notes))
 }
 
 /// Smallest number of rows for which a run is packed on a thread of its own.
@@ -85,11 +79,11 @@ impl StoreWriter {
     }
 
     fn sync_marks(&mut self) -> Result<()> {
-        if self.marks.new.is_empty() {
+        if self.new_marks.is_empty() {
             return Ok(());
         }
         let marks = self.dir.join(MARKS);
-        for file in std::mem::take(&mut self.marks.new).into_values() {
+        for file in std::mem::take(&mut self.new_marks).into_values() {
             file.sync().map_err(Error::io(&marks, "sync"))?;
         }
         self.disk
@@ -124,7 +118,7 @@ impl StoreWriter {
     /// Removes files that the last commit no longer names.
     fn clear_up(&mut self) -> Result<()> {
         self.note_warm_place();
-        for number in std::mem::take(&mut self.marks.dropped) {
+        for number in std::mem::take(&mut self.dropped_marks) {
             marks::remove(&*self.disk, &self.dir, number)?;
         }
         if let Some(number) = self.rows.doomed.take() {
@@ -184,8 +178,7 @@ impl StoreWriter {
         self.write_run(joined(packing)?).map(Some)
     }
 
-    fn write_run(&mut self, packed: PackedRun) -> Result<Notes> {
-        let PackedRun { run, blocks, notes } = packed;
+    fn write_run(&mut self, (run, blocks, notes): PackedRun) -> Result<Notes> {
         self.writing()?.put_run(&run, &blocks)?;
         self.manifest.runs.push(run);
         Ok(notes)
@@ -242,18 +235,18 @@ impl Storage for StoreWriter {
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {
         let written = marks::write(&*self.disk, &self.dir, self.identity.hash, mark, cells);
         let file = self.noting(written)?;
-        self.marks.new.insert(mark.number, file);
+        self.new_marks.insert(mark.number, file);
         Ok(())
     }
 
     fn drop_mark(&mut self, number: u64) -> Result<()> {
         // No checkpoint names a mark made since the last one, so it is removed at once and its file closed. Short
         // rounds make thousands of marks between two checkpoints.
-        if self.marks.new.remove(&number).is_some() {
+        if self.new_marks.remove(&number).is_some() {
             let removed = marks::remove(&*self.disk, &self.dir, number);
             return self.noting(removed);
         }
-        self.marks.dropped.push(number);
+        self.dropped_marks.push(number);
         Ok(())
     }
 }

@@ -114,7 +114,10 @@ pub struct StoreWriter {
     /// Newest run of the history, while it is packed.
     packing: Option<JoinHandle<Result<PackedRun>>>,
     admissions: Packer<Admission>,
-    marks: OpenMarks,
+    /// Marks created since the last checkpoint that are still kept, by number.
+    new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
+    /// Numbers of dropped marks, whose files are removed after the next commit.
+    dropped_marks: Vec<u64>,
     failed: bool,
     /// Lock, held as long as the store or a view of it is open. The last field, so that it is dropped last: redb still
     /// writes when it is closed.
@@ -142,15 +145,6 @@ struct OpenRows {
     warm: Option<Result<WarmStart>>,
     /// Rows of the commit that is being ranked and whose result will be the next warm start.
     ranked: Option<WarmRows>,
-}
-
-/// Marks created or dropped since the last checkpoint.
-#[derive(Default)]
-struct OpenMarks {
-    /// New marks that are still kept, by number.
-    new: BTreeMap<u64, Box<dyn DiskFile>>,
-    /// Numbers of dropped marks, whose files are removed after the next commit.
-    dropped: Vec<u64>,
 }
 
 impl StoreWriter {
@@ -212,7 +206,8 @@ impl StoreWriter {
             writing: None,
             packing: None,
             admissions: Packer::new(),
-            marks: OpenMarks::default(),
+            new_marks: BTreeMap::new(),
+            dropped_marks: Vec::new(),
             failed: false,
             lock: Arc::from(lock),
             dir: dir.into(),

@@ -170,7 +170,7 @@ impl StoreWriter {
             return Ok(());
         };
         let (disk, dir) = (&*self.disk, &*self.dir);
-        let kept = rows.sync(disk, dir)?;
+        let kept = rows.sync()?;
         if let Some(reason) = rows.misfit() {
             return self.give_up_rows(reason);
         }

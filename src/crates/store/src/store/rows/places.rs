@@ -152,12 +152,6 @@ impl Places {
         }
         Ok(entries)
     }
-
-    /// Returns the directory if no chunk is damaged.
-    pub fn whole(&self) -> Result<&Places> {
-        parts(self.pages).try_for_each(|part| self.entries(part).map(drop))?;
-        Ok(self)
-    }
 }
 
 pub fn unpack(at: u64, bytes: &[u8]) -> Option<Entries> {
@@ -243,11 +237,11 @@ pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
     if end.saturating_sub(known) <= LEAST.max(known / 8) || end >> (8 * ENTRY) > 0 {
         return Ok(None);
     }
-    let (old, damage) = match old.and_then(|old| old.map(Places::whole).transpose()) {
-        Ok(old) => (old, None),
-        Err(damage) => (None, Some(damage)),
-    };
-    write(disk, rows, old).map(|()| damage)
+    match old.and_then(|old| write(disk, rows, old)) {
+        Ok(()) => Ok(None),
+        Err(error) if error.is_full() => Err(error),
+        Err(damage) => write(disk, rows, None).map(|()| Some(damage)),
+    }
 }
 
 fn write(disk: &dyn Disk, rows: &RowFile, old: Option<&Places>) -> Result<()> {
@@ -286,13 +280,13 @@ mod tests {
     const DIR: &str = "store";
 
     /// Appends rows of these pages, each with one link to the page after it.
-    fn append(disk: &Memory, writer: &mut RowWriter, pages: &[u64]) -> CommittedRows {
+    fn append(writer: &mut RowWriter, pages: &[u64]) -> CommittedRows {
         for &page in pages {
             let links = [PageId(page + 1)];
             let appended = writer.append(PageId(page), false, TargetLinks::from(&links[..]), false);
             assert!(appended.is_ok());
         }
-        writer.sync(disk, Path::new(DIR)).unwrap()
+        writer.sync().unwrap()
     }
 
     fn last_row(rows: &RowFile, page: u32) -> Option<u64> {
@@ -312,7 +306,7 @@ mod tests {
         let mut writer =
             RowWriter::create(&disk, dir, 7, 1 << 20).unwrap_or_else(|e| panic!("{e}"));
         let pages: Vec<u64> = (0..65).map(|row| if row == 64 { 3 } else { row }).collect();
-        let kept = append(&disk, &mut writer, &pages);
+        let kept = append(&mut writer, &pages);
         renew_places(&disk, dir, &kept, 66).unwrap();
         let log = disk.read(Path::new("store/rows/7")).unwrap();
         let mut payload = vec![0; kept.lengths.data as usize - 24];
@@ -349,7 +343,7 @@ mod tests {
         let mut states = Vec::new();
         for round in 0..12u64 {
             let pages: Vec<u64> = (0..30).map(|at| (at * 37 + round * 101) % 9_000).collect();
-            let kept = append(&disk, &mut writer, &pages);
+            let kept = append(&mut writer, &pages);
             renew_places(&disk, dir, &kept, 9_001).unwrap();
             states.push(kept);
         }

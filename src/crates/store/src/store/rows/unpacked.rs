@@ -126,7 +126,7 @@ mod tests {
                 let again = commit >= PAGES / 50;
                 assert!(writer.append(PageId(page), false, links, again).is_ok());
             }
-            kept = Some(writer.sync(&disk, dir).unwrap());
+            kept = Some(writer.sync().unwrap());
         }
         let each = |step: u64| Bits::of(0..PAGES, |page| page % step == 0);
         // Few pages are read in another way than many.

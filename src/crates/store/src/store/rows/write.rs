@@ -32,8 +32,6 @@ pub struct RowWriter {
     /// Block for reuse.
     spare: BlockRows,
     most: u64,
-    /// True until the directory entries of a new file are durable.
-    new: bool,
     /// Bound on page numbers, exclusive.
     pages: u64,
     /// Reason why all rows have to be given up, if one does not fit.
@@ -52,7 +50,9 @@ impl RowWriter {
             number,
             ..CommittedRows::default()
         };
-        Ok(RowWriter::with(log, kept, most, true))
+        let folder = dir.join(ROWS);
+        disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
+        Ok(RowWriter::with(log, kept, most))
     }
 
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
@@ -63,10 +63,10 @@ impl RowWriter {
             let what = format!("it ends with row {end} of {}", kept.rows);
             return Err(Error::damaged(path, what));
         }
-        Ok(RowWriter::with(log, kept, most, false))
+        Ok(RowWriter::with(log, kept, most))
     }
 
-    fn with(log: BlockLog, kept: CommittedRows, most: u64, new: bool) -> RowWriter {
+    fn with(log: BlockLog, kept: CommittedRows, most: u64) -> RowWriter {
         RowWriter {
             log,
             kept,
@@ -75,7 +75,6 @@ impl RowWriter {
             packing: None,
             spare: BlockRows::default(),
             most,
-            new,
             pages: PAGES_MAX,
             misfit: None,
         }
@@ -159,7 +158,8 @@ impl RowWriter {
         Ok(())
     }
 
-    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows> {
+    /// Makes all rows durable. Returns the state to commit.
+    pub fn sync(&mut self) -> Result<CommittedRows> {
         self.end_packing()?;
         if !self.filling.heads.is_empty() {
             let payload = pack(&mut self.filling);
@@ -171,10 +171,6 @@ impl RowWriter {
             return Ok(self.kept);
         }
         self.kept.lengths = self.log.sync()?;
-        if std::mem::take(&mut self.new) {
-            let folder = dir.join(ROWS);
-            disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
-        }
         Ok(self.kept)
     }
 
@@ -265,7 +261,7 @@ fn copy_live(
         some.iter().try_for_each(|row| new.copy(row))
     })?;
     new.kept.look_at = 2 * (rows.rows() + rows.links());
-    new.sync(disk, dir)?;
+    new.sync()?;
     Ok(new)
 }
 

@@ -71,7 +71,7 @@ pub(super) fn missing(dir: &Path, offset: u64) -> Error {
     Error::damaged(dir, what)
 }
 
-/// Blocks that hold a range of a stream, with the headers checked.
+/// Reader of the blocks that hold a range of a stream. Checks all headers, and the payloads inside the range.
 pub(super) struct BlockReader {
     dir: PathBuf,
     input: u64,
@@ -81,9 +81,13 @@ pub(super) struct BlockReader {
     segment: Option<(PathBuf, Box<dyn DiskFile>, u64)>,
     /// Offset of the next block in the segment.
     at: u64,
-    /// Offset of the next block in the stream, and the end of the range.
+    /// Offset of the next block in the stream.
     offset: u64,
+    /// Range of the stream; its start advances as bytes are taken.
+    from: u64,
     to: u64,
+    /// Payload of the last block, if it is inside the range.
+    block: Vec<u8>,
 }
 
 impl BlockReader {
@@ -96,7 +100,9 @@ impl BlockReader {
             segment: None,
             at: 0,
             offset: from,
+            from,
             to,
+            block: Vec::new(),
         }
     }
 
@@ -137,14 +143,8 @@ impl BlockReader {
         Ok(true)
     }
 
-    /// Reads the header of the next block, and its payload if it ends after byte `from`. Returns the offset of its first
-    /// byte; `None` after the last block.
-    fn next(
-        &mut self,
-        disk: &dyn Disk,
-        payload: Option<&mut Vec<u8>>,
-        from: u64,
-    ) -> Result<Option<u64>> {
+    /// Reads the next block. Returns the offset of its first byte; `None` after the last block.
+    fn next(&mut self, disk: &dyn Disk) -> Result<Option<u64>> {
         let size = loop {
             match &self.segment {
                 // Segments after the last byte of the range would hold it, too.
@@ -182,12 +182,14 @@ impl BlockReader {
                 self.to
             )));
         }
-        if let Some(payload) = payload.filter(|_| head.end() > from) {
-            payload.resize(head.length as usize, 0);
-            self.read(payload, self.at + HEADER as u64)?;
-            if xxh3_64(payload) != head.payload {
+        if head.end() > self.from {
+            let mut block = std::mem::take(&mut self.block);
+            block.resize(head.length as usize, 0);
+            self.read(&mut block, self.at + HEADER as u64)?;
+            if xxh3_64(&block) != head.payload {
                 return Err(self.damaged("its checksum does not match"));
             }
+            self.block = block;
         }
         self.at += HEADER as u64 + u64::from(head.length);
         self.offset = head.end();
@@ -201,10 +203,9 @@ impl BlockReader {
         }
     }
 
-    /// Checks all blocks, with `deep` their payloads too. Returns the offset at which the last one ends in its segment.
-    pub fn check(mut self, disk: &dyn Disk, deep: bool) -> Result<u64> {
-        let mut payload = Vec::new();
-        while self.next(disk, deep.then_some(&mut payload), 0)?.is_some() {}
+    /// Checks all blocks. Returns the offset at which the last one ends in its segment.
+    pub fn check(mut self, disk: &dyn Disk) -> Result<u64> {
+        while self.next(disk)?.is_some() {}
         Ok(self.at)
     }
 }
@@ -214,9 +215,7 @@ impl BlockReader {
 pub struct SpoolReader {
     disk: Arc<dyn Disk>,
     blocks: BlockReader,
-    at: u64,
-    block: Vec<u8>,
-    /// Number of bytes of `block` that were consumed.
+    /// Number of bytes of the last block that were taken.
     given: usize,
 }
 
@@ -224,22 +223,19 @@ impl SpoolReader {
     pub(super) fn new(disk: Arc<dyn Disk>, blocks: BlockReader) -> SpoolReader {
         SpoolReader {
             disk,
-            at: blocks.offset,
             blocks,
-            block: Vec::new(),
             given: 0,
         }
     }
 
     /// Reads the block that holds the next byte.
     fn next_block(&mut self) -> Result<()> {
+        let at = self.blocks.from;
         loop {
-            let first = self
-                .blocks
-                .next(&*self.disk, Some(&mut self.block), self.at)?;
-            let first = first.ok_or_else(|| missing(&self.blocks.dir, self.at))?;
-            if self.blocks.offset > self.at {
-                self.given = (self.at - first) as usize;
+            let first = self.blocks.next(&*self.disk)?;
+            let first = first.ok_or_else(|| missing(&self.blocks.dir, at))?;
+            if self.blocks.offset > at {
+                self.given = (at - first) as usize;
                 return Ok(());
             }
         }
@@ -248,7 +244,7 @@ impl SpoolReader {
 
 impl Read for SpoolReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.blocks.to - self.at;
+        let left = self.blocks.to - self.blocks.from;
         let mut want = usize::try_from(left).unwrap_or(out.len()).min(out.len());
         if want as u64 == left && want >= PIPE_BYTES {
             // The last read must be a short one. It is taken for a pause of the stream, so the spool's contents are
@@ -257,14 +253,15 @@ impl Read for SpoolReader {
         }
         let mut filled = 0;
         while filled < want {
-            if self.given == self.block.len() {
+            if self.given == self.blocks.block.len() {
                 self.next_block().map_err(io::Error::other)?;
             }
-            let part = (want - filled).min(self.block.len() - self.given);
-            out[filled..filled + part].copy_from_slice(&self.block[self.given..self.given + part]);
+            let rest = &self.blocks.block[self.given..];
+            let part = (want - filled).min(rest.len());
+            out[filled..filled + part].copy_from_slice(&rest[..part]);
             filled += part;
             self.given += part;
-            self.at += part as u64;
+            self.blocks.from += part as u64;
         }
         Ok(filled)
     }
