@@ -156,7 +156,7 @@ impl SettleSettings {
         };
         let mut rows = view.rows()?;
         let room = self.room(self.bytes(view), UNPACKED_ROWS);
-        rows.stay_in(room, self.handover.rows.as_ref());
+        rows.stay_in(room);
         let (settled, expired) = match self.expire {
             None => {
                 let by = (self.start, &options);

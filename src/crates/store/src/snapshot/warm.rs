@@ -17,7 +17,7 @@ use crate::engine::{Effort, SettledPagesMut, SettledTotals};
 use crate::rank::RankOptions;
 use crate::rank::settle::{self, Changed, Importances, SettlingResult, StartState, settle_near};
 use crate::rows::{RowVisitor, Stop};
-use crate::store::rows::{HeldRows, KeptRows, RowsDiff};
+use crate::store::rows::{KeptRows, RowsDiff};
 use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
@@ -37,8 +37,6 @@ pub enum StartFrom {
 /// Memory that the rankings of a run pass on to each other.
 #[derive(Debug, Clone, Default)]
 pub struct Handover {
-    /// Cached rows for the next ranking.
-    pub rows: Option<Arc<HeldRows>>,
     /// Cached facts about pages, and whether another ranking follows for which to keep them.
     pub known: Arc<HeldKnown>,
     pub leaves_known: bool,

@@ -23,7 +23,6 @@ use crate::snapshot::{
     self, ComputedInfo, ComputedName, HeldKnown, Info, KeepSnapshots, PublishedSnapshot,
     SettleSettings, SnapshotOptions, StartFrom, Watcher, publish_computed,
 };
-use crate::store::rows::HeldRows;
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -91,8 +90,6 @@ pub(super) struct Publisher {
     next_snapshot: Arc<Mutex<Option<Instant>>>,
     ranking: Option<RankingJob>,
     pub published: Option<(PathBuf, Info)>,
-    /// Rows cached from one snapshot to the next.
-    rows: Arc<HeldRows>,
     /// Facts about pages cached from one snapshot to the next.
     known: Arc<HeldKnown>,
     /// Counters at the last snapshot.
@@ -112,7 +109,6 @@ impl Publisher {
             next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
             ranking: None,
             published: None,
-            rows: Arc::default(),
             known: Arc::default(),
             published_at,
             ranked_at: None,
@@ -274,7 +270,9 @@ impl IngestRun<'_> {
         };
         let also = self.extra_rankings();
         if let Some(settle) = &mut options.settle {
-            self.publisher.hand_over(settle, is_last, also.is_empty());
+            settle.handover.known = self.publisher.known.clone();
+            // Rankings by other measures use all the memory that is left.
+            settle.handover.leaves_known = !is_last && also.is_empty();
         }
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
@@ -454,23 +452,5 @@ impl IngestRun<'_> {
             self.begin_snapshot(Instant::now(), due)?;
         }
         self.finish_publishing()
-    }
-}
-
-impl Publisher {
-    /// Passes on the memory that the previous ranking left, and prepares what this one leaves.
-    fn hand_over(&mut self, settle: &mut SettleSettings, is_last: bool, is_alone: bool) {
-        // Rankings by other measures use all the memory that is left.
-        let is_followed = !is_last && is_alone;
-        let handover = &mut settle.handover;
-        handover.known = self.known.clone();
-        handover.leaves_known = is_followed;
-        if settle.writes_warm && (is_last || is_followed) {
-            handover.rows = Some(if is_last {
-                std::mem::take(&mut self.rows)
-            } else {
-                self.rows.clone()
-            });
-        }
     }
 }

@@ -32,7 +32,6 @@ use crate::{Error, Result};
 
 pub use read::{KeptRows, RowFile};
 pub use since::RowsDiff;
-pub use unpacked::HeldRows;
 pub(super) use write::{RowWriter, compact};
 
 /// Folder of a store's row files.

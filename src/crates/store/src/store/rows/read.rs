@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
 use super::places::Places;
-use super::unpacked::HeldRows;
+use super::unpacked::UnpackedRows;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::log::{BlockLog, LogBlock};
 use crate::disk::{Access, Disk};
@@ -32,7 +32,7 @@ pub struct RowFile {
     pub(super) pages: u64,
     /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
-    unpacked: Arc<HeldRows>,
+    unpacked: Arc<UnpackedRows>,
 }
 
 impl RowFile {
@@ -317,14 +317,9 @@ impl KeptRows {
         })
     }
 
-    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again. With
-    /// `held` that is the cache, which keeps the blocks for readers of a later state of the file.
-    pub fn stay_in(&mut self, bytes: u64, held: Option<&Arc<HeldRows>>) {
-        if let Some(held) = held {
-            self.file.unpacked = held.clone();
-        }
-        let kept = &self.file.kept;
-        self.file.unpacked.prepare(kept.number, kept.rows, bytes);
+    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again.
+    pub fn stay_in(&mut self, bytes: u64) {
+        self.file.unpacked = Arc::new(UnpackedRows::with_room(bytes));
     }
 
     /// Returns the number of rows that a sweep visits.

@@ -1,29 +1,22 @@
 //! Cache of the first blocks of a row file, unpacked: sweeps repeat over the same rows, and blocks that fit in memory
-//! are read once. A later state of the file begins with the same blocks.
+//! are read once.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockRows, RowHead};
 
-/// Cache of the first blocks of a row file. Readers of later states of the file can share it.
+/// Cache of the first blocks of a row file, up to a number of bytes.
 #[derive(Default)]
-pub struct HeldRows(Mutex<Prefix>);
+pub(super) struct UnpackedRows {
+    room: u64,
+    prefix: Mutex<Prefix>,
+}
 
 #[derive(Default)]
 struct Prefix {
-    number: u64,
     blocks: Vec<(u64, Arc<BlockRows>)>,
     end: u64,
-    /// Memory of the blocks in bytes, and its limit.
     bytes: u64,
-    room: u64,
-}
-
-impl fmt::Debug for HeldRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeldRows")
-    }
 }
 
 fn bytes_of(block: &BlockRows) -> u64 {
@@ -33,54 +26,42 @@ fn bytes_of(block: &BlockRows) -> u64 {
     bytes as u64
 }
 
-impl HeldRows {
-    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of other
-    /// files, and those that do not fit.
-    pub(super) fn prepare(&self, number: u64, rows: u64, room: u64) {
-        self.with(|prefix| {
-            if prefix.number != number || prefix.end > rows {
-                *prefix = Prefix::default();
-            }
-            (prefix.number, prefix.room) = (number, room);
-            while prefix.bytes > room
-                && let Some((first, last)) = prefix.blocks.pop()
-            {
-                prefix.bytes -= bytes_of(&last);
-                prefix.end = first;
-            }
-        });
+impl UnpackedRows {
+    pub fn with_room(room: u64) -> UnpackedRows {
+        UnpackedRows {
+            room,
+            ..UnpackedRows::default()
+        }
     }
 
-    pub(super) fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
-        self.with(|prefix| prefix.blocks.clone())
+    fn prefix(&self) -> MutexGuard<'_, Prefix> {
+        self.prefix.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
-        self.with(|prefix| {
-            if row >= prefix.end {
-                return None;
-            }
-            let behind = prefix.blocks.partition_point(|(first, _)| *first <= row);
-            prefix.blocks.get(behind.checked_sub(1)?).cloned()
-        })
+    pub fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
+        self.prefix().blocks.clone()
+    }
+
+    pub fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
+        let prefix = self.prefix();
+        if row >= prefix.end {
+            return None;
+        }
+        let behind = prefix.blocks.partition_point(|(first, _)| *first <= row);
+        prefix.blocks.get(behind.checked_sub(1)?).cloned()
     }
 
     /// Caches the next block if there is room for it; otherwise returns it.
-    pub(super) fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
+    pub fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
         let bytes = bytes_of(&block);
-        self.with(|prefix| {
-            if first != prefix.end || prefix.bytes + bytes > prefix.room {
-                return Some(block);
-            }
-            prefix.bytes += bytes;
-            prefix.end = first + block.heads.len() as u64;
-            prefix.blocks.push((first, Arc::new(block)));
-            None
-        })
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut Prefix) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut prefix = self.prefix();
+        if first != prefix.end || prefix.bytes + bytes > self.room {
+            return Some(block);
+        }
+        prefix.bytes += bytes;
+        prefix.end = first + block.heads.len() as u64;
+        prefix.blocks.push((first, Arc::new(block)));
+        None
     }
 }
 
@@ -134,7 +115,7 @@ mod tests {
         let read = |room: Option<u64>| {
             let file = RowFile::open(&disk, dir, kept.unwrap(), PAGES).unwrap();
             let mut rows = KeptRows::of(file).unwrap();
-            rows.stay_in(room.unwrap_or(0), None);
+            rows.stay_in(room.unwrap_or(0));
             (0..3)
                 .map(|_| {
                     (
