@@ -50,7 +50,7 @@ fn try_checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) ->
     store.manifest.engine = state;
     store.manifest.progress = progress.clone();
     store.manifest.generation += 1;
-    store.manifest.names = store.names.logs.sync()?;
+    store.manifest.names = store.names.sync()?;
     store.sync_rows()?;
     store.sync_marks()?;
 
@@ -193,7 +193,7 @@ impl StoreWriter {
 
 impl Storage for StoreWriter {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        let appended = self.names.logs.append(fingerprint, name);
+        let appended = self.names.append(fingerprint, name);
         self.noting(appended)
     }
 

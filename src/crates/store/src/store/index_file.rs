@@ -109,15 +109,15 @@ impl StoreWriter {
     /// used.
     pub(super) fn note_index(&mut self, found: Result<u64>) {
         match found {
-            Ok(pages) => self.names.indexed = pages,
-            Err(damage) => self.names.unused_index = Some(damage),
+            Ok(pages) => self.indexed = pages,
+            Err(damage) => self.unused_index = Some(damage),
         }
     }
 
     /// Removes the index from disk. Returns whether there was one.
     pub fn drop_index(&mut self) -> Result<bool> {
         let path = self.dir.join(INDEX);
-        self.names.indexed = 0;
+        self.indexed = 0;
         match self.disk.remove(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
             removed => removed.map(|()| true).map_err(Error::io(&path, "remove")),
@@ -126,7 +126,7 @@ impl StoreWriter {
 
     /// Returns why the index on disk was not used, once.
     pub fn unused_index(&mut self) -> Option<Error> {
-        self.names.unused_index.take()
+        self.unused_index.take()
     }
 }
 
@@ -135,10 +135,10 @@ impl StoreWriter {
 pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
-    if engine.index().pages() != pages || !is_due(pages, store.names.indexed) {
+    if engine.index().pages() != pages || !is_due(pages, store.indexed) {
         return Ok(());
     }
-    let Some(sum) = store.names.logs.sum_of_prints()? else {
+    let Some(sum) = store.names.sum_of_prints()? else {
         return Ok(());
     };
     write(
@@ -148,7 +148,7 @@ pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
         engine.index(),
         sum,
     )?;
-    engine.storage_mut().names.indexed = pages;
+    engine.storage_mut().indexed = pages;
     Ok(())
 }
 
@@ -161,7 +161,7 @@ pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let (index, _, from_file) = indexed(pages, &names, file)?;
     engine.restore_index(index);
     let store = engine.storage_mut();
-    store.names.unused_index = None;
+    store.unused_index = None;
     store.note_index(from_file);
     Ok(())
 }
@@ -199,7 +199,7 @@ pub(super) fn reindex(
     file: Option<&IndexFile>,
 ) -> Result<(Index, Option<u64>)> {
     let mut index = match file {
-        Some(file) => file.to_load(pages)?,
+        Some(file) => Index::to_load(pages, &file.slots)?,
         None => Index::to_fill(pages)?,
     };
     let mut shares: Vec<IndexShare<'_>> = index.shares(processors().min(THREADS)).collect();
@@ -351,14 +351,8 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Creates an index of `pages` pages with room for its entries; [`IndexFile::load`] inserts them, one share at a
-    /// time.
-    pub fn to_load(&self, pages: u64) -> Result<Index> {
-        Index::to_load(pages, &self.slots)
-    }
-
     /// Fills a share of an index. Returns the number of its pages.
-    pub fn load(&self, share: &mut IndexShare<'_>) -> Result<u64> {
+    fn load(&self, share: &mut IndexShare<'_>) -> Result<u64> {
         let found = share.fill(self.pages, &mut |segment, slots| {
             self.read(segment, 0..slots.len(), slots)
         })?;
@@ -366,7 +360,7 @@ impl IndexFile {
     }
 
     /// Checks that as many pages were loaded as it covers.
-    pub fn check_loaded(&self, found: u64) -> Result<()> {
+    fn check_loaded(&self, found: u64) -> Result<()> {
         if found == self.pages {
             return Ok(());
         }
@@ -376,7 +370,7 @@ impl IndexFile {
 
     /// Compares all its entries with the fingerprints.
     pub fn verify(&self, names: &NameReader) -> Result<()> {
-        let mut index = self.to_load(self.pages)?;
+        let mut index = Index::to_load(self.pages, &self.slots)?;
         let loaded = index.shares(1).map(|mut share| self.load(&mut share));
         self.check_loaded(loaded.sum::<Result<u64>>()?)?;
         for (page, print) in (0..self.pages).zip(names.fingerprints()) {

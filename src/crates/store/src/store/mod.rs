@@ -108,7 +108,11 @@ pub struct StoreWriter {
     /// Transaction of the next commit, once something is written to it.
     writing: Option<WriteTransaction>,
     cash: CashFile,
-    names: OpenNames,
+    names: NameLogs,
+    /// Number of pages that the index on disk covers.
+    indexed: u64,
+    /// Damage of the index on disk, if it was not used.
+    unused_index: Option<Error>,
     rows: OpenRows,
     manifest: Manifest,
     /// Newest run of the history, while it is packed.
@@ -122,14 +126,6 @@ pub struct StoreWriter {
     /// Lock, held as long as the store or a view of it is open. The last field, so that it is dropped last: redb still
     /// writes when it is closed.
     lock: Arc<dyn DiskFile>,
-}
-
-/// Names of pages, and the index on disk.
-struct OpenNames {
-    logs: NameLogs,
-    indexed: u64,
-    /// Damage of the index on disk, if it was not used.
-    unused_index: Option<Error>,
 }
 
 #[derive(Default)]
@@ -192,11 +188,9 @@ impl StoreWriter {
         }
         let mut store = StoreWriter {
             cash,
-            names: OpenNames {
-                logs: NameLogs::open(&*disk, dir, Access::Write, manifest.names, pages)?,
-                indexed: 0,
-                unused_index: None,
-            },
+            names: NameLogs::open(&*disk, dir, Access::Write, manifest.names, pages)?,
+            indexed: 0,
+            unused_index: None,
             rows: OpenRows {
                 warm: WarmStart::open(&*disk, dir, identity.hash, &manifest.rows.retention)
                     .transpose(),
