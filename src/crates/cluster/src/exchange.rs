@@ -13,6 +13,9 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use cashrank_base::codec::varint;
+use cashrank_base::{Error, Result};
+use cashrank_store::shards::{LocalShard, Peers, check_together};
 use serde::{Deserialize, Serialize};
 use timely::WorkerConfig;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
@@ -27,7 +30,7 @@ use timely::worker::Worker;
 
 use crate::line::PeerLink;
 use crate::meeting::PeerLinks;
-use crate::{ClusterError, Joining};
+use crate::{Joining, failed, no_thread};
 
 const PIECE: usize = 1 << 15;
 /// zstd's level for messages: higher ones take longer than most networks.
@@ -38,9 +41,9 @@ pub(crate) enum Event {
     /// The round is complete: the message of each process.
     Round(Vec<Vec<u8>>),
     /// The line of this number is lost, and no further round will complete.
-    Failed(u64, ClusterError),
+    Failed(u64, Error),
     /// Timely's threads have ended after all messages were sent and received.
-    Ended(Result<(), String>),
+    Ended(std::result::Result<(), String>),
 }
 
 /// Piece of a message. Pieces from one process to another keep their order.
@@ -132,6 +135,9 @@ pub struct Cluster {
     silence: Duration,
     /// Guards of timely's threads.
     guards: Option<WorkerGuards<()>>,
+    /// Process of each shard, and the shards of this one, once they are assigned.
+    process_of: Vec<usize>,
+    local: Vec<usize>,
 }
 
 impl fmt::Debug for Cluster {
@@ -141,16 +147,24 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn start(joining: &Joining, met: PeerLinks) -> Result<Cluster, ClusterError> {
-        let failed = |what: String| {
-            ClusterError::Io("cannot start the exchange".into(), io::Error::other(what))
-        };
+    pub(crate) fn start(joining: &Joining, met: PeerLinks) -> Result<Cluster> {
+        let no_start = |what: String| failed(format!("cannot start the exchange: {what}"));
         let hooks = Hooks::default();
         let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
         let sockets = met.lines.clone();
+        // Timely waits for its other threads for ever if the last, the worker, cannot be started: this one holds its place.
+        let (hold, held) = mpsc::channel::<()>();
+        let place = thread::Builder::new()
+            .name("reserved".into())
+            .spawn(move || {
+                let _ = held.recv();
+            })
+            .map_err(no_thread)?;
         let (workers, guard) =
             initialize_networking_from_sockets(own, sockets, joining.process, 1, hooks)
-                .map_err(|error| failed(error.to_string()))?;
+                .map_err(no_thread)?;
+        drop(hold);
+        let _ = place.join();
         let workers = workers.into_iter().map(AllocatorBuilder::Tcp).collect();
         let (messages, wanted) = mpsc::channel();
         let ends = Mutex::new(Some((wanted, met.events.0.clone())));
@@ -178,18 +192,32 @@ impl Cluster {
             messages: Some(messages),
             events: met.events,
             silence: joining.silence,
-            guards: Some(guards.map_err(failed)?),
+            guards: Some(guards.map_err(no_start)?),
+            process_of: Vec::new(),
+            local: Vec::new(),
         })
+    }
+
+    /// Tells all processes which shards this one has, so that messages between shards find their process.
+    ///
+    /// # Errors
+    /// Fails if a process is lost, or the stores are not the shards of one crawl, once each.
+    pub fn assign(&mut self, local: &[LocalShard]) -> Result<()> {
+        let numbers = local.iter().map(|store| store.shard.number() as usize);
+        self.local = numbers.collect();
+        let shards = check_together(local, self)?;
+        self.process_of = shards.iter().map(|(process, _)| *process).collect();
+        Ok(())
     }
 
     /// Sends each process its message, by number, compressed, and returns the message of each for this one, once all have
     /// arrived. The message to itself is returned.
     ///
     /// # Errors
-    /// [`ClusterError::Lost`] if a process ended or is silent, now or before.
-    pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ClusterError> {
+    /// [`Error::Io`] if a process ended or is silent, now or before.
+    pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let Some(sender) = &self.messages else {
-            return Err(ClusterError::Lost("a process was lost before".into()));
+            return Err(failed("a process was lost before"));
         };
         if self.lines.len() == 1 {
             return Ok(messages);
@@ -203,9 +231,7 @@ impl Cluster {
         match heard {
             Some(Event::Round(got)) => self.of_others(got, |bytes| zstd::decode_all(bytes)),
             Some(Event::Failed(_, error)) => Err(self.lost(error)),
-            Some(Event::Ended(_)) | None => {
-                Err(self.lost(ClusterError::Lost("the exchange ended".into())))
-            }
+            Some(Event::Ended(_)) | None => Err(self.lost(failed("the exchange ended"))),
         }
     }
 
@@ -214,18 +240,18 @@ impl Cluster {
         &self,
         mut messages: Vec<Vec<u8>>,
         convert: impl Fn(&[u8]) -> io::Result<Vec<u8>>,
-    ) -> Result<Vec<Vec<u8>>, ClusterError> {
+    ) -> Result<Vec<Vec<u8>>> {
         for (process, message) in messages.iter_mut().enumerate() {
             if process != self.process && !message.is_empty() {
                 *message = convert(message).map_err(|error| {
-                    ClusterError::Io(format!("a message of or for process {process}"), error)
+                    failed(format!("a message of or for process {process}: {error}"))
                 })?;
             }
         }
         Ok(messages)
     }
 
-    fn lost(&mut self, error: ClusterError) -> ClusterError {
+    fn lost(&mut self, error: Error) -> Error {
         self.abandon(&error.to_string());
         error
     }
@@ -244,8 +270,8 @@ impl Cluster {
     /// Ends the joint work: all call it after the same round.
     ///
     /// # Errors
-    /// [`ClusterError::Lost`] if a process ended before.
-    pub fn finish(mut self) -> Result<(), ClusterError> {
+    /// [`Error::Io`] if a process ended before.
+    pub fn finish(mut self) -> Result<()> {
         // After this round no process needs another.
         self.exchange(vec![Vec::new(); self.lines.len()])?;
         self.messages = None;
@@ -257,15 +283,15 @@ impl Cluster {
         thread::Builder::new()
             .name("end".into())
             .spawn(move || {
-                let ended: Result<Vec<()>, String> = guards.join().into_iter().collect();
+                let ended: std::result::Result<Vec<()>, _> = guards.join().into_iter().collect();
                 let _ = events.send(Event::Ended(ended.map(drop)));
             })
-            .map_err(ClusterError::no_thread)?;
+            .map_err(no_thread)?;
         match self.events.1.recv_timeout(self.silence) {
             Ok(Event::Ended(Ok(()))) => Ok(()),
-            Ok(Event::Ended(Err(what))) => Err(ClusterError::Lost(what)),
+            Ok(Event::Ended(Err(what))) => Err(failed(what)),
             Ok(Event::Failed(_, error)) => Err(error),
-            Ok(Event::Round(_)) | Err(_) => Err(ClusterError::Lost("a process did not end".into())),
+            Ok(Event::Round(_)) | Err(_) => Err(failed("a process did not end")),
         }
     }
 }
@@ -275,5 +301,52 @@ impl Drop for Cluster {
         if self.guards.is_some() {
             self.abandon("it stopped before the end");
         }
+    }
+}
+
+impl Peers for Cluster {
+    fn shards(&self) -> usize {
+        self.process_of.len()
+    }
+
+    fn local(&self) -> &[usize] {
+        &self.local
+    }
+
+    fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>> {
+        let mut parcels = vec![Vec::new(); self.lines.len()];
+        for (from, messages) in self.local.iter().zip(outgoing) {
+            for (to, message) in messages.into_iter().enumerate() {
+                if message.is_empty() {
+                    continue;
+                }
+                let parcel: &mut Vec<u8> = &mut parcels[self.process_of[to]];
+                for number in [*from, to, message.len()] {
+                    varint::put(parcel, number as u128);
+                }
+                parcel.extend(message);
+            }
+        }
+        let unclear = || failed("another process sent what this one does not understand");
+        let mut incoming = vec![vec![Vec::new(); self.process_of.len()]; self.local.len()];
+        for parcel in Cluster::exchange(self, parcels)? {
+            let mut rest = &parcel[..];
+            while !rest.is_empty() {
+                let number = |_| usize::try_from(varint::take(&mut rest)?).ok();
+                let [Some(from), Some(to), Some(len)] = [(); 3].map(number) else {
+                    return Err(unclear());
+                };
+                let message = rest.split_off(..len).ok_or_else(unclear)?;
+                let at = self.local.binary_search(&to).map_err(|_| unclear())?;
+                let place = incoming[at].get_mut(from);
+                *place.ok_or_else(unclear)? = message.to_vec();
+            }
+        }
+        Ok(incoming)
+    }
+
+    fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        let to_all = vec![own; self.lines.len()];
+        Cluster::exchange(self, to_all)
     }
 }

@@ -1,32 +1,31 @@
 //! Cooperation of several processes of `cashrank` on one crawl: they find each other, prove that they belong together,
 //! and exchange messages.
 //!
-//! Independent of stores: [`join`] connects N processes, each of which has the same list of addresses and the same
-//! secret; they then exchange bytes, in rounds ([`Cluster::exchange`]), on timely dataflow.
+//! [`join`] connects N processes, each of which has the same list of addresses and the same secret; they then exchange
+//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. Once each has told the others which shards it has
+//! ([`Cluster::assign`]), the exchange is between shards ([`Peers`](cashrank_store::shards::Peers)).
 //!
 //! ```
-//! use cashrank_cluster::{Address, Joining, JointPlan, Secret, join};
+//! use cashrank_base::Error;
+//! use cashrank_cluster::{Joining, Secret, join};
 //!
-//! # fn main() -> Result<(), cashrank_cluster::ClusterError> {
-//! # let home = tempfile::tempdir().unwrap();
+//! # fn main() -> Result<(), Error> {
+//! # let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+//! # let addresses = vec![free(), free()];
 //! let secret = Secret::of(b"sixteen bytes or more")?;
 //! let of = |process| Joining {
-//!     plan: JointPlan { program: "0.2.0".into(), shards: 4, digest: 7 },
-//!     ..Joining::new(
-//!         vec![Address::Path(home.path().join("0")), Address::Path(home.path().join("1"))],
-//!         process,
-//!         secret.clone(),
-//!     )
+//!     shards: 4,
+//!     ..Joining::new(addresses.clone(), process, secret.clone())
 //! };
 //! let one = of(0);
 //! let other = of(1);
 //! let other = std::thread::spawn(move || {
-//!     let mut other = join(other, &|| None)?;
+//!     let mut other = join(other, &|| false)?;
 //!     let heard = other.exchange(vec![b"to 0".to_vec(), b"to 1".to_vec()])?;
 //!     other.finish()?;
-//!     Ok::<_, cashrank_cluster::ClusterError>(heard)
+//!     Ok::<_, Error>(heard)
 //! });
-//! let mut one = join(one, &|| None)?;
+//! let mut one = join(one, &|| false)?;
 //! let heard = one.exchange(vec![b"own".to_vec(), b"from 0".to_vec()])?;
 //! assert_eq!(heard, [b"own".to_vec(), b"to 0".to_vec()]);
 //! one.finish()?;
@@ -45,113 +44,38 @@
 //! **Timely** panics if a peer is lost. Here it never notices: the stream from which it reads blocks instead (`line`),
 //! and the error goes to the caller.
 
-mod address;
 mod exchange;
-mod greeting;
+mod joining;
 mod line;
 mod meeting;
 mod noise;
-mod secret;
-mod socket;
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
-pub use address::{Address, addresses};
+use cashrank_base::{Error, Result};
+
 pub use exchange::Cluster;
-pub use greeting::JointPlan;
-pub use secret::Secret;
+pub use joining::{Joining, PROCESSES_MAX, Secret, addresses};
 
-/// Maximum number of processes.
-pub const PROCESSES_MAX: usize = 256;
-
-/// Settings by which a process finds the others.
-#[derive(Clone)]
-pub struct Joining {
-    /// Address of each process.
-    pub addresses: Vec<Address>,
-    /// Number of this process.
-    pub process: usize,
-    /// Secret that all of them know, and nobody else.
-    pub secret: Secret,
-    /// Settings that must be equal in all processes.
-    pub plan: JointPlan,
-    /// Time to wait for the others at the start.
-    pub wait: Duration,
-    /// Silence after which a process is considered lost. The others send a sign of life six times as often.
-    pub silence: Duration,
-    /// Callback for a line about each stranger.
-    pub tell: Arc<dyn Fn(&str) + Send + Sync>,
-}
-
-impl Joining {
-    /// Returns options with default times, an empty plan, and messages about strangers dropped.
-    pub fn new(addresses: Vec<Address>, process: usize, secret: Secret) -> Joining {
-        Joining {
-            addresses,
-            process,
-            secret,
-            plan: JointPlan::default(),
-            wait: Duration::from_secs(60),
-            silence: Duration::from_secs(30),
-            tell: Arc::new(|_| {}),
-        }
-    }
-
-    /// Returns the name of a process for messages.
-    pub(crate) fn name(&self, process: usize) -> String {
-        match self.addresses.get(process) {
-            Some(address) => format!("process {process} ({address})"),
-            None => format!("process {process}"),
-        }
-    }
-}
-
-/// Connects the processes. Calls `hopeless` often meanwhile, and stops waiting once that returns a reason.
+/// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true.
 ///
 /// # Errors
-/// [`ClusterError::Usage`] for invalid processes; [`ClusterError::Io`] if this one's address is not available;
-/// [`ClusterError::Missing`] if some did not come; [`ClusterError::Differs`] if one has another plan.
-pub fn join(
-    joining: Joining,
-    hopeless: &dyn Fn() -> Option<String>,
-) -> Result<Cluster, ClusterError> {
-    let lines = meeting::meet(&joining, hopeless)?;
+/// [`Error::Usage`] for invalid processes, or if one has other settings; [`Error::Io`] if this one's address is not
+/// available, or if some did not come.
+pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> {
+    let lines = meeting::meet(&joining, is_stopped)?;
     Cluster::start(&joining, lines)
 }
 
-/// Error between processes, which names the process.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClusterError {
-    /// The request is invalid.
-    #[error("{0}")]
-    Usage(String),
-    /// A file cannot be read, or a socket or thread is not available: description and cause.
-    #[error("{0}: {1}")]
-    Io(String, io::Error),
-    /// Some processes did not come.
-    #[error("{0}")]
-    Missing(String),
-    /// A process has another plan.
-    #[error("{0}")]
-    Differs(String),
-    /// A process ended, or was silent.
-    #[error("{0}")]
-    Lost(String),
+/// Returns the error that the processes cannot work together; `what` names the process.
+fn failed(what: impl Into<String>) -> Error {
+    Error::io("processes", "work together")(io::Error::other(what.into()))
 }
 
-impl ClusterError {
-    /// Error for a thread that cannot be started, with advice.
-    fn no_thread(error: io::Error) -> ClusterError {
-        let what = format!(
-            "{error}; each process takes some beside those that compute, and two for each of the others: raise the limit of \
-             processes (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
-        );
-        ClusterError::Io(
-            "cannot start a thread".into(),
-            io::Error::new(error.kind(), what),
-        )
-    }
+/// Returns the error that a thread cannot be started, with advice.
+fn no_thread(error: io::Error) -> Error {
+    failed(format!(
+        "cannot start a thread: {error}; each process takes some beside those that compute, and two for each of the others: \
+         raise the limit of processes (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
+    ))
 }

@@ -10,17 +10,16 @@
 //! ever. The process is about to end then.
 
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::ClusterError;
 use crate::exchange::Event;
-use crate::noise::{FRAME_MAX, Keys};
-use crate::socket::{Socket, set_silence};
+use crate::failed;
+use crate::noise::{FRAME_MAX, Keys, set_silence};
 
 const DATA: u8 = 0;
 const THERE: u8 = 1;
@@ -35,7 +34,7 @@ struct LinkState {
     /// Name of the process at the other end, and the number of this line among all that ever existed.
     name: String,
     number: u64,
-    socket: Socket,
+    socket: TcpStream,
     keys: Keys,
     writing: Mutex<WriteHalf>,
     reading: Mutex<ReadHalf>,
@@ -77,7 +76,7 @@ impl PeerLink {
     /// considers the other lost, and vice versa.
     pub fn new(
         (name, number): (String, u64),
-        socket: Socket,
+        socket: TcpStream,
         keys: Keys,
         silences: (Duration, Duration),
         events: Sender<Event>,
@@ -215,7 +214,7 @@ impl LinkState {
             | io::ErrorKind::BrokenPipe => "it ended, or the connection to it".into(),
             _ => error.to_string(),
         };
-        let lost = ClusterError::Lost(format!("{} is lost: {why}", self.name));
+        let lost = failed(format!("{} is lost: {why}", self.name));
         // Without a receiver the failure is known already.
         let _ = self.events.send(Event::Failed(self.number, lost));
     }

@@ -1,7 +1,5 @@
 //! The `cashrank-cluster` command: ranks the shards of one crawl together.
 
-mod processes;
-
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,14 +9,13 @@ use std::time::{Duration, Instant};
 
 use cashrank::{Error, Info, Result};
 use cashrank_base::model::{Exit, name_settings};
-use cashrank_cluster::{Joining, JointPlan, Secret, addresses, join};
+use cashrank_cluster::{Joining, Secret, addresses, join};
 use cashrank_store::memory::{available, bytes};
 use cashrank_store::shards::{OneProcess, SettleOptions, Together, local_shards, settle};
 use cashrank_store::snapshot::{KeepSnapshots, Watcher};
 use cashrank_store::store::{Disk, RealDisk};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use processes::{Processes, lost};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -68,7 +65,7 @@ struct JointSettleArgs {
     /// Stop when importance is certified to be within EPS of PageRank (L1).
     #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
     until: f64,
-    /// Settle together with the processes in this file, an address a line: HOST:PORT, or the path of a socket.
+    /// Settle together with the processes in this file, an address a line: HOST:PORT.
     #[arg(long, value_name = "FILE", requires_all = ["index", "secret"])]
     hosts: Option<PathBuf>,
     /// Which line of --hosts this process is, from 0.
@@ -172,23 +169,19 @@ impl JointSettleArgs {
             return settle(&disk(), &self.stores, &mut peers, options);
         };
         let joining = self.joining(hosts, count)?;
-        let processes = joining.addresses.len();
-        let is_stopped = || {
-            stop.load(Ordering::Relaxed)
-                .then(|| "it was stopped".into())
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        let mut cluster = match join(joining, &is_stopped) {
+            Err(_) if is_stopped() => return Ok(None),
+            joined => joined?,
         };
-        let cluster = match join(joining, &is_stopped) {
-            Err(_) if stop.load(Ordering::Relaxed) => return Ok(None),
-            joined => joined.map_err(lost)?,
-        };
-        let mut peers = Processes::new(cluster, processes, &shards)?;
-        match settle(&disk(), &self.stores, &mut peers, options) {
+        cluster.assign(&shards)?;
+        match settle(&disk(), &self.stores, &mut cluster, options) {
             Ok(together) => {
-                peers.finish()?;
+                cluster.finish()?;
                 Ok(together)
             }
             Err(error) => {
-                peers.abandon(&error.to_string());
+                cluster.abandon(&error.to_string());
                 Err(error)
             }
         }
@@ -200,7 +193,7 @@ impl JointSettleArgs {
             action: "read",
             source,
         })?;
-        let addresses = addresses(&text, hosts).map_err(lost)?;
+        let addresses = addresses(&text, hosts)?;
         let index = self.index.unwrap_or_default();
         if index >= addresses.len() {
             return Err(Error::Usage(format!(
@@ -210,13 +203,10 @@ impl JointSettleArgs {
             )));
         }
         let secret = self.secret.as_deref().unwrap_or(Path::new(""));
-        let secret = Secret::read(secret).map_err(lost)?;
+        let secret = Secret::read(secret)?;
         Ok(Joining {
-            plan: JointPlan {
-                program: env!("CARGO_PKG_VERSION").into(),
-                shards: shards.into(),
-                digest: self.until.to_bits().into(),
-            },
+            shards: shards.into(),
+            digest: self.until.to_bits().into(),
             wait: Duration::from_secs(self.wait),
             silence: Duration::from_secs(self.silence),
             tell: Arc::new(|what| say(&format!("warning: {what}"))),

@@ -1,17 +1,19 @@
 //! Meeting of processes: each connects to those before it, and waits for those after it.
 
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cashrank_base::{Error, Result};
+
 use crate::exchange::Event;
-use crate::greeting::Greeting;
 use crate::line::PeerLink;
-use crate::noise::{Keys, Refused, answer, greet};
-use crate::socket::{self, Listener, Socket};
-use crate::{ClusterError, Joining, PROCESSES_MAX};
+use crate::noise::{Greeting, Keys, Refused, answer, greet};
+use crate::{Joining, PROCESSES_MAX, failed, no_thread};
 
 const GREETING: Duration = Duration::from_secs(5);
 /// Interval between attempts to connect, and between checks for connections.
@@ -30,11 +32,11 @@ pub(crate) struct PeerLinks {
 /// Message of a worker thread to the waiting thread.
 enum Arrival {
     /// A process is connected, with its greeting.
-    Met(Greeting, Socket, Keys),
+    Met(Greeting, TcpStream, Keys),
     /// A process could not be reached so far, and why.
     NotYet(usize, String),
     /// Waiting is pointless.
-    Failed(ClusterError),
+    Failed(Error),
 }
 
 /// Shared state of the threads of a meeting.
@@ -47,20 +49,14 @@ struct Meeting {
     arrivals: Mutex<Sender<Arrival>>,
 }
 
-pub(crate) fn meet(
-    joining: &Joining,
-    hopeless: &dyn Fn() -> Option<String>,
-) -> Result<PeerLinks, ClusterError> {
+pub(crate) fn meet(joining: &Joining, is_stopped: &dyn Fn() -> bool) -> Result<PeerLinks> {
     let processes = joining.addresses.len();
     if joining.process >= processes || processes > PROCESSES_MAX {
-        return Err(ClusterError::Usage(format!(
+        return Err(Error::Usage(format!(
             "there is no process {} of {processes}: they count from 0, and there can be {PROCESSES_MAX}",
             joining.process
         )));
     }
-    // Until all are connected, reserves as many threads as the exchange takes: one worker, and two for each of the
-    // others.
-    let _reserved = Reserved::threads(2 * processes - 1)?;
     let (arrivals, arrived) = channel();
     let now = Instant::now();
     let meeting = Arc::new(Meeting {
@@ -76,15 +72,15 @@ pub(crate) fn meet(
     let mut threads = Vec::new();
     if joining.process + 1 < processes {
         let address = &joining.addresses[joining.process];
-        let listener = Listener::open(address).map_err(|error| {
-            ClusterError::Io(format!("{address}: cannot wait for others there"), error)
-        })?;
+        let listener = TcpListener::bind(address)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .map_err(|error| cannot_wait(address, &error))?;
         threads.push(begin(&meeting, move |meeting| listen(meeting, listener))?);
     }
     for process in 0..joining.process {
         threads.push(begin(&meeting, move |meeting| connect(meeting, process))?);
     }
-    let met = gather(&meeting, &arrived, &mut threads, hopeless);
+    let met = gather(&meeting, &arrived, &mut threads, is_stopped);
     meeting.is_over.store(true, Ordering::Relaxed);
     // The port is closed when these have ended.
     for thread in threads {
@@ -96,12 +92,12 @@ pub(crate) fn meet(
 fn begin(
     meeting: &Arc<Meeting>,
     work: impl FnOnce(&Arc<Meeting>) + Send + 'static,
-) -> Result<thread::JoinHandle<()>, ClusterError> {
+) -> Result<thread::JoinHandle<()>> {
     let meeting = meeting.clone();
     thread::Builder::new()
         .name("meeting".into())
         .spawn(move || work(&meeting))
-        .map_err(ClusterError::no_thread)
+        .map_err(no_thread)
 }
 
 /// Waits until all are connected. `threads` are those that look for them.
@@ -109,8 +105,8 @@ fn gather(
     meeting: &Arc<Meeting>,
     arrived: &Receiver<Arrival>,
     threads: &mut Vec<thread::JoinHandle<()>>,
-    hopeless: &dyn Fn() -> Option<String>,
-) -> Result<PeerLinks, ClusterError> {
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<PeerLinks> {
     let joining = &meeting.joining;
     let mut met = PeerLinks {
         lines: vec![None; joining.addresses.len()],
@@ -137,8 +133,8 @@ fn gather(
                 }
             }
         }
-        if let Some(why) = hopeless() {
-            return Err(abandoned(&met, ClusterError::Missing(why)));
+        if is_stopped() {
+            return Err(abandoned(&met, failed("it was stopped")));
         }
         match arrived.recv_timeout(left.min(AGAIN)) {
             Err(_) if Instant::now() < meeting.end => {}
@@ -151,7 +147,7 @@ fn gather(
                 let of = (name.clone(), number);
                 let silences = (joining.silence, other.silence);
                 let line = PeerLink::new(of, socket, keys, silences, events);
-                let line = line.map_err(|error| ClusterError::Io(name.clone(), error))?;
+                let line = line.map_err(|error| failed(format!("{name}: {error}")))?;
                 // The process was restarted.
                 if let Some(before) = met.lines[process].replace(line) {
                     (joining.tell)(&format!(
@@ -170,17 +166,14 @@ fn gather(
                     .map(|(process, _)| format!("{}: {}", joining.name(process), why[process]));
                 let missing: Vec<String> = missing.collect();
                 let waited = format!("after {:?} not all processes are there: ", joining.wait);
-                return Err(abandoned(
-                    &met,
-                    ClusterError::Missing(waited + &missing.join("; ")),
-                ));
+                return Err(abandoned(&met, failed(waited + &missing.join("; "))));
             }
         }
     }
     Ok(met)
 }
 
-fn abandoned(met: &PeerLinks, error: ClusterError) -> ClusterError {
+fn abandoned(met: &PeerLinks, error: Error) -> Error {
     met.lines
         .iter()
         .flatten()
@@ -191,7 +184,9 @@ fn abandoned(met: &PeerLinks, error: ClusterError) -> ClusterError {
 impl Meeting {
     fn own(&self, to: u16) -> Greeting {
         Greeting {
-            plan: self.joining.plan.clone(),
+            program: self.joining.program.clone(),
+            shards: self.joining.shards,
+            digest: self.joining.digest,
             silence: self.joining.silence,
             processes: self.joining.addresses.len() as u16,
             from: self.joining.process as u16,
@@ -209,7 +204,7 @@ impl Meeting {
         let _ = arrivals.send(arrival);
     }
 
-    fn name_stranger(&self, from: &str, what: &str) {
+    fn name_stranger(&self, from: SocketAddr, what: &str) {
         match self.strangers.fetch_add(1, Ordering::Relaxed) {
             before if before < NAMED_MAX => {
                 (self.joining.tell)(&format!("refused a connection from {from}: {what}"));
@@ -224,19 +219,23 @@ impl Meeting {
     }
 }
 
+fn cannot_wait(address: &str, error: &io::Error) -> Error {
+    failed(format!("{address}: cannot wait for others there: {error}"))
+}
+
 /// Accepts connections of the processes after this one.
-fn listen(meeting: &Arc<Meeting>, listener: Listener) {
+fn listen(meeting: &Arc<Meeting>, listener: TcpListener) {
     while !meeting.is_over() {
         if meeting.answers.load(Ordering::Relaxed) >= ANSWERS_MAX {
             thread::sleep(AGAIN);
             continue;
         }
-        match listener.accept() {
+        match accept(&listener) {
             Ok(None) => thread::sleep(AGAIN),
             Ok(Some((socket, from))) => {
                 meeting.answers.fetch_add(1, Ordering::Relaxed);
                 let begun = begin(meeting, move |meeting| {
-                    answer_one(meeting, socket, &from);
+                    answer_one(meeting, socket, from);
                     meeting.answers.fetch_sub(1, Ordering::Relaxed);
                 });
                 if let Err(error) = begun {
@@ -245,41 +244,51 @@ fn listen(meeting: &Arc<Meeting>, listener: Listener) {
             }
             Err(error) => {
                 let address = &meeting.joining.addresses[meeting.joining.process];
-                let error =
-                    ClusterError::Io(format!("{address}: cannot wait for others there"), error);
-                return meeting.say(Arrival::Failed(error));
+                return meeting.say(Arrival::Failed(cannot_wait(address, &error)));
             }
         }
     }
 }
 
-fn answer_one(meeting: &Meeting, socket: Socket, from: &str) {
+/// Accepts a connection, if one waits, whose other end is not gone already.
+fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    match listener.accept() {
+        Ok((socket, from)) => {
+            let prepared = socket
+                .set_nonblocking(false)
+                .and_then(|()| socket.set_nodelay(true));
+            Ok(prepared.ok().map(|()| (socket, from)))
+        }
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::ConnectionAborted => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+fn answer_one(meeting: &Meeting, socket: TcpStream, from: SocketAddr) {
+    let joining = &meeting.joining;
     let own = |to| meeting.own(to);
-    let end = meeting.greeting_end();
-    match answer(&socket, &meeting.joining.secret, own, end) {
+    let stranger = match answer(&socket, &joining.secret, own, meeting.greeting_end()) {
         Ok((other, keys)) => {
             let process = usize::from(other.from);
-            if process > meeting.joining.process && process < meeting.joining.addresses.len() {
-                meeting.say(Arrival::Met(other, socket, keys));
-            } else {
-                meeting.name_stranger(from, &format!("it calls itself process {process}"));
+            if process > joining.process && process < joining.addresses.len() {
+                return meeting.say(Arrival::Met(other, socket, keys));
             }
+            format!("it calls itself process {process}")
         }
-        Err((None, Refused::Stranger(what))) => meeting.name_stranger(from, &what),
+        Err((None, Refused::Stranger(what))) => what,
         Err((Some(process), Refused::Stranger(what))) => {
-            meeting.name_stranger(
-                from,
-                &format!("it calls itself process {process}, but {what}"),
-            );
+            format!("it calls itself process {process}, but {what}")
         }
-        Err((process, Refused::Differs(what))) => {
-            let name = match process {
-                Some(process) => meeting.joining.name(process.into()),
-                None => "the process".into(),
-            };
-            meeting.name_stranger(from, &format!("{name} {what}"));
+        Err((None, Refused::Differs(what))) => format!("the process {what}"),
+        Err((Some(process), Refused::Differs(what))) => {
+            format!("{} {what}", joining.name(process.into()))
         }
-    }
+    };
+    meeting.name_stranger(from, &stranger);
 }
 
 /// Connects to a process before this one, with retries.
@@ -287,8 +296,7 @@ fn connect(meeting: &Meeting, process: usize) {
     let joining = &meeting.joining;
     while !meeting.is_over() {
         let end = meeting.greeting_end();
-        let left = end.saturating_duration_since(Instant::now());
-        let met = socket::connect(&joining.addresses[process], left)
+        let met = open(&joining.addresses[process], end)
             .map_err(|error| Refused::Stranger(format!("cannot connect: {error}")))
             .and_then(|socket| {
                 let own = meeting.own(process as u16);
@@ -299,7 +307,7 @@ fn connect(meeting: &Meeting, process: usize) {
                 return meeting.say(Arrival::Met(other, socket, keys));
             }
             Err(Refused::Differs(what)) => {
-                let error = ClusterError::Differs(format!("{} {what}", joining.name(process)));
+                let error = Error::Usage(format!("{} {what}", joining.name(process)));
                 return meeting.say(Arrival::Failed(error));
             }
             Err(Refused::Stranger(what)) => {
@@ -314,38 +322,18 @@ fn connect(meeting: &Meeting, process: usize) {
     }
 }
 
-/// Threads that wait until this is dropped. Timely starts its own without checking, and panics if it cannot: so as many
-/// wait while processes meet, and end just before. A limit then counts the threads of all processes of the user at once.
-struct Reserved(Vec<(Sender<()>, thread::JoinHandle<()>)>);
-
-impl Reserved {
-    /// Starts `count` threads.
-    ///
-    /// # Errors
-    /// Fails if one cannot be started.
-    fn threads(count: usize) -> Result<Reserved, ClusterError> {
-        let mut reserved = Reserved(Vec::new());
-        for _ in 0..count {
-            let (held, end): (Sender<()>, Receiver<()>) = channel();
-            let started = thread::Builder::new()
-                .name("reserved".into())
-                .spawn(move || {
-                    let _ = end.recv();
-                });
-            reserved
-                .0
-                .push((held, started.map_err(ClusterError::no_thread)?));
-        }
-        Ok(reserved)
-    }
-}
-
-impl Drop for Reserved {
-    /// Waits until the threads have ended.
-    fn drop(&mut self) {
-        for (held, thread) in self.0.drain(..) {
-            drop(held);
-            let _ = thread.join();
+/// Opens a connection before `end`.
+fn open(address: &str, end: Instant) -> io::Result<TcpStream> {
+    let left = end.saturating_duration_since(Instant::now());
+    let mut last = io::Error::other("it has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
         }
     }
+    Err(last)
 }

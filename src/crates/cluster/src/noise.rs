@@ -6,19 +6,20 @@
 //!                       -> [confirm]     the first frame under the keys of both
 //!                       <- [confirm]
 //! frame: length u16 big-endian | what Noise made of it
+//! greeting: one JSON object
 //! ```
 //!
 //! The first message may be replayed; the third can only come from the sender that just created the first.
 
-use std::io::{self, Write};
-use std::time::Instant;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
 use crate::Secret;
-use crate::greeting::Greeting;
-use crate::socket::{Socket, read_before};
 
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
@@ -56,15 +57,77 @@ fn changed() -> io::Error {
     )
 }
 
+/// Greeting of one process to another: what it tells of itself before anything else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Greeting {
+    pub program: String,
+    pub shards: u64,
+    pub digest: u128,
+    /// Silence after which it considers another process lost. Processes may differ in it.
+    pub silence: Duration,
+    pub processes: u16,
+    pub from: u16,
+    pub to: u16,
+}
+
+impl Greeting {
+    /// Describes how the greeting of another process contradicts this one.
+    fn differs(&self, other: &Greeting) -> Option<String> {
+        if other.program != self.program {
+            return Some(format!(
+                "is version {}, and this one {}",
+                other.program, self.program
+            ));
+        }
+        if other.processes != self.processes {
+            return Some(format!(
+                "counts {} processes, and this one {}",
+                other.processes, self.processes
+            ));
+        }
+        if (other.from, other.to) != (self.to, self.from) {
+            return Some(format!(
+                "calls itself process {} and this one process {}: are the files with addresses the same?",
+                other.from, other.to
+            ));
+        }
+        if other.shards != self.shards {
+            return Some(format!(
+                "counts {} shards, and this one {}",
+                other.shards, self.shards
+            ));
+        }
+        let differs = "was started with another --until";
+        (other.digest != self.digest).then(|| differs.into())
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The other end has no proof, or not in time: what was seen.
     Stranger(String),
-    /// The other end has proof, and another plan.
+    /// The other end has proof, and other settings.
     Differs(String),
 }
 
-fn state(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Refused {
+        Refused::Stranger(match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it hung up".into(),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "it said nothing more".into(),
+            _ => error.to_string(),
+        })
+    }
+}
+
+impl From<snow::Error> for Refused {
+    fn from(error: snow::Error) -> Refused {
+        Refused::Stranger(error.to_string())
+    }
+}
+
+fn builder(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
     let params: NoiseParams = NOISE.parse()?;
     Builder::new(params)
         .prologue(PROLOGUE)?
@@ -72,20 +135,19 @@ fn state(secret: &Secret) -> Result<Builder<'_>, snow::Error> {
 }
 
 struct HandshakeSide<'s> {
-    socket: &'s Socket,
+    socket: &'s TcpStream,
     state: HandshakeState,
     end: Instant,
 }
 
-impl<'s> HandshakeSide<'s> {
-    fn say(&mut self, greeting: &Greeting) -> io::Result<()> {
+impl HandshakeSide<'_> {
+    fn say(&mut self, greeting: &Greeting) -> Result<(), Refused> {
         let mut message = [0; 2 + GREETING_MAX];
-        let bytes = serde_json::to_vec(greeting)?;
-        let len = self.state.write_message(&bytes, &mut message[2..]);
-        let len = len.map_err(io::Error::other)?;
+        let bytes = serde_json::to_vec(greeting).map_err(io::Error::other)?;
+        let len = self.state.write_message(&bytes, &mut message[2..])?;
         message[..2].copy_from_slice(&(len as u16).to_be_bytes());
         let mut socket = self.socket;
-        socket.write_all(&message[..2 + len])
+        Ok(socket.write_all(&message[..2 + len])?)
     }
 
     fn hear(&mut self) -> Result<Greeting, Refused> {
@@ -97,24 +159,44 @@ impl<'s> HandshakeSide<'s> {
             .map_err(|_| Refused::Differs("is a version that says other things at first".into()))
     }
 
-    fn keys(self) -> Result<Keys, Refused> {
-        let keys = self.state.into_stateless_transport_mode();
-        keys.map(Keys)
-            .map_err(|error| Refused::Stranger(error.to_string()))
+    /// Returns the keys, unless the greetings differ.
+    fn keys(self, own: &Greeting, other: &Greeting) -> Result<Keys, Refused> {
+        match own.differs(other) {
+            Some(what) => Err(Refused::Differs(what)),
+            None => Ok(Keys(self.state.into_stateless_transport_mode()?)),
+        }
     }
 }
 
+/// Sets the time without any data after which reading or writing fails.
+pub(crate) fn set_silence(socket: &TcpStream, time: Duration) -> io::Result<()> {
+    let time = Some(time.max(Duration::from_millis(1)));
+    socket.set_read_timeout(time)?;
+    socket.set_write_timeout(time)
+}
+
+/// Fills `bytes` before `end`, however slowly data arrive.
+fn read_before(mut socket: &TcpStream, mut bytes: &mut [u8], end: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        set_silence(socket, left)?;
+        match socket.read(bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => bytes = &mut bytes[read..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Reads a message of at most `max` bytes.
-fn read_frame(socket: &Socket, end: Instant, max: usize) -> Result<Vec<u8>, Refused> {
-    let failed = |error: io::Error| {
-        Refused::Stranger(match error.kind() {
-            io::ErrorKind::UnexpectedEof => "it hung up".into(),
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "it said nothing more".into(),
-            _ => error.to_string(),
-        })
-    };
+fn read_frame(socket: &TcpStream, end: Instant, max: usize) -> Result<Vec<u8>, Refused> {
     let mut len = [0; 2];
-    read_before(socket, &mut len, end).map_err(failed)?;
+    read_before(socket, &mut len, end)?;
     let len = usize::from(u16::from_be_bytes(len));
     if len > max {
         return Err(Refused::Stranger(
@@ -122,22 +204,20 @@ fn read_frame(socket: &Socket, end: Instant, max: usize) -> Result<Vec<u8>, Refu
         ));
     }
     let mut message = vec![0; len];
-    read_before(socket, &mut message, end).map_err(failed)?;
+    read_before(socket, &mut message, end)?;
     Ok(message)
 }
 
 /// Contents of the third and the fourth message.
 const CONFIRM: &[u8] = b"confirmed";
 
-fn confirm(keys: &Keys, mut socket: &Socket) -> Result<(), Refused> {
+fn confirm(keys: &Keys, mut socket: &TcpStream) -> Result<(), Refused> {
     let mut frame = Vec::new();
-    let sent = keys
-        .seal(0, CONFIRM, &mut frame)
-        .and_then(|()| socket.write_all(&frame));
-    sent.map_err(|error| Refused::Stranger(error.to_string()))
+    keys.seal(0, CONFIRM, &mut frame)?;
+    Ok(socket.write_all(&frame)?)
 }
 
-fn hear_confirmed(keys: &Keys, socket: &Socket, end: Instant) -> Result<(), Refused> {
+fn hear_confirmed(keys: &Keys, socket: &TcpStream, end: Instant) -> Result<(), Refused> {
     let frame = read_frame(socket, end, CONFIRM.len() + SEAL)?;
     let mut plain = Vec::new();
     match keys.open(0, &frame, &mut plain) {
@@ -149,48 +229,91 @@ fn hear_confirmed(keys: &Keys, socket: &Socket, end: Instant) -> Result<(), Refu
 /// Greets the process at the other end, which waits for this one. Returns its greeting. Frames number 0 were then sent
 /// both ways.
 pub(crate) fn greet(
-    socket: &Socket,
+    socket: &TcpStream,
     secret: &Secret,
     own: &Greeting,
     end: Instant,
 ) -> Result<(Greeting, Keys), Refused> {
-    let broken = |error: io::Error| Refused::Stranger(error.to_string());
-    let state = state(secret).and_then(Builder::build_initiator);
-    let state = state.map_err(|error| Refused::Stranger(error.to_string()))?;
+    let state = builder(secret)?.build_initiator()?;
     let mut side = HandshakeSide { socket, state, end };
-    side.say(own).map_err(broken)?;
+    side.say(own)?;
     let other = side.hear()?;
-    if let Some(what) = own.differs(&other) {
-        return Err(Refused::Differs(what));
-    }
-    let keys = side.keys()?;
+    let keys = side.keys(own, &other)?;
     confirm(&keys, socket)?;
     hear_confirmed(&keys, socket, end)?;
     Ok((other, keys))
 }
 
-/// Answers a connection. `own` returns the greeting for a process of that number.
+/// Answers a connection. `own` returns the greeting for a process of that number. An error has the number that the other
+/// end calls itself, if it proved that it knows the secret.
 pub(crate) fn answer(
-    socket: &Socket,
+    socket: &TcpStream,
     secret: &Secret,
     own: impl Fn(u16) -> Greeting,
     end: Instant,
 ) -> Result<(Greeting, Keys), (Option<u16>, Refused)> {
-    let nobody = |refused| (None, refused);
-    let state = state(secret).and_then(Builder::build_responder);
-    let state = state.map_err(|error| nobody(Refused::Stranger(error.to_string())))?;
-    let mut side = HandshakeSide { socket, state, end };
-    let other = side.hear().map_err(nobody)?;
-    let from = other.from;
-    let of = |refused| (Some(from), refused);
-    let own = own(from);
-    side.say(&own)
-        .map_err(|error| of(Refused::Stranger(error.to_string())))?;
-    if let Some(what) = own.differs(&other) {
-        return Err(of(Refused::Differs(what)));
+    let mut from = None;
+    let mut answer = || {
+        let state = builder(secret)?.build_responder()?;
+        let mut side = HandshakeSide { socket, state, end };
+        let other = side.hear()?;
+        from = Some(other.from);
+        let own = own(other.from);
+        side.say(&own)?;
+        let keys = side.keys(&own, &other)?;
+        hear_confirmed(&keys, socket, end)?;
+        confirm(&keys, socket)?;
+        Ok((other, keys))
+    };
+    let answered = answer();
+    answered.map_err(|refused| (from, refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn greeting() -> Greeting {
+        Greeting {
+            program: "0.1.0".into(),
+            shards: 64,
+            digest: 1 << 100,
+            silence: Duration::from_millis(1500),
+            processes: 3,
+            from: 1,
+            to: 0,
+        }
     }
-    let keys = side.keys().map_err(of)?;
-    hear_confirmed(&keys, socket, end).map_err(of)?;
-    confirm(&keys, socket).map_err(of)?;
-    Ok((other, keys))
+
+    #[test]
+    fn a_greeting_comes_back() {
+        let bytes = serde_json::to_vec(&greeting()).unwrap();
+        assert_eq!(
+            serde_json::from_slice::<Greeting>(&bytes).unwrap(),
+            greeting()
+        );
+        for len in 0..bytes.len() {
+            assert!(serde_json::from_slice::<Greeting>(&bytes[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let own = Greeting {
+            from: 0,
+            to: 1,
+            ..greeting()
+        };
+        assert_eq!(own.differs(&greeting()), None);
+        let found = |change: &dyn Fn(&mut Greeting)| {
+            let mut other = greeting();
+            change(&mut other);
+            own.differs(&other).unwrap()
+        };
+        assert!(found(&|it| it.program = "0.2.0".into()).contains("version 0.2.0"));
+        assert!(found(&|it| it.processes = 2).contains("2 processes"));
+        assert!(found(&|it| it.from = 2).contains("process 2"));
+        assert!(found(&|it| it.shards = 4).contains("4 shards, and this one 64"));
+        assert!(found(&|it| it.digest = 0).contains("another --until"));
+    }
 }

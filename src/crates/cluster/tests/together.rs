@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use cashrank_cluster::{Address, Cluster, ClusterError, Joining, JointPlan, Secret, join};
+use cashrank_base::Error;
+use cashrank_cluster::{Cluster, Joining, Secret, join};
 
 #[path = "../../../../tests/common/address.rs"]
 mod address;
@@ -15,21 +16,15 @@ use address::free_address;
 const SECRET: &[u8] = b"0123456789abcdef";
 
 /// Returns addresses at which nobody listens.
-fn free(count: usize) -> Vec<Address> {
-    (0..count).map(|_| Address::Host(free_address())).collect()
+fn free(count: usize) -> Vec<String> {
+    (0..count).map(|_| free_address()).collect()
 }
 
-fn port(address: &Address) -> String {
-    address.to_string()
-}
-
-fn process(addresses: &[Address], process: usize) -> Joining {
+fn process(addresses: &[String], process: usize) -> Joining {
     Joining {
-        plan: JointPlan {
-            program: "1".into(),
-            shards: 4,
-            digest: 5,
-        },
+        program: "1".into(),
+        shards: 4,
+        digest: 5,
         wait: Duration::from_secs(20),
         silence: Duration::from_secs(2),
         ..Joining::new(addresses.to_vec(), process, Secret::of(SECRET).unwrap())
@@ -44,8 +39,8 @@ fn heard(joining: &mut Joining) -> Arc<Mutex<Vec<String>>> {
     all
 }
 
-fn begin(joining: Joining) -> JoinHandle<Result<Cluster, ClusterError>> {
-    thread::spawn(move || join(joining, &|| None))
+fn begin(joining: Joining) -> JoinHandle<Result<Cluster, Error>> {
+    thread::spawn(move || join(joining, &|| false))
 }
 
 fn together(count: usize) -> Vec<Cluster> {
@@ -101,7 +96,7 @@ fn nobody_on_the_way_reads() {
     // Process 1 connects through an eavesdropper.
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = addresses.clone();
-    far[0] = Address::Host(between.local_addr().unwrap().to_string());
+    far[0] = between.local_addr().unwrap().to_string();
     let (one, other) = (begin(process(&addresses, 0)), begin(process(&far, 1)));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let looks = seen.clone();
@@ -109,7 +104,7 @@ fn nobody_on_the_way_reads() {
         // Until process 0 listens, connections fail; the eavesdropper tries again.
         loop {
             let (mut from, _) = between.accept().unwrap();
-            let Ok(mut to) = TcpStream::connect(port(&addresses[0])) else {
+            let Ok(mut to) = TcpStream::connect(&addresses[0]) else {
                 continue;
             };
             let (mut back, mut into) = (to.try_clone().unwrap(), from.try_clone().unwrap());
@@ -144,7 +139,7 @@ fn strangers_are_refused_and_named() {
     let said = heard(&mut first);
     let one = begin(first);
     let connect = || loop {
-        match TcpStream::connect(port(&addresses[0])) {
+        match TcpStream::connect(&addresses[0]) {
             Ok(stream) => break stream,
             Err(_) => thread::sleep(Duration::from_millis(10)),
         }
@@ -174,8 +169,8 @@ fn strangers_are_refused_and_named() {
         wait: Duration::from_millis(500),
         ..process(&addresses, 1)
     };
-    let error = join(wrong, &|| None).unwrap_err();
-    assert!(matches!(error, ClusterError::Missing(_)), "{error}");
+    let error = join(wrong, &|| false).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
     assert!(
         error.to_string().contains("does it have the same secret?"),
         "{error}"
@@ -183,7 +178,7 @@ fn strangers_are_refused_and_named() {
     // A greeting recorded from a process that knows the secret, sent again.
     let recorder = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut towards = addresses.clone();
-    towards[0] = Address::Host(recorder.local_addr().unwrap().to_string());
+    towards[0] = recorder.local_addr().unwrap().to_string();
     let recorded = begin(Joining {
         wait: Duration::from_millis(500),
         ..process(&towards, 1)
@@ -206,20 +201,17 @@ fn strangers_are_refused_and_named() {
     other.join().unwrap().unwrap();
     drop(silent);
     // Nobody listens any more.
-    assert!(TcpStream::connect(port(&addresses[0])).is_err());
+    assert!(TcpStream::connect(&addresses[0]).is_err());
 }
 
 #[test]
-fn another_plan_is_refused_on_both_sides() {
+fn other_settings_are_refused_on_both_sides() {
     type Change = fn(&mut Joining);
     let changes: [(Change, &str); 4] = [
-        (|it| it.plan.program = "2".into(), "version"),
-        (|it| it.plan.shards = 64, "shards"),
-        (|it| it.plan.digest = 6, "another --until"),
-        (
-            |it| it.addresses.push(Address::Host("127.0.0.1:1".into())),
-            "processes",
-        ),
+        (|it| it.program = "2".into(), "version"),
+        (|it| it.shards = 64, "shards"),
+        (|it| it.digest = 6, "another --until"),
+        (|it| it.addresses.push("127.0.0.1:1".into()), "processes"),
     ];
     for (change, what) in changes {
         let addresses = free(2);
@@ -229,8 +221,8 @@ fn another_plan_is_refused_on_both_sides() {
         let one = begin(first);
         let mut second = process(&addresses, 1);
         change(&mut second);
-        let error = join(second, &|| None).unwrap_err();
-        assert!(matches!(error, ClusterError::Differs(_)), "{error}");
+        let error = join(second, &|| false).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)), "{error}");
         assert!(
             error.to_string().starts_with("process 0 (127.0.0.1:"),
             "{error}"
@@ -252,7 +244,7 @@ fn a_process_that_ends_is_named() {
     drop(all.remove(1));
     for mut cluster in all {
         let error = cluster.exchange(vec![Vec::new(); 3]).unwrap_err();
-        assert!(matches!(error, ClusterError::Lost(_)));
+        assert!(matches!(error, Error::Io { .. }));
         let error = error.to_string();
         assert!(error.contains("process 1 (127.0.0.1:"), "{error}");
         assert!(cluster.exchange(vec![Vec::new(); 3]).is_err());
@@ -275,7 +267,7 @@ fn why_a_process_ends_is_said() {
 }
 
 /// Exchanges with one other until that fails.
-fn until_lost(mut cluster: Cluster) -> ClusterError {
+fn until_lost(mut cluster: Cluster) -> Error {
     loop {
         match cluster.exchange(vec![Vec::new(); 2]) {
             Ok(_) => thread::sleep(Duration::from_millis(10)),
@@ -290,14 +282,14 @@ fn a_deaf_link_is_noticed() {
     let addresses = free(2);
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = addresses.clone();
-    far[0] = Address::Host(between.local_addr().unwrap().to_string());
+    far[0] = between.local_addr().unwrap().to_string();
     let is_deaf = Arc::new(Mutex::new(false));
     let (one, other) = (begin(process(&addresses, 0)), begin(process(&far, 1)));
     let deaf = is_deaf.clone();
     thread::spawn(move || {
         loop {
             let (from, _) = between.accept().unwrap();
-            let Ok(to) = TcpStream::connect(port(&addresses[0])) else {
+            let Ok(to) = TcpStream::connect(&addresses[0]) else {
                 continue;
             };
             for (mut from, mut to) in [
@@ -369,10 +361,7 @@ fn one_that_others_connect_to_may_come_again() {
     let is_lost = Arc::new(Mutex::new(false));
     let lost = is_lost.clone();
     let first = process(&addresses, 0);
-    let first = thread::spawn(move || {
-        let hopeless = || (*lost.lock().unwrap()).then(|| "stopped".to_owned());
-        join(first, &hopeless).map(drop)
-    });
+    let first = thread::spawn(move || join(first, &|| *lost.lock().unwrap()).map(drop));
     let mut second = process(&addresses, 1);
     let said = heard(&mut second);
     let second = begin(second);
@@ -394,29 +383,12 @@ fn one_that_others_connect_to_may_come_again() {
     ended.into_iter().for_each(|it| it.join().unwrap().unwrap());
 }
 
-/// A process that was killed while it waited leaves its socket, at which nobody listens.
 #[test]
-fn a_socket_that_was_left_is_replaced() {
-    let home = tempfile::tempdir().unwrap();
-    let paths: Vec<Address> = (0..2)
-        .map(|at| Address::Path(home.path().join(at.to_string())))
-        .collect();
-    let left = std::os::unix::net::UnixListener::bind(home.path().join("0")).unwrap();
-    drop(left);
-    assert!(home.path().join("0").exists());
-    let begun: Vec<_> = (0..2).map(|at| begin(process(&paths, at))).collect();
-    let met: Vec<Cluster> = begun
-        .into_iter()
-        .map(|it| it.join().unwrap().unwrap())
-        .collect();
-    let finished = met
-        .into_iter()
-        .map(|cluster| thread::spawn(|| cluster.finish().unwrap()));
-    let finished: Vec<_> = finished.collect();
-    finished.into_iter().for_each(|it| it.join().unwrap());
-    // A socket at which somebody listens stays.
-    let listener = std::os::unix::net::UnixListener::bind(home.path().join("0")).unwrap();
-    let error = begin(process(&paths, 0)).join().unwrap().unwrap_err();
-    assert!(error.to_string().contains("in use"), "{error}");
-    drop(listener);
+fn an_address_in_use_is_named() {
+    let addresses = free(2);
+    let _held = TcpListener::bind(&addresses[0]).unwrap();
+    let error = begin(process(&addresses, 0)).join().unwrap().unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains(&addresses[0]), "{error}");
+    assert!(error.contains("in use"), "{error}");
 }
