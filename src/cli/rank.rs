@@ -10,7 +10,7 @@ use cashrank_steer::schedule::Measure;
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::export::{
-    Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, exporter,
+    Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, export_each,
 };
 
 use super::common::{
@@ -152,18 +152,22 @@ impl RankArgs {
         let memory = self.memory.budget(2)?.map(|of| of.saturating_sub(held));
         let mut found = LookedUp::default();
         OutputTarget::Standard.put(|out| {
-            let mut table = exporter(format, &setup, out, Path::new("standard output"))?;
-            found = look_up(rankings, lines, memory, |row| {
-                if row.rank > 0 {
-                    return table.row(row);
-                }
-                // An unknown name may contain control characters.
-                table.row(&Page {
-                    url: shown(&row.url),
-                    ..Page::default()
-                })
+            let path = Path::new("standard output");
+            let mut lines = Some(lines);
+            export_each(format, &setup, out, path, &mut |write| {
+                let lines = lines.take().into_iter().flatten();
+                found = look_up(rankings, lines, memory, |row| {
+                    if row.rank > 0 {
+                        return write(row);
+                    }
+                    // An unknown name may contain control characters.
+                    write(&Page {
+                        url: shown(&row.url),
+                        ..Page::default()
+                    })
+                })?;
+                Ok(())
             })?;
-            table.finish()?;
             Ok(())
         })?;
         report_lines("--from", found.skipped);

@@ -16,7 +16,7 @@ macro_rules! absent {
                 ),
                 is_text: false,
                 content: super::Content::Table,
-                start: |_, _| {
+                write: |_, _, _| {
                     Err(super::Feature::refusal(
                         stringify!($name),
                         stringify!($name),

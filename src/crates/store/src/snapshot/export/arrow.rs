@@ -11,7 +11,7 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
 use super::columns::{ColumnValues, ExportColumn, RowBatch, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page};
+use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
@@ -19,7 +19,7 @@ pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     about: "Apache Arrow's file format (IPC, Feather 2)",
     is_text: false,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Arrow::new(out, setup.all_columns())?)),
+    write,
 };
 
 /// Limits of a batch: number of rows, and bytes of URLs.
@@ -49,61 +49,35 @@ fn array(values: ColumnValues) -> ArrayRef {
     }
 }
 
-struct Arrow<'w> {
-    writer: FileWriter<ExportOutput<'w>>,
-    schema: Arc<Schema>,
-    batch: RowBatch,
-    url_bytes: usize,
-}
-
-impl<'w> Arrow<'w> {
-    fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Arrow<'w>> {
-        let path = out.path.clone();
-        let fields: Vec<Field> = columns.iter().map(field).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let writer = FileWriter::try_new(out, &schema);
-        Ok(Arrow {
-            writer: writer.map_err(|e| Error::io(path, "write")(into_io(e)))?,
-            schema,
-            batch: RowBatch::new(columns),
-            url_bytes: 0,
-        })
-    }
-
-    fn write_batch(&mut self) -> Result<()> {
-        if self.batch.rows == 0 {
-            return Ok(());
-        }
-        self.url_bytes = 0;
-        let columns = self.batch.take().into_iter().map(array).collect();
-        let written = RecordBatch::try_new(self.schema.clone(), columns)
-            .and_then(|batch| self.writer.write(&batch));
-        written.map_err(|e| self.failed(e))
-    }
-
-    fn failed(&self, error: ArrowError) -> Error {
-        self.writer.get_ref().error(into_io(error))
-    }
-}
-
-impl Exporter for Arrow<'_> {
-    fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        self.batch.push(page)?;
-        self.url_bytes += page.url.len();
-        if self.batch.rows >= BATCH_ROWS || self.url_bytes >= BATCH_URL_BYTES {
-            self.write_batch()?;
+fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<u64> {
+    let path = out.path.clone();
+    let failed = |error: ArrowError| Error::io(&path, "write")(into_io(error));
+    let columns = setup.all_columns();
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let mut writer = FileWriter::try_new(out, &schema).map_err(failed)?;
+    let mut write = |batch: &mut RowBatch| {
+        let columns = batch.take().into_iter().map(array).collect();
+        let written =
+            RecordBatch::try_new(schema.clone(), columns).and_then(|batch| writer.write(&batch));
+        written.map_err(failed)
+    };
+    let (mut batch, mut url_bytes) = (RowBatch::new(columns), 0);
+    rows(&mut |page| {
+        batch.push(page)?;
+        url_bytes += page.url.len();
+        if batch.rows >= BATCH_ROWS || url_bytes >= BATCH_URL_BYTES {
+            url_bytes = 0;
+            write(&mut batch)?;
         }
         Ok(())
+    })?;
+    if batch.rows > 0 {
+        write(&mut batch)?;
     }
-
-    fn finish(mut self: Box<Self>) -> Result<u64> {
-        self.write_batch()?;
-        let finished = self.writer.finish();
-        finished.map_err(|e| self.failed(e))?;
-        let flushed = self.writer.get_mut().flush();
-        flushed.map_err(|e| self.writer.get_ref().error(e))?;
-        Ok(0)
-    }
+    writer.finish().map_err(failed)?;
+    let flushed = writer.get_mut().flush();
+    flushed.map_err(Error::io(&path, "write"))?;
+    Ok(0)
 }
 
 /// Returns the system's error, if there is one inside.

@@ -207,8 +207,8 @@ pub(super) fn rank_column() -> ExportColumn {
 
 /// Makes the column of the requested score, which is importance in its errors.
 pub(super) fn score_column(setup: &Setup) -> ExportColumn {
-    let score = score_of(setup);
-    NumberColumn::default().column(move |page| Some(score(page)))
+    let (of, pages) = (setup.scoring.score.spec().of, setup.pages as f64);
+    NumberColumn::default().column(move |page| Some(of(page.importance, pages)))
 }
 
 fn state<'p>(page: &'p Page<'_>) -> Option<&'p str> {
@@ -355,12 +355,6 @@ impl Default for Scoring {
     }
 }
 
-/// Returns the function that computes scores.
-fn score_of(setup: &Setup) -> impl Fn(&Page<'_>) -> f64 + use<> {
-    let (of, pages) = (setup.scoring.score.spec().of, setup.pages as f64);
-    move |page| of(page.importance, pages)
-}
-
 /// Values of a column until they are encoded; times in milliseconds.
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 pub enum ColumnValues {
@@ -404,7 +398,7 @@ impl ColumnValues {
 /// Some rows of a table, by column.
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 pub(super) struct RowBatch {
-    pub columns: Vec<ExportColumn>,
+    columns: Vec<ExportColumn>,
     values: Vec<ColumnValues>,
     pub rows: usize,
 }

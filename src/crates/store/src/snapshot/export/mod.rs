@@ -120,8 +120,13 @@ pub struct ExportFormatSpec {
     pub about: &'static str,
     pub is_text: bool,
     content: Content,
-    start: for<'w> fn(ExportOutput<'w>, &Setup) -> Result<Box<dyn Exporter + 'w>>,
+    /// Function that writes a whole file. Returns the number of rows left out because the consumer rejects names like
+    /// theirs.
+    write: fn(ExportOutput<'_>, &Setup, &mut RowSource<'_>) -> Result<u64>,
 }
+
+/// Source of rows: passes each to a callback, up to the first error.
+pub type RowSource<'r> = dyn FnMut(&mut dyn FnMut(&Page<'_>) -> Result<()>) -> Result<()> + 'r;
 
 /// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
@@ -142,19 +147,6 @@ pub struct Setup {
     pub history: Vec<(u64, PathBuf)>,
 }
 
-/// Writer of rows to one file. After an error the file is incomplete.
-pub trait Exporter {
-    /// Writes one row.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a row that the format cannot hold.
-    fn row(&mut self, page: &Page<'_>) -> Result<()>;
-
-    /// Writes the remaining data and flushes; without it the file is incomplete. Returns the number of rows left out
-    /// because the consumer rejects names like theirs.
-    fn finish(self: Box<Self>) -> Result<u64>;
-}
-
 /// Counts of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExportCounts {
@@ -166,25 +158,10 @@ pub struct ExportCounts {
     pub gone: u64,
 }
 
-/// Starts a file. `path` names `out` in errors. Output is buffered here.
+/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here.
 ///
 /// # Errors
-/// [`Error::Usage`] if a required option is missing.
-pub fn exporter<'w>(
-    format: Format,
-    setup: &Setup,
-    out: impl Write + Send + 'w,
-    path: &Path,
-) -> Result<Box<dyn Exporter + 'w>> {
-    let out = ExportOutput {
-        out: Box::new(out),
-        path: path.to_owned(),
-        failed: false,
-    };
-    (format.spec().start)(out, setup)
-}
-
-/// Writes a whole file.
+/// [`Error::Usage`] if a required option is missing; [`Error::Unsupported`] for a row that the format cannot hold.
 pub fn export<'a>(
     format: Format,
     setup: &Setup,
@@ -192,23 +169,42 @@ pub fn export<'a>(
     path: &Path,
     rows: impl IntoIterator<Item = Result<Page<'a>>>,
 ) -> Result<ExportCounts> {
-    let mut exporter = exporter(format, setup, out, path)?;
     let (mut count, mut gone) = (0, 0);
-    for row in rows {
-        let row = row?;
-        if leaves_out(format, setup, &row) {
-            gone += 1;
-            continue;
+    let mut rows = rows.into_iter();
+    let left_out = export_each(format, setup, out, path, &mut |write| {
+        for row in &mut rows {
+            let row = row?;
+            if leaves_out(format, setup, &row) {
+                gone += 1;
+            } else {
+                write(&row)?;
+                count += 1;
+            }
         }
-        exporter.row(&row)?;
-        count += 1;
-    }
-    let left_out = exporter.finish()?;
+        Ok(())
+    })?;
     Ok(ExportCounts {
         pages: count - left_out,
         left_out,
         gone,
     })
+}
+
+/// Writes a whole file like [`export`], of all rows of a source. Returns the number of rows left out because the consumer
+/// rejects names like theirs.
+pub fn export_each(
+    format: Format,
+    setup: &Setup,
+    out: impl Write + Send,
+    path: &Path,
+    rows: &mut RowSource<'_>,
+) -> Result<u64> {
+    let out = ExportOutput {
+        out: Box::new(out),
+        path: path.to_owned(),
+        failed: false,
+    };
+    (format.spec().write)(out, setup, rows)
 }
 
 /// Returns true if a row is left out because its page is gone: a search engine has no document of it, or deletes it.

@@ -29,8 +29,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::columns::{ColumnValues, ExportColumn, RowBatch, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page};
+use super::columns::{ColumnValues, RowBatch, ValueKind};
+use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
@@ -38,7 +38,7 @@ pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     about: "Apache Parquet",
     is_text: false,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Parquet::new(out, setup.all_columns())?)),
+    write,
 };
 
 /// Returns the schema of a table with columns of these names and kinds, each required (true) or with nulls.
@@ -158,59 +158,37 @@ fn encode<T: DataType, V>(
     group.write::<T>(&values, (!required).then_some(&*known), None)
 }
 
-struct Parquet<'w> {
-    file: ParquetFile<ExportOutput<'w>>,
-    batch: RowBatch,
-    /// Numbers of rows and bytes of URLs of the current row group, including the batch.
-    rows: usize,
-    url_bytes: usize,
-}
-
-impl<'w> Parquet<'w> {
-    fn new(out: ExportOutput<'w>, columns: Vec<ExportColumn>) -> Result<Parquet<'w>> {
-        let path = out.path.clone();
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_statistics_enabled(EnabledStatistics::Page)
-            .set_column_dictionary_enabled(ColumnPath::from("url"), false);
-        let fields = columns.iter();
-        let fields = fields.map(|column| (&*column.name, column.kind, column.is_required));
-        Ok(Parquet {
-            file: ParquetFile::new(out, &path, &schema("ranking", fields), properties)?,
-            batch: RowBatch::new(columns),
-            rows: 0,
-            url_bytes: 0,
-        })
-    }
-
-    fn write_batch(&mut self) -> Result<()> {
-        if self.batch.rows == 0 {
-            return Ok(());
-        }
-        self.file.write(self.batch.take())
-    }
-}
-
-impl Exporter for Parquet<'_> {
-    fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        self.batch.push(page)?;
-        self.rows += 1;
-        self.url_bytes += page.url.len();
-        let ends_group = self.rows >= GROUP_ROWS || self.url_bytes >= GROUP_URL_BYTES;
-        if ends_group || self.batch.rows >= BATCH_ROWS {
-            self.write_batch()?;
+fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<u64> {
+    let path = out.path.clone();
+    let columns = setup.all_columns();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_column_dictionary_enabled(ColumnPath::from("url"), false);
+    let fields = columns.iter();
+    let fields = fields.map(|column| (&*column.name, column.kind, column.is_required));
+    let mut file = ParquetFile::new(out, &path, &schema("ranking", fields), properties)?;
+    let mut batch = RowBatch::new(columns);
+    // Numbers of rows and bytes of URLs of the current row group, including the batch.
+    let (mut group_rows, mut url_bytes) = (0, 0);
+    rows(&mut |page| {
+        batch.push(page)?;
+        group_rows += 1;
+        url_bytes += page.url.len();
+        let ends_group = group_rows >= GROUP_ROWS || url_bytes >= GROUP_URL_BYTES;
+        if ends_group || batch.rows >= BATCH_ROWS {
+            file.write(batch.take())?;
         }
         if ends_group {
-            (self.rows, self.url_bytes) = (0, 0);
-            self.file.end_group()?;
+            (group_rows, url_bytes) = (0, 0);
+            file.end_group()?;
         }
         Ok(())
+    })?;
+    if batch.rows > 0 {
+        file.write(batch.take())?;
     }
-
-    fn finish(mut self: Box<Self>) -> Result<u64> {
-        self.write_batch()?;
-        self.file.finish().map(|()| 0)
-    }
+    file.finish().map(|()| 0)
 }
 
 /// Number of rows to write to a column at a time. Pages end at multiples of it.

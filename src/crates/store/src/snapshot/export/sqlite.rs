@@ -23,7 +23,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup};
+use super::{Content, ExportFormatSpec, ExportOutput, Page, RowSource, Setup};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
 use crate::rows::Bits;
@@ -35,7 +35,7 @@ pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
     about: "a SQLite database of one table, ranking, with indexes",
     is_text: false,
     content: Content::Table,
-    start: |out, setup| Ok(Box::new(Sqlite::new(out, setup)?)),
+    write,
 };
 
 /// Size of SQLite's cache in KiB, minimum and maximum. Sorting for an index takes as much again.
@@ -69,18 +69,6 @@ const END: &str = "
     CREATE INDEX ranking_domain ON ranking (domain, rank);
     COMMIT;";
 
-struct Sqlite<'w> {
-    out: ExportOutput<'w>,
-    columns: Vec<ExportColumn>,
-    /// SQL statement that inserts a row.
-    insert: String,
-    database: Connection,
-    history: Vec<(u64, PathBuf)>,
-    /// Pages in `ranking`, if there is a history.
-    written: Bits,
-    file: Scratch,
-}
-
 /// Temporary file that is removed when it is dropped.
 struct Scratch(PathBuf);
 
@@ -91,90 +79,109 @@ impl Drop for Scratch {
     }
 }
 
-impl<'w> Sqlite<'w> {
-    fn new(out: ExportOutput<'w>, setup: &Setup) -> Result<Sqlite<'w>> {
-        let folder = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
-        let made = unfinished(&folder.join("cashrank-sqlite"), |path| {
-            File::create_new(path)
-        });
-        let (path, _) = made.map_err(temporary)?;
-        let file = Scratch(path);
-        let columns = setup.all_columns();
-        let places = vec!["?"; columns.len()].join(", ");
-        let fields = columns.iter().map(|column| {
-            let kind = match column.kind {
-                ValueKind::Text | ValueKind::Time => "TEXT",
-                ValueKind::Real => "REAL",
-                ValueKind::Integer | ValueKind::Bool => "INTEGER",
-            };
-            let required = if column.is_required { " NOT NULL" } else { "" };
-            format!("{} {kind}{required}", column.name)
-        });
-        let fields = fields.collect::<Vec<_>>().join(", ");
-        let insert = format!("INSERT INTO ranking VALUES ({places})");
-        let begin = || {
-            let database = Connection::open(&file.0)?;
-            let most = setup.memory.map_or(u64::MAX, |memory| memory / 2 / 1024);
-            let cache = most.clamp(*CACHE.start(), *CACHE.end());
-            database.execute_batch(&format!("PRAGMA cache_size = -{cache};"))?;
-            database.execute_batch(&format!("{BEGIN} CREATE TABLE ranking ({fields});"))?;
-            Ok(database)
-        };
-        let database = begin().map_err(failed(&file.0))?;
-        Ok(Sqlite {
-            out,
-            columns,
-            insert,
-            database,
-            history: setup.history.clone(),
-            written: Bits::new(0),
-            file,
-        })
-    }
-
-    /// Writes the ranks of the pages in older snapshots.
-    fn history(&self) -> Result<()> {
-        if self.history.is_empty() {
-            return Ok(());
+fn write(mut out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<u64> {
+    let folder = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
+    let made = unfinished(&folder.join("cashrank-sqlite"), |path| {
+        File::create_new(path)
+    });
+    let (path, _) = made.map_err(temporary)?;
+    let file = Scratch(path);
+    let failed = || failed(&file.0);
+    let columns = setup.all_columns();
+    let database = begin(&file.0, &columns, setup.memory).map_err(failed())?;
+    let places = vec!["?"; columns.len()].join(", ");
+    let insert = format!("INSERT INTO ranking VALUES ({places})");
+    let mut insert = database.prepare(&insert).map_err(failed())?;
+    // Pages in `ranking`, if there is a history.
+    let mut written = Bits::new(0);
+    rows(&mut |page| {
+        let values = columns.iter().map(|column| sql(column, page));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        let inserted = insert.execute(params_from_iter(&values));
+        inserted.map_err(failed())?;
+        if !setup.history.is_empty() {
+            written.grow(page.page.0 + 1);
+            written.set(page.page.0);
         }
-        let failed = || failed(&self.file.0);
-        self.database.execute_batch(HISTORY).map_err(failed())?;
-        for (number, path) in &self.history {
+        Ok(())
+    })?;
+    drop(insert);
+    if !setup.history.is_empty() {
+        database.execute_batch(HISTORY).map_err(failed())?;
+        for (number, path) in &setup.history {
             match Snapshot::open(&RealDisk, path) {
                 // A writer removed it since it was listed.
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                snapshot => self.snapshot(*number, &snapshot?)?,
+                snapshot => add_ranks(&database, &file.0, *number, &snapshot?, &written)?,
             }
         }
-        self.database.execute_batch(HISTORY_END).map_err(failed())
+        database.execute_batch(HISTORY_END).map_err(failed())?;
     }
+    database.execute_batch(END).map_err(failed())?;
+    let closed = database.close().map_err(|(_, error)| error);
+    closed.map_err(failed())?;
+    let mut database = File::open(&file.0).map_err(Error::io(&file.0, "open"))?;
+    let copied = io::copy(&mut database, &mut out).and_then(|_| out.flush());
+    copied.map_err(|error| out.error(error))?;
+    Ok(0)
+}
 
-    fn snapshot(&self, number: u64, snapshot: &Snapshot) -> Result<()> {
-        let failed = || failed(&self.file.0);
-        let too_large = |_| Error::Unsupported("a number above 2^63 - 1".into());
-        let signed = |number: u64| i64::try_from(number).map_err(too_large);
-        let number = signed(number)?;
-        let time = snapshot.info().time.and_then(utc);
-        let row = (number, time, signed(snapshot.len())?, snapshot.bound_l1());
-        let one = "INSERT INTO snapshots VALUES (?, ?, ?, ?)";
-        self.database.execute(one, row).map_err(failed())?;
-        let insert = "INSERT INTO history VALUES (?, ?, ?, ?)";
-        let mut insert = self.database.prepare(insert).map_err(failed())?;
-        for page in snapshot.pages() {
-            let page = page?;
-            if !self.written.get(page.page.0) {
-                continue;
-            }
-            let row = (
-                signed(page.page.0)?,
-                number,
-                signed(page.rank)?,
-                page.importance,
-            );
-            insert.execute(row).map_err(failed())?;
+/// Creates the database with its table.
+fn begin(
+    path: &Path,
+    columns: &[ExportColumn],
+    memory: Option<u64>,
+) -> rusqlite::Result<Connection> {
+    let fields = columns.iter().map(|column| {
+        let kind = match column.kind {
+            ValueKind::Text | ValueKind::Time => "TEXT",
+            ValueKind::Real => "REAL",
+            ValueKind::Integer | ValueKind::Bool => "INTEGER",
+        };
+        let required = if column.is_required { " NOT NULL" } else { "" };
+        format!("{} {kind}{required}", column.name)
+    });
+    let fields = fields.collect::<Vec<_>>().join(", ");
+    let database = Connection::open(path)?;
+    let most = memory.map_or(u64::MAX, |memory| memory / 2 / 1024);
+    let cache = most.clamp(*CACHE.start(), *CACHE.end());
+    database.execute_batch(&format!("PRAGMA cache_size = -{cache};"))?;
+    database.execute_batch(&format!("{BEGIN} CREATE TABLE ranking ({fields});"))?;
+    Ok(database)
+}
+
+/// Writes the ranks of the `written` pages in an older snapshot.
+fn add_ranks(
+    database: &Connection,
+    path: &Path,
+    number: u64,
+    snapshot: &Snapshot,
+    written: &Bits,
+) -> Result<()> {
+    let failed = || failed(path);
+    let too_large = |_| Error::Unsupported("a number above 2^63 - 1".into());
+    let signed = |number: u64| i64::try_from(number).map_err(too_large);
+    let number = signed(number)?;
+    let time = snapshot.info().time.and_then(utc);
+    let row = (number, time, signed(snapshot.len())?, snapshot.bound_l1());
+    let one = "INSERT INTO snapshots VALUES (?, ?, ?, ?)";
+    database.execute(one, row).map_err(failed())?;
+    let insert = "INSERT INTO history VALUES (?, ?, ?, ?)";
+    let mut insert = database.prepare(insert).map_err(failed())?;
+    for page in snapshot.pages() {
+        let page = page?;
+        if !written.get(page.page.0) {
+            continue;
         }
-        Ok(())
+        let row = (
+            signed(page.page.0)?,
+            number,
+            signed(page.rank)?,
+            page.importance,
+        );
+        insert.execute(row).map_err(failed())?;
     }
+    Ok(())
 }
 
 fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
@@ -191,34 +198,4 @@ fn sql<'p>(column: &ExportColumn, page: &'p Page<'_>) -> Result<ToSqlOutput<'p>>
         Some(ColumnValue::Bool(is)) => is.into(),
         Some(ColumnValue::Time(seconds)) => utc(seconds).unwrap_or_default().into(),
     })
-}
-
-impl Exporter for Sqlite<'_> {
-    fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        let values = self.columns.iter().map(|column| sql(column, page));
-        let values = values.collect::<Result<Vec<_>>>()?;
-        let insert = || {
-            let mut insert = self.database.prepare_cached(&self.insert)?;
-            insert.execute(params_from_iter(&values))
-        };
-        insert().map_err(failed(&self.file.0))?;
-        if !self.history.is_empty() {
-            self.written.grow(page.page.0 + 1);
-            self.written.set(page.page.0);
-        }
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<u64> {
-        let path = self.file.0.clone();
-        self.history()?;
-        let ended = self.database.execute_batch(END);
-        ended.map_err(failed(&path))?;
-        let closed = self.database.close().map_err(|(_, error)| error);
-        closed.map_err(failed(&path))?;
-        let mut database = File::open(&path).map_err(Error::io(&path, "open"))?;
-        let copied = io::copy(&mut database, &mut self.out).and_then(|_| self.out.flush());
-        copied.map_err(Error::io(&self.out.path, "write"))?;
-        Ok(0)
-    }
 }

@@ -14,19 +14,22 @@ use std::io::{self, Write};
 
 use super::columns::{ColumnValue, ExportColumn, domain_column, host_column, rank_column};
 use super::columns::{score_column, url_column};
-use super::{Content, ExportFormatSpec, ExportOutput, Exporter, Page, Setup, without};
+use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup, without};
 use crate::model::{Change, utc};
 use crate::{Error, Result};
 
-/// Defines a format that is text by its name, its help, its content and what starts it.
+/// Defines a format that is text by its name, its help, its content and the function that makes its form.
 macro_rules! text_format {
-    ($constant:ident, $name:literal, $about:literal, $content:ident, $start:expr) => {
+    ($constant:ident, $name:literal, $about:literal, $content:ident, $form:expr) => {
         pub(super) const $constant: ExportFormatSpec = ExportFormatSpec {
             name: $name,
             about: $about,
             is_text: true,
             content: Content::$content,
-            start: $start,
+            write: |out, setup, rows| {
+                let form: fn(&Setup) -> Result<FileForm> = $form;
+                form(setup)?.write(out, rows)
+            },
         };
     };
 }
@@ -36,10 +39,9 @@ text_format!(
     "tsv",
     "tab-separated values with a header line",
     Table,
-    |out, setup| {
+    |setup| {
         let refused = (&b"\t\n\r"[..], "TSV");
-        let (header, row) = RowForm::table(setup, "\t", "\n", put_plain);
-        LineExporter::new(out, row).begin(header, refused)
+        Ok(FileForm::table(setup, "\t", "\n", put_plain).refusing(refused))
     }
 );
 text_format!(
@@ -47,24 +49,20 @@ text_format!(
     "csv",
     "comma-separated values with a header line (RFC 4180)",
     Table,
-    |out, setup| {
-        let (header, row) = RowForm::table(setup, ",", "\r\n", put_quoted);
-        LineExporter::new(out, row).begin(header, NONE)
-    }
+    |setup| Ok(FileForm::table(setup, ",", "\r\n", put_quoted))
 );
 text_format!(
     JSONL,
     "jsonl",
     "JSON lines, one object per page",
     Table,
-    |out, setup| {
+    |setup| {
         let parts = setup.all_columns().into_iter().enumerate();
         let parts = parts.map(|(at, column)| {
             let before = if at == 0 { '{' } else { ',' };
             (format!("{before}\"{}\":", column.name), column)
         });
-        let row = RowForm::of(parts, "}\n", put_json);
-        LineExporter::new(out, row).begin(String::new(), NONE)
+        Ok(RowForm::of(parts, "}\n", put_json).into())
     }
 );
 text_format!(
@@ -72,11 +70,10 @@ text_format!(
     "scores",
     "a URL, a tab and a score per line",
     Score,
-    |out, setup| {
+    |setup| {
         let parts = [("", url_column()), ("\t", score_column(setup))];
-        let row = RowForm::of(parts, "\n", put_plain);
-        let refused = (&b"\t\r\n"[..], "a file of scores");
-        LineExporter::new(out, row).begin(String::new(), refused)
+        let form = FileForm::from(RowForm::of(parts, "\n", put_plain));
+        Ok(form.refusing((b"\t\r\n", "a file of scores")))
     }
 );
 text_format!(
@@ -84,11 +81,10 @@ text_format!(
     "solr",
     "url=score, for Solr's ExternalFileField",
     Score,
-    |out, setup| {
+    |setup| {
         let parts = [("", url_column()), ("=", score_column(setup))];
-        let row = RowForm::of(parts, "\n", put_short);
-        let refused = (&b"\r\n"[..], "a file for Solr");
-        LineExporter::new(out, row).begin(String::new(), refused)
+        let form = FileForm::from(RowForm::of(parts, "\n", put_short));
+        Ok(form.refusing((b"\r\n", "a file for Solr")))
     }
 );
 text_format!(
@@ -96,19 +92,16 @@ text_format!(
     "elasticsearch",
     "bulk updates of one field, for Elasticsearch and OpenSearch",
     Field,
-    |out, setup| {
+    |setup| {
         let field = json(&setup.scoring.field);
         let parts = [
             (bulk("update", setup), url_column()),
             (format!("}}}}\n{{\"doc\":{{{field}:"), score_column(setup)),
         ];
-        let row = RowForm::of(parts, "}}\n", put_document);
-        let exporter = LineExporter::new(out, row);
-        LineExporter {
+        Ok(FileForm {
             has_ids: true,
-            ..exporter
-        }
-        .begin(String::new(), NONE)
+            ..RowForm::of(parts, "}}\n", put_document).into()
+        })
     }
 );
 text_format!(
@@ -116,7 +109,7 @@ text_format!(
     "elasticsearch-index",
     "bulk documents of their own: url, host, domain, score, rank",
     Field,
-    |out, setup| {
+    |setup| {
         let field = &setup.scoring.field;
         if ["url", "host", "domain", "rank"].contains(&field.as_str()) {
             return Err(Error::Usage(format!(
@@ -131,19 +124,12 @@ text_format!(
             (",\"rank\":".to_owned(), rank_column()),
             (format!(",{}:", json(field)), score_column(setup)),
         ];
-        let row = RowForm::of(parts, "}\n", put_document);
-        let gone = RowForm::of(
-            [(bulk("delete", setup), url_column())],
-            "}}\n",
-            put_document,
-        );
-        let exporter = LineExporter::new(out, row);
-        LineExporter {
-            gone: Some(gone),
+        let deletion = [(bulk("delete", setup), url_column())];
+        Ok(FileForm {
+            gone: Some(RowForm::of(deletion, "}}\n", put_document)),
             has_ids: true,
-            ..exporter
-        }
-        .begin(String::new(), NONE)
+            ..RowForm::of(parts, "}\n", put_document).into()
+        })
     }
 );
 text_format!(
@@ -151,7 +137,7 @@ text_format!(
     "vespa",
     "partial updates of one field, for Vespa",
     Field,
-    |out, setup| {
+    |setup| {
         let kind = document_type(setup.scoring.into.as_deref())?;
         let kind = json(&format!("id:{kind}::"));
         let begin = kind.trim_end_matches('"');
@@ -170,7 +156,7 @@ text_format!(
             }
             Ok(())
         });
-        LineExporter::new(out, row).begin(String::new(), NONE)
+        Ok(row.into())
     }
 );
 
@@ -279,96 +265,83 @@ impl RowForm {
             put,
         }
     }
-
-    /// Returns the header line of a table, and the form of its rows.
-    fn table(
-        setup: &Setup,
-        separator: &'static str,
-        end: &'static str,
-        put: PutValue,
-    ) -> (String, RowForm) {
-        let columns = setup.all_columns();
-        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
-        let header = names.join(separator) + end;
-        let before = std::iter::once("").chain(std::iter::repeat(separator));
-        (header, RowForm::of(before.zip(columns), end, put))
-    }
 }
 
 /// Bytes that a format's names cannot hold, and what the format is called in the error.
 type RefusedBytes = (&'static [u8], &'static str);
-const NONE: RefusedBytes = (b"", "");
 /// Size in bytes at which lines are written.
 const PIECE: usize = 1 << 16;
 /// Lengths of Elasticsearch's `_id`, in bytes.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=512;
 
-/// Writer of any of these formats.
-struct LineExporter<'w> {
-    out: ExportOutput<'w>,
-    /// Lines to be written.
-    buffer: Vec<u8>,
+/// Form of a file in any of these formats.
+struct FileForm {
+    header: String,
     refused: RefusedBytes,
     row: RowForm,
     /// Form of a row whose page is gone, if it differs.
     gone: Option<RowForm>,
     /// True if rows with names beyond [`ID_BYTES`] are left out.
     has_ids: bool,
-    left_out: u64,
 }
 
-impl<'w> LineExporter<'w> {
-    fn new(out: ExportOutput<'w>, row: RowForm) -> LineExporter<'w> {
-        LineExporter {
-            out,
-            buffer: Vec::with_capacity(2 * PIECE),
-            refused: NONE,
+impl From<RowForm> for FileForm {
+    fn from(row: RowForm) -> FileForm {
+        FileForm {
+            header: String::new(),
+            refused: (b"", ""),
             row,
             gone: None,
             has_ids: false,
-            left_out: 0,
         }
-    }
-
-    fn begin(mut self, header: String, refused: RefusedBytes) -> Result<Box<dyn Exporter + 'w>> {
-        self.refused = refused;
-        self.buffer.extend_from_slice(header.as_bytes());
-        Ok(Box::new(self))
-    }
-
-    fn write(&mut self) -> Result<()> {
-        let written = self.out.write_all(&self.buffer);
-        self.buffer.clear();
-        written.map_err(|error| self.out.error(error))
     }
 }
 
-impl Exporter for LineExporter<'_> {
-    fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        without(page, self.refused.0, self.refused.1)?;
-        if self.has_ids && !ID_BYTES.contains(&page.url.len()) {
-            self.left_out += 1;
-            return Ok(());
+impl FileForm {
+    /// Returns the form of a table with a header line.
+    fn table(setup: &Setup, separator: &'static str, end: &'static str, put: PutValue) -> FileForm {
+        let columns = setup.all_columns();
+        let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        let header = names.join(separator) + end;
+        let before = std::iter::once("").chain(std::iter::repeat(separator));
+        FileForm {
+            header,
+            ..RowForm::of(before.zip(columns), end, put).into()
         }
-        let gone = self.gone.as_ref();
-        let gone = gone.filter(|_| page.change == Some(Change::Gone));
-        let RowForm { parts, end, put } = gone.unwrap_or(&self.row);
-        for (text, column) in parts {
-            self.buffer.extend_from_slice(text.as_bytes());
-            let put = put(&mut self.buffer, column.of(page)?);
-            put.map_err(|error| self.out.error(error))?;
-        }
-        self.buffer.extend_from_slice(end.as_bytes());
-        if self.buffer.len() >= PIECE {
-            self.write()?;
-        }
-        Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<u64> {
-        self.write()?;
-        let flushed = self.out.flush();
-        flushed.map_err(|error| self.out.error(error))?;
-        Ok(self.left_out)
+    fn refusing(self, refused: RefusedBytes) -> FileForm {
+        FileForm { refused, ..self }
+    }
+
+    fn write(self, mut out: ExportOutput<'_>, rows: &mut RowSource<'_>) -> Result<u64> {
+        let mut lines = self.header.into_bytes();
+        lines.reserve(2 * PIECE);
+        let mut left_out = 0;
+        rows(&mut |page| {
+            without(page, self.refused.0, self.refused.1)?;
+            if self.has_ids && !ID_BYTES.contains(&page.url.len()) {
+                left_out += 1;
+                return Ok(());
+            }
+            let gone = self.gone.as_ref();
+            let gone = gone.filter(|_| page.change == Some(Change::Gone));
+            let RowForm { parts, end, put } = gone.unwrap_or(&self.row);
+            for (text, column) in parts {
+                lines.extend_from_slice(text.as_bytes());
+                let put = put(&mut lines, column.of(page)?);
+                put.map_err(|error| out.error(error))?;
+            }
+            lines.extend_from_slice(end.as_bytes());
+            if lines.len() >= PIECE {
+                let written = out.write_all(&lines);
+                lines.clear();
+                written.map_err(|error| out.error(error))?;
+            }
+            Ok(())
+        })?;
+        let written = out.write_all(&lines).and_then(|()| out.flush());
+        written.map_err(|error| out.error(error))?;
+        Ok(left_out)
     }
 }
