@@ -90,9 +90,7 @@ pub enum IngestEvent<'a> {
     /// The index was not written to disk: the next run builds it from the fingerprints.
     IndexNotKept { error: &'a crate::Error },
     /// A problem with the warm start, which does not affect the ranking.
-    Warm {
-        warning: &'a crate::snapshot::WarmWarning,
-    },
+    Warm { warning: &'a str },
     /// Members or frames of an input had no checksum.
     Unchecked { input: &'a InputName, members: u64 },
     /// The state was made durable: what was read so far will not be read again.

@@ -20,13 +20,11 @@ use super::names::{NamedShard, exchange_names};
 use super::ranks::{ShardRanking, ShardScores, rank_together};
 use super::{LocalShard, Peers, check_together, local_shards};
 use crate::disk::Disk;
-use crate::engine::{HistoryView, Window};
+use crate::engine::{HistoryView, Scores, Window};
 use crate::memory::{SETTLING, check_room, making_blocks};
 use crate::rank::RankOptions;
 use crate::rank::settle::{SettlingResult, ShardRows, settle_shards};
-use crate::snapshot::{
-    ClusterRanking, Info, KeepSnapshots, SharedScores, Snapshot, Watcher, Watching, prepare,
-};
+use crate::snapshot::{ClusterRanking, Info, KeepSnapshots, Snapshot, Watcher, Watching, prepare};
 use crate::store::rows::KeptRows;
 use crate::threads::{par_map, processors};
 use crate::{Error, Result};
@@ -265,17 +263,13 @@ fn publish(
     let all_shards = peers.shards() as u32;
     let mut ranked: Vec<_> = shards.iter().zip(ranked).collect();
     let prepared = par_map(&mut ranked, |_, (shard, ranking)| {
-        let scores = SharedScores {
-            scores: *ranking,
-            ranks: ranking.ranks(),
-            of: ClusterRanking {
-                id,
-                shards: all_shards,
-                pages: ranking.all_pages(),
-            },
-            keep,
+        let of = ClusterRanking {
+            id,
+            shards: all_shards,
+            pages: ranking.all_pages(),
         };
-        prepare(disk, &shard.view, &scores)
+        let scores: (&dyn Scores, &[u64]) = (*ranking, ranking.ranks());
+        prepare(disk, &shard.view, scores, of, keep)
     })?;
     all_agree(true, peers)?;
     let published = shards.iter().zip(prepared).map(|(shard, prepared)| {

@@ -5,7 +5,6 @@
 //! merge everything is read again, with the same result.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SnapshotColumn;
 use super::column::Planes;
@@ -31,16 +30,18 @@ pub(super) const COLUMNS: [SnapshotColumn; 9] = [
 /// Position of the last fetch among them.
 const LAST_FETCH: usize = 6;
 
+/// Number of numbers that are kept of a page: the values of [`COLUMNS`], and the state from which its next row is joined.
+/// These are the digest of the first observation; the digest of the last one and the time of the first, as differences
+/// from the first digest and the last fetch, which are mostly 0; and flags.
+const NUMBERS: usize = COLUMNS.len() + 4;
+const FLAGS: usize = NUMBERS - 1;
+
 /// Flag of a page: there is a row of it.
 const SEEN: u64 = 1;
 /// Flag of a page: it was reached.
 const REACHED: u64 = 2;
 /// Flag of a page: it distributed cash.
 const PAID: u64 = 4;
-
-/// State of a page from which its next row is joined: the digest of the first observation; the digest of the last one
-/// and the time of the first, as differences from the first digest and the last fetch, which are mostly 0; and flags.
-type JoinState = [u64; 4];
 
 fn stored(time: Option<Time>) -> u64 {
     time.unwrap_or(NO_TIME) as u64
@@ -60,20 +61,25 @@ pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
     ]
 }
 
-fn join_state(row: &HistoryRow) -> JoinState {
+/// Returns the numbers of a page, given all its rows so far, joined.
+fn numbers(row: &HistoryRow) -> [u64; NUMBERS] {
     let fetches = &row.fetches;
     let bits = |digest: Digest| u64::from(digest.bits());
     let flag = |flag: u64, is_set: bool| if is_set { flag } else { 0 };
-    [
+    let state = [
         bits(fetches.first),
         bits(fetches.first) ^ bits(fetches.last),
         fetches.since as u64 ^ stored(row.last_fetch),
         SEEN | flag(REACHED, fetches.reached) | flag(PAID, row.cash > 0),
-    ]
+    ];
+    let mut numbers = [0; NUMBERS];
+    numbers[..COLUMNS.len()].copy_from_slice(&values(&row.known()));
+    numbers[COLUMNS.len()..].copy_from_slice(&state);
+    numbers
 }
 
 /// Returns all rows of a page so far, joined; its distributed cash is reduced to 0 or 1.
-fn joined(values: [u64; COLUMNS.len()], state: JoinState) -> HistoryRow {
+fn joined(numbers: [u64; NUMBERS]) -> HistoryRow {
     let [
         failed,
         last_failed,
@@ -84,8 +90,11 @@ fn joined(values: [u64; COLUMNS.len()], state: JoinState) -> HistoryRow {
         last_fetch,
         _,
         recycled,
-    ] = values;
-    let [first, last, since, flags] = state;
+        first,
+        last,
+        since,
+        flags,
+    ] = numbers;
     let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     HistoryRow {
         cash: u128::from(flags & PAID != 0),
@@ -109,9 +118,9 @@ fn joined(values: [u64; COLUMNS.len()], state: JoinState) -> HistoryRow {
 /// Facts about a block of pages.
 #[derive(Debug)]
 pub(super) struct KnownBlock {
-    /// Columns, each with its packed form if that is up to date.
-    columns: [(Planes, Option<Vec<u8>>); COLUMNS.len()],
-    state: [Planes; size_of::<JoinState>() / size_of::<u64>()],
+    numbers: [Planes; NUMBERS],
+    /// Columns in packed form, as far as that is up to date.
+    packed: [Option<Vec<u8>>; COLUMNS.len()],
     /// Number of rows that are measures of a window.
     measures: u64,
     /// Times when pages were last reached, as of the packed column.
@@ -120,9 +129,11 @@ pub(super) struct KnownBlock {
 
 impl Default for KnownBlock {
     fn default() -> KnownBlock {
+        let usual = values(&Fetches::default());
+        let usual = |at: usize| Planes::new(usual.get(at).copied().unwrap_or(0));
         KnownBlock {
-            columns: values(&Fetches::default()).map(|usual| (Planes::new(usual), None)),
-            state: [(); 4].map(|()| Planes::new(0)),
+            numbers: std::array::from_fn(usual),
+            packed: Default::default(),
             measures: 0,
             times: FetchTimes::default(),
         }
@@ -131,14 +142,10 @@ impl Default for KnownBlock {
 
 impl KnownBlock {
     fn grow(&mut self, len: usize) {
-        if len == self.state[0].len() {
-            return;
+        if len > self.numbers[0].len() {
+            self.numbers.iter_mut().for_each(|planes| planes.grow(len));
+            self.packed = Default::default();
         }
-        for (planes, packed) in &mut self.columns {
-            planes.grow(len);
-            *packed = None;
-        }
-        self.state.iter_mut().for_each(|planes| planes.grow(len));
     }
 
     /// Adds the next row of a page. Where rows of a page are joined they are one measure, or none.
@@ -149,11 +156,9 @@ impl KnownBlock {
         joins: bool,
         is_measure: &impl Fn(&HistoryRow) -> bool,
     ) {
-        let state = self.state.each_ref().map(|planes| planes.get(at));
-        let is_known = state[3] & SEEN != 0;
+        let is_known = self.numbers[FLAGS].get(at) & SEEN != 0;
         let mut row = if is_known {
-            let values = self.columns.each_ref().map(|(planes, _)| planes.get(at));
-            joined(values, state)
+            joined(self.numbers.each_ref().map(|planes| planes.get(at)))
         } else {
             HistoryRow::default()
         };
@@ -162,27 +167,23 @@ impl KnownBlock {
         row.take_visits(next);
         let counts = is_measure(if joins { &row } else { next });
         self.measures = self.measures + u64::from(counts) - u64::from(counted);
-        let set = |planes: &mut Planes, value: u64| {
-            if is_known {
+        for (column, value) in numbers(&row).into_iter().enumerate() {
+            let planes = &mut self.numbers[column];
+            let changed = if is_known {
                 planes.set(at, value)
             } else {
                 planes.set_first(at, value)
-            }
-        };
-        for ((planes, packed), value) in self.columns.iter_mut().zip(values(&row.known())) {
-            if set(planes, value) {
+            };
+            if changed && let Some(packed) = self.packed.get_mut(column) {
                 *packed = None;
             }
-        }
-        for (planes, value) in self.state.iter_mut().zip(join_state(&row)) {
-            set(planes, value);
         }
     }
 
     /// Returns the times when its pages were last reached.
     pub fn times(&mut self) -> &FetchTimes {
-        let (reached, packed) = &self.columns[LAST_FETCH];
-        if packed.is_none() {
+        if self.packed[LAST_FETCH].is_none() {
+            let reached = &self.numbers[LAST_FETCH];
             self.times = FetchTimes::default();
             let times = (0..reached.len()).map(|at| reached.get(at) as Time);
             times
@@ -194,8 +195,8 @@ impl KnownBlock {
 
     /// Iterates over its packed columns, in their order.
     pub fn packed(&mut self) -> impl Iterator<Item = io::Result<&[u8]>> {
-        let columns = self.columns.iter_mut();
-        columns.map(|(planes, packed)| {
+        let columns = self.packed.iter_mut().zip(&self.numbers);
+        columns.map(|(packed, planes)| {
             if packed.is_none() {
                 *packed = Some(planes.pack()?);
             }
@@ -205,11 +206,9 @@ impl KnownBlock {
 
     /// Returns its memory in bytes.
     fn bytes(&self) -> u64 {
-        let columns = self.columns.iter();
-        let columns =
-            columns.map(|(planes, packed)| planes.bytes() + packed.as_ref().map_or(0, Vec::len));
-        let state = self.state.iter().map(Planes::bytes);
-        (columns.sum::<usize>() + state.sum::<usize>()) as u64
+        let planes = self.numbers.iter().map(Planes::bytes);
+        let packed = self.packed.iter().flatten().map(Vec::len);
+        planes.chain(packed).sum::<usize>() as u64
     }
 }
 
@@ -267,27 +266,16 @@ pub(super) fn read(
     }
 }
 
-/// Cache of facts that a snapshot leaves to the next one.
+/// Cache of facts that a snapshot leaves to the next one: blocks, and the runs of the history that they cover.
 #[derive(Debug, Default)]
-pub struct HeldKnown(Mutex<FactsCache>);
-
-/// Cached blocks, and the runs of the history that they cover.
-#[derive(Debug, Default)]
-pub(super) struct FactsCache {
+pub struct FactsCache {
     runs: Vec<u64>,
     blocks: Vec<KnownBlock>,
 }
 
-impl HeldKnown {
-    /// Locks the cache; waits for the previous snapshot until it has written these columns.
-    pub(super) fn lock(&self) -> MutexGuard<'_, FactsCache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl FactsCache {
     /// Takes the blocks if the state continues where they end, and the number of its runs that they cover.
-    pub fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
+    pub(super) fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
         let FactsCache { runs, blocks } = std::mem::take(self);
         match view.joined_runs() {
             Some(all) if all.starts_with(&runs) => (blocks, runs.len()),
@@ -296,7 +284,7 @@ impl FactsCache {
     }
 
     /// Adds the next block if all so far fit in `room` bytes; otherwise leaves the cache empty for good.
-    pub fn add(&mut self, block: KnownBlock, room: &mut u64) {
+    pub(super) fn add(&mut self, block: KnownBlock, room: &mut u64) {
         match room.checked_sub(block.bytes().max(1)) {
             Some(left) => {
                 *room = left;
@@ -307,7 +295,7 @@ impl FactsCache {
     }
 
     /// Completes the blocks of a state.
-    pub fn finish(&mut self, view: &View) {
+    pub(super) fn finish(&mut self, view: &View) {
         match view.joined_runs() {
             Some(runs) if !self.blocks.is_empty() => self.runs = runs,
             _ => *self = FactsCache::default(),

@@ -23,7 +23,6 @@ mod ranks;
 mod read;
 mod search;
 mod settling;
-mod warm;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -50,18 +49,16 @@ pub use file::SnapshotColumns;
 pub use find::{ListedPage, Lookup, Rank, canonical, find_lines, page_ranks, pages_of};
 pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
-pub use known::HeldKnown;
+pub use known::FactsCache;
 pub use levels::{LevelRanking, RankingName};
 pub use lists::{LISTED, RankedList};
-pub use publish::{ClusterRanking, Prepared, SharedScores, prepare};
+pub use publish::{ClusterRanking, Prepared, prepare};
 pub use publish::{PublishedSnapshot, publish, publish_apart};
 pub use ranks::{descending_key, importance_of};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
-pub use settling::{Expired, Watching};
-pub use settling::{SettleSettings, SnapshotOptions, Watcher, settling_needs};
-
-pub use warm::{Handover, StartFrom, WarmWarning};
+pub use settling::settling_needs;
+pub use settling::{Expired, SettleSettings, SnapshotOptions, StartFrom, Watcher, Watching};
 
 /// Default memory for the ranks of a snapshot, in bytes: enough for 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;

@@ -2,16 +2,14 @@
 //! Several stores are published together in this way: all are prepared before the first is renamed.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
-use super::settling::SnapshotOptions;
-use super::warm::{self, WarmWarning};
+use super::settling::{SnapshotOptions, write_warm};
 use super::write::{self, SnapshotWriter};
-use super::{
-    HeldKnown, Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info,
-};
+use super::{Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info};
 use crate::engine::{HistoryView, Scores, Window};
 use crate::store::{Disk, SNAPSHOTS, TempFile, View};
 use crate::{Error, Result};
@@ -22,7 +20,7 @@ pub struct PublishedSnapshot {
     pub path: PathBuf,
     pub info: Info,
     /// Problems with reading the warm start and with writing the next one.
-    pub warnings: Vec<WarmWarning>,
+    pub warnings: Vec<String>,
     /// True if the next warm start was written.
     pub wrote_warm: bool,
 }
@@ -60,15 +58,15 @@ pub fn publish(
 ) -> Result<Option<PublishedSnapshot>> {
     with_lock(disk, view, || {
         let mut warnings = Vec::new();
-        let Some((prepared, computed)) = write::write(disk, view, making, &mut warnings)? else {
+        let Some((prepared, settled)) = write::write(disk, view, making, &mut warnings)? else {
             return Ok(None);
         };
         let (path, info) = prepared.publish()?;
         // The ranking comes first if the disk has little room.
         let settle = making.settle.as_ref();
         let is_warm = settle.is_some_and(|settle| settle.writes_warm && settle.may_be_warm());
-        let wrote_warm = match computed.filter(|_| is_warm) {
-            Some(computed) => warm::write(disk, view, &computed.settled, &mut warnings)?,
+        let wrote_warm = match settled.filter(|_| is_warm) {
+            Some(settled) => write_warm(disk, view, &settled, &mut warnings)?,
             None => false,
         };
         Ok(Some(PublishedSnapshot {
@@ -122,18 +120,6 @@ mod hex {
         let number = u64::from_str_radix(&text, 16).ok().filter(|_| is_hex);
         number.ok_or_else(|| D::Error::custom(format!("{text:?}: 16 hexadecimal digits")))
     }
-}
-
-/// Ranking of a shard that was computed together with the other shards.
-pub struct SharedScores<'s> {
-    /// Scores of all pages that the shard knows.
-    pub scores: &'s dyn Scores,
-    /// Ranks of these pages.
-    pub ranks: &'s [u64],
-    /// Ranking that they are part of.
-    pub of: ClusterRanking,
-    /// Rule for which snapshots stay.
-    pub keep: KeepSnapshots,
 }
 
 /// Begins the file of a commit's snapshot; an error if a newer one was published.
@@ -203,30 +189,32 @@ fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
     Ok(())
 }
 
-/// Writes the snapshot of a commit with these scores and ranks, and makes it durable; [`Prepared::publish`] publishes
-/// it.
+/// Writes the snapshot of a shard's commit with the scores and ranks of all pages that it knows, which are part of the
+/// ranking `of` all shards, and makes it durable; [`Prepared::publish`] publishes it.
 ///
 /// # Errors
 /// Fails without the store's lock, or if a newer snapshot was published.
 pub fn prepare<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
-    ranking: &SharedScores<'_>,
+    (scores, ranks): (&dyn Scores, &[u64]),
+    of: ClusterRanking,
+    keep: KeepSnapshots,
 ) -> Result<Prepared<'v>> {
-    if ranking.ranks.len() as u64 != view.totals().pages {
+    if ranks.len() as u64 != view.totals().pages {
         return Err(Error::internal("a ranking is not of the pages of a commit"));
     }
     with_lock(disk, view, || {
         let file = begin(disk, view)?;
         let mut writer = SnapshotWriter::create(disk, &file.path)?;
         let alone = (0, &Watcher::default());
-        let measures = writer.facts(view, &HeldKnown::default(), alone)?;
+        let measures = writer.facts(view, &Mutex::default(), alone)?;
         let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
-        let window = Window::settled(&view.settings().config, ranking.scores);
-        writer.scores(ranking.scores, window.estimator, None)?;
-        writer.ranks(ranking.ranks)?;
+        let window = Window::settled(&view.settings().config, scores);
+        writer.scores(scores, window.estimator, None)?;
+        writer.ranks(ranks)?;
         let info = Info {
-            cluster: Some(ranking.of),
+            cluster: Some(of),
             ..Info::new(view, measures, &window, None)?
         };
         Ok(Prepared {
@@ -234,7 +222,7 @@ pub fn prepare<'v>(
             view,
             file,
             info: writer.finish(info)?,
-            keep: ranking.keep,
+            keep,
         })
     })
 }
@@ -289,13 +277,9 @@ mod tests {
         pages: 900,
     };
 
-    fn given(ranks: &[u64]) -> SharedScores<'_> {
-        SharedScores {
-            scores: &Given,
-            ranks,
-            of: OF,
-            keep: KeepSnapshots::newest(1),
-        }
+    fn prepare_given<'v>(view: &'v View, ranks: &[u64]) -> Result<Prepared<'v>> {
+        let keep = KeepSnapshots::newest(1);
+        prepare(&RealDisk, view, (&Given, ranks), OF, keep)
     }
 
     /// Creates a store of three pages with a published ranking.
@@ -331,7 +315,7 @@ mod tests {
         assert_eq!(names(&dir), before);
         let latest = std::fs::read(dir.join("snapshots/latest.json")).unwrap();
         let view = open_view_to_publish(&RealDisk, &dir).unwrap();
-        let prepared = prepare(&RealDisk, &view, &given(&[17, 2, 900])).unwrap();
+        let prepared = prepare_given(&view, &[17, 2, 900]).unwrap();
         assert_eq!(
             names(&dir),
             [before[0], "000000000002.tmp", before[1]],
@@ -341,7 +325,7 @@ mod tests {
         assert_eq!(names(&dir), before);
         assert!(std::fs::read(dir.join("snapshots/latest.json")).unwrap() == latest);
 
-        let prepared = prepare(&RealDisk, &view, &given(&[17, 2, 900])).unwrap();
+        let prepared = prepare_given(&view, &[17, 2, 900]).unwrap();
         let (path, info) = prepared.publish().unwrap();
         assert_eq!(
             names(&dir),
@@ -384,12 +368,12 @@ mod tests {
         let dir = home.path().join("store");
         store(&dir);
         let view = open_view_to_publish(&RealDisk, &dir).unwrap();
-        assert!(prepare(&RealDisk, &view, &given(&[1, 2])).is_err());
+        assert!(prepare_given(&view, &[1, 2]).is_err());
         assert_eq!(names(&dir).len(), 2);
         drop(view);
         // Nor without the lock.
         let unlocked = crate::store::open_view(&RealDisk, &dir).unwrap();
-        assert!(prepare(&RealDisk, &unlocked, &given(&[1, 2, 3])).is_err());
+        assert!(prepare_given(&unlocked, &[1, 2, 3]).is_err());
         assert_eq!(names(&dir).len(), 2);
     }
 
@@ -400,7 +384,7 @@ mod tests {
         let dir = home.path().join("store");
         store(&dir);
         let view = open_view_to_publish(&RealDisk, &dir).unwrap();
-        let prepared = prepare(&RealDisk, &view, &given(&[1, 2, 3])).unwrap();
+        let prepared = prepare_given(&view, &[1, 2, 3]).unwrap();
         std::mem::forget(prepared);
         drop(view);
         assert_eq!(names(&dir).len(), 3);

@@ -18,13 +18,12 @@
 //! The sample is one page of each of equal intervals, so gaps are of similar size. Which page it is depends on the
 //! store's secret key, so that no crawl can be made to have an oversized gap. Ranks do not depend on the sample.
 
-use std::path::{Path, PathBuf};
-
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::codec::varint::number;
-use crate::disk::{Disk, DiskFile, recreate};
+use crate::disk::DiskFile;
 use crate::engine::PageId;
+use crate::store::TempFile;
 use crate::threads::sort_by_key;
 use crate::{Error, Result};
 
@@ -159,9 +158,8 @@ impl RankSample {
         Some(ranks)
     }
 
-    /// Continues with a temporary file, whose name begins with `path`. All values have to be passed to [`Gaps::add`]
-    /// again.
-    pub fn divide<'d>(mut self, disk: &'d dyn Disk, path: &Path) -> Result<Gaps<'d>> {
+    /// Continues with a temporary file. All values have to be passed to [`Gaps::add`] again.
+    pub fn divide(mut self, temporary: TempFile<'_>) -> Result<Gaps<'_>> {
         self.kept.sort_unstable();
         let every = |gap: u64| {
             self.kept
@@ -175,38 +173,27 @@ impl RankSample {
             gaps: begins.zip(ends).map(Gap::between).collect(),
             at_splits: vec![0; splits.len()],
             splits,
-            file: PieceFile::create(disk, path, self.piece as usize)?,
+            file: PieceFile {
+                file: temporary.create()?,
+                temporary,
+                end: 0,
+                piece: self.piece as usize,
+            },
         })
     }
 }
 
 /// Temporary file of pieces of numbers, one after the other. Removed on drop.
 struct PieceFile<'d> {
-    disk: &'d dyn Disk,
-    path: PathBuf,
     file: Box<dyn DiskFile>,
+    temporary: TempFile<'d>,
     /// Offset of the next piece.
     end: u64,
     /// Maximum number of values in a piece.
     piece: usize,
 }
 
-impl<'d> PieceFile<'d> {
-    fn create(disk: &'d dyn Disk, path: &Path, piece: usize) -> Result<PieceFile<'d>> {
-        let mut name = path.to_path_buf().into_os_string();
-        name.push(".tmp");
-        let path = PathBuf::from(name);
-        let file = recreate(disk, &path).map_err(Error::io(&path, "create"))?;
-        let end = 0;
-        Ok(PieceFile {
-            disk,
-            path,
-            file,
-            end,
-            piece,
-        })
-    }
-
+impl PieceFile<'_> {
     /// Appends a piece: the lowest `width` bytes of each value less `base`. Returns its offset.
     fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<u64> {
         let offset = self.end;
@@ -222,24 +209,17 @@ impl<'d> PieceFile<'d> {
             bytes.extend_from_slice(&(value - base).to_le_bytes()[..width]);
         }
         let written = self.file.write_at(&bytes, offset);
-        written.map_err(Error::io(&self.path, "write"))
+        written.map_err(Error::io(&self.temporary.path, "write"))
     }
 
     fn read(&self, offset: u64, values: &mut [u64], width: usize, base: u64) -> Result<()> {
         let mut bytes = vec![0; values.len() * width];
         let read = self.file.read_at(&mut bytes, offset);
-        read.map_err(Error::io(&self.path, "read"))?;
+        read.map_err(Error::io(&self.temporary.path, "read"))?;
         for (value, bytes) in values.iter_mut().zip(bytes.chunks(width)) {
             *value = base + number(bytes);
         }
         Ok(())
-    }
-}
-
-impl Drop for PieceFile<'_> {
-    fn drop(&mut self) {
-        // One that stays is removed when the store is opened for writing.
-        let _ = self.disk.remove(&self.path);
     }
 }
 
@@ -252,11 +232,11 @@ struct Gap {
     count: u64,
     /// Offsets of its pieces.
     pieces: Vec<u64>,
-    /// Values of the open piece while values are added; later, the ranks of a piece.
+    /// Values of the open piece while values are added.
     held: Vec<u64>,
-    /// Number of ranks returned: in total, and of those held.
-    given: u64,
-    given_held: usize,
+    /// Number of ranks read, and those that were not returned yet.
+    read: u64,
+    ranks: std::vec::IntoIter<u64>,
 }
 
 impl Gap {
@@ -268,8 +248,8 @@ impl Gap {
             count: 0,
             pieces: Vec::new(),
             held: Vec::new(),
-            given: 0,
-            given_held: 0,
+            read: 0,
+            ranks: Vec::new().into_iter(),
         }
     }
 
@@ -301,20 +281,18 @@ impl Gap {
 
     /// Returns the rank of its next page.
     fn next(&mut self, file: &PieceFile<'_>) -> Result<u64> {
-        if self.given_held == self.held.len() {
-            let len = (self.count - self.given).min(file.piece as u64);
-            let piece = self.given / file.piece as u64;
-            let next = self.pieces.get(piece as usize).filter(|_| len > 0);
-            let offset = *next
-                .ok_or_else(|| Error::internal("an importance changed while ranks were made"))?;
-            self.held.resize(len as usize, 0);
-            file.read(offset, &mut self.held, self.width, self.base)?;
-            self.given_held = 0;
+        if let Some(rank) = self.ranks.next() {
+            return Ok(rank);
         }
-        let rank = self.held[self.given_held];
-        self.given += 1;
-        self.given_held += 1;
-        Ok(rank)
+        let changed = || Error::internal("an importance changed while ranks were made");
+        let piece = self.read / file.piece as u64;
+        let offset = *self.pieces.get(piece as usize).ok_or_else(changed)?;
+        let len = (self.count - self.read).min(file.piece as u64);
+        let mut ranks = vec![0; len as usize];
+        file.read(offset, &mut ranks, self.width, self.base)?;
+        self.read += len;
+        self.ranks = ranks.into_iter();
+        self.ranks.next().ok_or_else(changed)
     }
 }
 
@@ -393,7 +371,6 @@ mod tests {
     /// Returns the ranks, the length of the temporary files, and the largest gap.
     fn ranks(values: &[u64], bytes: u64, block: usize) -> (Vec<u64>, u64, u64) {
         let disk = Memory::default();
-        let path = Path::new("1.ranks");
         let mut seen = RankSample::new(values.len() as u64, bytes, 7);
         for block in values.chunks(block) {
             seen.add(block);
@@ -401,7 +378,7 @@ mod tests {
         if let Some(ranks) = seen.ranks() {
             return (ranks, 0, 0);
         }
-        let mut gaps = seen.divide(&disk, path).unwrap();
+        let mut gaps = seen.divide(TempFile::of(&disk, "1.ranks".into())).unwrap();
         for block in values.chunks(block) {
             gaps.add(block).unwrap();
         }

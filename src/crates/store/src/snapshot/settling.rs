@@ -11,6 +11,13 @@
 //! Otherwise one record with a wrong date would leave out the links of all other pages. The time of a snapshot is the
 //! latest accepted one, so everything that counts from it uses the same rule. A page whose fetches have no times never
 //! expires. Failed fetches do not reach a page; answers that it had not changed do.
+//!
+//! # Warm starts
+//!
+//! A ranking at a point that the stream of records determines writes the warm start ([`crate::store::warm`]): at the end
+//! of an ingest, at every N records, and by settling a store at rest. It starts from the previous one, or from nothing. A
+//! ranking by the clock starts from the warm start or from the last published ranking, and writes nothing: so what is
+//! published at a point determined by the stream does not depend on rankings by the clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,17 +25,21 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::KeepSnapshots;
-use super::warm::{self, Handover, StartFrom, WarmWarning};
-use crate::Result;
+use super::known::FactsCache;
+use super::{KeepSnapshots, Latest, SnapshotColumn, SnapshotColumns};
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, FetchTimes, HistoryRow, HistoryView, Window, rows_of_run};
+use crate::engine::{Effort, SettledPagesMut, SettledTotals};
 use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
-use crate::rank::settle::{SettlingProgress, SettlingResult, Watch, settle};
+use crate::rank::settle::{Changed, Importances, SettlingProgress, SettlingResult, StartState};
+use crate::rank::settle::{Watch, settle, settle_from, settle_near};
 use crate::rank::{Goal, RankOptions};
-use crate::rows::{Bits, PAGES_MAX, Without};
-use crate::store::View;
+use crate::rows::{Bits, PAGES_MAX, RowVisitor, Stop, Without};
+use crate::store::rows::{KeptRows, RowsDiff};
+use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
+use crate::store::{SNAPSHOTS, View};
+use crate::{Error, Result};
 
 /// Options of a snapshot.
 #[derive(Debug, Clone)]
@@ -60,8 +71,10 @@ pub struct SettleSettings {
     pub start: StartFrom,
     /// True if the result becomes the next warm start.
     pub writes_warm: bool,
-    /// Memory left by the previous ranking, and for the next one.
-    pub handover: Handover,
+    /// Facts about pages, cached by the previous ranking of the run, and whether another one follows for which to keep
+    /// them.
+    pub known: Arc<Mutex<FactsCache>>,
+    pub leaves_known: bool,
     /// Observer of the computation.
     pub watcher: Arc<Watcher>,
 }
@@ -78,10 +91,23 @@ impl SettleSettings {
             or_nothing: false,
             start: StartFrom::default(),
             writes_warm: false,
-            handover: Handover::default(),
+            known: Arc::default(),
+            leaves_known: false,
             watcher: Arc::default(),
         }
     }
+}
+
+/// Start of a settling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StartFrom {
+    /// The warm start if it fits, else nothing.
+    #[default]
+    Warm,
+    /// The warm start if it fits, else the last published ranking.
+    Published,
+    /// Nothing, ignoring earlier rankings.
+    Nothing,
 }
 
 /// Observer of a settling in another thread, which can stop it.
@@ -119,12 +145,6 @@ impl Watcher {
     }
 }
 
-/// Result of settling, and the links that it left out.
-pub(super) struct ComputedScores {
-    pub settled: Box<SettlingResult>,
-    pub expired: Option<Expired>,
-}
-
 impl SettleSettings {
     /// Returns true if there are rows, and the memory to settle over them.
     pub fn is_possible(&self, view: &View) -> bool {
@@ -140,15 +160,15 @@ impl SettleSettings {
         fits
     }
 
-    /// Ranks the rows of a commit, unless the concurrent work has `failed`. Returns `None` if it was stopped, or if time
-    /// did not suffice.
+    /// Ranks the rows of a commit, unless the concurrent work has `failed`. Returns the settled state and the links that it
+    /// leaves out; `None` if it was stopped, or if time did not suffice.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
         view: &View,
         failed: &AtomicBool,
-        warnings: &mut Vec<WarmWarning>,
-    ) -> Result<Option<ComputedScores>> {
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<(SettlingResult, Option<Expired>)>> {
         let options = self.options_of(view)?;
         let mut watching = Watching {
             failed: Some(failed),
@@ -157,25 +177,26 @@ impl SettleSettings {
         let mut rows = view.rows()?;
         let room = self.room(self.bytes(view), UNPACKED_ROWS);
         rows.stay_in(room);
-        let (settled, expired) = match self.expire {
+        let expired = self.expire.map(|after| Expired::of(view, after));
+        let (settled, expired) = match expired.transpose()? {
             None => {
                 let by = (self.start, &options);
-                let settled = warm::settle_latest(disk, view, &rows, by, &mut watching, warnings)?;
+                let settled = settle_latest(disk, view, &rows, by, &mut watching, warnings)?;
                 (settled, None)
             }
-            Some(after) => match Expired::of(view, after)? {
-                None => (settle(&rows, &options, &mut watching)?, None),
-                Some((mut expired, pages)) => {
-                    let rows = Without::new(&rows, &pages)?;
-                    expired.pages = rows.count;
-                    (settle(&rows, &options, &mut watching)?, Some(expired))
-                }
-            },
+            Some(None) => (settle(&rows, &options, &mut watching)?, None),
+            Some(Some((mut expired, pages))) => {
+                let rows = Without::new(&rows, &pages)?;
+                expired.pages = rows.count;
+                (settle(&rows, &options, &mut watching)?, Some(expired))
+            }
         };
-        Ok(settled.map(|settled| ComputedScores {
-            settled: Box::new(settled),
-            expired,
-        }))
+        Ok(settled.map(|settled| (settled, expired)))
+    }
+
+    /// Returns true if the settled state can start from and become a warm start: it uses all links.
+    pub fn may_be_warm(&self) -> bool {
+        self.expire.is_none()
     }
 
     /// Returns the memory that it takes, in bytes.
@@ -192,7 +213,7 @@ impl SettleSettings {
 
     /// Returns the memory for caching facts for the next snapshot in bytes, out of what rows leave.
     pub(super) fn known_room(&self, view: &View) -> u64 {
-        if !self.handover.leaves_known || view.joined_runs().is_none() {
+        if !self.leaves_known || view.joined_runs().is_none() {
             return 0;
         }
         self.room(self.bytes(view) + UNPACKED_ROWS, KNOWN_PAGES)
@@ -223,6 +244,136 @@ impl SettleSettings {
         options.on_to = on_to.unwrap_or(options.until);
         Ok(options)
     }
+}
+
+/// Warm start together with the latest rows.
+struct WarmStartState<'v> {
+    file: &'v WarmFile,
+    rows: &'v KeptRows,
+    since: RowsDiff,
+    records: u64,
+}
+
+impl StartState for WarmStartState<'_> {
+    fn totals(&self) -> &SettledTotals {
+        &self.file.info().totals
+    }
+
+    fn own_effort(&self) -> Option<Effort> {
+        let head = self.file.info();
+        (head.records == self.records).then_some(head.totals.effort)
+    }
+
+    fn changed(&self) -> Changed {
+        Changed {
+            rows: self.since.rows,
+            links: self.since.links,
+        }
+    }
+
+    fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
+        self.file.load(pages)
+    }
+
+    fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.since.old_rows(visit)
+    }
+
+    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.rows.new_rows(&self.since, visit)
+    }
+}
+
+/// The importances of a published ranking.
+impl Importances for SnapshotColumns {
+    fn pages(&self) -> u64 {
+        self.info().pages
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
+        self.each_value(SnapshotColumn::Importance, |_, bits| {
+            visit(f64::from_bits(bits));
+        })
+    }
+}
+
+/// Settles the rows of a commit. Adds what was wrong with the warm start, if anything was.
+fn settle_latest(
+    disk: &dyn Disk,
+    view: &View,
+    rows: &KeptRows,
+    (start, options): (StartFrom, &RankOptions),
+    watch: &mut Watching<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<SettlingResult>> {
+    let warm = view.warm().filter(|_| start != StartFrom::Nothing);
+    match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
+        Some(Ok(Some(settled))) => return Ok(Some(settled)),
+        Some(Err(error)) => {
+            let what = match error {
+                Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
+                other => other.to_string(),
+            };
+            let instead = "importance was settled from the start instead, which takes longer";
+            warnings.push(format!("{what}; {instead}"));
+        }
+        Some(Ok(None)) | None => {}
+    }
+    if start == StartFrom::Published
+        // An unreadable ranking is not used.
+        && let Ok(Some(latest)) = Latest::read(disk, view.dir())
+        && let path = view.dir().join(SNAPSHOTS).join(latest.snapshot)
+        && let Ok(published) = SnapshotColumns::open(disk, &path)
+        && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
+    {
+        return Ok(Some(settled));
+    }
+    settle(rows, options, watch)
+}
+
+fn from_warm(
+    warm: &WarmStart,
+    view: &View,
+    rows: &KeptRows,
+    options: &RankOptions,
+    watch: &mut Watching<'_>,
+) -> Result<Option<SettlingResult>> {
+    let start = WarmStartState {
+        file: &warm.file,
+        since: warm.since(rows)?,
+        rows,
+        records: view.counters().records,
+    };
+    let settled = settle_from(rows, options, &start, watch);
+    settled.map_err(|error| match error {
+        Error::Internal { what } => warm.file.damaged(what),
+        other => other,
+    })
+}
+
+/// Writes the warm start that results from settling a commit, if there is one. Returns whether it did; adds the error if
+/// it could not be written.
+pub(super) fn write_warm(
+    disk: &dyn Disk,
+    view: &View,
+    settled: &SettlingResult,
+    warnings: &mut Vec<String>,
+) -> Result<bool> {
+    let kept = view.rows_retention().kept();
+    let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
+        return Ok(false);
+    };
+    let pages = settled.settled_pages();
+    let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
+    let written = view.last_block().and_then(|last_block| {
+        let of = (view.identity(), view.counters().records);
+        let head = WarmHead::new(of, *rows, last_block, totals);
+        warm::write(disk, view.dir(), &head, pages)
+    });
+    let is_written = written.is_ok();
+    let warning = |error: Error| format!("{error}; the next ranking takes longer");
+    warnings.extend(written.err().map(warning));
+    Ok(is_written)
 }
 
 /// Returns the memory for settling a state and ranking it, in bytes.

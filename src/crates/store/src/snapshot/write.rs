@@ -1,34 +1,35 @@
 //! Writing of a snapshot's file: its columns, one after the other, of all blocks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::{io, mem};
 
 use crossbeam_channel::bounded;
 
 use super::blocks::BlockWriter;
-use super::known::{self, COLUMNS as FETCHES, FactsCache, FactsWithCash, HeldKnown};
+use super::known::{self, COLUMNS as FETCHES, FactsCache, FactsWithCash};
 use super::publish::{Prepared, begin};
 use super::ranks::{RankSample, descending_key};
-use super::settling::{ComputedScores, SnapshotOptions, Watcher};
-use super::warm::WarmWarning;
+use super::settling::{SnapshotOptions, Watcher};
 use super::{COLUMNS, Info, SnapshotColumn, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView, PageScores, Scores,
     Window,
 };
-use crate::store::{Disk, View};
+use crate::rank::settle::SettlingResult;
+use crate::store::{Disk, TempFile, View};
 use crate::threads::{join, result_of, spawn_in};
 use crate::{Error, Result};
 
 /// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it with
-/// the computed scores, if importance is not an estimate; `None` if it must not be published.
+/// the settled state, if importance is not an estimate; `None` if it must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     making: &SnapshotOptions,
-    warnings: &mut Vec<WarmWarning>,
-) -> Result<Option<(Prepared<'v>, Option<ComputedScores>)>> {
+    warnings: &mut Vec<String>,
+) -> Result<Option<(Prepared<'v>, Option<SettlingResult>)>> {
     let file = begin(disk, view)?;
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
@@ -42,7 +43,7 @@ pub(super) fn write<'v>(
         let failed = AtomicBool::new(false);
         let facts = || {
             let room = settle.known_room(view);
-            let written = writer.facts(view, &settle.handover.known, (room, &settle.watcher));
+            let written = writer.facts(view, &settle.known, (room, &settle.watcher));
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
@@ -59,10 +60,7 @@ pub(super) fn write<'v>(
         return Ok(None);
     }
     let (window, expired) = match &computed {
-        Some(computed) => {
-            let window = Window::settled(config, &*computed.settled);
-            (window, computed.expired)
-        }
+        Some((settled, expired)) => (Window::settled(config, settled), *expired),
         None => {
             writer = SnapshotWriter::create(disk, &file.path)?;
             let estimation = Estimation::begin(view, config)?;
@@ -73,10 +71,10 @@ pub(super) fn write<'v>(
     if settle.is_some_and(|settle| settle.is_not_below(config, &window)) {
         return Ok(None);
     }
-    if let Some(computed) = &computed {
-        writer.scores(&*computed.settled, window.estimator, Some(&mut seen))?;
+    if let Some((settled, _)) = &computed {
+        writer.scores(settled, window.estimator, Some(&mut seen))?;
     }
-    writer.rank_seen(disk, &file.path.with_extension("ranks"), seen)?;
+    writer.rank_seen(disk, file.path.with_extension("ranks.tmp"), seen)?;
     let info = Info::new(view, measures, &window, expired)?;
     let prepared = Prepared {
         disk,
@@ -85,7 +83,7 @@ pub(super) fn write<'v>(
         info: writer.finish(info)?,
         keep: making.keep,
     };
-    Ok(Some((prepared, computed)))
+    Ok(Some((prepared, computed.map(|(settled, _)| settled))))
 }
 
 /// Adds a block's importances to those to be ranked.
@@ -124,10 +122,11 @@ impl SnapshotWriter {
     pub fn facts(
         &mut self,
         view: &View,
-        known: &HeldKnown,
+        known: &Mutex<FactsCache>,
         (mut room, watcher): (u64, &Watcher),
     ) -> Result<Option<u64>> {
-        let mut held = known.lock();
+        // The previous snapshot holds it until it has written these columns.
+        let mut held = known.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, runs) = held.take(view);
         let rows = view.rows_behind(runs)?;
         let (mut cache, mut is_stopped) = (FactsCache::default(), false);
@@ -278,12 +277,13 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Writes the ranks of all importances that were seen. Reads back those that are not in memory.
-    fn rank_seen(&mut self, disk: &dyn Disk, temporary: &Path, mut seen: RankSample) -> Result<()> {
+    /// Writes the ranks of all importances that were seen. If they are not in memory, reads them back, and divides them in a
+    /// temporary file at `path`.
+    fn rank_seen(&mut self, disk: &dyn Disk, path: PathBuf, mut seen: RankSample) -> Result<()> {
         if let Some(ranks) = seen.ranks() {
             return self.ranks(&ranks);
         }
-        let mut gaps = seen.divide(disk, temporary)?;
+        let mut gaps = seen.divide(TempFile::of(disk, path))?;
         for block in 0..self.scored {
             gaps.add(&self.importances(block)?)?;
         }

@@ -20,7 +20,7 @@ use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::rank::settle::SettlingProgress;
 use crate::snapshot::{
-    self, ComputedInfo, ComputedName, HeldKnown, Info, KeepSnapshots, PublishedSnapshot,
+    self, ComputedInfo, ComputedName, FactsCache, Info, KeepSnapshots, PublishedSnapshot,
     SettleSettings, SnapshotOptions, StartFrom, Watcher, publish_computed,
 };
 use crate::threads::spawn;
@@ -91,7 +91,7 @@ pub(super) struct Publisher {
     ranking: Option<RankingJob>,
     pub published: Option<(PathBuf, Info)>,
     /// Facts about pages cached from one snapshot to the next.
-    known: Arc<HeldKnown>,
+    known: Arc<Mutex<FactsCache>>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
     /// Counters at the last snapshot that the stream determined.
@@ -270,9 +270,9 @@ impl IngestRun<'_> {
         };
         let also = self.extra_rankings();
         if let Some(settle) = &mut options.settle {
-            settle.handover.known = self.publisher.known.clone();
+            settle.known = self.publisher.known.clone();
             // Rankings by other measures use all the memory that is left.
-            settle.handover.leaves_known = !is_last && also.is_empty();
+            settle.leaves_known = !is_last && also.is_empty();
         }
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
