@@ -130,8 +130,6 @@ pub mod threads {
         local: Vec<usize>,
         barrier: Arc<Barrier>,
         said: Arc<Mutex<Vec<Said>>>,
-        /// Number of bytes sent to shards of other processes.
-        pub sent: u64,
     }
 
     impl Thread {
@@ -158,9 +156,6 @@ pub mod threads {
             let mut said = Said::default();
             for (&from, messages) in self.local.iter().zip(outgoing) {
                 for (to, message) in messages.into_iter().enumerate() {
-                    if !self.local.contains(&to) {
-                        self.sent += message.len() as u64;
-                    }
                     said.messages.push((from, to, message));
                 }
             }
@@ -205,7 +200,6 @@ pub mod threads {
                         .collect(),
                     barrier: barrier.clone(),
                     said: said.clone(),
-                    sent: 0,
                 };
                 scope.spawn(move || work(&mut peers))
             };

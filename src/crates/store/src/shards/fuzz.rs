@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::remote_pages::{KnownRemote, NamesState, Remote};
+use super::RemotePages;
+use super::remote_pages::{KnownRemote, NamesState};
 use crate::Error;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
@@ -22,17 +23,19 @@ pub fn remote(data: &[u8]) {
 
     let mut bytes = Bytes(data);
     let [covered, pages] = bytes.array().map(u64::from);
-    let mut of_first = Vec::new();
+    let mut of_first = RemotePages::default();
     while !bytes.0.is_empty() {
         let [here, there] = bytes.array().map(u32::from);
-        of_first.push(Remote { there, here });
+        of_first.here.push(here);
+        of_first.there.push(there);
     }
-    let known = KnownRemote::of(covered, vec![of_first.clone(), Vec::new()]);
+    let known = KnownRemote::of(covered, vec![of_first.clone(), RemotePages::default()]);
     let states = [pages, 1 << 8].map(|pages| NamesState { pages, sum: 0 });
     assert!(known.put(&disk, dir, STORE, &states).is_ok());
-    let is_sound = of_first.is_sorted_by(|one, next| one.here < next.here)
-        && (of_first.iter())
-            .all(|page| u64::from(page.here) < covered && u64::from(page.there) < pages);
+    let below = |numbers: &[u32], end: u64| numbers.iter().all(|page| u64::from(*page) < end);
+    let is_sound = of_first.here.is_sorted_by(|one, next| one < next)
+        && below(&of_first.here, covered)
+        && below(&of_first.there, pages);
     match read() {
         Ok(found) => assert!(is_sound && found.covered == covered && found.remote[0] == of_first),
         Err(Error::Damaged { .. }) => assert!(!is_sound),

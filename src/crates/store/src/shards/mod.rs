@@ -9,8 +9,6 @@ mod settle;
 mod together;
 
 pub use crate::rank::peers::{OneProcess, Peers, RemotePages};
-pub use names::{ExchangedNames, NamedShard, exchange_names};
-pub use ranks::{ShardRanking, ShardScores, rank_together};
 pub use remote_pages::verify_remote;
 pub use settle::{RankedShard, SettleOptions, Together, settle};
 pub use together::{LocalShard, check_together, local_shards, open_shards};

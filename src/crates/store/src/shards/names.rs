@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::remote_pages::{KnownRemote, NamesState, Remote, foreign, unowned};
+use super::remote_pages::{KnownRemote, NamesState, foreign, unowned};
 use super::{LocalShard, Peers, RemotePages};
-use crate::batch::{Batch, Fingerprints};
+use crate::batch::Batch;
 use crate::codec::frame::HeadReader;
 use crate::codec::prefix;
 use crate::codec::varint::{put, take, unzigzag, zigzag};
@@ -94,14 +94,12 @@ struct Asker<'e> {
     view: Option<View>,
     names: NameReader,
     /// The store open for writing, once it is asked for names.
-    owner: Option<Owner>,
+    owner: Option<Writer>,
     shard: Shard,
     pages: u64,
     known: KnownRemote,
     /// First page that was not searched for remote ones.
     next: u64,
-    /// Number of known remote pages of each owner before the current round.
-    before: Vec<usize>,
 }
 
 impl<'e> Asker<'e> {
@@ -129,7 +127,6 @@ impl<'e> Asker<'e> {
             pages,
             next: known.covered,
             known,
-            before: Vec::new(),
             view: Some(view),
         })
     }
@@ -140,8 +137,7 @@ impl<'e> Asker<'e> {
         let mut messages = vec![Vec::new(); shards];
         let mut last = vec![Vec::new(); shards];
         let remote = &mut self.known.remote;
-        remote.resize_with(shards, Vec::new);
-        self.before = remote.iter().map(Vec::len).collect();
+        remote.resize_with(shards, RemotePages::default);
         let (mut asked, mut bytes) = (0, 0);
         let is_full = |asked, bytes| asked >= size.pages || bytes >= size.bytes;
         while self.next < self.pages && !is_full(asked, bytes) {
@@ -154,8 +150,7 @@ impl<'e> Asker<'e> {
                 if owner != self.shard.number() {
                     let owner = owner as usize;
                     prefix::put(&mut messages[owner], &mut last[owner], name.as_bytes());
-                    let here = self.next as u32;
-                    remote[owner].push(Remote { there: 0, here });
+                    remote[owner].here.push(self.next as u32);
                     asked += 1;
                     bytes += name.len() as u64;
                 }
@@ -170,9 +165,8 @@ impl<'e> Asker<'e> {
     }
 
     fn hear(&mut self, answers: &[Vec<u8>]) -> Result<()> {
-        let asked = self.known.remote.iter_mut().zip(&self.before);
-        for ((from, (pages, before)), answer) in (0..).zip(asked).zip(answers) {
-            let heard = read_numbers(answer, &mut pages[*before..]);
+        for ((from, pages), answer) in (0..).zip(&mut self.known.remote).zip(answers) {
+            let heard = read_numbers(answer, pages);
             heard.ok_or_else(|| wrong_message(from, self.shard))?;
         }
         Ok(())
@@ -180,25 +174,19 @@ impl<'e> Asker<'e> {
 
     /// Returns the numbers of the pages whose names shard `from` sent. Opens the store for writing, if it is not.
     fn answer(&mut self, disk: &Arc<dyn Disk>, from: u32, message: &[u8]) -> Result<Vec<u8>> {
-        let owner = match self.owner.take() {
-            Some(owner) => owner,
+        let writer = match self.owner.take() {
+            Some(writer) => writer,
             None => {
                 // The writer takes the lock.
                 self.view = None;
                 let options = self.store.options();
-                let writer = Writer::open_on(disk.clone(), &self.store.dir, &options)?;
-                Owner {
-                    fingerprints: writer.rules().key.fingerprints(),
-                    batch: Batch::default(),
-                    writer,
-                }
+                Writer::open_on(disk.clone(), &self.store.dir, &options)?
             }
         };
-        let owner = self.owner.insert(owner);
-        owner.batch.clear();
-        let taken = owner.take_names(self.shard, message);
-        taken.ok_or_else(|| wrong_message(from, self.shard))?;
-        let pages = owner.writer.admit(&owner.batch)?;
+        let writer = self.owner.insert(writer);
+        let batch = take_names(writer, self.shard, message);
+        let batch = batch.ok_or_else(|| wrong_message(from, self.shard))?;
+        let pages = writer.admit(&batch)?;
         if pages.iter().any(|page| page.0 >= NUMBERS) {
             return Err(too_many());
         }
@@ -211,29 +199,20 @@ impl<'e> Asker<'e> {
     }
 }
 
-/// Store that is asked for names.
-struct Owner {
-    writer: Writer,
-    fingerprints: Fingerprints,
-    batch: Batch,
-}
-
-impl Owner {
-    /// Adds the names of a message to the batch; `None` if one is not a name of this shard.
-    fn take_names(&mut self, shard: Shard, mut message: &[u8]) -> Option<()> {
-        let mut name = Vec::new();
-        while !message.is_empty() {
-            prefix::take(&mut message, &mut name)?;
-            let is_own = !name.is_empty() && shard.has(&name);
-            let has_room = self.batch.text.len() + name.len() <= u32::MAX as usize;
-            if !is_own || !has_room || std::str::from_utf8(&name).is_err() {
-                return None;
-            }
-            let fingerprint = self.fingerprints.of(&name);
-            self.batch.push_name(&name, fingerprint);
+/// Decodes the names of a message; `None` if one is not a name of this shard.
+fn take_names(writer: &Writer, shard: Shard, mut message: &[u8]) -> Option<Batch> {
+    let fingerprints = writer.rules().key.fingerprints();
+    let (mut batch, mut name) = (Batch::default(), Vec::new());
+    while !message.is_empty() {
+        prefix::take(&mut message, &mut name)?;
+        let is_own = !name.is_empty() && shard.has(&name);
+        let has_room = batch.text.len() + name.len() <= u32::MAX as usize;
+        if !is_own || !has_room || std::str::from_utf8(&name).is_err() {
+            return None;
         }
-        Some(())
+        batch.push_name(&name, fingerprints.of(&name));
     }
+    Some(batch)
 }
 
 struct Exchange<'e> {
@@ -340,7 +319,7 @@ impl<'e> Exchange<'e> {
     /// Checks that the stores open for writing fit in memory together.
     fn check_memory(&self) -> Result<()> {
         let open = self.askers.iter().filter_map(|asker| asker.owner.as_ref());
-        let bytes = open.map(|owner| owner.writer.array_bytes()).sum();
+        let bytes = open.map(Writer::array_bytes).sum();
         check_room(
             self.memory,
             bytes,
@@ -353,8 +332,8 @@ impl<'e> Exchange<'e> {
         let (mut views, mut admitted) = (Vec::new(), 0);
         for asker in &mut self.askers {
             let view = match (asker.owner.take(), asker.view.take()) {
-                (Some(owner), _) => {
-                    let view = owner.writer.into_view()?;
+                (Some(writer), _) => {
+                    let view = writer.into_view()?;
                     admitted += view.totals().pages - asker.pages;
                     view
                 }
@@ -399,9 +378,10 @@ fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState
 }
 
 /// Sorts the remote pages of one owner by their numbers there.
-fn by_number(mut remote: Vec<Remote>) -> RemotePages {
-    remote.sort_unstable();
-    let (here, there) = remote.iter().map(|page| (page.here, page.there)).unzip();
+fn by_number(remote: RemotePages) -> RemotePages {
+    let mut pages: Vec<_> = remote.there.into_iter().zip(remote.here).collect();
+    pages.sort_unstable();
+    let (there, here) = pages.into_iter().unzip();
     RemotePages { here, there }
 }
 
@@ -417,13 +397,13 @@ fn put_numbers(pages: &[PageId]) -> Vec<u8> {
     answer
 }
 
-/// Decodes an answer into the pages that were asked for; `None` if it does not match.
-fn read_numbers(mut answer: &[u8], asked: &mut [Remote]) -> Option<()> {
+/// Decodes an answer into the numbers of the pages that have none yet; `None` if it does not match.
+fn read_numbers(mut answer: &[u8], asked: &mut RemotePages) -> Option<()> {
     let mut last = 0i64;
-    for page in asked {
+    while asked.there.len() < asked.here.len() {
         let step = u64::try_from(take(&mut answer)?).ok()?;
         last = last.checked_add(unzigzag(step))?;
-        page.there = u32::try_from(last).ok()?;
+        asked.there.push(u32::try_from(last).ok()?);
     }
     answer.is_empty().then_some(())
 }

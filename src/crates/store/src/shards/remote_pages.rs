@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::RemotePages;
 use crate::codec::frame::{BlockHead, HeadReader};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, HistoryView};
@@ -64,13 +65,6 @@ impl NamesState {
     }
 }
 
-/// Remote page: its number in its owner's store, and its number here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Remote {
-    pub there: u32,
-    pub here: u32,
-}
-
 /// Info of the file.
 #[derive(Serialize, Deserialize)]
 struct RemoteInfo {
@@ -120,14 +114,12 @@ pub(super) struct KnownRemote {
     /// Names of all shards when the file was written; empty without a file.
     pub states: Vec<NamesState>,
     /// Remote pages by owner, in the order of their numbers here; empty without a file.
-    pub remote: Vec<Vec<Remote>>,
-    /// True if this is what the file holds.
-    is_written: bool,
+    pub remote: Vec<RemotePages>,
 }
 
 impl KnownRemote {
     #[cfg(any(test, feature = "testing"))]
-    pub fn of(covered: u64, remote: Vec<Vec<Remote>>) -> KnownRemote {
+    pub fn of(covered: u64, remote: Vec<RemotePages>) -> KnownRemote {
         KnownRemote {
             covered,
             remote,
@@ -140,10 +132,7 @@ impl KnownRemote {
         let path = path_of(dir);
         let damaged = |what: &str| Error::damaged(&path, what);
         let Some(file) = BlockFile::<RemoteInfo>::open_any(disk, &path)? else {
-            return Ok(KnownRemote {
-                is_written: true,
-                ..KnownRemote::default()
-            });
+            return Ok(KnownRemote::default());
         };
         let info = file.info();
         if info.store != store {
@@ -161,7 +150,7 @@ impl KnownRemote {
         let mut rows = here.zip(flat(file.column_blocks(RemoteColumn::There)));
         let mut remote = Vec::with_capacity(info.pages.len());
         for (pages, state) in info.pages.iter().zip(&info.states) {
-            let mut of_owner = Vec::new();
+            let mut of_owner = RemotePages::default();
             let mut next = 0;
             for (here, there) in rows.by_ref().take(*pages as usize) {
                 let (here, there) = (here?, there?);
@@ -169,10 +158,8 @@ impl KnownRemote {
                     return Err(damaged("its numbers are wrong"));
                 }
                 next = here + 1;
-                of_owner.push(Remote {
-                    there: there as u32,
-                    here: here as u32,
-                });
+                of_owner.here.push(here as u32);
+                of_owner.there.push(there as u32);
             }
             remote.push(of_owner);
         }
@@ -180,7 +167,6 @@ impl KnownRemote {
             covered: info.covered,
             states: info.states.clone(),
             remote,
-            is_written: true,
         })
     }
 
@@ -194,7 +180,7 @@ impl KnownRemote {
     /// lock; `states` are the names of all shards.
     pub fn write(&mut self, disk: &dyn Disk, view: &View, states: &[NamesState]) -> Result<()> {
         let pages = view.totals().pages;
-        if self.is_written && self.covered == pages {
+        if self.covered == pages {
             return Ok(());
         }
         self.covered = pages;
@@ -210,12 +196,17 @@ impl KnownRemote {
     ) -> Result<()> {
         let file = TempFile::of(disk, path_of(dir));
         let mut writer = BlockWriter::create(disk, &file.path, 2)?;
-        let count = self.remote.iter().map(Vec::len).sum::<usize>() as u64;
-        let mut rows = self.remote.iter().flatten();
+        let pages = self.remote.iter().map(|of| of.here.len() as u64);
+        let pages: Vec<u64> = pages.collect();
+        let count: u64 = pages.iter().sum();
+        let both = self
+            .remote
+            .iter()
+            .flat_map(|of| of.here.iter().zip(&of.there));
+        let mut both = both.map(|(here, there)| (u64::from(*here), u64::from(*there)));
         for block in 0..count.div_ceil(CHUNK_PAGES) as usize {
-            let of_block = rows.by_ref().take(CHUNK_PAGES as usize);
-            let both = of_block.map(|page| (u64::from(page.here), u64::from(page.there)));
-            let (here, there): (Vec<u64>, Vec<u64>) = both.unzip();
+            let of_block = both.by_ref().take(CHUNK_PAGES as usize);
+            let (here, there): (Vec<u64>, Vec<u64>) = of_block.unzip();
             writer.column(block, RemoteColumn::Here, &here)?;
             writer.column(block, RemoteColumn::There, &there)?;
         }
@@ -224,7 +215,7 @@ impl KnownRemote {
             store,
             covered: self.covered,
             states: states.to_vec(),
-            pages: self.remote.iter().map(|of| of.len() as u64).collect(),
+            pages,
         };
         writer.finish(count, &info)?;
         file.put_in_place().map(drop)
@@ -232,20 +223,20 @@ impl KnownRemote {
 
     /// Returns the first page whose name contradicts the remote pages, if there is one.
     fn contradiction(&self, names: &NameReader, shard: Shard) -> Result<Option<u64>> {
-        let mut next: Vec<_> = self.remote.iter().map(|pages| pages.iter()).collect();
+        let mut next: Vec<_> = self.remote.iter().map(|pages| pages.here.iter()).collect();
         let (mut page, mut wrong) = (0, None);
         names.each(0..self.covered, &mut |name| {
             let owner = shard.owner_of(name.as_bytes());
             if owner != shard.number() {
                 let found = next[owner as usize].next();
-                if found.map(|remote| u64::from(remote.here)) != Some(page) {
+                if found.copied().map(u64::from) != Some(page) {
                     wrong = wrong.or(Some(page));
                 }
             }
             page += 1;
         })?;
         let rest = next.iter_mut().find_map(|pages| pages.next());
-        Ok(wrong.or(rest.map(|remote| remote.here.into())))
+        Ok(wrong.or(rest.map(|&here| here.into())))
     }
 }
 

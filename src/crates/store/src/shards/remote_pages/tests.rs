@@ -14,8 +14,10 @@ fn put(disk: &Memory, known: &KnownRemote, pages: u64) {
 }
 
 fn known(covered: u64, remote: [&[(u32, u32)]; 3]) -> KnownRemote {
-    let page = |&(here, there): &(u32, u32)| Remote { there, here };
-    let remote = remote.map(|of| of.iter().map(page).collect());
+    let remote = remote.map(|of| {
+        let (here, there) = of.iter().copied().unzip();
+        RemotePages { here, there }
+    });
     KnownRemote::of(covered, remote.into())
 }
 
