@@ -348,7 +348,7 @@ pub(super) fn publish_watched(
         return print_json(&summary);
     }
     if let Some(until) = info.parameters.until {
-        report_unreached(info.attained.reached, until);
+        report_unreached(info.reached, until);
     }
     if how == ReportStyle::Problems {
         return Ok(Exit::Done);

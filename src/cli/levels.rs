@@ -245,11 +245,7 @@ pub fn sureness_of(ranking: &LevelRanking) -> String {
 
 /// Describes the accuracy of a computed ranking.
 pub fn sureness(info: &ComputedInfo) -> String {
-    format!(
-        "{}: {}",
-        info.measure,
-        accuracy_said(info.attained.accuracy)
-    )
+    format!("{}: {}", info.measure, accuracy_said(info.accuracy))
 }
 
 /// Describes the accuracy of scores.

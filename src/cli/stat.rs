@@ -282,7 +282,7 @@ impl<'a> Stat<'a> {
             object! {
                 "level": of.info.level,
                 "measure": of.info.measure.clone(),
-                "accuracy": of.info.attained.accuracy,
+                "accuracy": of.info.accuracy,
                 "certain_top": of.certain_top,
             }
         });

@@ -77,23 +77,15 @@ pub struct ComputedInfo {
     /// Number of records read until the snapshot.
     pub records: u64,
     pub parameters: MeasureParameters,
-    /// Accuracy and effort of the computation.
-    #[serde(flatten)]
-    pub attained: Attained,
-    pub settings: Settings,
-    /// Lines of the list of chosen pages that were skipped, if it was just computed.
-    #[serde(skip)]
-    pub skipped: SkippedLines,
-}
-
-/// Accuracy and effort of a computation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Attained {
     pub accuracy: Accuracy,
     /// True if the requested bound, residual or change was reached.
     pub reached: bool,
     /// Number of sweeps over all links.
     pub sweeps: u64,
+    pub settings: Settings,
+    /// Lines of the list of chosen pages that were skipped, if it was just computed.
+    #[serde(skip)]
+    pub skipped: SkippedLines,
 }
 
 impl FileInfo for ComputedInfo {
@@ -118,7 +110,7 @@ impl From<RankingColumn> for usize {
 impl ComputedInfo {
     /// Returns the certified bound on the L1 distance of the scores, which sum to 1, from exact ones.
     pub fn bound_l1(&self) -> Option<f64> {
-        self.attained.accuracy.bound_l1()
+        self.accuracy.bound_l1()
     }
 }
 
@@ -362,11 +354,9 @@ fn make(
         without_site: computed.sites.as_ref().map_or(0, Sites::without),
         records: of.counters.records,
         parameters: computed.parameters,
-        attained: Attained {
-            accuracy: measured.accuracy,
-            reached: measured.reached,
-            sweeps: measured.sweeps,
-        },
+        accuracy: measured.accuracy,
+        reached: measured.reached,
+        sweeps: measured.sweeps,
         settings: of.settings.clone(),
         skipped: computed.skipped,
     };
