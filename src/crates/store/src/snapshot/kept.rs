@@ -341,44 +341,26 @@ pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
     let Some(_choosing) = choose(disk, store)? else {
         return Ok(0);
     };
-    let (numbers, pinned) = numbers(disk, store)?;
-    let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
-    let is_current = |path: &Path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some() && name == latest.as_deref()
-    };
-    let mut unpinned: Vec<u64> = numbers
-        .into_iter()
-        .filter(|number| !pinned.contains(number))
-        .collect();
-    if unpinned.len() <= keep.0[0] {
+    if numbers(disk, store)?.0.len() <= keep.0[0] {
         return Ok(0);
     }
-    let mut times = vec![None; unpinned.len()];
-    if keep.0[1..] != [0; COUNTS.len() - 1] {
-        times.clear();
-        unpinned.retain(|number| {
-            match SnapshotColumns::open(disk, &path_of(store, *number, SNAPSHOT)) {
-                Err(Error::Io { .. }) => false,
-                opened => {
-                    times.push(opened.ok().and_then(|columns| columns.info().time));
-                    true
-                }
-            }
-        });
-    }
-    let computed = computed(disk, store)?;
+    let mut unpinned = snapshots(disk, store)?;
+    unpinned.retain(|kept| !kept.pinned && !matches!(kept.info, Err(Error::Io { .. })));
+    let times = unpinned.iter();
+    let times: Vec<_> = times
+        .map(|kept| kept.info.as_ref().ok().and_then(|info| info.time))
+        .collect();
     let mut removed = 0;
-    for (number, stays) in unpinned.iter().zip(keep.stay(&times)) {
-        let path = path_of(store, *number, SNAPSHOT);
-        if !stays && !is_current(&path) {
-            // First the rankings beside it, which are useless without it.
-            for (_, _, beside) in computed.iter().filter(|(of, ..)| of == number) {
-                disk.remove(beside).map_err(Error::io(beside, "remove"))?;
-            }
-            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-            removed += 1;
+    for (kept, stays) in unpinned.iter().zip(keep.stay(&times)) {
+        if stays || kept.current {
+            continue;
         }
+        // First the rankings beside it, which are useless without it.
+        let beside = kept.computed.iter().map(|name| name.beside(&kept.path));
+        for path in beside.chain([kept.path.clone()]) {
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+        removed += 1;
     }
     Ok(removed)
 }
