@@ -30,9 +30,7 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
     if left.key() != right.key() {
         return Ok(false);
     }
-    let left_prints = left.all_pages("fingerprints", left.names.fingerprints());
-    let right_prints = right.all_pages("fingerprints", right.names.fingerprints());
-    for (left, right) in left_prints.zip(right_prints) {
+    for (left, right) in left.fingerprints().zip(right.fingerprints()) {
         if left? != right? {
             return Ok(false);
         }
@@ -114,24 +112,22 @@ impl Snapshot {
         }
         let importances = self.columns.column(block, SnapshotColumn::Importance)?;
         let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
-        let both = importances.into_iter().zip(ranks);
-        both.map(|(bits, rank)| self.standing(f64::from_bits(bits), rank))
-            .collect()
-    }
-
-    fn standing(&self, importance: f64, rank: u64) -> Result<Standing> {
         let pages = self.info().ranked_pages();
-        // For a share of 1, rounding may give a little more than 1.
-        if !(0.0..1.001).contains(&importance) || !(1..=pages).contains(&rank) {
-            return Err(self.columns.damaged(format!(
-                "a page has importance {importance} and rank {rank} of {pages}"
-            )));
-        }
-        Ok(Standing {
-            importance,
-            rank,
-            ranks: None,
+        let both = importances.into_iter().map(f64::from_bits).zip(ranks);
+        both.map(|(importance, rank)| {
+            // For a share of 1, rounding may give a little more than 1.
+            if !(0.0..1.001).contains(&importance) || !(1..=pages).contains(&rank) {
+                return Err(self.columns.damaged(format!(
+                    "a page has importance {importance} and rank {rank} of {pages}"
+                )));
+            }
+            Ok(Standing {
+                importance,
+                rank,
+                ranks: None,
+            })
         })
+        .collect()
     }
 }
 
@@ -300,7 +296,12 @@ impl Snapshot {
 
     /// Returns the pages that are gone, or [`Error::Missing`] if the snapshot does not tell.
     pub(super) fn gone(&self) -> Result<Bits> {
-        self.columns.check_says_gone()?;
+        if !self.says_gone() {
+            return Err(Error::Missing(format!(
+                "{}: made by an older cashrank, it does not say which pages are gone; the next snapshot does",
+                self.path().display()
+            )));
+        }
         self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)
     }
 

@@ -2,9 +2,9 @@
 
 use super::blocks::{BlockFile, FileInfo, FileVersion, flat};
 use super::{COLUMNS, Info, MAGIC, SnapshotColumn, SnapshotPage, VERSION};
+use crate::Result;
 use crate::engine::{CHUNK_PAGES, NO_TIME, PageId};
 use crate::model::Fetches;
-use crate::{Error, Result};
 
 /// File of a snapshot, which has no names.
 pub type SnapshotColumns = BlockFile<Info>;
@@ -130,16 +130,5 @@ impl SnapshotColumns {
             return Err(self.damaged(format!("its importances sum to {sum}, not {right}")));
         }
         Ok(())
-    }
-
-    /// Returns an error if the file does not tell which pages are gone.
-    pub(super) fn check_says_gone(&self) -> Result<()> {
-        if self.says_gone() {
-            return Ok(());
-        }
-        Err(Error::Missing(format!(
-            "{}: made by an older cashrank, it does not say which pages are gone; the next snapshot does",
-            self.path.display()
-        )))
     }
 }

@@ -184,8 +184,7 @@ impl Lookup {
     /// Reads the fingerprints of a snapshot, once. Pages beyond the limit of [`Lookup::bytes`] are left out.
     pub fn new(snapshot: &Snapshot) -> Result<Lookup> {
         let mut pages = Vec::with_capacity(snapshot.info().pages as usize);
-        let prints = snapshot.all_pages("fingerprints", snapshot.names.fingerprints());
-        for (page, print) in (0..=u32::MAX).zip(prints) {
+        for (page, print) in (0..=u32::MAX).zip(snapshot.fingerprints()) {
             pages.push((print? as u64, page));
         }
         pages.sort_unstable();

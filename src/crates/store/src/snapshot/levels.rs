@@ -27,8 +27,6 @@ use crate::{Error, Result};
 pub struct LevelRanking {
     snapshot: Snapshot,
     level: Level,
-    /// Number of ranked pages or sites.
-    len: u64,
     of: Of,
 }
 
@@ -123,7 +121,6 @@ impl LevelRanking {
     pub fn of_pages(snapshot: Snapshot) -> LevelRanking {
         LevelRanking {
             level: Level::Page,
-            len: snapshot.len(),
             of: Of::Pages,
             snapshot,
         }
@@ -160,15 +157,9 @@ impl LevelRanking {
                 )
             }
         };
-        let len = match &of {
-            Of::Pages => snapshot.len(),
-            Of::Sites(rolled) => rolled.sites.len() as u64,
-            Of::Computed(ranking) => ranking.info().count,
-        };
         Ok(LevelRanking {
             snapshot,
             level: name.level,
-            len,
             of,
         })
     }
@@ -227,7 +218,11 @@ impl LevelRanking {
 
     /// Returns the number of ranked pages or sites.
     pub fn len(&self) -> u64 {
-        self.len
+        match &self.of {
+            Of::Pages => self.snapshot.len(),
+            Of::Sites(rolled) => rolled.sites.len() as u64,
+            Of::Computed(ranking) => ranking.info().count,
+        }
     }
 
     /// Returns the number of nodes that ranks refer to: more than it has for a shard that was ranked with others.
@@ -391,7 +386,7 @@ impl LevelRanking {
             Some(rows) if !self.level.is_page() => Ok(rows),
             scored => {
                 let pages = self.snapshot.pages_of(numbers)?.into_iter();
-                let mut rows: Vec<_> = pages.map(|page| page.named("", self.len)).collect();
+                let mut rows: Vec<_> = pages.map(|page| page.named("", self.len())).collect();
                 for (row, scored) in rows.iter_mut().zip(scored.into_iter().flatten()) {
                     (row.rank, row.importance) = (scored.rank, scored.importance);
                 }

@@ -67,57 +67,39 @@ pub const VERSION: u32 = 3;
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
 const MAGIC: &[u8; 8] = b"CRSNAP03";
 const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
-/// Columns in the order of the directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum SnapshotColumn {
-    /// Importance, by the window's estimator: f64.
-    Importance,
-    /// Distributed estimate: f64.
-    Distributed,
-    /// Rank, 1 + the number of pages of strictly greater importance: u64.
-    Rank,
-    /// Number of visits: u64.
-    Visits,
-    /// Last fetch in seconds since 1970: i64; i64::MIN: unknown.
-    LastFetch,
-    /// Cash in units: u64.
-    Cash,
-    /// Number of failed fetches since the page was last reached: u64.
-    Failed,
-    /// Time of the last failed fetch, as [`SnapshotColumn::LastFetch`].
-    LastFailed,
-    /// Number of comparisons between observations: u64.
-    Compared,
-    /// Number of comparisons that showed a change: u64.
-    Changed,
-    /// Seconds from the first observation to the last fetch, if there are comparisons: u64.
-    Watched,
-    /// 1 if the page was gone at its last visit, else 0: u64.
-    Gone,
-    /// Units of cash recycled from the page since its last visit: u64.
-    Recycled,
+cashrank_base::words! {
+    /// Columns in the order of the directory.
+    SnapshotColumn {
+        /// Importance, by the window's estimator: f64.
+        Importance = "importance",
+        /// Distributed estimate: f64.
+        Distributed = "distributed",
+        /// Rank, 1 + the number of pages of strictly greater importance: u64.
+        Rank = "rank",
+        /// Number of visits: u64.
+        Visits = "visits",
+        /// Last fetch in seconds since 1970: i64; i64::MIN: unknown.
+        LastFetch = "last_fetch",
+        /// Cash in units: u64.
+        Cash = "cash",
+        /// Number of failed fetches since the page was last reached: u64.
+        Failed = "failed",
+        /// Time of the last failed fetch, as [`SnapshotColumn::LastFetch`].
+        LastFailed = "last_failed",
+        /// Number of comparisons between observations: u64.
+        Compared = "compared",
+        /// Number of comparisons that showed a change: u64.
+        Changed = "changed",
+        /// Seconds from the first observation to the last fetch, if there are comparisons: u64.
+        Watched = "watched",
+        /// 1 if the page was gone at its last visit, else 0: u64.
+        Gone = "gone",
+        /// Units of cash recycled from the page since its last visit: u64.
+        Recycled = "recycled",
+    }
 }
 
-pub const COLUMNS: usize = 13;
-
-impl SnapshotColumn {
-    const ALL: [SnapshotColumn; COLUMNS] = [
-        SnapshotColumn::Importance,
-        SnapshotColumn::Distributed,
-        SnapshotColumn::Rank,
-        SnapshotColumn::Visits,
-        SnapshotColumn::LastFetch,
-        SnapshotColumn::Cash,
-        SnapshotColumn::Failed,
-        SnapshotColumn::LastFailed,
-        SnapshotColumn::Compared,
-        SnapshotColumn::Changed,
-        SnapshotColumn::Watched,
-        SnapshotColumn::Gone,
-        SnapshotColumn::Recycled,
-    ];
-}
+pub const COLUMNS: usize = SnapshotColumn::ALL.len();
 
 /// Counters, settings and accuracy of the run that made a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

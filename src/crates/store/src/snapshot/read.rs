@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::export::{self, Format, Setup, export};
 use super::lists::best_of;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
-use crate::engine::{ENDOWMENT, Page, PageId};
+use crate::engine::{ENDOWMENT, Fingerprint, Page, PageId};
 use crate::memory::Need;
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
@@ -299,7 +299,12 @@ impl Snapshot {
 
     /// Iterates over all names, in number order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
-        self.all_pages("names", self.names.names())
+        self.pages_from(0, "names", self.names.names())
+    }
+
+    /// Iterates over the fingerprints of all names, in number order.
+    pub(super) fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
+        self.pages_from(0, "fingerprints", self.names.fingerprints())
     }
 
     /// Returns the key of its store, which is unique except for copies.
@@ -397,15 +402,6 @@ impl Snapshot {
         Ok(Some(positions.certain()))
     }
 
-    /// Returns the first items of `from`, one per page; an error if there are fewer.
-    pub(super) fn all_pages<T>(
-        &self,
-        what: &'static str,
-        from: impl Iterator<Item = Result<T>>,
-    ) -> impl Iterator<Item = Result<T>> {
-        self.pages_from(0, what, from)
-    }
-
     /// Returns the first items of `from`, one for each page from page `found` on; an error if there are fewer.
     pub(super) fn pages_from<T>(
         &self,
@@ -500,7 +496,7 @@ impl Snapshot {
         for name in self.names() {
             name?;
         }
-        for fingerprint in self.all_pages("fingerprints", self.names.fingerprints()) {
+        for fingerprint in self.fingerprints() {
             fingerprint?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::lists::{RankedPages, pages_of_best};
 use super::{Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, Page, PageId};
-use crate::rules::{Scope, Shard};
+use crate::rules::Scope;
 use crate::{Result, url};
 
 /// Default number of pages that a search reads.
@@ -110,43 +110,15 @@ pub struct FailingHost {
     pub gone: u64,
 }
 
-/// Names that are searched for.
-struct NameFilter<'a> {
-    text: Option<Finder<'a>>,
-    scope: &'a Scope,
-    shard: Option<Shard>,
-    lower: Vec<u8>,
-}
-
-impl NameFilter<'_> {
-    fn has(&mut self, name: &[u8]) -> bool {
-        if let Some(text) = &self.text {
-            self.lower.clear();
-            self.lower.extend(name.iter().map(u8::to_ascii_lowercase));
-            if text.find(&self.lower).is_none() {
-                return false;
-            }
-        }
-        self.scope.has(name) && self.shard.is_none_or(|shard| shard.has(name))
-    }
-}
-
 impl Snapshot {
     /// Finds the pages whose names contain a text, or that are in a scope.
     #[doc(hidden)]
     pub fn search(&self, options: &SearchOptions) -> Result<SearchResult> {
-        let lower = options.text.as_ref().map(|text| text.to_ascii_lowercase());
-        let mut wanted = NameFilter {
-            text: lower.as_ref().map(Finder::new),
-            scope: &options.scope,
-            shard: self.info().settings.input.shard,
-            lower: Vec::new(),
-        };
         let searched = self.len().min(options.within);
         let mut lists = [(); 4].map(|()| RankedPages::new(options.count));
         for block in 0..searched.div_ceil(CHUNK_PAGES) {
             let first = block * CHUNK_PAGES;
-            let matching = self.matching(first..searched.min(first + CHUNK_PAGES), &mut wanted)?;
+            let matching = self.matching(first..searched.min(first + CHUNK_PAGES), options)?;
             if matching.is_empty() {
                 continue;
             }
@@ -186,15 +158,22 @@ impl Snapshot {
         })
     }
 
-    /// Returns which of these pages are wanted. Reads no names if all are.
-    fn matching(&self, pages: Range<u64>, wanted: &mut NameFilter<'_>) -> Result<Vec<u64>> {
-        if wanted.text.is_none() && wanted.scope.is_all() && wanted.shard.is_none() {
+    /// Returns which of these pages are searched for. Reads no names if all are.
+    fn matching(&self, pages: Range<u64>, options: &SearchOptions) -> Result<Vec<u64>> {
+        let (scope, is_shard) = (&options.scope, self.info().settings.input.shard.is_some());
+        if options.text.is_none() && scope.is_all() && !is_shard {
             return Ok(pages.collect());
         }
-        let mut matching = Vec::new();
-        let mut page = pages.start;
+        let text = options.text.as_ref().map(|text| text.to_ascii_lowercase());
+        let text = text.as_ref().map(Finder::new);
+        let (mut matching, mut page, mut lower) = (Vec::new(), pages.start, Vec::new());
         self.each_name(pages, &mut |name| {
-            if wanted.has(name) {
+            let has_text = text.as_ref().is_none_or(|text| {
+                lower.clear();
+                lower.extend(name.iter().map(u8::to_ascii_lowercase));
+                text.find(&lower).is_some()
+            });
+            if has_text && scope.has(name) && self.is_local(name) {
                 matching.push(page);
             }
             page += 1;
