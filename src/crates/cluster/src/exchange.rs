@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::mem;
 use std::rc::Rc;
@@ -30,7 +29,7 @@ use timely::worker::Worker;
 
 use crate::line::PeerLink;
 use crate::meeting::PeerLinks;
-use crate::{Joining, failed, no_thread};
+use crate::{Joining, failed, no_thread, reason};
 
 const PIECE: usize = 1 << 15;
 /// zstd's level for messages: higher ones take longer than most networks.
@@ -140,12 +139,6 @@ pub struct Cluster {
     local: Vec<usize>,
 }
 
-impl fmt::Debug for Cluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} of {}", self.process, self.lines.len())
-    }
-}
-
 impl Cluster {
     pub(crate) fn start(joining: &Joining, met: PeerLinks) -> Result<Cluster> {
         let no_start = |what: String| failed(format!("cannot start the exchange: {what}"));
@@ -252,7 +245,7 @@ impl Cluster {
     }
 
     fn lost(&mut self, error: Error) -> Error {
-        self.abandon(&error.to_string());
+        self.abandon(&reason(&error));
         error
     }
 

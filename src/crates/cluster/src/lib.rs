@@ -72,6 +72,14 @@ fn failed(what: impl Into<String>) -> Error {
     Error::io("processes", "work together")(io::Error::other(what.into()))
 }
 
+/// Returns why processes cannot work together, for the others.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Io { path, source, .. } if path.as_os_str() == "processes" => source.to_string(),
+        other => other.to_string(),
+    }
+}
+
 /// Returns the error that a thread cannot be started, with advice.
 fn no_thread(error: io::Error) -> Error {
     failed(format!(

@@ -44,19 +44,15 @@ struct LinkState {
     is_abandoned: AtomicBool,
 }
 
-#[derive(Default)]
 struct WriteHalf {
     nonce: u64,
     /// True if the end was sent.
     is_done: bool,
-    plain: Vec<u8>,
-    frame: Vec<u8>,
 }
 
 #[derive(Default)]
 struct ReadHalf {
     nonce: u64,
-    frame: Vec<u8>,
     /// Received data, of which the part before `at` was consumed.
     plain: Vec<u8>,
     at: usize,
@@ -90,7 +86,7 @@ impl PeerLink {
             keys,
             writing: Mutex::new(WriteHalf {
                 nonce: 1,
-                ..WriteHalf::default()
+                is_done: false,
             }),
             reading: Mutex::new(ReadHalf {
                 nonce: 1,
@@ -152,20 +148,11 @@ fn say_there(line: &Weak<LinkState>, every: Duration) -> bool {
 
 impl LinkState {
     fn write(&self, writing: &mut WriteHalf, kind: u8, bytes: &[u8]) -> io::Result<()> {
-        let WriteHalf {
-            nonce,
-            plain,
-            frame,
-            ..
-        } = writing;
-        plain.clear();
-        plain.push(kind);
-        plain.extend_from_slice(bytes);
-        frame.clear();
-        self.keys.seal(*nonce, plain, frame)?;
-        *nonce += 1;
+        let plain = [&[kind][..], bytes].concat();
+        let frame = self.keys.seal(writing.nonce, &plain)?;
+        writing.nonce += 1;
         let mut socket = &self.socket;
-        socket.write_all(frame)
+        socket.write_all(&frame)
     }
 
     fn read(&self, out: &mut [u8]) -> io::Result<usize> {
@@ -177,10 +164,9 @@ impl LinkState {
             }
             let mut len = [0; 2];
             socket.read_exact(&mut len)?;
-            reading.frame.resize(u16::from_be_bytes(len).into(), 0);
-            socket.read_exact(&mut reading.frame)?;
-            self.keys
-                .open(reading.nonce, &reading.frame, &mut reading.plain)?;
+            let mut frame = vec![0; u16::from_be_bytes(len).into()];
+            socket.read_exact(&mut frame)?;
+            reading.plain = self.keys.open(reading.nonce, &frame)?;
             reading.nonce += 1;
             reading.at = 1;
             match reading.plain.first() {

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use cashrank_base::{Error, Result};
 use crate::exchange::Event;
 use crate::line::PeerLink;
 use crate::noise::{Greeting, Keys, Refused, answer, greet};
-use crate::{Joining, PROCESSES_MAX, failed, no_thread};
+use crate::{Joining, PROCESSES_MAX, failed, no_thread, reason};
 
 const GREETING: Duration = Duration::from_secs(5);
 /// Interval between attempts to connect, and between checks for connections.
@@ -46,7 +46,7 @@ struct Meeting {
     is_over: AtomicBool,
     answers: AtomicUsize,
     strangers: AtomicUsize,
-    arrivals: Mutex<Sender<Arrival>>,
+    arrivals: Sender<Arrival>,
 }
 
 pub(crate) fn meet(joining: &Joining, is_stopped: &dyn Fn() -> bool) -> Result<PeerLinks> {
@@ -67,7 +67,7 @@ pub(crate) fn meet(joining: &Joining, is_stopped: &dyn Fn() -> bool) -> Result<P
         is_over: AtomicBool::new(false),
         answers: AtomicUsize::new(0),
         strangers: AtomicUsize::new(0),
-        arrivals: Mutex::new(arrivals),
+        arrivals,
     });
     let mut threads = Vec::new();
     if joining.process + 1 < processes {
@@ -80,13 +80,24 @@ pub(crate) fn meet(joining: &Joining, is_stopped: &dyn Fn() -> bool) -> Result<P
     for process in 0..joining.process {
         threads.push(begin(&meeting, move |meeting| connect(meeting, process))?);
     }
-    let met = gather(&meeting, &arrived, &mut threads, is_stopped);
+    let mut met = PeerLinks {
+        lines: vec![None; processes],
+        events: channel(),
+    };
+    let gathered = gather(&meeting, &arrived, &mut met, &mut threads, is_stopped);
     meeting.is_over.store(true, Ordering::Relaxed);
+    if let Err(error) = &gathered {
+        let why = reason(error);
+        met.lines
+            .iter()
+            .flatten()
+            .for_each(|line| line.abandon(&why));
+    }
     // The port is closed when these have ended.
     for thread in threads {
         let _ = thread.join();
     }
-    met
+    gathered.map(|()| met)
 }
 
 fn begin(
@@ -100,18 +111,15 @@ fn begin(
         .map_err(no_thread)
 }
 
-/// Waits until all are connected. `threads` are those that look for them.
+/// Waits until all are connected, and adds the connections to `met`. `threads` are those that look for them.
 fn gather(
     meeting: &Arc<Meeting>,
     arrived: &Receiver<Arrival>,
+    met: &mut PeerLinks,
     threads: &mut Vec<thread::JoinHandle<()>>,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<PeerLinks> {
+) -> Result<()> {
     let joining = &meeting.joining;
-    let mut met = PeerLinks {
-        lines: vec![None; joining.addresses.len()],
-        events: channel(),
-    };
     let mut why = vec!["it did not come".to_owned(); met.lines.len()];
     let others = met.lines.len() - 1;
     let mut count = 0;
@@ -122,19 +130,16 @@ fn gather(
             let is_it =
                 |line: &Option<PeerLink>| line.as_ref().is_some_and(|it| it.number() == number);
             if let Some(process) = met.lines.iter().position(is_it) {
-                (joining.tell)(&error.to_string());
+                (joining.tell)(&reason(&error));
                 met.lines[process] = None;
-                why[process] = error.to_string();
+                why[process] = reason(&error);
                 if process < joining.process {
-                    match begin(meeting, move |meeting| connect(meeting, process)) {
-                        Ok(thread) => threads.push(thread),
-                        Err(error) => return Err(abandoned(&met, error)),
-                    }
+                    threads.push(begin(meeting, move |meeting| connect(meeting, process))?);
                 }
             }
         }
         if is_stopped() {
-            return Err(abandoned(&met, failed("it was stopped")));
+            return Err(failed("it was stopped"));
         }
         match arrived.recv_timeout(left.min(AGAIN)) {
             Err(_) if Instant::now() < meeting.end => {}
@@ -157,7 +162,7 @@ fn gather(
                 }
             }
             Ok(Arrival::NotYet(process, reason)) => why[process] = reason,
-            Ok(Arrival::Failed(error)) => return Err(abandoned(&met, error)),
+            Ok(Arrival::Failed(error)) => return Err(error),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 let lines = met.lines.iter().enumerate();
                 let missing =
@@ -166,19 +171,11 @@ fn gather(
                     .map(|(process, _)| format!("{}: {}", joining.name(process), why[process]));
                 let missing: Vec<String> = missing.collect();
                 let waited = format!("after {:?} not all processes are there: ", joining.wait);
-                return Err(abandoned(&met, failed(waited + &missing.join("; "))));
+                return Err(failed(waited + &missing.join("; ")));
             }
         }
     }
-    Ok(met)
-}
-
-fn abandoned(met: &PeerLinks, error: Error) -> Error {
-    met.lines
-        .iter()
-        .flatten()
-        .for_each(|line| line.abandon(&error.to_string()));
-    error
+    Ok(())
 }
 
 impl Meeting {
@@ -199,9 +196,8 @@ impl Meeting {
     }
 
     fn say(&self, arrival: Arrival) {
-        let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         // A missing receiver means that nobody waits any more.
-        let _ = arrivals.send(arrival);
+        let _ = self.arrivals.send(arrival);
     }
 
     fn name_stranger(&self, from: SocketAddr, what: &str) {

@@ -24,7 +24,7 @@ use crate::Secret;
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
 /// Number of bytes that a frame adds to its contents.
-pub(crate) const SEAL: usize = 16;
+const SEAL: usize = 16;
 /// Maximum length of the contents of a frame, in bytes.
 pub(crate) const FRAME_MAX: usize = u16::MAX as usize - SEAL;
 const GREETING_MAX: usize = 512;
@@ -33,28 +33,24 @@ const GREETING_MAX: usize = 512;
 pub(crate) struct Keys(StatelessTransportState);
 
 impl Keys {
-    pub fn seal(&self, nonce: u64, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        let at = out.len();
+    /// Returns a frame with these contents.
+    pub fn seal(&self, nonce: u64, plain: &[u8]) -> io::Result<Vec<u8>> {
         let len = u16::try_from(plain.len() + SEAL).map_err(io::Error::other)?;
-        out.extend_from_slice(&len.to_be_bytes());
-        out.resize(at + 2 + usize::from(len), 0);
-        let sealed = self.0.write_message(nonce, plain, &mut out[at + 2..]);
-        sealed.map(drop).map_err(io::Error::other)
+        let mut frame = len.to_be_bytes().to_vec();
+        frame.resize(2 + usize::from(len), 0);
+        let sealed = self.0.write_message(nonce, plain, &mut frame[2..]);
+        sealed.map_err(io::Error::other)?;
+        Ok(frame)
     }
 
-    pub fn open(&self, nonce: u64, sealed: &[u8], plain: &mut Vec<u8>) -> io::Result<()> {
-        plain.resize(sealed.len(), 0);
-        let read = self.0.read_message(nonce, sealed, plain);
-        plain.truncate(read.map_err(|_| changed())?);
-        Ok(())
+    /// Returns the contents of a frame without its length.
+    pub fn open(&self, nonce: u64, sealed: &[u8]) -> io::Result<Vec<u8>> {
+        let mut plain = vec![0; sealed.len()];
+        let read = self.0.read_message(nonce, sealed, &mut plain);
+        let changed = |_| io::Error::other("what it sent was changed on the way");
+        plain.truncate(read.map_err(changed)?);
+        Ok(plain)
     }
-}
-
-fn changed() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "what it sent was changed on the way",
-    )
 }
 
 /// Greeting of one process to another: what it tells of itself before anything else.
@@ -212,16 +208,13 @@ fn read_frame(socket: &TcpStream, end: Instant, max: usize) -> Result<Vec<u8>, R
 const CONFIRM: &[u8] = b"confirmed";
 
 fn confirm(keys: &Keys, mut socket: &TcpStream) -> Result<(), Refused> {
-    let mut frame = Vec::new();
-    keys.seal(0, CONFIRM, &mut frame)?;
-    Ok(socket.write_all(&frame)?)
+    Ok(socket.write_all(&keys.seal(0, CONFIRM)?)?)
 }
 
 fn hear_confirmed(keys: &Keys, socket: &TcpStream, end: Instant) -> Result<(), Refused> {
     let frame = read_frame(socket, end, CONFIRM.len() + SEAL)?;
-    let mut plain = Vec::new();
-    match keys.open(0, &frame, &mut plain) {
-        Ok(()) if plain == CONFIRM => Ok(()),
+    match keys.open(0, &frame) {
+        Ok(plain) if plain == CONFIRM => Ok(()),
         _ => Err(Refused::Stranger("it sent an old greeting again".into())),
     }
 }

@@ -169,7 +169,7 @@ fn strangers_are_refused_and_named() {
         wait: Duration::from_millis(500),
         ..process(&addresses, 1)
     };
-    let error = join(wrong, &|| false).unwrap_err();
+    let error = join(wrong, &|| false).err().unwrap();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert!(
         error.to_string().contains("does it have the same secret?"),
@@ -221,14 +221,14 @@ fn other_settings_are_refused_on_both_sides() {
         let one = begin(first);
         let mut second = process(&addresses, 1);
         change(&mut second);
-        let error = join(second, &|| false).unwrap_err();
+        let error = join(second, &|| false).err().unwrap();
         assert!(matches!(error, Error::Usage(_)), "{error}");
         assert!(
             error.to_string().starts_with("process 0 (127.0.0.1:"),
             "{error}"
         );
         assert!(error.to_string().contains(what), "{error}");
-        let error = one.join().unwrap().unwrap_err().to_string();
+        let error = one.join().unwrap().err().unwrap().to_string();
         assert!(
             error.contains("process 1 (127.0.0.1:") && error.contains("did not come"),
             "{error}"
@@ -387,7 +387,7 @@ fn one_that_others_connect_to_may_come_again() {
 fn an_address_in_use_is_named() {
     let addresses = free(2);
     let _held = TcpListener::bind(&addresses[0]).unwrap();
-    let error = begin(process(&addresses, 0)).join().unwrap().unwrap_err();
+    let error = begin(process(&addresses, 0)).join().unwrap().err().unwrap();
     let error = error.to_string();
     assert!(error.contains(&addresses[0]), "{error}");
     assert!(error.contains("in use"), "{error}");
