@@ -372,27 +372,23 @@ impl LevelRanking {
     /// # Errors
     /// As of [`LevelRanking::at`].
     pub fn facts_of(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
-        let computed = match &self.of {
-            Of::Sites(rolled) => {
-                return Ok(numbers
-                    .iter()
-                    .map(|site| rolled.site(site.index()))
-                    .collect());
-            }
-            Of::Computed(ranking) => Some(computed_rows(ranking, numbers)?),
-            Of::Pages => None,
+        let scored = match &self.of {
+            Of::Pages => Vec::new(),
+            Of::Sites(rolled) => numbers
+                .iter()
+                .map(|site| rolled.site(site.index()))
+                .collect(),
+            Of::Computed(ranking) => computed_rows(ranking, numbers)?,
         };
-        match computed {
-            Some(rows) if !self.level.is_page() => Ok(rows),
-            scored => {
-                let pages = self.snapshot.pages_of(numbers)?.into_iter();
-                let mut rows: Vec<_> = pages.map(|page| page.named("", self.len())).collect();
-                for (row, scored) in rows.iter_mut().zip(scored.into_iter().flatten()) {
-                    (row.rank, row.importance) = (scored.rank, scored.importance);
-                }
-                Ok(rows)
-            }
+        if !self.level.is_page() {
+            return Ok(scored);
         }
+        let pages = self.snapshot.pages_of(numbers)?.into_iter();
+        let mut rows: Vec<_> = pages.map(|page| page.named("", self.len())).collect();
+        for (row, scored) in rows.iter_mut().zip(scored) {
+            (row.rank, row.importance) = (scored.rank, scored.importance);
+        }
+        Ok(rows)
     }
 
     /// Iterates over all rows with names, in number order.
