@@ -174,16 +174,15 @@ impl<'e> Asker<'e> {
 
     /// Returns the numbers of the pages whose names shard `from` sent. Opens the store for writing, if it is not.
     fn answer(&mut self, disk: &Arc<dyn Disk>, from: u32, message: &[u8]) -> Result<Vec<u8>> {
-        let writer = match self.owner.take() {
+        let writer = match &mut self.owner {
             Some(writer) => writer,
-            None => {
+            none => {
                 // The writer takes the lock.
                 self.view = None;
                 let options = self.store.options();
-                Writer::open_on(disk.clone(), &self.store.dir, &options)?
+                none.insert(Writer::open_on(disk.clone(), &self.store.dir, &options)?)
             }
         };
-        let writer = self.owner.insert(writer);
         let batch = take_names(writer, self.shard, message);
         let batch = batch.ok_or_else(|| wrong_message(from, self.shard))?;
         let pages = writer.admit(&batch)?;

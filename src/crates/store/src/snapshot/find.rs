@@ -176,12 +176,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Returns the memory for a snapshot of this many pages, in bytes; `None` if it has more than the table supports.
-    pub fn bytes(pages: u64) -> Option<u64> {
-        (pages <= u64::from(u32::MAX)).then(|| pages * size_of::<(u64, u32)>() as u64)
-    }
-
-    /// Reads the fingerprints of a snapshot, once. Pages beyond the limit of [`Lookup::bytes`] are left out.
+    /// Reads the fingerprints of a snapshot, once. Pages from 2^32 on are left out.
     pub fn new(snapshot: &Snapshot) -> Result<Lookup> {
         let mut pages = Vec::with_capacity(snapshot.info().pages as usize);
         for (page, print) in (0..=u32::MAX).zip(snapshot.fingerprints()) {
