@@ -18,12 +18,7 @@ pub fn pack(values: &[u64]) -> io::Result<Vec<u8>> {
             }
         }
     }
-    compress(&bytes)
-}
-
-/// Compresses transposed values.
-fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    zstd::bulk::compress(bytes, LEVEL)
+    zstd::bulk::compress(&bytes, LEVEL)
 }
 
 /// Unpacks `count` values; `None` if `packed` does not hold exactly as many.
@@ -137,7 +132,7 @@ impl Planes {
                 plane => bytes.copy_from_slice(plane),
             }
         }
-        compress(&bytes)
+        zstd::bulk::compress(&bytes, LEVEL)
     }
 }
 
