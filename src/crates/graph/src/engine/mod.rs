@@ -51,8 +51,8 @@ pub use resolve::{Admit, Resolver, Resolving};
 pub use row::HistoryRow;
 pub use runs::{Blocks, Rows, merge, mergeable, rows_of_run};
 pub use scores::{
-    Certificate, Effort, Estimator, Scores, SettledPages, SettledPagesMut, SettledTotals, certify,
-    ratio_up,
+    Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
+    SettledTotals, certify, ratio_up,
 };
 pub use shares::{Shares, TargetLinks};
 pub use window::{FixedWindow, MEASURES_MAX, RowPolicy, Span, TimeTable, WindowPolicy};

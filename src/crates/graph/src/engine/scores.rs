@@ -130,6 +130,35 @@ pub trait Scores: Sync {
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()>;
 }
 
+/// Unit of which importances are whole multiples: (units + `offset`)/`sum`, or 0 if that is negative. They can be
+/// written in fewer bytes than as `f64` and read back bit by bit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoreUnits {
+    /// Offset that every page has in addition to its units.
+    pub offset: f64,
+    /// Sum of all pages, in units.
+    pub sum: f64,
+}
+
+impl ScoreUnits {
+    /// Returns the units of an importance; `None` if it is not a whole multiple.
+    pub fn of(self, importance: f64) -> Option<i64> {
+        let near = (importance * self.sum - self.offset).round();
+        // Below this value, adding or subtracting 1 does not overflow.
+        if near.is_nan() || near.abs() > (1u64 << 62) as f64 {
+            return None;
+        }
+        let near = [0, -1, 1].map(|off| near as i64 + off);
+        let is_same = |units: &i64| self.importance(*units).to_bits() == importance.to_bits();
+        near.into_iter().find(is_same)
+    }
+
+    /// Returns the importance of a number of units.
+    pub fn importance(self, units: i64) -> f64 {
+        (units as f64 + self.offset).max(0.0) / self.sum
+    }
+}
+
 /// Sums of a settled state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SettledTotals {

@@ -130,6 +130,8 @@ pub mod threads {
         local: Vec<usize>,
         barrier: Arc<Barrier>,
         said: Arc<Mutex<Vec<Said>>>,
+        /// Number of bytes sent to shards of other processes.
+        pub sent: u64,
     }
 
     impl Thread {
@@ -156,6 +158,9 @@ pub mod threads {
             let mut said = Said::default();
             for (&from, messages) in self.local.iter().zip(outgoing) {
                 for (to, message) in messages.into_iter().enumerate() {
+                    if !self.local.contains(&to) {
+                        self.sent += message.len() as u64;
+                    }
                     said.messages.push((from, to, message));
                 }
             }
@@ -200,6 +205,7 @@ pub mod threads {
                         .collect(),
                     barrier: barrier.clone(),
                     said: said.clone(),
+                    sent: 0,
                 };
                 scope.spawn(move || work(&mut peers))
             };

@@ -30,7 +30,7 @@ use crate::threads::{par_map, processors};
 use crate::{Error, Result};
 
 /// Version of the computation, which is part of a ranking's id.
-const VERSION: u64 = 4;
+const VERSION: u64 = 3;
 /// Memory for caching rows between sweeps in bytes, for all shards of a process together.
 const ROWS: u64 = 256 << 20;
 /// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state: 8 shards that
@@ -123,6 +123,7 @@ pub fn settle(
         current.into_iter().flatten().collect()
     } else {
         let scores: Vec<_> = (0..shards.len()).map(|at| settled.shard(at)).collect();
+        let by = (window.estimator, Some(settled.units(window.estimator)));
         let to_rank = shards
             .iter()
             .zip(&scores)
@@ -131,8 +132,7 @@ pub fn settle(
                 pages: shard.view.totals().pages,
                 remote: &shard.remote,
             });
-        let to_rank: Vec<_> = to_rank.collect();
-        let ranked = rank_together(&to_rank, window.estimator, peers)?;
+        let ranked = rank_together(&to_rank.collect::<Vec<_>>(), by, peers)?;
         publish(&**disk, &shards, &ranked, id, peers, options.keep)?
     };
     Ok(Some(together))

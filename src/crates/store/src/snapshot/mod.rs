@@ -54,7 +54,7 @@ pub use levels::{LevelRanking, RankingName};
 pub use lists::{LISTED, RankedList};
 pub use publish::{ClusterRanking, Prepared, prepare};
 pub use publish::{PublishedSnapshot, publish, publish_apart};
-pub use ranks::descending_key;
+pub use ranks::{descending_key, importance_of};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::settling_needs;

@@ -92,7 +92,9 @@ mod worth;
 
 use super::peers::OneProcess;
 use super::{RankOptions, Teleport};
-use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores};
+use crate::engine::{
+    Certificate, Effort, Engine, Estimator, InMemory, Ranking, ScoreUnits, Scores,
+};
 use crate::rows::Rows;
 use crate::{Error, Result};
 use block::LedgerBlock;
@@ -221,6 +223,21 @@ impl SettlingResult {
         SettledShard {
             settled: self,
             block: &self.blocks[at],
+        }
+    }
+
+    /// Returns the unit of importances, if all pages have the same weight.
+    pub fn units(&self, estimator: Estimator) -> ScoreUnits {
+        let sums = self.sums;
+        match estimator {
+            Estimator::Received => ScoreUnits {
+                offset: self.totals.paid(),
+                sum: sums.0,
+            },
+            Estimator::Distributed => ScoreUnits {
+                offset: 0.0,
+                sum: sums.1,
+            },
         }
     }
 

@@ -3,13 +3,19 @@ use proptest::prelude::*;
 use super::*;
 use crate::rank::peers::OneProcess;
 use crate::rank::peers::threads::with_processes;
+use crate::snapshot::importance_of;
 
-/// Scores in memory: importance, and half of it as the distributed value.
-struct Given(Vec<f64>);
+/// Scores in memory: importance, and half of it as the distributed value; and their certified bound.
+struct Given(Vec<f64>, Option<f64>);
 
 impl Scores for Given {
     fn certificate(&self) -> Option<Certificate> {
-        None
+        Some(Certificate {
+            residual_l1: 0.0,
+            rounding_l1: 0.0,
+            received_l1: self.1,
+            distributed_l1: None,
+        })
     }
 
     fn effort(&self) -> Effort {
@@ -91,7 +97,7 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
         });
         Shard {
             pages: pages.collect(),
-            scores: Given(scores),
+            scores: Given(scores, None),
             remote: remote.collect(),
         }
     };
@@ -102,6 +108,10 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
 type Found = Vec<(usize, Vec<u64>, Vec<(u64, u64)>)>;
 
 fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
+    rank_by(shards, None, peers)
+}
+
+fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -> Found {
     let local = peers.local().to_vec();
     let given = local.iter().map(|at| ShardScores {
         scores: &shards[*at].scores,
@@ -109,7 +119,7 @@ fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
         remote: &shards[*at].remote,
     });
     let given: Vec<_> = given.collect();
-    let rankings = rank_together(&given, Estimator::Received, peers).unwrap();
+    let rankings = rank_together(&given, (Estimator::Received, units), peers).unwrap();
     let found = local.into_iter().zip(rankings).map(|(shard, ranking)| {
         assert_eq!(ranking.effort(), shards[shard].scores.effort());
         let own = shards.iter().enumerate().map(|(shard, of)| {
@@ -200,7 +210,7 @@ fn many_values_have_their_ranks() {
         .collect();
     let mut all: Vec<f64> = own.iter().flatten().copied().collect();
     all.sort_by(|one, other| other.total_cmp(one));
-    let given: Vec<Given> = own.into_iter().map(|of| Given(of)).collect();
+    let given: Vec<Given> = own.into_iter().map(|of| Given(of, None)).collect();
     let remote = vec![RemotePages::default(); 3];
     let shards = given.iter().map(|scores| ShardScores {
         scores,
@@ -208,13 +218,107 @@ fn many_values_have_their_ranks() {
         remote: &remote,
     });
     let shards: Vec<_> = shards.collect();
-    let rankings = rank_together(&shards, Estimator::Received, &mut OneProcess::new(3)).unwrap();
+    let rankings = rank_together(
+        &shards,
+        (Estimator::Received, None),
+        &mut OneProcess::new(3),
+    )
+    .unwrap();
     for (of, ranking) in given.iter().zip(rankings) {
         for (value, rank) in of.0.iter().zip(ranking.ranks()) {
             let before = all.partition_point(|other| other > value);
             assert_eq!(*rank, before as u64 + 1);
         }
     }
+}
+
+/// Importances that are whole multiples of units take fewer bytes than others, and give the same result.
+#[test]
+fn units_take_fewer_bytes() {
+    let units = ScoreUnits {
+        offset: 123_456_789.37,
+        sum: (1u64 << 58) as f64,
+    };
+    let own: Vec<Vec<f64>> = (0..4u64)
+        .map(|shard| {
+            let value = |page: u64| {
+                let whole = (shard * 2_000 + page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 28;
+                // Some pages are below 0, and have 0.
+                units.importance(whole as i64 - (1 << 30))
+            };
+            (0..2_000).map(value).collect()
+        })
+        .collect();
+    assert!(own.iter().flatten().any(|importance| *importance == 0.0));
+    let shards = shards(&own, 1);
+    let ranked = |units: Option<ScoreUnits>| {
+        with_processes(4, 2, |peers| {
+            let found = rank_by(&shards, units, peers);
+            (found, peers.sent)
+        })
+    };
+    let (exact, plain) = (ranked(Some(units)), ranked(None));
+    for ((found, sent), (expected, most)) in exact.into_iter().zip(plain) {
+        assert!(found == expected);
+        assert!(sent * 10 < most * 8, "{sent} of {most}");
+    }
+    // Units of which importances are not multiples change nothing.
+    let other = ScoreUnits {
+        offset: 0.5,
+        sum: 3.0,
+    };
+    assert!(ranked(Some(other)) == ranked(None));
+}
+
+/// With a bound, importances of remote pages are rounded down to a part of it, in half as many bytes; ranks are exact, and
+/// own pages are as they were.
+#[test]
+fn remote_importances_are_rounded_to_a_part_of_the_bound() {
+    let pages = 8_000.0;
+    let units = ScoreUnits {
+        offset: 1_234.5,
+        sum: pages * (1u64 << 35) as f64,
+    };
+    let own: Vec<Vec<f64>> = (0..4u64)
+        .map(|shard| {
+            let value = |page: u64| {
+                let whole = (shard * 2_000 + page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 28;
+                units.importance(whole as i64 - (1 << 30))
+            };
+            (0..2_000).map(value).collect()
+        })
+        .collect();
+    let mut shards = shards(&own, 1);
+    let ranked = |shards: &[Shard]| {
+        let of_processes = with_processes(4, 2, |peers| {
+            (rank_by(shards, Some(units), peers), peers.sent)
+        });
+        let (found, sent): (Vec<_>, Vec<_>) = of_processes.into_iter().unzip();
+        (found.concat(), sent.iter().sum::<u64>())
+    };
+    let (exact, most) = ranked(&shards);
+    let bound = 1e-2;
+    shards
+        .iter_mut()
+        .for_each(|shard| shard.scores.1 = Some(bound));
+    let (rounded, sent) = ranked(&shards);
+    assert!(sent * 10 < most * 8, "{sent} of {most}");
+    let mut is_rounded = false;
+    for ((shard, ranks, scores), (_, exact_ranks, exact)) in rounded.into_iter().zip(exact) {
+        assert!(ranks == exact_ranks);
+        let mut error = 0.0;
+        for ((found, exact), page) in scores.iter().zip(&exact).zip(&shards[shard].pages) {
+            if page.0 == shard {
+                assert_eq!(found, exact);
+            }
+            let down = f64::from_bits(exact.0) - f64::from_bits(found.0);
+            assert!(down >= 0.0);
+            error += down;
+            is_rounded |= found != exact;
+        }
+        assert!(error < bound / 256.0, "{error}");
+    }
+    assert!(is_rounded);
 }
 
 /// By the distributed value, where that is importance.
@@ -227,7 +331,7 @@ fn importance_is_what_the_estimator_reads() {
         }
 
         fn effort(&self) -> Effort {
-            Given(Vec::new()).effort()
+            Given(Vec::new(), None).effort()
         }
 
         fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
@@ -246,14 +350,14 @@ fn importance_is_what_the_estimator_reads() {
             pages: 2,
             remote: &[RemotePages::default()],
         };
-        let ranking = rank_together(&[shard], estimator, &mut OneProcess::new(1)).unwrap();
+        let ranking = rank_together(&[shard], (estimator, None), &mut OneProcess::new(1)).unwrap();
         assert_eq!(ranking[0].ranks(), ranks);
     }
 }
 
 #[test]
 fn pages_that_do_not_fit_are_refused() {
-    let given = Given(vec![0.5; 4]);
+    let given = Given(vec![0.5; 4], None);
     let remote = |here: &[u32], there: &[u32]| RemotePages {
         here: here.to_vec(),
         there: there.to_vec(),
@@ -296,13 +400,30 @@ fn pages_that_do_not_fit_are_refused() {
             pages: 4,
             remote,
         });
-        let ranked = rank_together(&shards, Estimator::Received, &mut OneProcess::new(2));
+        let ranked = rank_together(
+            &shards,
+            (Estimator::Received, None),
+            &mut OneProcess::new(2),
+        );
         let error = ranked.map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
 }
 
 proptest! {
+    #[test]
+    fn units_come_back(
+        whole in -(1i64 << 50)..1 << 53,
+        offset in -1e12..1e12f64,
+        sum in 1e15..3e18f64,
+    ) {
+        let units = ScoreUnits { offset, sum };
+        let importance = units.importance(whole);
+        let found = units.of(importance);
+        prop_assert_eq!(found.map(|found| units.importance(found).to_bits()), Some(importance.to_bits()));
+        prop_assert_eq!(importance_of(descending_key(importance)), importance);
+    }
+
     #[test]
     fn any_shards_are_ranked(
         own in prop::collection::vec(prop::collection::vec(0u8..12, 0..30), 1..6),

@@ -250,7 +250,7 @@ fn a_ranking_by_a_measure_goes_with_its_snapshot() {
     assert!(rankings() < before);
 }
 
-/// In a shard that knows all pages importances sum to at most 1, with those of remote pages.
+/// In a shard that knows all pages importances sum to at most 1, although those of remote pages are rounded.
 #[test]
 fn a_shard_that_knows_all_pages_is_sound() {
     for seed in 0..12 {
