@@ -690,7 +690,7 @@ impl Store {
             count,
             by: by
                 .parse()
-                .map_err(|why: String| invalid(format!("by={why}")))?,
+                .map_err(|why: cashrank::Error| invalid(format!("by={why}")))?,
             top: top.unwrap_or(u64::MAX),
             margin: margin(left.bound_l1(), right.bound_l1()),
             certain_only,

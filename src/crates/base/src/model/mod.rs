@@ -27,4 +27,5 @@ pub use page::{Change, FetchTotals, Fetches, Page, PageId, PageState, SiteFacts,
 pub use parts::{PARTS, StoreFile, part_of, remedy};
 pub use record::{Link, Names, Parsed, Reason, Record, Rel, SelfLinks, Time, utc};
 pub use record::{has_page, is_redirect, keep};
+pub use registry::unknown_word;
 pub use setting::{FEATURES, Feature, SETTINGS, name_settings};

@@ -1,5 +1,7 @@
 //! Things with a name for users: tables of formats of inputs, of rankings, of lists; and values written as words.
 
+use super::Error;
+
 /// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry has a
 /// `name` and a description, `about`.
 #[macro_export]
@@ -82,7 +84,22 @@ macro_rules! words {
                 f.write_str(self.name())
             }
         }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::model::Error;
+
+            fn from_str(text: &str) -> std::result::Result<$name, $crate::model::Error> {
+                let words = $name::ALL.map($name::name);
+                $name::named(text).ok_or_else(|| $crate::model::unknown_word(text, &words))
+            }
+        }
     };
+}
+
+/// Returns the error for a text that is none of these words.
+pub fn unknown_word(text: &str, words: &[&str]) -> Error {
+    let (last, others) = words.split_last().unwrap_or((&"", &[]));
+    Error::Usage(format!("{text:?}: {} or {last}", others.join(", ")))
 }
 
 /// Stores values of a type as their text, by `#[serde(try_from = "String", into = "String")]`.

@@ -8,12 +8,10 @@ mod scope;
 mod scope_form;
 mod shard;
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 pub use crate::model::Rel;
-use crate::{Error, Result, words};
+use crate::words;
 pub use fields::{FieldChoice, FieldName, FieldNames};
 pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use params::DropParams;
@@ -31,14 +29,6 @@ words! {
         Html = "html",
         /// The `outlink` lines of the crawler's metadata, if there are any; otherwise the HTML.
         Metadata = "metadata",
-    }
-}
-
-impl FromStr for Outlinks {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Outlinks> {
-        Outlinks::named(text).ok_or_else(|| Error::Usage(format!("{text:?}: html or metadata")))
     }
 }
 

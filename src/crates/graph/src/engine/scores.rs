@@ -1,8 +1,6 @@
 //! Scores of all pages: the two estimators, certificates, the effort of a computation over links, and the state that a
 //! settling ends with, from which a later one may start (`rank::settle`).
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -24,14 +22,6 @@ impl Estimator {
             Estimator::Received => (received, distributed),
             Estimator::Distributed => (distributed, distributed),
         }
-    }
-}
-
-impl FromStr for Estimator {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Estimator::named(text).ok_or_else(|| format!("{text:?}: received or distributed"))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Links between sites, made from those between pages, as rows that can be ranked.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use super::pairs::{PairFile, PairSorter, SitePair, Sorted, sites_of};
 use super::{NO_SITE, Sites};
@@ -42,15 +41,6 @@ impl SiteLinks {
             SiteLinks::Pages => "the number of pages that link",
             SiteLinks::Once => "one, however many links there are",
         }
-    }
-}
-
-impl FromStr for SiteLinks {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<SiteLinks> {
-        SiteLinks::named(text)
-            .ok_or_else(|| Error::Usage(format!("{text:?}: count, pages or once")))
     }
 }
 

@@ -6,12 +6,10 @@
 //! bound, too: it differs by at most the greatest |x_i - p_i| of the site's pages.
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
 use super::Sites;
 use crate::metrics::sum::CompensatedSum;
 use crate::model::{Page, PageId, SiteFacts, Time};
-use crate::{Error, Result};
 
 /// Adds up pages by site.
 #[derive(Debug)]
@@ -60,18 +58,6 @@ impl RollUpBy {
             RollUpBy::Largest => "the importance of its most important page",
             RollUpBy::Count => "how many pages it has",
         }
-    }
-}
-
-impl FromStr for RollUpBy {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<RollUpBy> {
-        RollUpBy::named(text).ok_or_else(|| {
-            Error::Usage(format!(
-                "no way {text:?} to rank sites by their pages: sum, largest or count"
-            ))
-        })
     }
 }
 

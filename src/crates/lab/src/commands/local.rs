@@ -88,9 +88,9 @@ struct BudgetArgs {
 struct Chosen(Method);
 
 impl std::str::FromStr for Chosen {
-    type Err = String;
+    type Err = cashrank::Error;
 
-    fn from_str(text: &str) -> Result<Chosen, String> {
+    fn from_str(text: &str) -> cashrank::Result<Chosen> {
         let name = text.strip_suffix('+');
         Ok(Chosen(Method {
             policy: name.unwrap_or(text).parse::<Policy>()?,

@@ -35,12 +35,11 @@
 
 pub(super) mod complement;
 
-use std::str::FromStr;
-
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng as _;
 
 use super::Matrix;
+use crate::metrics::BestItems;
 
 cashrank_base::words! {
     /// Policy that scores pages of the frontier; the paper's come first, in its order.
@@ -149,26 +148,12 @@ fn cash(matrix: &Matrix, damping: f64) -> Vec<f64> {
 /// Returns the `count` positions of the frontier with the highest scores, best first; among equal scores, those with the
 /// smallest `tie` come first, then those known first.
 pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u32> {
-    let mut places: Vec<u32> = (0..scores.len() as u32).collect();
     let order = |&a: &u32, &b: &u32| {
         let (x, y) = (scores[a as usize], scores[b as usize]);
         let ties = || tie(a).cmp(&tie(b)).then(a.cmp(&b));
         y.total_cmp(&x).then_with(ties)
     };
-    if count < places.len() {
-        places.select_nth_unstable_by(count, order);
-        places.truncate(count);
-    }
-    places.sort_unstable_by(order);
-    places
-}
-
-impl FromStr for Policy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let unknown =
-            || format!("unknown policy {text:?}: sc, pf, outlink, random, frontier-cash or share");
-        Policy::named(text).ok_or_else(unknown)
-    }
+    let mut best = BestItems::new(count);
+    (0..scores.len() as u32).for_each(|place| best.add(place, order));
+    best.finish(order)
 }

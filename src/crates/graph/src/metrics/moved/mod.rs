@@ -46,7 +46,6 @@ mod named;
 mod ranks;
 
 use std::cmp::Ordering;
-use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -139,28 +138,17 @@ impl<P> Move<P> {
     }
 }
 
-/// Measure of a change's size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum By {
-    /// Change of importance.
-    Change,
-    /// Change divided by the earlier importance.
-    #[default]
-    Relative,
-    /// Change of rank.
-    Rank,
-}
-
-impl FromStr for By {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "change" => Ok(By::Change),
-            "relative" => Ok(By::Relative),
-            "rank" => Ok(By::Rank),
-            _ => Err(format!("{text:?}: change, relative or rank")),
-        }
+cashrank_base::words! {
+    /// Measure of a change's size.
+    #[derive(Default)]
+    By {
+        /// Change of importance.
+        Change = "change",
+        /// Change divided by the earlier importance.
+        #[default]
+        Relative = "relative",
+        /// Change of rank.
+        Rank = "rank",
     }
 }
 
