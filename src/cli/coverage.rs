@@ -76,8 +76,8 @@ impl CoverageArgs {
             let text = "none of the seeds is known: crawl them first and ingest what was read";
             return Err(Error::Usage(text.into()).into());
         }
-        let mut coverage = SeedCoverage::new(seeds);
-        let covered = coverage.update(&snapshot)?;
+        let coverage = SeedCoverage::of(&snapshot, &seeds)?;
+        let covered = &coverage.covered;
         let mut hosts = if self.by_host {
             coverage.hosts(&snapshot)?
         } else {
@@ -85,7 +85,7 @@ impl CoverageArgs {
         };
         hosts.truncate(self.n);
         if self.json {
-            let mut answer = serde_json::to_value(&covered)?;
+            let mut answer = serde_json::to_value(covered)?;
             if self.by_host {
                 answer["hosts"] = serde_json::to_value(&hosts)?;
             }

@@ -334,8 +334,8 @@ fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> an
         }
         snapshot => snapshot?,
     };
-    let mut coverage = SeedCoverage::new(starts.unwrap_or_default());
-    let covered = coverage.update(&snapshot)?;
+    let coverage = SeedCoverage::of(&snapshot, &starts.unwrap_or_default())?;
+    let covered = &coverage.covered;
     let new = pages.iter().filter(|page| !page.fetched);
     let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));
     say!(

@@ -16,8 +16,8 @@ use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, Host, LISTING_MAX, Listing, Rank, SeedCoverage, SnapshotMovers, Top,
-    pages_of, ranks_of,
+    Covered, CoveredHost, Host, LISTING_MAX, Listing, Rank, SeedCoverage, Seeds, SnapshotMovers,
+    Top, pages_of, ranks_of,
 };
 use cashrank_store::snapshot::{
     self, Failing, Info, LevelRanking, Lookup, RankingName, Selection, Snapshot,
@@ -60,15 +60,8 @@ type RankingKey = (RankingName, Option<SystemTime>);
 pub struct Current {
     store: PathBuf,
     held: Mutex<Option<Arc<OpenSnapshot>>>,
-    coverage: Arc<FollowedCoverage>,
-}
-
-/// Coverage, updated from snapshot to snapshot. The history has a lock of its own, so that it can be read during an
-/// update.
-#[derive(Default)]
-struct FollowedCoverage {
-    coverage: Mutex<SeedCoverage>,
-    history: Mutex<Vec<Covered>>,
+    /// Coverage of the snapshots for which it was requested.
+    covered: Arc<Mutex<Vec<Covered>>>,
 }
 
 /// Snapshot with the parts read so far.
@@ -80,7 +73,7 @@ pub struct OpenSnapshot {
     listings: Recent<(Listing, Option<SystemTime>), FirstRows, LISTINGS>,
     rankings: Recent<RankingKey, LevelRanking, OPENED>,
     lookup: OnceCell<Lookup>,
-    coverage: Arc<FollowedCoverage>,
+    covered: Arc<Mutex<Vec<Covered>>>,
 }
 
 /// Answer with the name of its snapshot.
@@ -105,7 +98,7 @@ impl Current {
         Current {
             store,
             held: Mutex::default(),
-            coverage: Arc::default(),
+            covered: Arc::default(),
         }
     }
 
@@ -139,7 +132,7 @@ impl Current {
             listings: Recent::default(),
             rankings: Recent::default(),
             lookup: OnceCell::new(),
-            coverage: self.coverage.clone(),
+            covered: self.covered.clone(),
         });
         *held = Some(new.clone());
         Ok(new)
@@ -147,7 +140,7 @@ impl Current {
 
     /// Returns the coverage of the snapshots for which it was requested, oldest first.
     pub fn covered(&self) -> Vec<Covered> {
-        lock(&self.coverage.history).clone()
+        lock(&self.covered).clone()
     }
 }
 
@@ -222,12 +215,12 @@ impl OpenSnapshot {
             }
             Listing::Coverage => {
                 let (covered, hosts) = self.covered()?;
-                let followed = self.coverage.clone();
+                let history = self.covered.clone();
                 Box::new(move |n| {
                     let answer = CoverageAnswer {
                         covered: &covered,
                         hosts: &hosts[..n.min(hosts.len())],
-                        history: lock(&followed.history).clone(),
+                        history: lock(&history).clone(),
                     };
                     let snapshot = &name;
                     serde_json::to_vec(&SnapshotAnswer { snapshot, answer })
@@ -311,11 +304,11 @@ impl OpenSnapshot {
 
     /// Returns the share of what readers see that was read, and the hosts with the most unread.
     fn covered(&self) -> Result<(Covered, Vec<CoveredHost>)> {
-        let mut coverage = lock(&self.coverage.coverage);
-        let covered = coverage.update(&self.snapshot).map_err(problem)?;
+        let coverage = SeedCoverage::of(&self.snapshot, &Seeds::Found).map_err(problem)?;
         let mut hosts = coverage.hosts(&self.snapshot).map_err(problem)?;
         hosts.truncate(LISTING_MAX);
-        let mut history = lock(&self.coverage.history);
+        let covered = coverage.covered;
+        let mut history = lock(&self.covered);
         history.retain(|earlier| earlier.records < covered.records);
         if history.len() == HISTORY {
             thin(&mut history);

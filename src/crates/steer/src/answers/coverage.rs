@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::rank::coverage::{CoverageBounds, SeedFlow, seeds as first_pages};
-use crate::rows::{Rows, Stop};
+use crate::rank::coverage::{SeedFlow, seeds as first_pages};
+use crate::rows::Rows;
 use crate::snapshot::Snapshot;
-use crate::store::rows::KeptRows;
 use crate::url::host;
 use crate::{Error, Result};
 
@@ -62,91 +61,10 @@ pub enum Seeds {
     },
 }
 
-/// Position up to which a store's rows were read, in the order in which they were written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct RowPosition {
-    /// Key of the store, and number of its row file.
-    file: ([u64; 2], u64),
-    /// Number of rows before the position, and their checksum.
-    rows: u64,
-    sum: u64,
-}
-
-impl RowPosition {
-    /// Returns the position after the first rows of a snapshot.
-    fn after(first: u64, snapshot: &Snapshot, rows: &KeptRows) -> Result<RowPosition> {
-        Ok(RowPosition {
-            file: (snapshot.key(), rows.kept().number),
-            rows: first,
-            sum: rows.sum_before(first)?,
-        })
-    }
-
-    /// Returns whether the rows of a snapshot begin with those before the position.
-    fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
-        let has_all = self.rows <= rows.kept().rows;
-        Ok(has_all && self == RowPosition::after(self.rows, snapshot, rows)?)
-    }
-}
-
-/// Flow from the seeds over the links of a store, updated from snapshot to snapshot.
-#[derive(Debug, Default)]
-pub struct SeedCoverage {
-    seeds: Seeds,
-    flow: SeedFlow,
-    /// Position in the rows up to which they are included in the flow.
-    mark: Option<RowPosition>,
-}
-
-impl SeedCoverage {
-    /// Creates the coverage of readers who start at these pages; no page counts as read yet.
-    pub fn new(seeds: Seeds) -> SeedCoverage {
-        SeedCoverage {
-            seeds,
-            ..SeedCoverage::default()
-        }
-    }
-
-    /// Updates the flow to the rows of a snapshot, which must be the store's current one. Reads new rows only, if no
-    /// earlier one changed.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if no page was read or no links are kept; errors of reading the store.
-    pub fn update(&mut self, snapshot: &Snapshot) -> Result<Covered> {
-        let rows = snapshot.rows()?;
-        let damping = snapshot.info().settings.config.damping_units();
-        let seeds = self.pages(snapshot, &rows)?;
-        if seeds.is_empty() {
-            let store = snapshot.store().display();
-            return Err(Error::Missing(format!(
-                "{store}: no page was read yet, so readers have nowhere to start"
-            )));
-        }
-        // An error in between leaves the flow incomplete, so the next update starts from nothing.
-        let extends = match self.mark.take() {
-            Some(mark) => {
-                self.flow.seeds() == seeds
-                    && mark.continues(snapshot, &rows)?
-                    && rows.written_from(mark.rows, &mut |row| {
-                        if self.flow.is_read(row.page) {
-                            return Err(Stop::Enough);
-                        }
-                        Ok(())
-                    })?
-            }
-            None => false,
-        };
-        if !extends {
-            self.flow = SeedFlow::from(damping, &seeds);
-        }
-        let bounds = self.flow.push(&rows)?;
-        self.mark = Some(RowPosition::after(rows.kept().rows, snapshot, &rows)?);
-        Ok(self.covered(snapshot, bounds))
-    }
-
+impl Seeds {
     /// Returns the pages at which readers start.
     fn pages(&self, snapshot: &Snapshot, rows: &dyn Rows) -> Result<Vec<u32>> {
-        let Seeds::Given { known, unknown } = &self.seeds else {
+        let Seeds::Given { known, unknown } = self else {
             return first_pages(rows, &snapshot.visited(2)?);
         };
         let mut seeds = known.clone();
@@ -156,14 +74,39 @@ impl SeedCoverage {
         seeds.extend(pages..pages.saturating_add(*unknown));
         Ok(seeds)
     }
+}
 
-    fn covered(&self, snapshot: &Snapshot, bounds: CoverageBounds) -> Covered {
+/// Flow from the seeds over the links of a snapshot.
+#[derive(Debug)]
+pub struct SeedCoverage {
+    flow: SeedFlow,
+    /// Bounds on what was read, and the numbers that they are about.
+    pub covered: Covered,
+}
+
+impl SeedCoverage {
+    /// Computes the coverage of readers who start at these pages, over the rows of a snapshot, which must be the
+    /// store's current one.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if no page was read or no links are kept; errors of reading the store.
+    pub fn of(snapshot: &Snapshot, seeds: &Seeds) -> Result<SeedCoverage> {
+        let rows = snapshot.rows()?;
+        let damping = snapshot.info().settings.config.damping_units();
+        let seeds = seeds.pages(snapshot, &rows)?;
+        if seeds.is_empty() {
+            let store = snapshot.store().display();
+            return Err(Error::Missing(format!(
+                "{store}: no page was read yet, so readers have nowhere to start"
+            )));
+        }
+        let mut flow = SeedFlow::from(damping, &seeds);
+        let bounds = flow.push(&rows)?;
         let info = snapshot.info();
-        let seeds = self.flow.seeds();
         let read = |pages: &mut dyn Iterator<Item = u32>| {
-            pages.filter(|&page| self.flow.is_read(page)).count() as u64
+            pages.filter(|&page| flow.is_read(page)).count() as u64
         };
-        Covered {
+        let covered = Covered {
             records: info.counters.records,
             pages: info.local_pages(),
             read: read(&mut (0..info.pages as u32)),
@@ -172,7 +115,8 @@ impl SeedCoverage {
             damping: info.settings.config.damping_asked(),
             at_least: bounds.at_least,
             at_most: bounds.at_most,
-        }
+        };
+        Ok(SeedCoverage { flow, covered })
     }
 
     /// Estimates the lower bound after these pages have been read, too.

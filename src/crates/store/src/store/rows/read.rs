@@ -441,17 +441,6 @@ impl KeptRows {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }
 
-    /// Returns a checksum that identifies the rows before `row`: that of the block that holds the last of them.
-    pub fn sum_before(&self, row: u64) -> Result<u64> {
-        self.file.sum_before(row)
-    }
-
-    /// Calls `visit` with every row from number `from` on, in order, including superseded ones. Returns as
-    /// [`Rows::sweep`] does.
-    pub fn written_from(&self, from: u64, visit: &mut RowVisitor<'_>) -> Result<bool> {
-        Stop::is_whole(self.each_from(from, |_, _| true, one_by_one(visit)))
-    }
-
     /// Calls `visit` with batches of live rows, from number `from` on. Returns as [`Rows::sweep`] does.
     pub fn sweep_from(
         &self,
