@@ -15,44 +15,127 @@
 //! Crawlers' priorities are positions in the list: scores of different strategies have different units, and most differ
 //! by less than a priority resolves.
 
-mod lines;
-mod tables;
-
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 
 use super::Candidate;
-use crate::model::registry;
+use crate::model::{Page, registry};
+use crate::snapshot::export::{
+    Format, NumberColumn, OptionalColumns, Setup, TableOf, ValueKind, export,
+};
+use crate::url::host;
 use crate::{Error, Result};
 
 registry! {
     /// Format of a list of pages.
     Taker of TakerSpec, called "format of a list of pages";
     /// One URL per line.
-    Plain is lines::PLAIN;
+    Plain is PLAIN;
     /// Tab-separated values with a header line.
-    Tsv is tables::TSV;
+    Tsv is TSV;
     /// JSON objects, one per line.
-    Jsonl is tables::JSONL;
+    Jsonl is JSONL;
     /// Apache Parquet.
-    Parquet is tables::PARQUET;
+    Parquet is PARQUET;
     /// Input of Nutch's injector.
-    NutchInject is lines::NUTCH_INJECT;
+    NutchInject is NUTCH_INJECT;
     /// Heritrix: a precedence for each URI.
-    HeritrixPrecedence is lines::HERITRIX_PRECEDENCE;
+    HeritrixPrecedence is HERITRIX_PRECEDENCE;
     /// Heritrix: lines of a file in its action directory.
-    HeritrixSchedule is lines::HERITRIX_SCHEDULE;
+    HeritrixSchedule is HERITRIX_SCHEDULE;
     /// URLFrontier items as JSON lines.
-    UrlFrontier is lines::URLFRONTIER;
+    UrlFrontier is URLFRONTIER;
     /// Scrapy requests as JSON lines.
-    Scrapy is lines::SCRAPY;
+    Scrapy is SCRAPY;
 }
 
-/// Name, help and writer of a list format.
+/// Name, help and content of a list format.
 struct TakerSpec {
     name: &'static str,
     about: &'static str,
-    write: fn(&[Candidate], &mut (dyn Write + Send)) -> Result<()>,
+    content: TakerContent,
 }
+
+enum TakerContent {
+    /// Writes the line of a page, given its position in the list, from 0, and the list's length.
+    Lines(fn(&Candidate, usize, usize, &mut dyn Write) -> io::Result<()>),
+    /// Writes a table by the export of rankings.
+    Table(Format),
+}
+
+const PLAIN: TakerSpec = TakerSpec {
+    name: "plain",
+    about: "one URL per line",
+    content: TakerContent::Lines(|page, _, _, out| writeln!(out, "{}", page.url)),
+};
+
+const TSV: TakerSpec = TakerSpec {
+    name: "tsv",
+    about: "tab-separated values with a header line",
+    content: TakerContent::Table(Format::Tsv),
+};
+
+const JSONL: TakerSpec = TakerSpec {
+    name: "jsonl",
+    about: "JSON lines, one object per page",
+    content: TakerContent::Table(Format::Jsonl),
+};
+
+const PARQUET: TakerSpec = TakerSpec {
+    name: "parquet",
+    about: if cfg!(feature = "parquet") {
+        "Apache Parquet"
+    } else {
+        "Apache Parquet; this build has none: cargo install --features parquet"
+    },
+    content: TakerContent::Table(Format::Parquet),
+};
+
+const NUTCH_INJECT: TakerSpec = TakerSpec {
+    name: "nutch-inject",
+    about: "seeds for Nutch's injector, each with a score",
+    content: TakerContent::Lines(|page, at, len, out| {
+        let score = (len - at) as f64 / len as f64;
+        writeln!(out, "{}\tnutch.score={score}", page.url)
+    }),
+};
+
+const HERITRIX_PRECEDENCE: TakerSpec = TakerSpec {
+    name: "heritrix-precedence",
+    about: "a URI and its precedence for Heritrix, 1 to 127",
+    content: TakerContent::Lines(|page, at, len, out| {
+        writeln!(out, "{} {}", page.url, 1 + at * 127 / len)
+    }),
+};
+
+const HERITRIX_SCHEDULE: TakerSpec = TakerSpec {
+    name: "heritrix-schedule",
+    about: "a schedule for Heritrix's action directory",
+    content: TakerContent::Lines(|page, _, _, out| writeln!(out, "F+ {}", page.url)),
+};
+
+/// Items of the frontier's protocol in JSON. Their queues are hosts.
+const URLFRONTIER: TakerSpec = TakerSpec {
+    name: "urlfrontier",
+    about: "items of URLFrontier as JSON lines",
+    content: TakerContent::Lines(|page, at, _, out| {
+        let key = String::from_utf8_lossy(host(page.url.as_bytes()));
+        let item = serde_json::json!({ "known": {
+            "info": { "url": page.url, "key": key, "metadata": {} },
+            "refetchable_from_date": at as u64 + 1,
+        }});
+        writeln!(out, "{item}")
+    }),
+};
+
+const SCRAPY: TakerSpec = TakerSpec {
+    name: "scrapy",
+    about: "requests for Scrapy as JSON lines",
+    content: TakerContent::Lines(|page, at, len, out| {
+        let request = serde_json::json!({ "url": page.url, "priority": len - at });
+        writeln!(out, "{request}")
+    }),
+};
 
 impl Taker {
     /// Returns whether the format is text.
@@ -61,16 +144,60 @@ impl Taker {
     }
 
     pub fn write(self, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
-        (self.spec().write)(pages, out)
+        let path = Path::new("the list of pages");
+        match self.spec().content {
+            TakerContent::Table(format) => write_table(format, pages, out, path),
+            TakerContent::Lines(line) => {
+                let mut lines = pages.iter().enumerate();
+                lines
+                    .try_for_each(|(at, page)| line(page, at, pages.len(), out))
+                    .map_err(Error::io(path, "write"))
+            }
+        }
     }
 }
 
-fn failed(source: std::io::Error) -> Error {
-    Error::Io {
-        path: "the list of pages".into(),
-        action: "write",
-        source,
-    }
+/// Writes a list by the export of rankings.
+fn write_table(
+    format: Format,
+    pages: &[Candidate],
+    out: &mut (dyn Write + Send),
+    path: &Path,
+) -> Result<()> {
+    let more = [
+        ("score", ValueKind::Real),
+        ("fetched", ValueKind::Bool),
+        ("failed", ValueKind::Integer),
+        ("compared", ValueKind::Integer),
+        ("changed", ValueKind::Integer),
+    ];
+    let setup = Setup {
+        columns: OptionalColumns {
+            of: TableOf::Candidates,
+            more: more
+                .map(|(name, kind)| NumberColumn::new(name, kind))
+                .into(),
+            ..OptionalColumns::default()
+        },
+        ..Setup::default()
+    };
+    let rows = pages.iter().map(|of| {
+        let fetches = &of.fetches;
+        let counts = [fetches.failed, fetches.compared, fetches.changed];
+        let numbers = [of.score, of.fetched.into()].into_iter();
+        let numbers = numbers.chain(counts.map(|count| count as f64));
+        Ok(Page {
+            url: (&*of.url).into(),
+            importance: of.importance,
+            visits: fetches.visits,
+            last_fetch: fetches.last,
+            more: numbers
+                .map(|number| Some(number).filter(|it| it.is_finite()))
+                .collect(),
+            ..Page::default()
+        })
+    });
+    export(format, &setup, out, path, rows).map(drop)
 }
 
 #[cfg(test)]
