@@ -2,14 +2,14 @@
 //!
 //! If a ranking was settled over the same rows, as a snapshot's is, it is used without reading any row. Otherwise
 //! importance is settled to a proven bound at each query: starting from the given ranking if it is of a window, of
-//! another damping, or rough ([`settle_near`]), else from nothing. With a focus, which is a personalised teleport, all
-//! pages are swept a fixed number of times.
+//! another damping, or rough ([`settle_near`]), else from nothing. A focus is a personalised teleport, with which
+//! importance is always settled from nothing.
 
 use super::{CrawlFacts, CrawlState, SettledRanking, Strategy, StrategySpec};
 use crate::Result;
 use crate::engine::checked_damping;
-use crate::rank::RankOptions;
-use crate::rank::settle::{SettlingProgress, Watch, settle, settle_near};
+use crate::rank::settle::{SettlingProgress, Watch, settle, settle_for, settle_near};
+use crate::rank::{Goal, RankOptions, Teleport};
 use crate::rows::Rows;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -25,8 +25,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     })
 };
 
-/// Bound that is settled to. With a focus, the most that is left after the last sweep: about 0.85^30, unless damping is
-/// so near 1 that this takes more than [`SWEEPS`] sweeps.
+/// Bound that is settled to: about 0.85^30, unless damping is so near 1 that this takes more than [`SWEEPS`] sweeps.
 const LEFT: f64 = 0.007_65;
 const SWEEPS: u32 = 300;
 
@@ -39,68 +38,39 @@ struct SettledOrder {
 
 impl SettledOrder {
     /// Settles the importance of all pages.
-    fn settle(&mut self, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
-        let options = RankOptions::until(checked_damping(self.damping)?, LEFT);
+    fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
+        let (rows, is_plain) = (facts.rows, crawl.focus().is_empty());
+        let options = RankOptions {
+            // A focus has no ranking to start from; what is cheap makes up for it.
+            spare: if is_plain { 0 } else { Goal::default().spare },
+            ..RankOptions::until(checked_damping(self.damping)?, LEFT)
+        };
         let mut watch = AtMost {
-            links: u64::from(SWEEPS) * facts.rows.links(),
+            links: u64::from(SWEEPS) * rows.links(),
             is_over: false,
         };
-        let from_near = |ranking: SettledRanking<'_>| {
-            settle_near(facts.rows, ranking.importances, &options, &mut watch)
+        let near = match facts.ranking.filter(|_| is_plain) {
+            Some(ranking) => settle_near(rows, ranking.importances, &options, &mut watch)?,
+            None => None,
         };
-        let settled = match facts.ranking.map(from_near).transpose()?.flatten() {
-            Some(settled) => Some(settled),
-            None => settle(facts.rows, &options, &mut watch)?,
+        let settled = match near {
+            None if is_plain || rows.pages() == 0 => settle(rows, &options, &mut watch)?,
+            None => settle_for(rows, &options, &teleport(crawl, rows)?, &mut watch)?,
+            near => near,
         };
         Ok(settled.map_or_else(Vec::new, |settled| {
             self.links += settled.progress.links_touched;
             settled.importance()
         }))
     }
-
-    /// Sweeps from nothing, with what the virtual page pays the pages of the focus.
-    fn focused(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
-        let even = 1.0 / f64::from(crawl.pages().max(1));
-        let pays = crawl.focus().payments(crawl, 1.0, |_| even);
-        let mut now = vec![even; crawl.pages() as usize];
-        let mut next = vec![0.0; now.len()];
-        let sweeps = (LEFT.ln() / self.damping.ln()).ceil() as u32;
-        for _ in 0..sweeps.clamp(1, SWEEPS) {
-            let is_read = |page| crawl.is_read(page);
-            step(facts.rows, self.damping, is_read, &now, &mut next)?;
-            self.links += facts.rows.links();
-            let rest = 1.0 - next.iter().sum::<f64>();
-            (0..)
-                .zip(&mut next)
-                .for_each(|(page, next)| *next += rest * pays(page));
-            std::mem::swap(&mut now, &mut next);
-        }
-        Ok(now)
-    }
 }
 
-/// Adds the scores that pages pass on over their links in a step of the power method; only pages for which `counts` is
-/// true.
-fn step(
-    rows: &dyn Rows,
-    damping: f64,
-    counts: impl Fn(u32) -> bool,
-    now: &[f64],
-    next: &mut [f64],
-) -> Result<()> {
-    next.fill(0.0);
-    rows.sweep(&mut |row| {
-        if (row.page as usize) < now.len() && counts(row.page) {
-            let handed = damping * now[row.page as usize];
-            for (target, part) in row.parts() {
-                if let Some(next) = next.get_mut(target as usize) {
-                    *next += handed * part;
-                }
-            }
-        }
-        Ok(())
-    })?;
-    Ok(())
+/// Returns what the virtual page pays each page, by the focus, in units of 2^-31.
+fn teleport(crawl: &CrawlState, rows: &dyn Rows) -> Result<Teleport> {
+    let even = 1.0 / rows.pages().max(1) as f64;
+    let pays = crawl.focus().payments(crawl, 1.0, move |_| even);
+    let units = |page: u32| (pays(page) * 2f64.powi(31)).round() as u32;
+    Teleport::of((0..rows.pages() as u32).map(units).collect())
 }
 
 /// Ends a settling once it has followed `links` links.
@@ -126,13 +96,12 @@ impl Strategy for SettledOrder {
             (ranking.damping - self.damping).abs() < 1e-6 && ranking.bound_l1 <= 2.0 * LEFT
         };
         self.scores = match facts.ranking.filter(is_settled) {
-            _ if !crawl.focus().is_empty() => self.focused(crawl, facts)?,
-            Some(ranking) => {
+            Some(ranking) if crawl.focus().is_empty() => {
                 let mut all = Vec::with_capacity(ranking.importances.pages() as usize);
                 ranking.importances.each(&mut |share| all.push(share))?;
                 all
             }
-            None => self.settle(facts)?,
+            _ => self.settle(crawl, facts)?,
         };
         Ok(())
     }
