@@ -221,7 +221,7 @@ impl ComputeArgs {
                 pages.try_for_each(|page| visit(page.name.as_bytes()))
             },
             reading: 0,
-            aside: None,
+            folder: None,
         };
         let computed = computing.compute(input, &mut ())?;
         let computed = computed.context("nothing was ranked")?;

@@ -1,6 +1,6 @@
 //! Options of commands that read rankings of pages or sites, and descriptions of a ranking's accuracy.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
@@ -217,14 +217,14 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Returns the settings for links between sites: the memory for pairs, and the prefix of the files for those that
+    /// Returns the settings for links between sites: the memory for pairs, and the folder of the files for those that
     /// do not fit.
-    pub fn pairing(&self, memory: Option<u64>, aside: PathBuf) -> Pairing<'static> {
+    pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
         Pairing {
             links: self.site_links,
             inside: self.inside,
             bytes: pair_bytes_within(PAIR_BYTES, memory),
-            aside: Some((&RealDisk, aside)),
+            folder: Some(folder.into()),
         }
     }
 }

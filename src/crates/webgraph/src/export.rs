@@ -111,7 +111,7 @@ impl Args {
             links: SiteLinks::Once,
             inside: self.inside,
             bytes: PAIR_BYTES,
-            aside: Some((&RealDisk, folder.join("pairs"))),
+            folder: Some(folder.into()),
         };
         let graph = LinkGraph::of(&ranking, pairing, memory, folder)?;
         write_names(&graph, &beside(basename, "urls"))?;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::codec::frame::{self, HeadReader};
 use crate::{Error, Result};
 pub use sorter::{ExternalSorter, Sorted};
-pub use temp::{TempFile, recreate, temporary, unfinished};
+pub use temp::{TempFile, recreate, temporary, unfinished, unnamed};
 
 /// Directory tree with files.
 pub trait Disk: Send + Sync {

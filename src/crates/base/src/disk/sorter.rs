@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use zstd::stream::{read::Decoder, write::Encoder};
 
-use super::{temporary, unfinished};
+use super::unnamed;
 use crate::{Error, Result};
 
 /// Size of the buffers for reading a run and for its decompressed data, minimum and maximum, in bytes.
@@ -168,13 +168,7 @@ impl SorterRun {
 
 impl Spilled {
     fn new(folder: &Path) -> Result<Spilled> {
-        let make = |path: &Path| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create_new(true).open(path)
-        };
-        let made = unfinished(&folder.join("cashrank-sort"), make);
-        let (path, file) = made.map_err(temporary)?;
-        fs::remove_file(&path).map_err(Error::io(&path, "remove"))?;
+        let (path, file) = unnamed(&folder.join("cashrank-sort"))?;
         Ok(Spilled {
             file,
             path,
@@ -309,6 +303,8 @@ impl Iterator for SorterMerge {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -5,6 +5,7 @@
 //! a store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both cases the
 //! file is created exclusively, so that no link is followed and no existing file is overwritten.
 
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,18 @@ pub fn unfinished<T>(
             Err(error) => return Err(Error::io(aside, "create")(error)),
         }
     }
+}
+
+/// Creates a file beside `path` and removes its name, so that it vanishes with the process however that ends. Returns the
+/// name that it had, for errors.
+pub fn unnamed(path: &Path) -> Result<(PathBuf, File)> {
+    let create = |path: &Path| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).open(path)
+    };
+    let (path, file) = unfinished(path, create).map_err(temporary)?;
+    fs::remove_file(&path).map_err(Error::io(&path, "remove"))?;
+    Ok((path, file))
 }
 
 /// Completes an error of creating a temporary file or folder: if the system's folder for these is the cause, adds this

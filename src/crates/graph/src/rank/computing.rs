@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::chosen::{ChosenList, ChosenPages};
 use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers, measure};
 use super::settle::Watch;
-use crate::disk::Disk;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
 use crate::sites::{
@@ -88,8 +87,8 @@ pub struct MeasureInput<'a> {
     pub names: &'a NamesVisit<'a>,
     /// Memory in bytes that reading names takes.
     pub reading: u64,
-    /// Location of temporary files for links between sites that exceed the memory.
-    pub aside: Option<(&'a dyn Disk, PathBuf)>,
+    /// Folder of temporary files for links between sites that exceed the memory.
+    pub folder: Option<PathBuf>,
 }
 
 /// Result of a computation.
@@ -175,7 +174,7 @@ impl Computing {
                 links: self.site_links,
                 inside: self.inside,
                 bytes: pair_bytes_within(self.pair_bytes, left(sites.bytes())),
-                aside: input.aside,
+                folder: input.folder,
             };
             graph = SiteGraph::of_rows(input.rows, sites, pairing)?;
             options.memory = left(sites.bytes() + graph.bytes());

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::pairs::{PairFile, PairSorter, SitePair, Sorted, sites_of};
+use super::pairs::{PairFile, PairSorter, SitePair, SortedPairs, sites_of};
 use super::{NO_SITE, Sites};
-use crate::disk::Disk;
+use crate::Result;
 use crate::graph::{Graph, LinkRows, Links};
 use crate::rows::{RowVisitor, Rows, Stop};
-use crate::{Error, Result};
 
-/// Default memory in which pairs of linked sites are sorted, in bytes: 16 M pairs.
+/// Default memory in which pairs of linked sites are sorted, in bytes: 12 M pairs.
 pub const PAIR_BYTES: u64 = 256 << 20;
 
 /// Limits the memory for sorting pairs so that at most `memory` is taken in all: a vector that grows by doubling may
@@ -45,39 +44,38 @@ impl SiteLinks {
 }
 
 /// Options for deriving links between sites from links between pages.
-pub struct Pairing<'d> {
+pub struct Pairing {
     /// Weight of a link.
     pub links: SiteLinks,
     /// Includes links inside a site.
     pub inside: bool,
     /// Memory in which pairs are sorted, in bytes.
     pub bytes: u64,
-    /// Location of temporary files for pairs beyond that: a disk, and the beginning of their names; `None`: too many
-    /// pairs are an error.
-    pub aside: Option<(&'d dyn Disk, PathBuf)>,
+    /// Folder of temporary files for pairs beyond that; `None`: too many pairs are an error.
+    pub folder: Option<PathBuf>,
 }
 
 /// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row.
 /// So sweeps are the same whether the links are in memory or in a file.
-pub struct SiteGraph<'d> {
+pub struct SiteGraph {
     sites: u64,
-    rows: SiteRows<'d>,
+    rows: SiteRows,
 }
 
-enum SiteRows<'d> {
+enum SiteRows {
     Memory(Graph),
     /// `weighted`: not all weights are equal.
     File {
-        pairs: PairFile<'d>,
+        pairs: PairFile,
         weighted: bool,
     },
 }
 
-impl<'d> SiteGraph<'d> {
+impl SiteGraph {
     /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out
-    /// with their links. Fails with [`Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
-    pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'d>) -> Result<SiteGraph<'d>> {
-        let mut sorter = PairSorter::new(pairing.bytes, pairing.aside);
+    /// with their links. Fails with [`crate::Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
+    pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing) -> Result<SiteGraph> {
+        let mut sorter = PairSorter::new(pairing.bytes, pairing.folder);
         let column = sites.column();
         let mut reached = Vec::new();
         rows.sweep(&mut |row| {
@@ -102,8 +100,8 @@ impl<'d> SiteGraph<'d> {
         })?;
         let weighted = pairing.links != SiteLinks::Once;
         let rows = match sorter.finish()? {
-            Sorted::Memory(pairs) => SiteRows::Memory(table(&pairs, sites.len(), weighted)),
-            Sorted::File(pairs) => SiteRows::File { pairs, weighted },
+            SortedPairs::Memory(pairs) => SiteRows::Memory(table(&pairs, sites.len(), weighted)),
+            SortedPairs::File(pairs) => SiteRows::File { pairs, weighted },
         };
         Ok(SiteGraph {
             sites: sites.len() as u64,
@@ -132,7 +130,7 @@ fn table(pairs: &[SitePair], sites: usize, weighted: bool) -> Graph {
     table
 }
 
-impl Rows for SiteGraph<'_> {
+impl Rows for SiteGraph {
     fn pages(&self) -> u64 {
         self.sites
     }
@@ -156,20 +154,21 @@ impl Rows for SiteGraph<'_> {
             }
             SiteRows::File { pairs, weighted } => (pairs, *weighted),
         };
-        let mut reader = pairs.pairs();
-        let (mut targets, mut weights) = (Vec::new(), Vec::new());
-        let mut pair = reader.next()?;
-        while let Some(first) = pair {
-            let (from, _) = sites_of(first);
-            targets.clear();
-            weights.clear();
-            while let Some(of_row) = pair.filter(|pair| sites_of(*pair).0 == from) {
-                targets.push(sites_of(of_row).1);
-                weights.extend(weighted.then_some(of_row[1]));
-                pair = reader.next()?;
+        let (mut from, mut targets, mut weights) = (0, Vec::new(), Vec::new());
+        pairs.each(|pair| {
+            let (source, target) = sites_of(pair);
+            if source != from && !targets.is_empty() {
+                visit(Links::new(&targets, &weights).of(from))?;
+                targets.clear();
+                weights.clear();
             }
-            let links = Links::new(&targets, &weights);
-            visit(links.of(from))?;
+            from = source;
+            targets.push(target);
+            weights.extend(weighted.then_some(pair[1]));
+            Ok::<(), Stop>(())
+        })?;
+        if !targets.is_empty() {
+            visit(Links::new(&targets, &weights).of(from))?;
         }
         Ok(())
     }
@@ -179,17 +178,17 @@ impl Rows for SiteGraph<'_> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use cashrank_base::folder::in_memory;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fuzz::memory::Memory;
     use crate::graph::GraphBuilder;
     use crate::model::SelfLinks;
     use crate::sites::Level;
 
     type Pairs = BTreeMap<(u32, u32), u64>;
 
-    fn pairs(graph: &SiteGraph<'_>) -> Pairs {
+    fn pairs(graph: &SiteGraph) -> Pairs {
         let mut pairs = Pairs::new();
         let mut links = 0;
         graph
@@ -254,8 +253,8 @@ mod tests {
             }
             let graph = builder.build();
             for how in SiteLinks::ALL {
-                let disk = Memory::default();
-                let pairing = Pairing { links: how, inside, bytes, aside: Some((&disk, "sites".into())) };
+                let folder = in_memory();
+                let pairing = Pairing { links: how, inside, bytes, folder: Some(folder.path().into()) };
                 let found = SiteGraph::of_rows(&graph, &sites, pairing).unwrap();
                 prop_assert_eq!(pairs(&found), expected(&links, &of, how, inside));
                 prop_assert_eq!(found.pages(), sites.len() as u64);

@@ -1,29 +1,28 @@
 //! Sums weights of pairs of sites: sorts them in memory, or through temporary files.
 //!
 //! Pairs come in any order and repeat. They are collected up to a limit and sorted, and equal pairs are added up. If
-//! that frees less than half of the memory, the sorted pairs are spilled to a temporary file as a *run*. In the end the
-//! runs are merged into one file, which each sweep over the rows reads from its start.
+//! that frees less than half of the memory, the pairs go on to an external sorter. In the end all are added up once
+//! more, into one file, which each sweep over the rows reads from its start.
 //!
 //! ```text
-//! temporary file   pair*        pair: (from x 2^32 + to) u64, weight u64, sorted, each once a file; of this machine's byte order
+//! temporary file   pair*        pair: (from x 2^32 + to) u64, weight u64, sorted, each once; of this machine's byte order
 //! ```
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::ops::Range;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
-use crate::disk::{Disk, DiskFile, recreate, temporary};
+use crate::disk::{ExternalSorter, unnamed};
 use crate::model::check_room;
 use crate::{Error, Result};
 
 /// Size of a pair in bytes, in memory and in files.
 const BYTES: usize = size_of::<SitePair>();
-/// Buffer sizes in pairs: for the merged file, and for each run while it is merged.
+/// Buffer size in pairs.
 const BUFFER: usize = (1 << 20) / BYTES;
-const RUN_BUFFER: usize = (1 << 16) / BYTES;
 
 /// Weighted link between two sites: its [`key`] and its weight.
 pub(super) type SitePair = [u64; 2];
@@ -47,34 +46,31 @@ fn add_weight(sum: &mut SitePair, other: SitePair) -> Result<()> {
     Ok(())
 }
 
-/// Location of temporary files: a disk, and the beginning of their names.
-pub(super) type Aside<'d> = (&'d dyn Disk, PathBuf);
-
 /// Sorts and sums pairs.
-pub(super) struct PairSorter<'d> {
+pub(super) struct PairSorter {
     held: Vec<SitePair>,
     /// Maximum number of pairs in memory.
     room: usize,
-    aside: Option<Aside<'d>>,
-    runs: Vec<PairFile<'d>>,
+    folder: Option<PathBuf>,
+    spilled: Option<ExternalSorter>,
 }
 
 /// All pairs, summed and in order.
-pub(super) enum Sorted<'d> {
+pub(super) enum SortedPairs {
     Memory(Vec<SitePair>),
-    File(PairFile<'d>),
+    File(PairFile),
 }
 
-impl<'d> PairSorter<'d> {
-    /// Returns a sorter that holds at most `bytes` bytes of pairs in memory; if they do not fit they are spilled to
-    /// temporary files, or refused without `aside`.
-    pub fn new(bytes: u64, aside: Option<Aside<'d>>) -> PairSorter<'d> {
-        let room = usize::try_from(bytes / BYTES as u64).unwrap_or(usize::MAX);
+impl PairSorter {
+    /// Returns a sorter that takes `bytes` bytes of memory, a quarter of which is the external sorter's; if pairs do not
+    /// fit into the rest they are spilled to files in `folder`, or refused without one.
+    pub fn new(bytes: u64, folder: Option<PathBuf>) -> PairSorter {
+        let room = usize::try_from(bytes / BYTES as u64 / 4 * 3).unwrap_or(usize::MAX);
         PairSorter {
             held: Vec::new(),
             room: room.max(2),
-            aside,
-            runs: Vec::new(),
+            folder,
+            spilled: None,
         }
     }
 
@@ -82,7 +78,7 @@ impl<'d> PairSorter<'d> {
         if self.held.len() == self.room {
             self.sum()?;
             if self.held.len() > self.room / 2 {
-                self.write_run()?;
+                self.spill()?;
             }
         }
         self.held.push([key(from, to), weight]);
@@ -103,53 +99,55 @@ impl<'d> PairSorter<'d> {
         added
     }
 
-    /// Creates the next temporary file.
-    fn create(&self) -> Result<PairFile<'d>> {
-        let Some((disk, path)) = &self.aside else {
-            let held = (self.held.len() * BYTES) as u64;
-            let work = || {
-                format!(
-                    "the links between sites, of which there are {} or more,",
-                    self.held.len()
-                )
-            };
-            // Pairs exceed the memory, which is why a file is needed: the check always fails.
-            check_room(
+    /// Returns the folder of temporary files; without one the pairs exceed the memory.
+    fn folder(&self) -> Result<&Path> {
+        let held = (self.held.len() * BYTES) as u64;
+        let pairs = self.held.len();
+        let work = || format!("the links between sites, of which there are {pairs} or more,");
+        match &self.folder {
+            Some(folder) => Ok(folder),
+            // More than fits is needed: the check always fails.
+            None => check_room(
                 Some(held),
                 2 * held,
                 work,
                 "rank a coarser level, such as domains",
-            )?;
-            return Err(Error::internal("pairs of sites have no temporary file"));
-        };
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.tmp", self.runs.len()));
-        PairFile::create(*disk, name.into())
+            )
+            .and(Err(Error::internal(
+                "pairs of sites have no temporary file",
+            ))),
+        }
     }
 
-    fn write_run(&mut self) -> Result<()> {
-        let mut run = self.create()?;
-        run.append(&mut self.held)?;
-        self.runs.push(run);
+    /// Moves the pairs in memory to the external sorter.
+    fn spill(&mut self) -> Result<()> {
+        if self.spilled.is_none() {
+            let memory = self.room / 3 * BYTES;
+            self.spilled = Some(ExternalSorter::new(memory, self.folder()?));
+        }
+        if let Some(sorter) = &mut self.spilled {
+            for [key, weight] in self.held.drain(..) {
+                sorter.push(&key.to_be_bytes(), &weight.to_be_bytes())?;
+            }
+        }
         Ok(())
     }
 
     /// Returns all pairs, sorted.
-    pub fn finish(mut self) -> Result<Sorted<'d>> {
+    pub fn finish(mut self) -> Result<SortedPairs> {
         self.sum()?;
-        if self.runs.is_empty() {
-            return Ok(Sorted::Memory(self.held));
+        if self.spilled.is_some() {
+            self.spill()?;
         }
-        self.write_run()?;
+        let Some(sorter) = self.spilled.take() else {
+            return Ok(SortedPairs::Memory(self.held));
+        };
         self.held = Vec::new();
-        let mut merged = self.create()?;
-        let mut readers: Vec<_> = self.runs.iter().map(|run| run.reader(RUN_BUFFER)).collect();
-        let mut heads = BinaryHeap::new();
-        for (at, reader) in readers.iter_mut().enumerate() {
-            heads.extend(reader.next()?.map(|pair| Reverse((pair, at))));
-        }
+        let mut merged = PairFile::create(self.folder()?)?;
         let mut sums: Vec<SitePair> = Vec::with_capacity(BUFFER);
-        while let Some(Reverse((pair, at))) = heads.pop() {
+        for record in sorter.sorted()? {
+            let (key, weight) = record?;
+            let pair = [key, weight].map(|bytes| bytes.try_into().map_or(0, u64::from_be_bytes));
             match sums.last_mut() {
                 Some(last) if last[0] == pair[0] => add_weight(last, pair)?,
                 _ => {
@@ -159,38 +157,29 @@ impl<'d> PairSorter<'d> {
                     sums.push(pair);
                 }
             }
-            heads.extend(readers[at].next()?.map(|pair| Reverse((pair, at))));
         }
         merged.append(&mut sums)?;
-        Ok(Sorted::File(merged))
+        Ok(SortedPairs::File(merged))
     }
 }
 
-/// Temporary file of sorted pairs, removed when it is dropped.
-pub(super) struct PairFile<'d> {
-    disk: &'d dyn Disk,
+/// Temporary file of sorted pairs, without a name.
+pub(super) struct PairFile {
     path: PathBuf,
-    file: Box<dyn DiskFile>,
+    file: File,
     /// Number of pairs.
     len: u64,
 }
 
-impl<'d> PairFile<'d> {
-    fn create(disk: &'d dyn Disk, path: PathBuf) -> Result<PairFile<'d>> {
-        let made = recreate(disk, &path).map_err(Error::io(&path, "create"));
-        Ok(PairFile {
-            disk,
-            file: made.map_err(temporary)?,
-            path,
-            len: 0,
-        })
+impl PairFile {
+    fn create(folder: &Path) -> Result<PairFile> {
+        let (path, file) = unnamed(&folder.join("cashrank-pairs"))?;
+        Ok(PairFile { path, file, len: 0 })
     }
 
     /// Moves pairs to the end of the file.
     fn append(&mut self, pairs: &mut Vec<SitePair>) -> Result<()> {
-        let written = self
-            .file
-            .write_at(cast_slice(pairs), self.len * BYTES as u64);
+        let written = self.file.write_all(cast_slice(pairs));
         written.map_err(Error::io(&self.path, "write"))?;
         self.len += pairs.len() as u64;
         pairs.clear();
@@ -201,66 +190,45 @@ impl<'d> PairFile<'d> {
         self.len
     }
 
-    /// Reads the pairs from the start.
-    pub fn pairs(&self) -> PairReader<'_> {
-        self.reader(BUFFER)
-    }
-
-    fn reader(&self, buffer: usize) -> PairReader<'_> {
-        PairReader {
-            of: self,
-            read: 0,
-            pairs: vec![[0; 2]; buffer],
-            at: 0..0,
+    /// Calls `visit` with each pair.
+    pub fn each<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(SitePair) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut pairs = vec![[0; 2]; BUFFER];
+        for first in (0..self.len).step_by(BUFFER) {
+            pairs.truncate((self.len - first) as usize);
+            let read = self
+                .file
+                .read_exact_at(cast_slice_mut(&mut pairs), first * BYTES as u64);
+            read.map_err(Error::reading(&self.path))?;
+            pairs.iter().try_for_each(|&pair| visit(pair))?;
         }
-    }
-}
-
-impl Drop for PairFile<'_> {
-    fn drop(&mut self) {
-        // If this fails, the file is removed when the store is opened next.
-        let _ = self.disk.remove(&self.path);
-    }
-}
-
-pub(super) struct PairReader<'f> {
-    of: &'f PairFile<'f>,
-    /// Number of pairs read into the buffer so far.
-    read: u64,
-    pairs: Vec<SitePair>,
-    /// Pairs of the buffer that are left.
-    at: Range<usize>,
-}
-
-impl PairReader<'_> {
-    pub fn next(&mut self) -> Result<Option<SitePair>> {
-        if self.at.is_empty() {
-            let left = (self.of.len - self.read).min(self.pairs.len() as u64);
-            self.at = 0..left as usize;
-            let into = cast_slice_mut(&mut self.pairs[..left as usize]);
-            let read = self.of.file.read_at(into, self.read * BYTES as u64);
-            read.map_err(Error::reading(&self.of.path))?;
-            self.read += left;
-        }
-        Ok(self.at.next().map(|at| self.pairs[at]))
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fs;
 
+    use cashrank_base::folder::in_memory;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fuzz::memory::Memory;
 
-    fn all(sorted: Sorted<'_>) -> Vec<SitePair> {
+    fn all(sorted: SortedPairs) -> Vec<SitePair> {
         match sorted {
-            Sorted::Memory(pairs) => pairs,
-            Sorted::File(file) => {
-                let mut reader = file.pairs();
-                std::iter::from_fn(|| reader.next().unwrap()).collect()
+            SortedPairs::Memory(pairs) => pairs,
+            SortedPairs::File(file) => {
+                let mut pairs = Vec::new();
+                let each = file.each(|pair| {
+                    pairs.push(pair);
+                    Ok::<(), Error>(())
+                });
+                each.unwrap();
+                pairs
             }
         }
     }
@@ -273,8 +241,8 @@ mod tests {
             bytes in 0u64..3000,
         ) {
             let mut expected = BTreeMap::new();
-            let disk = Memory::default();
-            let mut sorter = PairSorter::new(bytes, Some((&disk, "links".into())));
+            let folder = in_memory();
+            let mut sorter = PairSorter::new(bytes, Some(folder.path().into()));
             for &(from, to, weight) in &pairs {
                 *expected.entry(key(from, to)).or_insert(0) += weight;
                 sorter.add(from, to, weight).unwrap();
@@ -282,7 +250,7 @@ mod tests {
             let found = all(sorter.finish().unwrap());
             let found = found.iter().map(|pair| (pair[0], pair[1]));
             prop_assert!(found.eq(expected));
-            prop_assert!(disk.paths().is_empty(), "a temporary file is left");
+            prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a temporary file is left");
         }
     }
 

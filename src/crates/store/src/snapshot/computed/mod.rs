@@ -335,7 +335,7 @@ fn make(
         rows: &rows,
         names: &|visit| snapshot.all_names(visit),
         reading: to_read(snapshot.len()),
-        aside: Some((disk, path.with_extension("links"))),
+        folder: path.parent().map(Path::to_path_buf),
     };
     let computed = computing.compute(input, &mut Watching::new(watcher, None))?;
     let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {

@@ -45,7 +45,7 @@ const LINE_ENDS: &[u8] = b"\t\r\n";
 /// Graph to be written.
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
-    sites: Option<SiteGraph<'g>>,
+    sites: Option<SiteGraph>,
     is_weighted: bool,
     memory: Option<u64>,
     folder: &'g Path,
@@ -59,7 +59,7 @@ impl<'g> LinkGraph<'g> {
     /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
     pub fn of(
         ranking: &'g LevelRanking,
-        pairing: Pairing<'g>,
+        pairing: Pairing,
         memory: Option<u64>,
         folder: &'g Path,
     ) -> Result<LinkGraph<'g>> {
