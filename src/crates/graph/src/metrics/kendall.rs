@@ -57,10 +57,7 @@ fn sort_counting(values: &mut Vec<f64>) -> u64 {
     let n = values.len();
     let mut other = vec![0.0; n];
     let mut inversions = 0;
-    for run in values.chunks_mut(RUN) {
-        inversions += insertion_sort(run);
-    }
-    let mut width = RUN;
+    let mut width = 1;
     while width < n {
         for (from, to) in values.chunks(2 * width).zip(other.chunks_mut(2 * width)) {
             let (left, right) = from.split_at(width.min(from.len()));
@@ -68,24 +65,6 @@ fn sort_counting(values: &mut Vec<f64>) -> u64 {
         }
         std::mem::swap(values, &mut other);
         width *= 2;
-    }
-    inversions
-}
-
-/// Length of the runs that are sorted by insertion.
-const RUN: usize = 16;
-
-fn insertion_sort(run: &mut [f64]) -> u64 {
-    let mut inversions = 0;
-    for i in 1..run.len() {
-        let value = run[i];
-        let mut hole = i;
-        while hole > 0 && run[hole - 1] > value {
-            run[hole] = run[hole - 1];
-            hole -= 1;
-        }
-        run[hole] = value;
-        inversions += (i - hole) as u64;
     }
     inversions
 }
