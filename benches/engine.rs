@@ -51,7 +51,11 @@ fn apply(batches: &[Batch]) -> Engine {
     let mut engine = Engine::new(Config::default()).expect("memory can be reserved");
     let mut resolver = Resolver::default();
     for batch in batches {
-        resolver.apply(&mut engine, batch).expect("applies");
+        resolver.begin();
+        for at in 0..batch.entries.len() {
+            let applied = resolver.apply(&mut engine, batch, at);
+            applied.expect("applies");
+        }
     }
     engine
 }

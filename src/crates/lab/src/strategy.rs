@@ -273,8 +273,8 @@ mod tests {
                 greedy.crawled(&ledger, &targets);
                 recycled[page as usize] = 0;
                 if step % 150 == 149 {
-                    let ended = ledger.end_round(|page, paid| {
-                        recycled[page.0 as usize] += paid.cash;
+                    let ended = ledger.end_round(|page, cash, _| {
+                        recycled[page.0 as usize] += cash;
                         Ok::<(), ()>(())
                     });
                     ended.unwrap();

@@ -4,8 +4,7 @@
 //! *interval* (the time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first,
 //! so a page's measures are always joined in stream order. Therefore results do not depend on where the log was cut.
 
-use super::fetches::RowFetches;
-use super::row::HistoryRow;
+use super::row::{HistoryRow, RowFetches};
 use super::window::RowPolicy;
 use crate::Result;
 use crate::model::{Digest, FetchTotals, PageId, Time};

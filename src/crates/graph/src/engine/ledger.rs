@@ -18,7 +18,7 @@ use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 
 use super::cells::Cells;
-use super::shares::{Shares, TargetLinks};
+use crate::graph::Links;
 use crate::model::PageId;
 use crate::{Error, Result};
 
@@ -85,13 +85,45 @@ impl Totals {
     }
 }
 
-/// Record of a visit for the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VisitPayment {
-    /// C: units distributed by the visit.
-    pub cash: u64,
-    /// G directly after the visit.
-    pub clock: u128,
+/// Distinct link targets of a page with their weights.
+pub type TargetLinks<'a> = Links<'a, u64, PageId>;
+
+/// Returns `floor(units x d)`, with damping d in 1/2^32.
+fn damped(units: u64, damping: u64) -> u64 {
+    ((u128::from(units) * u128::from(damping)) >> 32) as u64
+}
+
+/// Cash that a page passes on over its links: `floor(units x d x w / all weights)` over a link of weight w, with
+/// damping d in 1/2^32. A page without links passes on nothing.
+#[derive(Clone, Copy)]
+pub struct Shares {
+    damped: u64,
+    weight: u64,
+}
+
+impl Shares {
+    /// Splits `units` over `links`.
+    pub fn of(units: u64, damping: u64, links: TargetLinks<'_>) -> Shares {
+        Shares::over(units, damping, links.total())
+    }
+
+    /// Splits `units` over links whose weights sum to `weight`.
+    pub fn over(units: u64, damping: u64, weight: u64) -> Shares {
+        Shares {
+            damped: damped(units, damping),
+            weight,
+        }
+    }
+
+    pub fn at(self, weight: u64) -> u64 {
+        match (self.weight, weight) {
+            (0, _) => 0,
+            (all, 1) => self.damped / all,
+            (all, weight) => {
+                (u128::from(self.damped) * u128::from(weight) / u128::from(all)) as u64
+            }
+        }
+    }
 }
 
 /// Cash of all pages; see the module documentation.
@@ -251,16 +283,11 @@ impl Ledger {
     }
 
     /// Visits `page` with these links: distributes its cash, then lets the virtual page pay. `age` is the page's age
-    /// after the visit: now, completed or gone.
+    /// after the visit: now, completed or gone. Returns C, the units distributed by the visit.
     ///
     /// This is the inner loop of section 2; a link's share is `floor(cash x d x weight / all weights)`, and the rest
     /// goes to the virtual page.
-    pub fn visit<'a>(
-        &mut self,
-        page: PageId,
-        links: impl Into<TargetLinks<'a>>,
-        age: u8,
-    ) -> VisitPayment {
+    pub fn visit<'a>(&mut self, page: PageId, links: impl Into<TargetLinks<'a>>, age: u8) -> u64 {
         let links = links.into();
         let cash = self.empty(page);
         let shares = Shares::of(cash, self.damping, links);
@@ -270,10 +297,7 @@ impl Ledger {
         self.set_age(page, age);
         self.receive(kept);
         self.pay();
-        VisitPayment {
-            cash,
-            clock: self.totals.clock,
-        }
+        cash
     }
 
     /// Adds the share of its weight to each target's cell (the inner loop of section 2 of the paper). Returns the sum of
@@ -333,10 +357,11 @@ impl Ledger {
 
     /// Ends the round: every page that was never visited, is gone, or was not visited in the last `recycle_after`
     /// rounds is visited as a dangling page, in bulk, followed by one payment. With `recycle_after` 0 no page is. Calls
-    /// `log` with each such page and its cash (never 0), in page order; an error ends the round half-way.
+    /// `log` with each such page, its cash (never 0) and G after its visit, in page order; an error ends the round
+    /// half-way.
     pub fn end_round<E>(
         &mut self,
-        mut log: impl FnMut(PageId, VisitPayment) -> Result<(), E>,
+        mut log: impl FnMut(PageId, u64, u128) -> Result<(), E>,
     ) -> Result<(), E> {
         for page in 0..self.totals.pages {
             let id = PageId(page);
@@ -344,13 +369,7 @@ impl Ledger {
             if is_recycled(was, self.recycle_after) && self.cash(id) != 0 {
                 let cash = self.empty(id);
                 self.receive(cash);
-                log(
-                    id,
-                    VisitPayment {
-                        cash,
-                        clock: self.totals.clock,
-                    },
-                )?;
+                log(id, cash, self.totals.clock)?;
             }
             if (age::NOW..age::OLDEST).contains(&was) {
                 self.set_age(id, was + 1);

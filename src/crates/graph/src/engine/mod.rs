@@ -9,7 +9,6 @@ mod config;
 mod counters;
 mod estimate;
 mod fetch_times;
-mod fetches;
 mod history;
 mod history_view;
 mod index;
@@ -19,9 +18,7 @@ mod memory;
 mod resolve;
 mod row;
 mod runs;
-mod scale;
 mod scores;
-mod shares;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -37,24 +34,22 @@ pub use config::Config;
 pub use counters::{Counters, ShardCounts, with_shard};
 pub use estimate::{Estimation, HistoryFacts, PageScores, Window, measure};
 pub use fetch_times::{FetchTimes, YEAR};
-pub use fetches::{NO_TIME, RowFetches, digest_of};
 pub use history::{Admission, Admissions, Notes, log_bytes, log_rows};
 pub use history_view::{CellSweep, HistoryView};
 pub use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{
-    CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping,
-    damping_units, has_room,
+    CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Shares, TargetLinks, Totals, age, check_law,
+    checked_damping, damping_units, has_room,
 };
 pub use mark::CashMark;
 pub use memory::{InMemory, Ranking, ranks};
-pub use resolve::{Admit, Resolver, Resolving};
-pub use row::HistoryRow;
+pub use resolve::{Admit, Resolver};
+pub use row::{HistoryRow, NO_TIME, RowFetches, digest_of};
 pub use runs::{Blocks, Rows, merge, mergeable, rows_of_run};
 pub use scores::{
     Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
     SettledTotals, certify, ratio_up,
 };
-pub use shares::{Shares, TargetLinks};
 pub use window::{FixedWindow, MEASURES_MAX, RowPolicy, Span, TimeTable, WindowPolicy};
 
 /// Receiver of the data that the engine does not keep. Calls come in stream order.
@@ -419,10 +414,10 @@ impl<S: Storage> Engine<S> {
         if self.ledger.age(page) == age::NEVER {
             self.state.counters.visited += 1;
         }
-        let paid = self.ledger.visit(page, links, age);
-        let pages = self.ledger.totals().pages;
-        let moment = moment(self.config.window, &self.state.times, paid.clock, pages);
-        self.log.measure(page, paid.cash, Some(visit), moment);
+        let cash = self.ledger.visit(page, links, age);
+        let Totals { clock, pages, .. } = *self.ledger.totals();
+        let moment = moment(self.config.window, &self.state.times, clock, pages);
+        self.log.measure(page, cash, Some(visit), moment);
     }
 
     fn end_record(&mut self) -> Result<()> {
@@ -473,9 +468,9 @@ impl<S: Storage> Engine<S> {
         let (log, storage) = (&mut self.log, &mut self.storage);
         let (window, times) = (self.config.window, &self.state.times);
         let interval = self.state.marks_made;
-        self.ledger.end_round(|page, paid| {
-            let moment = moment(window, times, paid.clock, pages);
-            log.measure(page, paid.cash, None, moment);
+        self.ledger.end_round(|page, cash, clock| {
+            let moment = moment(window, times, clock, pages);
+            log.measure(page, cash, None, moment);
             // A round may recycle most of the pages.
             if log.is_full() {
                 log.cut(|notes| storage.run(interval, notes))?;

@@ -16,7 +16,7 @@ pub trait Admit {
     fn admit(&mut self, batch: &Batch, names: Range<usize>, put: impl FnMut(PageId)) -> Result<()>;
 }
 
-/// Resolves the names of batches, one batch after the other.
+/// Resolves the names of batches, one batch after the other and entry by entry.
 #[derive(Default)]
 pub struct Resolver {
     /// Page of each name of the current batch, as far as they were admitted.
@@ -26,14 +26,9 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    pub fn begin<'r>(&'r mut self, batch: &'r Batch) -> Resolving<'r> {
+    /// Begins another batch, to which all calls up to the next refer.
+    pub fn begin(&mut self) {
         self.pages.clear();
-        Resolving { names: self, batch }
-    }
-
-    pub fn admit(&mut self, pages: &mut impl Admit, batch: &Batch) -> Result<()> {
-        let end = batch.fingerprints.len() as u32;
-        self.begin(batch).admit(pages, end)
     }
 
     /// Returns the page of an admitted name of the current batch.
@@ -52,25 +47,13 @@ impl Resolver {
         &self.pages
     }
 
-    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, batch: &Batch) -> Result<()> {
-        let mut resolving = self.begin(batch);
-        (0..batch.entries.len()).try_for_each(|at| resolving.apply(engine, at))
-    }
-}
-
-/// Batch whose names are resolved entry by entry.
-pub struct Resolving<'r> {
-    names: &'r mut Resolver,
-    batch: &'r Batch,
-}
-
-impl Resolving<'_> {
     /// Checks that the number of pages stays within `limit` when the batch's names up to `names_end` are admitted;
     /// returns [`Error::TooManyPages`] otherwise.
     #[inline]
     pub fn check_room<S: Storage>(
         &self,
         engine: &Engine<S>,
+        batch: &Batch,
         names_end: u32,
         limit: u64,
     ) -> Result<()> {
@@ -83,7 +66,7 @@ impl Resolving<'_> {
             return Ok(());
         }
         let is_new = |&&name: &&Fingerprint| engine.page(name).is_none();
-        let new = self.batch.fingerprints[new].iter().filter(is_new).count();
+        let new = batch.fingerprints[new].iter().filter(is_new).count();
         if new as u64 <= room {
             Ok(())
         } else {
@@ -98,27 +81,36 @@ impl Resolving<'_> {
     ///
     /// # Errors
     /// On [`Error::TooManyPages`] nothing of the entry was applied.
-    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
-        let entry = &self.batch.entries[at];
+    pub fn apply<S: Storage>(
+        &mut self,
+        engine: &mut Engine<S>,
+        batch: &Batch,
+        at: usize,
+    ) -> Result<()> {
+        let entry = &batch.entries[at];
         if entry.what.is_of_page() {
-            self.check_room(engine, entry.names_end, engine.page_limit())?;
+            self.check_room(engine, batch, entry.names_end, engine.page_limit())?;
         }
-        self.apply_in_room(engine, at)
+        self.apply_in_room(engine, batch, at)
     }
 
-    /// Applies an entry like [`Resolving::apply`], after [`Resolving::check_room`] found room for this entry or a later
+    /// Applies an entry like [`Resolver::apply`], after [`Resolver::check_room`] found room for this entry or a later
     /// one.
-    pub fn apply_in_room<S: Storage>(&mut self, engine: &mut Engine<S>, at: usize) -> Result<()> {
-        let batch = self.batch;
+    pub fn apply_in_room<S: Storage>(
+        &mut self,
+        engine: &mut Engine<S>,
+        batch: &Batch,
+        at: usize,
+    ) -> Result<()> {
         let entry = &batch.entries[at];
         if !entry.what.is_of_page() {
             engine.count(entry);
             return Ok(());
         }
-        self.admit(engine, entry.names_end)?;
-        let page = self.names.page(entry.source);
+        self.admit(engine, batch, entry.names_end)?;
+        let page = self.page(entry.source);
         let links = match entry.what {
-            What::Visit | What::Unchanged => self.links(entry),
+            What::Visit | What::Unchanged => self.links(batch, entry),
             _ => TargetLinks::NONE,
         };
         engine.apply(&PageEntry {
@@ -134,32 +126,30 @@ impl Resolving<'_> {
 
     /// Returns the names up to `names_end` whose pages are not known yet.
     fn unknown(&self, names_end: u32) -> Range<usize> {
-        let known = self.names.pages.len();
+        let known = self.pages.len();
         known..known.max(names_end as usize)
     }
 
-    /// Admits the batch's names up to `names_end`, for which [`Resolving::check_room`] found room.
-    pub fn admit(&mut self, pages: &mut impl Admit, names_end: u32) -> Result<()> {
+    /// Admits the batch's names up to `names_end`, for which [`Resolver::check_room`] found room.
+    pub fn admit(&mut self, to: &mut impl Admit, batch: &Batch, names_end: u32) -> Result<()> {
         let new = self.unknown(names_end);
         if new.is_empty() {
             return Ok(());
         }
-        let known = &mut self.names.pages;
-        pages.admit(self.batch, new, |page| known.push(page))
+        to.admit(batch, new, |page| self.pages.push(page))
     }
 
     #[inline]
-    fn links(&mut self, entry: &BatchEntry) -> TargetLinks<'_> {
-        let Resolver {
-            pages,
-            targets,
-            weights,
-        } = &mut *self.names;
-        self.batch.weigh(entry, weights);
+    fn links(&mut self, batch: &Batch, entry: &BatchEntry) -> TargetLinks<'_> {
+        let (pages, targets) = (&self.pages, &mut self.targets);
+        batch.weigh(entry, &mut self.weights);
         targets.clear();
-        let links = self.batch.targets(entry).iter();
+        let links = batch.targets(entry).iter();
         targets.extend(links.map(|&name| pages[name as usize]));
-        TargetLinks { targets, weights }
+        TargetLinks {
+            targets,
+            weights: &self.weights,
+        }
     }
 }
 

@@ -1,7 +1,17 @@
-//! Row of the history: the joined measures of one or more visits of a page.
+//! Rows of the history: the joined measures of one or more visits of a page, its failed fetches and its changes.
+//!
+//! Failures and changes are kept with the rows and so need no memory per page. Rows of one page are joined in stream
+//! order; joining is associative, so the order in which runs are merged does not matter.
+//!
+//! A visit counts as an observation if the page has a digest: of its content, if the record gave one, else of the set
+//! of its links. Two consecutive observations show whether the page changed between them, if their digests are of the
+//! same kind. A record that says "unchanged" (304, `revisit`) is such a comparison by itself.
 
-use super::fetches::RowFetches;
-use crate::model::{Fetches, Time};
+use super::TargetLinks;
+use crate::model::{Digest, FetchTotals, Fetches, Time};
+
+/// Marks a time that is not known.
+pub const NO_TIME: Time = Time::MIN;
 
 /// Joined measures of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +74,233 @@ impl HistoryRow {
         HistoryRow {
             cash: if inside { self.cash } else { 0 },
             ..*self
+        }
+    }
+}
+
+/// Failures and changes observed in fetches of a page. Unknown times are `Time::MIN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowFetches {
+    /// Failed fetches since the page was last reached.
+    pub failed: u32,
+    /// Time of the last failed fetch.
+    pub last_failed: Time,
+    /// True if the page was reached: visited, found gone or unchanged.
+    pub reached: bool,
+    /// Digest of the first observation that has one.
+    pub first: Digest,
+    /// Digest of the last observation that has one.
+    pub last: Digest,
+    /// Number of comparisons between consecutive observations.
+    pub compared: u32,
+    /// Number of comparisons that showed a change.
+    pub changed: u32,
+    /// Time of the first observation.
+    pub since: Time,
+}
+
+impl Default for RowFetches {
+    fn default() -> RowFetches {
+        RowFetches {
+            failed: 0,
+            last_failed: NO_TIME,
+            reached: false,
+            first: Digest::NONE,
+            last: Digest::NONE,
+            compared: 0,
+            changed: 0,
+            since: NO_TIME,
+        }
+    }
+}
+
+impl RowFetches {
+    /// Returns the entry for one failed fetch.
+    pub(super) fn failure(at: Option<Time>) -> RowFetches {
+        RowFetches {
+            failed: 1,
+            last_failed: at.unwrap_or(NO_TIME),
+            ..RowFetches::default()
+        }
+    }
+
+    /// Returns the entry for one fetch that reached the page.
+    pub(super) fn look(digest: Digest, at: Option<Time>) -> RowFetches {
+        let unchanged = digest == Digest::UNCHANGED;
+        let digest = if unchanged { Digest::NONE } else { digest };
+        RowFetches {
+            reached: true,
+            first: digest,
+            last: digest,
+            compared: u32::from(unchanged),
+            since: if unchanged || digest != Digest::NONE {
+                at.unwrap_or(NO_TIME)
+            } else {
+                NO_TIME
+            },
+            ..RowFetches::default()
+        }
+    }
+
+    /// Returns the entry for all fetches of a page so far, the last of which reached it at time `last` and left this
+    /// digest.
+    pub(super) fn of(totals: &FetchTotals, digest: Digest, last: Option<Time>) -> RowFetches {
+        let digest = if digest == Digest::UNCHANGED {
+            Digest::NONE
+        } else {
+            digest
+        };
+        RowFetches {
+            failed: totals.failed,
+            last_failed: totals.last_failed.unwrap_or(NO_TIME),
+            reached: totals.visits > 0 || last.is_some(),
+            first: digest,
+            last: digest,
+            compared: totals.compared,
+            changed: totals.changed,
+            since: last.map_or(NO_TIME, |last| last.saturating_sub(totals.watched_s.into())),
+        }
+    }
+
+    /// Returns true if nothing was observed.
+    pub fn is_empty(&self) -> bool {
+        *self == RowFetches::default()
+    }
+
+    /// Summarises the fetches of a page with this many visits, the last of them at time `last`.
+    pub fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
+        let time = |time| Some(time).filter(|&time| time != NO_TIME);
+        // The first observation starts an interval only if there were comparisons.
+        let since = time(self.since).filter(|_| self.compared > 0);
+        let watched = last
+            .zip(since)
+            .map(|(last, since)| last.saturating_sub(since));
+        Fetches {
+            visits,
+            last,
+            failed: self.failed.into(),
+            last_failed: time(self.last_failed),
+            compared: self.compared.into(),
+            changed: self.changed.into(),
+            watched_s: watched.map_or(0, |watched| u64::try_from(watched).unwrap_or(0)),
+            // A visit always has a digest, at least of its links, which replaces this one.
+            gone: Some(self.last == Digest::GONE),
+            recycled: 0,
+        }
+    }
+
+    /// Appends the observations that came later.
+    pub fn join(&mut self, next: &RowFetches) {
+        if next.reached {
+            (self.failed, self.last_failed) = (next.failed, next.last_failed);
+        } else {
+            self.failed = self.failed.saturating_add(next.failed);
+            self.last_failed = self.last_failed.max(next.last_failed);
+        }
+        self.reached |= next.reached;
+        if self.since == NO_TIME {
+            self.since = next.since;
+        }
+        if let Some(changed) = self.last.changed(next.first) {
+            self.compared = self.compared.saturating_add(1);
+            self.changed = self.changed.saturating_add(u32::from(changed));
+        }
+        self.compared = self.compared.saturating_add(next.compared);
+        self.changed = self.changed.saturating_add(next.changed);
+        if self.first == Digest::NONE {
+            self.first = next.first;
+        }
+        if next.last != Digest::NONE {
+            self.last = next.last;
+        }
+    }
+}
+
+/// Returns a digest of a page's set of links, independent of their order and weights.
+pub fn digest_of(links: TargetLinks<'_>) -> Digest {
+    // The high half of a product depends on all bits of both factors; a sum does not depend on order.
+    let mixed = links.targets.iter().map(|page| {
+        let page = (page.0 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        (page ^ (page >> 32)).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+    });
+    let sum = mixed.fold(links.targets.len() as u64, u64::wrapping_add);
+    Digest::of_links(sum ^ (sum >> 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::PageId;
+
+    /// Generates a fetch of some kind.
+    fn event() -> impl Strategy<Value = RowFetches> {
+        let time = prop_oneof![Just(None), (0i64..100).prop_map(Some)];
+        let digest = prop_oneof![
+            Just(Digest::NONE),
+            Just(Digest::UNCHANGED),
+            Just(Digest::GONE),
+            (0u64..3).prop_map(Digest::of_links),
+            (0u64..3).prop_map(Digest::of_content),
+        ];
+        prop_oneof![
+            time.clone().prop_map(RowFetches::failure),
+            (digest, time).prop_map(|(digest, time)| RowFetches::look(digest, time)),
+        ]
+    }
+
+    fn joined(events: &[RowFetches]) -> RowFetches {
+        events.iter().fold(RowFetches::default(), |mut all, next| {
+            all.join(next);
+            all
+        })
+    }
+
+    proptest! {
+        /// However the events of a page are cut into runs, and whichever are joined first.
+        #[test]
+        fn joining_is_associative(
+            events in proptest::collection::vec(event(), 0..12),
+            cut in any::<proptest::sample::Index>(),
+            again in any::<proptest::sample::Index>(),
+        ) {
+            let cut = cut.index(events.len() + 1);
+            let (before, after) = events.split_at(cut);
+            let (middle, last) = after.split_at(again.index(after.len() + 1));
+            let mut right = joined(middle);
+            right.join(&joined(last));
+            let mut whole = joined(before);
+            whole.join(&right);
+            prop_assert_eq!(whole, joined(&events));
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_page() {
+        let links = |n| RowFetches::look(Digest::of_links(n), Some(n as i64));
+        let fails = |at| RowFetches::failure(Some(at));
+        let page = joined(&[fails(1), fails(2), links(10), links(10), fails(12)]);
+        assert_eq!((page.failed, page.last_failed), (1, 12));
+        assert_eq!((page.compared, page.changed, page.since), (1, 0, 10));
+        let unchanged = RowFetches::look(Digest::UNCHANGED, Some(20));
+        let gone = RowFetches::look(Digest::GONE, Some(30));
+        let page = joined(&[links(1), unchanged, links(2), gone, gone, fails(40)]);
+        assert_eq!((page.compared, page.changed, page.failed), (4, 2, 1));
+        // Digests of two kinds are not compared.
+        let content = RowFetches::look(Digest::of_content(1), Some(2));
+        assert_eq!(joined(&[links(1), content]).compared, 0);
+    }
+
+    #[test]
+    fn links_are_a_set() {
+        let digest = |pages: &[u64]| {
+            let targets: Vec<PageId> = pages.iter().map(|&page| PageId(page)).collect();
+            digest_of((&targets[..]).into())
+        };
+        assert_eq!(digest(&[1, 2, 3]), digest(&[3, 1, 2]));
+        for other in [&[1, 2][..], &[1, 2, 4], &[1, 2, 3, 4], &[]] {
+            assert_ne!(digest(&[1, 2, 3]), digest(other));
         }
     }
 }

@@ -429,7 +429,11 @@ impl BatchVisitor for Delivery<'_, '_> {
                 }
             }
         } else {
-            crawled.resolver.admit(&mut crawled.names, batch)?;
+            let names_end = batch.fingerprints.len() as u32;
+            crawled.resolver.begin();
+            crawled
+                .resolver
+                .admit(&mut crawled.names, batch, names_end)?;
             crawled.rows.grow(crawled.names.all.len() as u64);
         }
         if let Some(visits) = &mut crawled.visits {

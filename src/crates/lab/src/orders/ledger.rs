@@ -50,8 +50,8 @@ impl Strategy for LedgerOrder {
             weights: row.weights,
         };
         let age = if row.gone { age::GONE } else { age::NOW };
-        let paid = to.visit(PageId(row.page.into()), links, age);
-        self.distributed[row.page as usize] += u128::from(paid.cash);
+        let cash = to.visit(PageId(row.page.into()), links, age);
+        self.distributed[row.page as usize] += u128::from(cash);
         self.recycled[row.page as usize] = 0;
         for page in (known as u32..crawl.pages()).chain(row.links()) {
             // A page that was read is not queued.
@@ -63,9 +63,9 @@ impl Strategy for LedgerOrder {
         }
         if to.count_record() {
             // What a page loses here stays its claim: scores do not change.
-            let ended = to.end_round(|page, paid| {
-                self.recycled[page.index()] += paid.cash;
-                self.distributed[page.index()] += u128::from(paid.cash);
+            let ended = to.end_round(|page, cash, _| {
+                self.recycled[page.index()] += cash;
+                self.distributed[page.index()] += u128::from(cash);
                 Ok::<(), Infallible>(())
             });
             match ended {

@@ -1,8 +1,9 @@
 //! Memory budget of a store that is open for writing: the number of pages that fit, recomputed as they grow.
 
 use super::Writer;
-use crate::engine::{Engine, Resolving};
+use crate::engine::{Engine, Resolver};
 use crate::memory::{Need, enough, largest};
+use crate::model::Batch;
 use crate::store::StoreWriter;
 use crate::{Error, Limits, Result};
 
@@ -110,9 +111,10 @@ impl Writer {
     }
 
     /// Checks that the pages of a batch's names up to `names_end` fit.
-    pub fn check_room(&self, names: &Resolving<'_>, names_end: u32) -> Result<()> {
+    pub fn check_room(&self, names: &Resolver, batch: &Batch, names_end: u32) -> Result<()> {
         let limit = self.engine.page_limit();
-        let room = names.check_room(&self.engine, names_end, limit.min(self.budget.fits));
+        let most = limit.min(self.budget.fits);
+        let room = names.check_room(&self.engine, batch, names_end, most);
         room.map_err(|error| match error {
             // The budget determined it.
             Error::TooManyPages { limit: most, .. } if most < self.budget.limit.min(limit) => {

@@ -30,9 +30,9 @@ impl Reader {
     /// Applies one record. An unusable record is counted by its reason.
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
         let batch: Batch = self.builder.single(Parsed::Record(record));
-        let mut resolving = self.resolver.begin(&batch);
+        self.resolver.begin();
         for (at, entry) in batch.entries.iter().enumerate() {
-            resolving.apply(engine, at)?;
+            self.resolver.apply(engine, &batch, at)?;
             if let What::Skipped(reason) = entry.what {
                 let detail = batch.complaints.first().map_or("", |(_, text)| text);
                 return Err(Error::BadRecord {

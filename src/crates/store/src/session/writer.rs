@@ -245,13 +245,11 @@ impl Writer {
         self.apply()?;
         let known = self.pages();
         let end = batch.fingerprints.len() as u32;
-        let mut resolver = std::mem::take(&mut self.resolver);
-        let mut names = resolver.begin(batch);
-        let room = self.check_room(&names, end);
+        self.resolver.begin();
+        let room = self.check_room(&self.resolver, batch, end);
         room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-        let admitted = names.admit(&mut self.engine, end);
+        let admitted = self.resolver.admit(&mut self.engine, batch, end);
         admitted.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
-        self.resolver = resolver;
         self.changed |= self.pages() > known;
         Ok(self.resolver.pages())
     }
@@ -376,17 +374,15 @@ impl Writer {
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
-        let mut resolver = std::mem::take(&mut self.resolver);
-        let mut names = resolver.begin(batch);
+        self.resolver.begin();
         self.find_fits();
         for (at, entry) in batch.entries.iter().enumerate() {
-            let room = self.check_room(&names, entry.names_end);
+            let room = self.check_room(&self.resolver, batch, entry.names_end);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = names.apply_in_room(&mut self.engine, at);
+            let applied = self.resolver.apply_in_room(&mut self.engine, batch, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
-        self.resolver = resolver;
         Ok(())
     }
 

@@ -4,8 +4,7 @@
 //! and `fixed` with the estimator `received`. A window of *measures* keeps each visit separately: `fixed` with
 //! `distributed`, and `variable`. An *interpolation* keeps one number per page, which decays with time.
 
-mod interpolation;
-mod measures;
+mod rows;
 mod span;
 
 use std::fmt;
@@ -14,11 +13,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::mark::{CashMark, superfluous, superfluous_since};
-use super::row::HistoryRow;
 use super::scores::Estimator;
 
-pub(super) use interpolation::default_weight;
-pub use measures::KeptMeasures;
+pub(super) use rows::default_weight;
+pub use rows::{KeptMeasures, RowPolicy};
 pub use span::{Span, TimeTable};
 
 /// Policy that selects the window a store keeps.
@@ -47,17 +45,6 @@ pub struct FixedWindow {
     /// Approximate number of groups into which a page's consecutive measures are joined, exceeded at most twofold; 0
     /// for no groups.
     pub groups: u32,
-}
-
-/// Policy by which a page's rows are joined, dropped and read. Rows are of one page, oldest first.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RowPolicy {
-    /// Sums between marks: one row per page.
-    Sums,
-    /// Separate measures.
-    Measures(KeptMeasures),
-    /// One number, folded for a window of this length.
-    Folded(Span),
 }
 
 /// Largest number of measures per page that a policy may request.
@@ -154,7 +141,7 @@ impl WindowPolicy {
     pub(super) fn noted(self, pages: u64, length: Length<'_>) -> (u64, u128) {
         match self {
             WindowPolicy::Fixed(window) if window.groups > 0 => {
-                (0, measures::stretch(length(window.span), window.groups))
+                (0, rows::stretch(length(window.span), window.groups))
             }
             WindowPolicy::Interpolation(span) => (pages, length(span)),
             _ => (0, 0),
@@ -213,46 +200,6 @@ impl WindowPolicy {
     /// Returns true if a page's cash counts, as in the paper's whole history; such an estimate has no bound.
     pub(super) fn counts_cash(self) -> bool {
         self == WindowPolicy::Whole
-    }
-}
-
-impl RowPolicy {
-    /// Returns true if measures need the clock.
-    pub fn is_timed(self) -> bool {
-        !matches!(self, RowPolicy::Sums)
-    }
-
-    /// Joins `next` into the preceding `row`. Returns false if both must be kept.
-    pub fn join(self, row: &mut HistoryRow, next: &HistoryRow) -> bool {
-        match self {
-            RowPolicy::Sums => {
-                row.cash += next.cash;
-                row.take_visits(next);
-                true
-            }
-            RowPolicy::Measures(_) => measures::join(row, next),
-            // Measures stay separate until they are folded into a state.
-            RowPolicy::Folded(_) if !row.folded => false,
-            RowPolicy::Folded(_) => {
-                interpolation::interpolate(row, next);
-                true
-            }
-        }
-    }
-
-    /// Opens a state from a page's first measure. `admitted` is (G, pages) at the page's admission.
-    pub(super) fn open(self, measure: &HistoryRow, admitted: (u128, u64)) -> HistoryRow {
-        match self {
-            RowPolicy::Folded(_) => interpolation::open(measure, admitted),
-            RowPolicy::Sums | RowPolicy::Measures(_) => *measure,
-        }
-    }
-
-    /// Drops those of `rows` that no window will need. `start` is G at the start of the window, which never moves back.
-    pub(super) fn forget(self, rows: &mut Vec<HistoryRow>, start: u128) {
-        if let RowPolicy::Measures(kept) = self {
-            kept.forget(rows, start);
-        }
     }
 }
 

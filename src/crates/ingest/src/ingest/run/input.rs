@@ -10,7 +10,7 @@ use crate::batches::{
     report_skipped, visit_batches,
 };
 use crate::decode::{Names, Reason};
-use crate::engine::{Resolver, Resolving, age};
+use crate::engine::{Resolver, age};
 use crate::formats::{Format, is_decided};
 use crate::ingest::IngestEvent;
 use crate::ingest::stream::{Spooling, kept, plain};
@@ -216,9 +216,8 @@ impl BatchVisitor for InputInProgress<'_, '_> {
         }
         self.start = self.start.min(piece.chunk.offset);
         self.run.look_at_budget();
-        let mut resolver = std::mem::take(&mut self.resolver);
-        let applied = self.apply_entries(records, &mut resolver.begin(&piece.batch), piece);
-        self.resolver = resolver;
+        self.resolver.begin();
+        let applied = self.apply_entries(records, piece);
         // In any case the next checkpoint needs the hash at the position, after bad input too.
         self.note_place(records, piece);
         applied?;
@@ -238,12 +237,7 @@ impl BatchVisitor for InputInProgress<'_, '_> {
 }
 
 impl InputInProgress<'_, '_> {
-    fn apply_entries(
-        &mut self,
-        records: &mut InputRecords,
-        names: &mut Resolving<'_>,
-        piece: &Piece,
-    ) -> Result<()> {
+    fn apply_entries(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<()> {
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let end = piece.chunk.offset + entry.end;
             if records.again > 0 {
@@ -254,9 +248,9 @@ impl InputInProgress<'_, '_> {
                 }
             }
             if self.whole {
-                self.check_next(names, piece, at)?;
+                self.check_next(piece, at)?;
             }
-            self.apply_entry(records.format, names, piece, at)?;
+            self.apply_entry(records.format, piece, at)?;
             let is_request = entry.kind == Some("request");
             if is_request && *self.input == InputName::Stdin && !self.run.is_repeating() {
                 self.run.progress.requests = Some(self.run.progress.input);
@@ -280,21 +274,16 @@ impl InputInProgress<'_, '_> {
 
     /// Refuses the next record and the lines inside it before anything of it is applied, so that a checkpoint can be
     /// made.
-    fn check_next(&self, names: &Resolving<'_>, piece: &Piece, at: usize) -> Result<()> {
-        let mut next = piece.batch.entries[at..].iter();
+    fn check_next(&self, piece: &Piece, at: usize) -> Result<()> {
+        let (names, batch) = (&self.resolver, &piece.batch);
+        let mut next = batch.entries[at..].iter();
         match next.find(|entry| piece.chunk.offset + entry.end > self.end) {
-            Some(record) => self.run.writer.check_room(names, record.names_end),
+            Some(record) => self.run.writer.check_room(names, batch, record.names_end),
             None => Ok(()),
         }
     }
 
-    fn apply_entry(
-        &mut self,
-        format: Format,
-        names: &mut Resolving<'_>,
-        piece: &Piece,
-        at: usize,
-    ) -> Result<()> {
+    fn apply_entry(&mut self, format: Format, piece: &Piece, at: usize) -> Result<()> {
         let is_first_pass = !self.run.is_repeating();
         let run = &mut *self.run;
         let record = RecordAt {
@@ -308,7 +297,8 @@ impl InputInProgress<'_, '_> {
         if format.is_grouped() && is_first_pass {
             self.ungrouped += u64::from(self.comes_back(&piece.batch, &piece.batch.entries[at]));
         }
-        names.apply_in_room(&mut self.run.writer.engine, at)?;
+        self.resolver
+            .apply_in_room(&mut self.run.writer.engine, &piece.batch, at)?;
         self.run.progress.place.records += 1;
         Ok(())
     }

@@ -95,7 +95,10 @@ fn sample() -> Result<Sample> {
             None
         });
         for batch in &batches {
-            resolver.apply(&mut engine, batch)?;
+            resolver.begin();
+            for at in 0..batch.entries.len() {
+                resolver.apply(&mut engine, batch, at)?;
+            }
         }
         if pass % 3 == 2 {
             checkpoint(&mut engine, &InputProgress::default())?;
