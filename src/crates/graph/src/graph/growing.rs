@@ -38,7 +38,7 @@ impl LatestRows {
             self.gone.resize(at + 1, None);
         }
         let start = self.links.len();
-        self.links.push(links, self.rows.iter().cloned());
+        self.links.push(links);
         // An empty row has no position, so that compaction need not move it.
         let range = match links.targets.len() {
             0 => 0..0,

@@ -4,20 +4,19 @@ use std::ops::Range;
 
 use super::Graph;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::{Error, Result};
 
 /// Weight of a link.
 pub trait Weight: Copy {
-    /// Returns the weight of each of `links` links of a row, if no row has weights.
-    fn alike(links: usize) -> Self;
+    /// Weight of a link in a row without weights.
+    const ONE: Self;
 
     /// Returns the weight as a number to compute with.
     fn value(self) -> f64;
 }
 
 impl Weight for u64 {
-    fn alike(_: usize) -> u64 {
-        1
-    }
+    const ONE: u64 = 1;
 
     fn value(self) -> f64 {
         self as f64
@@ -25,9 +24,7 @@ impl Weight for u64 {
 }
 
 impl Weight for f64 {
-    fn alike(_: usize) -> f64 {
-        1.0
-    }
+    const ONE: f64 = 1.0;
 
     fn value(self) -> f64 {
         self
@@ -39,7 +36,7 @@ impl Weight for f64 {
 pub struct Links<'a, W = u64, T = u32> {
     /// Targets of the links.
     pub targets: &'a [T],
-    /// Weight of each link; empty: [`Weight::alike`].
+    /// Weight of each link; empty: [`Weight::ONE`].
     pub weights: &'a [W],
 }
 
@@ -91,9 +88,8 @@ impl<'a, T: Copy> Links<'a, u64, T> {
 impl<'a, W: Weight> Links<'a, W> {
     /// Yields each link's target and weight.
     pub fn iter(self) -> impl Iterator<Item = (u32, W)> + 'a {
-        let alike = W::alike(self.targets.len());
         let weights = self.weights.iter().copied();
-        let weights = weights.chain(std::iter::repeat(alike));
+        let weights = weights.chain(std::iter::repeat(W::ONE));
         self.targets.iter().copied().zip(weights)
     }
 }
@@ -102,8 +98,9 @@ impl<W: Weight> Links<'_, W> {
     /// Calls `visit` with each link's target and weight.
     pub fn each(self, mut visit: impl FnMut(u32, W)) {
         if self.weights.is_empty() {
-            let alike = W::alike(self.targets.len());
-            self.targets.iter().for_each(|&target| visit(target, alike));
+            self.targets
+                .iter()
+                .for_each(|&target| visit(target, W::ONE));
         } else {
             let links = self.targets.iter().zip(self.weights);
             links.for_each(|(&target, &weight)| visit(target, weight));
@@ -161,20 +158,15 @@ impl<W: Weight> Arena<W> {
         }
     }
 
-    /// Appends a row. The first one with weights assigns weights to those before it, which are `rows`.
-    pub fn push(&mut self, links: Links<'_, W>, rows: impl Iterator<Item = Range<usize>>) {
-        let (start, len) = (self.targets.len(), links.targets.len());
-        if !links.weights.is_empty() && self.weights.is_empty() {
-            self.weights.resize(start, W::alike(1));
-            for row in rows {
-                let alike = W::alike(row.len());
-                self.weights[row].fill(alike);
-            }
+    /// Appends a row. The first one with weights assigns weights to the links before it.
+    pub fn push(&mut self, links: Links<'_, W>) {
+        if !links.weights.is_empty() {
+            self.weights.resize(self.targets.len(), W::ONE);
         }
         self.targets.extend_from_slice(links.targets);
         self.weights.extend_from_slice(links.weights);
         if !self.weights.is_empty() {
-            self.weights.resize(start + len, W::alike(len));
+            self.weights.resize(self.targets.len(), W::ONE);
         }
     }
 
@@ -196,8 +188,8 @@ impl<W: Weight> Arena<W> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkRows<W = u64> {
     /// Ends of the rows: row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
-    pub(super) ends: Vec<usize>,
-    pub(super) links: Arena<W>,
+    ends: Vec<usize>,
+    links: Arena<W>,
 }
 
 impl<W> Default for LinkRows<W> {
@@ -228,7 +220,7 @@ pub(super) fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
 }
 
 /// Replaces the length of each row by its start. Returns the sum of the lengths.
-pub(super) fn to_starts(lens: &mut [usize]) -> usize {
+fn to_starts(lens: &mut [usize]) -> usize {
     let mut sum = 0;
     for len in lens {
         sum += std::mem::replace(len, sum);
@@ -295,7 +287,7 @@ impl<W: Weight> LinkRows<W> {
     }
 
     pub fn push(&mut self, links: Links<'_, W>) {
-        self.links.push(links, ranges(&self.ends));
+        self.links.push(links);
         self.ends.push(self.links.len());
     }
 
@@ -315,7 +307,7 @@ impl<W: Weight> LinkRows<W> {
         let (mut ends, sum) = starts(nodes, self.targets());
         let mut links = Arena {
             targets: vec![0; sum],
-            weights: vec![W::alike(1); self.links.weights()],
+            weights: vec![W::ONE; self.links.weights()],
         };
         for (from, row) in self.all().enumerate() {
             for (target, weight) in row.iter() {
@@ -346,6 +338,50 @@ impl<'a> Links<'a> {
             targets: self.targets,
             weights: self.weights,
         }
+    }
+}
+
+impl Graph {
+    /// Returns rows as a graph in memory, with self-links, and with the weights of links if `weighted`. Reads them
+    /// twice, so that it takes no more memory than the graph.
+    pub fn of_rows(rows: &dyn Rows, weighted: bool) -> Result<Graph> {
+        let mut ends = vec![0; rows.pages() as usize];
+        let mut is_weighted = false;
+        rows.sweep(&mut |row| {
+            ends[row.page as usize] = row.degree();
+            is_weighted |= weighted && !row.weights.is_empty();
+            Ok(())
+        })?;
+        let sum = to_starts(&mut ends);
+        let weights = if is_weighted { sum } else { 0 };
+        let mut links = Arena {
+            targets: vec![0; sum],
+            weights: vec![1; weights],
+        };
+        rows.sweep(&mut |row| {
+            let end = &mut ends[row.page as usize];
+            for (target, weight) in Links::from(row).linked() {
+                let place = links.targets.get_mut(*end);
+                *place.ok_or_else(|| Error::internal("rows differ between two sweeps"))? = target;
+                if let Some(place) = links.weights.get_mut(*end) {
+                    *place = weight;
+                }
+                *end += 1;
+            }
+            Ok(())
+        })?;
+        Ok(LinkRows { ends, links })
+    }
+}
+
+/// Converts a page number; fails from 2^32 - 1 on.
+pub fn node(page: u64) -> Result<u32> {
+    match u32::try_from(page) {
+        Ok(node) if node < u32::MAX => Ok(node),
+        _ => Err(Error::Unsupported(format!(
+            "page {page}: a graph in memory holds at most {} pages",
+            u32::MAX
+        ))),
     }
 }
 
