@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use cashrank::Reader;
 use cashrank_crawl::decode::Names;
 use cashrank_graph::engine::{Config, Engine, InMemory, PageId, SelfLinks};
-use cashrank_graph::rank::pagerank::{PowerOptions, iterate, pagerank};
+use cashrank_graph::rank::Teleport;
+use cashrank_graph::rank::pagerank::{PowerOptions, Walk, pagerank};
 
 use crate::{cnr, common};
 #[path = "../src/crates/lab/src/commands/bfs_order/order.rs"]
@@ -63,12 +64,20 @@ impl Graph {
         };
         let graph = cnr::graph(&text, SelfLinks::Drop);
         let exact = pagerank(&graph, options).unwrap().scores;
-        let mut offline = Vec::new();
-        iterate(&graph, options.damping, 20, |scores| {
-            let off = scores.iter().zip(&exact).map(|(a, b)| (a - b).abs());
-            offline.push(off.sum());
-        })
-        .unwrap();
+        let walk = Walk {
+            links: &graph,
+            damping: options.damping,
+            teleport: &Teleport::default(),
+        };
+        let mut now = vec![1.0 / exact.len() as f64; exact.len()];
+        let mut next = now.clone();
+        let iterate = |_| {
+            walk.step(&now, &mut next);
+            std::mem::swap(&mut now, &mut next);
+            let off = now.iter().zip(&exact).map(|(a, b)| (a - b).abs());
+            off.sum()
+        };
+        let offline = (0..20).map(iterate).collect();
         Some(Graph {
             text,
             exact,

@@ -3,8 +3,10 @@
 use cashrank::{Error, Result};
 use cashrank_graph::engine::{
     Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, RowPolicy, WindowPolicy,
+    damping_units,
 };
-use cashrank_graph::rank::pagerank;
+use cashrank_graph::rank::Teleport;
+use cashrank_graph::rank::pagerank::Walk;
 use serde::{Deserialize, Serialize};
 
 use crate::crawl::Crawl;
@@ -245,12 +247,20 @@ impl Setting {
     /// [`Error::Usage`] if damping is out of range.
     pub fn offline(&self, web: &Web) -> Result<Vec<Errors>> {
         let reference = Reference::of(web, self.damping)?;
-        let mut errors = Vec::new();
-        let passes = u64::from(self.passes);
-        pagerank::iterate(&web.graph(), self.damping, passes, |scores| {
-            errors.push(reference.errors(scores));
-        })?;
-        Ok(errors)
+        let graph = web.graph();
+        let walk = Walk {
+            links: &graph,
+            damping: damping_units(self.damping) as f64 / 2f64.powi(32),
+            teleport: &Teleport::default(),
+        };
+        let mut now = vec![1.0 / graph.nodes() as f64; graph.nodes()];
+        let mut next = now.clone();
+        let iterate = |_| {
+            walk.step(&now, &mut next);
+            std::mem::swap(&mut now, &mut next);
+            reference.errors(&now)
+        };
+        Ok((0..self.passes).map(iterate).collect())
     }
 }
 

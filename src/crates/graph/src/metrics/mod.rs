@@ -29,7 +29,9 @@ use sum::{CompensatedSum, NormSums};
 
 pub use best::BestItems;
 pub use certain::Positions;
-pub use scores::{NameHash, Scores, read_each_score, read_scores};
+#[cfg(any(test, feature = "testing"))]
+pub use scores::read_scores;
+pub use scores::{NameHash, Scores, read_each_score};
 
 /// Maximum bytes per page and side, while [`compare`] or [`moved_by_name`](moved::moved_by_name) joins them.
 pub const JOINED_BYTES: u64 = 32;

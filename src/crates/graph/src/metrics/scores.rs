@@ -77,7 +77,8 @@ fn unfit(score: f64) -> Option<&'static str> {
     }
 }
 
-/// Reads scores from decompressed text in one of two forms, distinguished by the first line:
+/// Reads scores from decompressed text, and passes each name and score to `each`. The text has one of two forms,
+/// distinguished by the first line:
 ///
 /// - `name<TAB>score`, further columns ignored. Names are bytes, taken unchanged.
 /// - one bare number per line: the names are `0`, `1`, ... in the order of the lines, not counting headers.
@@ -86,13 +87,6 @@ fn unfit(score: f64) -> Option<&'static str> {
 /// order mark and carriage returns at line ends are dropped, and so are spaces around a number. `label` names the input
 /// in errors. A line may have at most `limits.line_bytes`. [`Error::BadRecord`] has the first invalid line (counted
 /// from 1; a blank one is invalid) and the byte it starts at.
-pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<Scores> {
-    let mut scores = Scores::new();
-    read_each_score(input, label, limits, |name, score| scores.push(name, score))?;
-    Ok(scores)
-}
-
-/// Reads scores like [`read_scores`], and passes each name and score to `each`.
 pub fn read_each_score(
     mut input: impl BufRead,
     label: &str,
@@ -178,6 +172,14 @@ fn is_header(line: &[u8]) -> bool {
         None | Some(b'0'..=b'9' | b'+' | b'-' | b'.') => false,
         Some(_) => text.parse::<f64>().is_err(), // "nan" and "inf" are numbers.
     }
+}
+
+/// Collects the scores that [`read_each_score`] reads.
+#[cfg(any(test, feature = "testing"))]
+pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<Scores> {
+    let mut scores = Scores::new();
+    read_each_score(input, label, limits, |name, score| scores.push(name, score))?;
+    Ok(scores)
 }
 
 #[cfg(test)]

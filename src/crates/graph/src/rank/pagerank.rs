@@ -104,34 +104,6 @@ pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -
     Ok(result)
 }
 
-/// Calls `each` with the vectors after 1, 2, ... `iterations` steps from a uniform start: the results of the off-line
-/// algorithm after as many passes over the graph.
-pub fn iterate(
-    graph: &Graph,
-    damping: f64,
-    iterations: u64,
-    mut each: impl FnMut(&[f64]),
-) -> Result<()> {
-    let damping = check(PowerOptions {
-        damping,
-        ..PowerOptions::default()
-    })?;
-    let walk = Walk {
-        links: graph,
-        damping,
-        teleport: &Teleport::default(),
-    };
-    let n = graph.nodes();
-    let mut now = vec![1.0 / n as f64; n];
-    let mut next = vec![0.0; n];
-    for _ in 0..iterations {
-        walk.step(&now, &mut next);
-        std::mem::swap(&mut now, &mut next);
-        each(&now);
-    }
-    Ok(())
-}
-
 /// Returns the damping to use.
 fn check(options: PowerOptions) -> Result<f64> {
     let PowerOptions { damping, residual } = options;
@@ -190,7 +162,7 @@ impl<W: Weight> Walk<'_, W> {
     }
 
     /// Computes `next` = F(`now`).
-    fn step(&self, now: &[f64], next: &mut [f64]) {
+    pub fn step(&self, now: &[f64], next: &mut [f64]) {
         let linked = self
             .links
             .rows()
