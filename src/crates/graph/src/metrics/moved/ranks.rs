@@ -10,6 +10,9 @@
 //!
 //! Two rankings certainly differ in a page's rank if the two intervals do not overlap.
 
+use crate::metrics::ComparedSide;
+use crate::metrics::scores::ScoreRow;
+
 /// Computes rank intervals of given pages by one pass over a ranking.
 ///
 /// Memory: 32 bytes per given page.
@@ -69,17 +72,41 @@ impl RankBounds {
     }
 }
 
+/// Scores in descending order, and the bound on the L1 error of their shares.
+pub(super) struct SortedScores {
+    scores: Vec<f64>,
+    bound: Option<f64>,
+}
+
+impl SortedScores {
+    pub fn of(side: &ComparedSide, bound: Option<f64>) -> SortedScores {
+        let mut scores: Vec<f64> = side.rows.iter().map(|row| row.score).collect();
+        scores.sort_unstable_by(|a, b| b.total_cmp(a));
+        SortedScores { scores, bound }
+    }
+
+    /// Returns the range of ranks that the bound permits for a row.
+    pub fn bounds(&self, side: &ComparedSide, row: &ScoreRow) -> Option<[u64; 2]> {
+        let above = |limit: f64| {
+            let is_above = |&score: &f64| side.share_of(score) > limit;
+            Some(self.scores.partition_point(is_above) as u64)
+        };
+        ranks(side.share(Some(row)), self.bound?, above)
+    }
+
+    /// Returns 1 + the number of strictly greater scores.
+    pub fn of_score(&self, score: f64) -> u64 {
+        1 + self.scores.partition_point(|&other| other > score) as u64
+    }
+}
+
 /// Returns the limits above which pages are certainly before one with this importance, and not certainly after it.
 fn limits(importance: f64, bound: f64) -> [f64; 2] {
     [importance + bound, (importance - bound).next_down()]
 }
 
 /// Returns the smallest and the greatest rank of a page with this importance; `above` counts the pages above a limit.
-pub(super) fn ranks(
-    importance: f64,
-    bound: f64,
-    above: impl Fn(f64) -> Option<u64>,
-) -> Option<[u64; 2]> {
+fn ranks(importance: f64, bound: f64, above: impl Fn(f64) -> Option<u64>) -> Option<[u64; 2]> {
     let [before, behind] = limits(importance, bound);
     Some([1 + above(before)?, above(behind)?])
 }
