@@ -36,7 +36,7 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Other,
     uses: &[Uses::Roots],
     // Memory: links with their weights, and as many entries in the queue.
-    bytes: |nodes, links, _| nodes * (16 + 8 + 8 + 16) + links * (2 * (4 + 8) + 16),
+    bytes: |nodes, links, _| nodes * (16 + 8 + 8 + 16) + links * (4 + 8 + 16),
     compute: fica,
 };
 

@@ -25,7 +25,7 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Other,
     uses: &[Uses::Registers],
     bytes: |nodes, links, options| match registers(nodes, links, options) {
-        None => nodes * (8 * (GROUPS + 1) + 24 * options.threads as u64 + 24) + 8 * links,
+        None => nodes * (8 * (GROUPS + 1) + 24 * options.threads as u64 + 24) + 4 * links,
         Some(registers) => hyperball::bytes(nodes, registers),
     },
     compute: harmonic,
