@@ -1,6 +1,6 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
-use cashrank_steer::answers::{Ends, FetchState, pages_of};
+use cashrank_steer::answers::{Ends, pages_of};
 use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
@@ -85,17 +85,17 @@ impl LinksArgs {
             "links"
         };
         let name = snapshot.names_of(&[page])?.concat();
-        let note = note(found.fetched, !snapshot.is_local(name.as_bytes()));
+        let note = note(&found, !snapshot.is_local(name.as_bytes()));
         say!("{} {what}{note}", thousands(all));
         Ok(Exit::Done)
     }
 }
 
-fn note(fetched: FetchState, is_remote: bool) -> &'static str {
-    match fetched {
-        FetchState::Yes => "",
-        FetchState::Gone => ": the page is gone",
-        FetchState::Never if is_remote => ": a page of another shard, whose store has its links",
-        FetchState::Never => ": the page was not fetched yet",
+fn note(found: &Ends, is_remote: bool) -> &'static str {
+    match (found.visited, is_remote) {
+        (true, _) if found.gone => ": the page is gone",
+        (true, _) => "",
+        (false, true) => ": a page of another shard, whose store has its links",
+        (false, false) => ": the page was not fetched yet",
     }
 }

@@ -10,8 +10,7 @@ use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
 use cashrank_steer::answers::{
-    self, Ends, FetchState, History, HistoryOptions, LinkList, Listing, Moment, Question, Rank,
-    Subject,
+    self, Ends, History, HistoryOptions, LinkList, Listing, Moment, Question, Rank, Subject,
 };
 use cashrank_store::snapshot::{self, Info, RankingName, page_ranks};
 use cashrank_store::store::{RealDisk, is_busy};
@@ -191,7 +190,7 @@ impl StoreBackend {
         let held: Arc<OpenSnapshot> = self.current.get()?;
         let snapshot = held.snapshot();
         let own = Ends::of(snapshot, page).map_err(problem)?;
-        let fetched = own.fetched;
+        let (visited, gone) = (own.visited, own.gone);
         let found = match within {
             Some(most) => {
                 let rows = snapshot.rows().map_err(problem)?;
@@ -202,8 +201,8 @@ impl StoreBackend {
         let (count, links) = found.listed(snapshot, n).map_err(problem)?;
         Ok(LinkList {
             url,
-            visited: fetched != FetchState::Never,
-            gone: fetched == FetchState::Gone,
+            visited,
+            gone,
             count,
             links,
             swept: found.swept,

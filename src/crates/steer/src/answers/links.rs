@@ -52,23 +52,13 @@ pub struct LinkTarget {
     pub state: Option<PageState>,
 }
 
-/// Result of the last visit of a page.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FetchState {
-    /// The page was not fetched yet.
-    #[default]
-    Never,
-    /// The page was found gone.
-    Gone,
-    /// The page was read; it may have no links.
-    Yes,
-}
-
 /// Other ends of a page's links, each with the weight of the link unless all links of a page weigh the same.
 #[derive(Debug, Clone, Default)]
 pub struct Ends {
-    /// Result of the last visit of the page; for incoming links always `Yes`, since it is not looked up.
-    pub fetched: FetchState,
+    /// True if the page was visited; always for incoming links, for which it is not looked up.
+    pub visited: bool,
+    /// True if the last visit found the page gone.
+    pub gone: bool,
     /// Pages with the weights of the links.
     pub ends: Vec<(u32, Option<u64>)>,
     /// Extent of the search for incoming links.
@@ -83,11 +73,7 @@ impl Ends {
     pub fn of(snapshot: &Snapshot, page: u32) -> Result<Ends> {
         let mut found = Ends::default();
         snapshot.row(page, &mut |row| {
-            found.fetched = if row.gone {
-                FetchState::Gone
-            } else {
-                FetchState::Yes
-            };
+            (found.visited, found.gone) = (true, row.gone);
             let weight = |at| row.weights.get(at).copied();
             let ends = row.targets.iter().enumerate();
             let ends = ends.map(|(at, target)| (*target, weight(at)));
@@ -118,7 +104,8 @@ impl Ends {
             }
         })?;
         Ok(Ends {
-            fetched: FetchState::Yes,
+            visited: true,
+            gone: false,
             ends,
             swept: Some(LinkSweep {
                 links_read,

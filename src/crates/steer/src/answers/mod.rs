@@ -29,7 +29,7 @@ mod store;
 pub use crate::rules::list::{NameSet, SkippedLines};
 pub use coverage::{Covered, CoveredHost, SeedCoverage, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
-pub use links::{Ends, FetchState, LinkList, LinkSweep, LinkTarget};
+pub use links::{Ends, LinkList, LinkSweep, LinkTarget};
 pub use list::{LookedUp, look_up, names_of, seeds_of};
 pub use movers::{Mover, SnapshotMovers, movers};
 pub use next::{NEXT, SkippedOf};
