@@ -344,7 +344,13 @@ fn candidates(asked: &[PageRequest], names: impl IntoIterator<Item = String>) ->
     let named = asked.iter().zip(names);
     let pages = named.map(|(asked, url)| {
         let page = PageId(u64::from(asked.page));
-        Candidate::new(Some(page), url, asked.score, asked.flow)
+        Candidate {
+            page: Some(page),
+            url,
+            score: asked.score,
+            importance: asked.flow,
+            ..Candidate::default()
+        }
     });
     pages.collect()
 }

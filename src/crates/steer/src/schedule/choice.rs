@@ -49,8 +49,6 @@ pub struct StrategyParameters {
     pub learning: Learning,
     /// Share of a page's cash that its links pass on, if chosen: see [`StrategyParameters::damping`].
     pub damping: Option<f64>,
-    /// Damping of the store.
-    pub store_damping: f64,
     /// Share of the virtual page's payments that goes to unread pages.
     pub discovery: f64,
     /// Exponent of the unseen share near a page by name.
@@ -66,7 +64,6 @@ impl Default for StrategyParameters {
             beta: 0.1,
             learning: Learning::Exponential,
             damping: None,
-            store_damping: 0.85,
             discovery: 0.5,
             unseen: super::forecast::UNSEEN,
             seed: 1,
@@ -81,9 +78,9 @@ impl StrategyParameters {
         self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
     }
 
-    /// Returns the share of a page's cash that its links pass on: the one chosen, or the store's.
+    /// Returns the share of a page's cash that its links pass on: the one chosen, or the store's; 0.85 without a store.
     pub fn damping(&self) -> f64 {
-        self.damping.unwrap_or(self.store_damping)
+        self.damping.unwrap_or(0.85)
     }
 }
 
@@ -109,7 +106,7 @@ impl Choice {
 
     /// Returns the choice for a store with this damping.
     pub fn of_store(mut self, damping: f64) -> Choice {
-        self.parameters.store_damping = damping;
+        self.parameters.damping.get_or_insert(damping);
         self
     }
 

@@ -33,7 +33,7 @@ use crate::threads::join;
 use crate::{Error, Result};
 
 /// Maximum number of threads that read names.
-const THREADS: usize = 8;
+pub(super) const THREADS: usize = 8;
 /// Number of pages whose names and facts are read at a time.
 const NAMED: usize = 1 << 17;
 /// Strategies with a virtual page, which can be focused.
@@ -43,9 +43,7 @@ const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 /// page is known, and there are no seeds; or if the strategy needs rows and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
-        Err(Error::Missing(_)) if !options.seeds.is_empty() => {
-            seeds::listed(options, None, &mut ListLimits::new(options, None))
-        }
+        Err(Error::Missing(_)) if !options.seeds.is_empty() => Ok(seeds::listed(options, None)?.0),
         snapshot => next_of(&snapshot?, options, THREADS),
     }
 }
@@ -61,8 +59,7 @@ pub fn next_of(
     let pages = snapshot.info().pages;
     let store = snapshot.store().display();
     if pages == 0 && !options.seeds.is_empty() {
-        let mut limits = ListLimits::new(options, Some(snapshot));
-        return seeds::listed(options, None, &mut limits);
+        return Ok(seeds::listed(options, Some(snapshot))?.0);
     }
     if pages == 0 {
         return Err(Error::Missing(format!(
@@ -101,8 +98,7 @@ impl ListSource<'_> {
     fn list(&self) -> Result<Vec<Candidate>> {
         let options = self.options;
         let count = options.count;
-        let mut limits = ListLimits::new(options, Some(self.snapshot));
-        let mut first = seeds::listed(options, Some(self.snapshot), &mut limits)?;
+        let (mut first, mut limits) = seeds::listed(options, Some(self.snapshot))?;
         if options.known_hosts {
             let mut known = HostSet::default();
             known.add_fetched(self.snapshot)?;
@@ -175,16 +171,12 @@ impl ListSource<'_> {
         let before = self.refetch_before();
         let is_read = |page: u32| crawl.is_read(page);
         self.select(count, limits, is_read, |most| {
-            let mut best = BestItems::new(most);
-            for page in self.snapshot.pages() {
-                let page = page?;
+            self.best(most, |page| {
                 let number = page.page.0 as u32;
-                if crawl.is_open(number) || is_read(number) && self.may_refetch(&page, before) {
-                    let of = ScoredPage::new(number, cash[number as usize]);
-                    best.add(of, ScoredPage::best_first);
-                }
-            }
-            Ok(best.finish(ScoredPage::best_first))
+                let may =
+                    crawl.is_open(number) || is_read(number) && self.may_refetch(page, before);
+                may.then(|| cash[number as usize])
+            })
         })
     }
 
@@ -199,23 +191,33 @@ impl ListSource<'_> {
             }
         }
         let usual = all.usual_rate();
-        let order = |most| {
-            let mut best = BestItems::new(most);
-            for page in self.snapshot.pages() {
-                let page = page?;
-                if self.may_refetch(&page, before) {
-                    let score = if by_cash {
-                        page.claim()
-                    } else {
-                        refresh::gain_now(page.importance, &page.fetches, self.now, usual)
-                    };
-                    let of = ScoredPage::new(page.page.0 as u32, score);
-                    best.add(of, ScoredPage::best_first);
-                }
+        let score = |page: &SnapshotPage| {
+            if by_cash {
+                page.claim()
+            } else {
+                refresh::gain_now(page.importance, &page.fetches, self.now, usual)
             }
-            Ok(best.finish(ScoredPage::best_first))
         };
+        let may = |page: &SnapshotPage| self.may_refetch(page, before);
+        let order = |most| self.best(most, |page| may(page).then(|| score(page)));
         self.select(count, limits, |_| true, order)
+    }
+
+    /// Returns the best `most` pages of the snapshot that have a score.
+    fn best(
+        &self,
+        most: usize,
+        score: impl Fn(&SnapshotPage) -> Option<f64>,
+    ) -> Result<Vec<ScoredPage>> {
+        let mut best = BestItems::new(most);
+        for page in self.snapshot.pages() {
+            let page = page?;
+            if let Some(score) = score(&page) {
+                let of = ScoredPage::new(page.page.0 as u32, score);
+                best.add(of, ScoredPage::best_first);
+            }
+        }
+        Ok(best.finish(ScoredPage::best_first))
     }
 
     /// Returns the time before which a page must have been fetched to be read again, if the options set an age.
@@ -262,8 +264,11 @@ impl ListSource<'_> {
                 for ((of, page), url) in best.iter().zip(numbers).zip(names) {
                     if chosen.len() < count && trial.takes(&url) {
                         chosen.push(Candidate {
+                            page: Some(page),
+                            url,
+                            score: of.score,
                             fetched: is_fetched(of.page),
-                            ..Candidate::new(Some(page), url, of.score, 0.0)
+                            ..Candidate::default()
                         });
                     }
                 }

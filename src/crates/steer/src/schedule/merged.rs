@@ -6,13 +6,11 @@
 
 use std::collections::HashMap;
 
+use super::list::THREADS;
 use super::next::{Candidate, ListLimits, NextOptions, PageSelection};
 use super::{Seed, next_of};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
-
-/// Number of threads that read the names of a shard.
-const THREADS: usize = 8;
 
 /// Returns the pages to crawl next from all shards of a crawl, best first, as of these snapshots. The options of the
 /// shards differ in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`PageSelection::Budget`].
@@ -109,7 +107,11 @@ mod tests {
     use super::*;
 
     fn page(url: &str, score: f64) -> Candidate {
-        Candidate::new(None, url.into(), score, 0.0)
+        Candidate {
+            url: url.into(),
+            score,
+            ..Candidate::default()
+        }
     }
 
     fn urls(merged: Option<Vec<Candidate>>) -> Option<Vec<String>> {

@@ -10,7 +10,7 @@ use crate::engine::YEAR;
 use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
 use crate::rules::{Scope, Shard};
-use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::snapshot::Snapshot;
 use crate::url::{domain, host};
 
 /// Pages that are wanted.
@@ -135,7 +135,7 @@ impl NextOptions {
 }
 
 /// Page to be crawled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Candidate {
     /// Number of the page; `None` for a seed that the store does not know yet.
     pub page: Option<PageId>,
@@ -149,28 +149,6 @@ pub struct Candidate {
     pub importance: f64,
     /// Fetches of the page.
     pub fetches: Fetches,
-}
-
-impl Candidate {
-    /// Returns a candidate without any known fetches.
-    pub fn new(page: Option<PageId>, url: String, score: f64, importance: f64) -> Candidate {
-        Candidate {
-            page,
-            url,
-            score,
-            fetched: false,
-            importance,
-            fetches: Fetches::default(),
-        }
-    }
-
-    /// Returns an unread page of a snapshot as a candidate.
-    pub(super) fn of(page: &SnapshotPage, url: String, score: f64) -> Candidate {
-        Candidate {
-            fetches: page.fetches,
-            ..Candidate::new(Some(page.page), url, score, page.importance)
-        }
-    }
 }
 
 /// Counts the listed pages per host and per domain.

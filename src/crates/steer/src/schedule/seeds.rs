@@ -11,13 +11,15 @@ use crate::Result;
 use crate::model::PageId;
 use crate::snapshot::{Snapshot, SnapshotPage};
 
-/// Chooses the seeds that a list will begin with, each once, from any number of them.
+/// Chooses the seeds that a list will begin with, from any number of them: those that were unread as of a snapshot,
+/// each once, as far as the limits allow.
 pub struct SeedChoice<'a> {
     options: &'a NextOptions,
     snapshot: Option<&'a Snapshot>,
     limits: ListLimits<'a>,
-    seeds: Vec<Seed>,
     names: HashSet<String>,
+    /// Chosen seeds, with the snapshot's facts about them.
+    chosen: Vec<(Seed, Option<SnapshotPage>)>,
 }
 
 impl<'a> SeedChoice<'a> {
@@ -27,24 +29,37 @@ impl<'a> SeedChoice<'a> {
             options,
             snapshot,
             limits: ListLimits::new(options, snapshot),
-            seeds: Vec::new(),
             names: HashSet::new(),
+            chosen: Vec::new(),
         }
     }
 
     /// Continues with these seeds.
     pub fn add(&mut self, seeds: Vec<Seed>) -> Result<()> {
-        if self.seeds.len() >= self.options.count {
+        if self.chosen.len() >= self.options.count {
             return Ok(());
         }
-        let open = opened(self.options, self.snapshot, seeds)?;
-        for (seed, _) in open {
-            if self.seeds.len() < self.options.count
+        let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
+        let (mut known, mut now) = (Vec::new().into_iter(), None);
+        if let Some(snapshot) = self.snapshot {
+            known = snapshot.pages_of(&numbers)?.into_iter();
+            now = self.options.now(snapshot);
+        }
+        for seed in seeds {
+            let page = seed.page.and_then(|_| known.next());
+            let is_open = page.is_none_or(|page| {
+                page.fetches.visits == 0
+                    && page.fetches.last.is_none()
+                    && !self.options.exclude.get(page.page.0)
+                    && !self.options.is_failing(now, &page.fetches)
+            });
+            if is_open
+                && self.chosen.len() < self.options.count
                 && !self.names.contains(&seed.name)
                 && self.limits.takes(&seed.name)
             {
                 self.names.insert(seed.name.clone());
-                self.seeds.push(seed);
+                self.chosen.push((seed, page));
             }
         }
         Ok(())
@@ -52,51 +67,24 @@ impl<'a> SeedChoice<'a> {
 
     /// Returns the chosen seeds.
     pub fn seeds(self) -> Vec<Seed> {
-        self.seeds
+        self.chosen.into_iter().map(|(seed, _)| seed).collect()
     }
 }
 
-/// Returns the seeds that were unread as of a snapshot, with the snapshot's facts about them.
-fn opened(
-    options: &NextOptions,
-    snapshot: Option<&Snapshot>,
-    seeds: Vec<Seed>,
-) -> Result<Vec<(Seed, Option<SnapshotPage>)>> {
-    let Some(snapshot) = snapshot else {
-        return Ok(seeds.into_iter().map(|seed| (seed, None)).collect());
+/// Returns the seeds that a list begins with, and what its limits leave for other pages.
+pub(super) fn listed<'a>(
+    options: &'a NextOptions,
+    snapshot: Option<&'a Snapshot>,
+) -> Result<(Vec<Candidate>, ListLimits<'a>)> {
+    let mut choice = SeedChoice::new(options, snapshot);
+    choice.add(options.seeds.clone())?;
+    let candidate = |(seed, page): (Seed, Option<SnapshotPage>)| Candidate {
+        page: page.map(|page| page.page),
+        importance: page.map_or(0.0, |page| page.importance),
+        fetches: page.map(|page| page.fetches).unwrap_or_default(),
+        url: seed.name,
+        ..Candidate::default()
     };
-    let now = options.now(snapshot);
-    let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
-    let mut known = snapshot.pages_of(&numbers)?.into_iter();
-    let found = seeds.into_iter().map(|seed| {
-        let page = seed.page.and_then(|_| known.next());
-        (seed, page)
-    });
-    let is_open = |(_, page): &(Seed, Option<SnapshotPage>)| {
-        page.is_none_or(|page| {
-            page.fetches.visits == 0
-                && page.fetches.last.is_none()
-                && !options.exclude.get(page.page.0)
-                && !options.is_failing(now, &page.fetches)
-        })
-    };
-    Ok(found.filter(is_open).collect())
-}
-
-/// Returns the seeds that a list begins with, as far as `limits` allow: those that were unread as of a snapshot.
-pub(super) fn listed(
-    options: &NextOptions,
-    snapshot: Option<&Snapshot>,
-    limits: &mut ListLimits<'_>,
-) -> Result<Vec<Candidate>> {
-    let mut chosen = Vec::new();
-    for (seed, page) in opened(options, snapshot, options.seeds.clone())? {
-        if chosen.len() < options.count && limits.takes(&seed.name) {
-            chosen.push(match &page {
-                Some(page) => Candidate::of(page, seed.name, 0.0),
-                None => Candidate::new(None, seed.name, 0.0, 0.0),
-            });
-        }
-    }
-    Ok(chosen)
+    let listed = choice.chosen.into_iter().map(candidate).collect();
+    Ok((listed, choice.limits))
 }
