@@ -1,6 +1,7 @@
 //! Crawl orders that `next` does not offer; other orders are compared with them.
 
 mod circulating;
+mod learning;
 mod ledger;
 mod queue;
 
@@ -17,6 +18,8 @@ use cashrank_graph::rows::Row;
 use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
 
 use circulating::Circulating;
+pub use learning::Learning;
+use learning::LearningOrder;
 use ledger::LedgerOrder;
 pub(crate) use queue::{Queue, QueuedStrategy};
 
@@ -46,6 +49,8 @@ pub enum PaperOrder {
         /// Share of a page's cash that its links pass on.
         damping: f64,
     },
+    /// FICA with another learning rate.
+    Fica(Learning),
 }
 
 /// Number of pages that an order is asked for at a time.
@@ -84,6 +89,10 @@ impl PaperOrder {
             let is_share = (0.0..=1.0).contains(&damping);
             return is_share.then_some(PaperOrder::Circulating { damping });
         }
+        let mut learning = Learning::ALL.into_iter();
+        if let Some(learning) = learning.find(|of| of.to_string() == text) {
+            return Some(PaperOrder::Fica(learning));
+        }
         Some(match text {
             "backlink" => PaperOrder::Backlink,
             "pagerank" => PaperOrder::PartialPageRank { k: None },
@@ -117,6 +126,10 @@ impl PaperOrder {
             PaperOrder::RankMass => Box::<RankMass>::default(),
             PaperOrder::Greedy => Box::<LedgerOrder>::default(),
             PaperOrder::Circulating { damping } => Box::new(Circulating::new(damping)),
+            PaperOrder::Fica(learning) => Box::new(LearningOrder {
+                learning,
+                scores: Vec::new(),
+            }),
         }
     }
 }
@@ -136,6 +149,7 @@ impl fmt::Display for PaperOrder {
             PaperOrder::Circulating { damping } => {
                 return write!(f, "circulating:damping={damping}");
             }
+            PaperOrder::Fica(learning) => return learning.fmt(f),
         })
     }
 }
@@ -308,6 +322,8 @@ pub(crate) mod tests {
             "greedy",
             "circulating",
             "circulating:damping=0.5",
+            "fica-inverse",
+            "fica-one",
         ] {
             assert_eq!(PaperOrder::named(name).unwrap().to_string(), name);
         }

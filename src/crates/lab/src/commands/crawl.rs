@@ -28,8 +28,9 @@ Example:
 pub struct Args {
     #[command(flatten)]
     web: WebArgs,
-    /// One or several orders, separated by commas: those of `cashrank next`; backlink, pagerank[:k=K], rankmass and
-    /// larger-sites-first, which papers have; `circulating`; and `oracle`, which knows all PageRanks beforehand.
+    /// One or several orders, separated by commas: those of `cashrank next`; backlink, pagerank[:k=K], rankmass,
+    /// larger-sites-first, fica-inverse, fica-power, fica-linear and fica-one, which papers have; `circulating`; and
+    /// `oracle`, which knows all PageRanks beforehand.
     #[arg(long, value_name = "ORDERS", default_value = "forecast")]
     strategy: Orders,
     /// The mean of so many sets of seeds.

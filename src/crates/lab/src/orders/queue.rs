@@ -162,7 +162,7 @@ mod tests {
     fn queues_list_what_scores_do() {
         let none = Graph::default();
         let facts = CrawlFacts::of(&none);
-        for name in ["breadth-first", "distance", "fica", "fica:k=3,learning=one"] {
+        for name in ["breadth-first", "distance", "fica", "fica:k=3"] {
             let choice: Choice = name.parse().unwrap();
             let mut plain = CrawlHistory::new(choice.strategy());
             let wrapped = QueuedStrategy::wrap(choice.spec().name, choice.strategy());

@@ -8,35 +8,6 @@ use super::{CrawlState, STRATEGIES, Strategy, StrategySpec};
 /// Default of K: the known pages divided by this.
 const K_PARTS: u64 = 72;
 
-cashrank_base::words! {
-    /// Function by which FICA's learning rate falls with x = beta * floor(pages read / K).
-    Learning {
-        /// exp(-x): the paper's choice.
-        Exponential = "exponential",
-        /// 1/x, at most 1.
-        Inverse = "inverse",
-        /// x^-2.1, at most 1.
-        Power = "power",
-        /// 1 - x, at least 0.
-        Linear = "linear",
-        /// Always 1: the logarithm of the last page's links alone.
-        One = "one",
-    }
-}
-
-impl Learning {
-    /// Returns the learning rate at `x`.
-    pub fn rate(self, x: f64) -> f64 {
-        match self {
-            Learning::Exponential => libm::exp(-x),
-            Learning::Inverse => (1.0 / x).min(1.0),
-            Learning::Power => libm::pow(x, -2.1).min(1.0),
-            Learning::Linear => (1.0 - x).max(0.0),
-            Learning::One => 1.0,
-        }
-    }
-}
-
 /// Parameters of strategies; each strategy uses its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StrategyParameters {
@@ -45,8 +16,6 @@ pub struct StrategyParameters {
     pub k: Option<u64>,
     /// Speed at which FICA's learning rate falls.
     pub beta: f64,
-    /// Function by which FICA's learning rate falls.
-    pub learning: Learning,
     /// Share of a page's cash that its links pass on, if chosen: see [`StrategyParameters::damping`].
     pub damping: Option<f64>,
     /// Share of the virtual page's payments that goes to unread pages.
@@ -62,7 +31,6 @@ impl Default for StrategyParameters {
         StrategyParameters {
             k: None,
             beta: 0.1,
-            learning: Learning::Exponential,
             damping: None,
             discovery: 0.5,
             unseen: super::forecast::UNSEEN,
@@ -144,11 +112,6 @@ impl Choice {
                 p.k.ok_or_else(|| format!("{name}={value}: {what}"))?;
             }
             "beta" => p.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
-            "learning" => {
-                let what = "exponential, inverse, power, linear or one";
-                p.learning =
-                    Learning::named(value).ok_or_else(|| format!("{name}={value}: {what}"))?;
-            }
             "unseen" => p.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
             "damping" => p.damping = Some(share()?),
             "discovery" => p.discovery = share()?,

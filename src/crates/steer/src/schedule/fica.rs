@@ -8,8 +8,8 @@
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
 //! moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
-//! follows the crawl likewise ([`StrategyParameters::k_of`]). The other learning rates that the paper compares are
-//! available as parameters ([`super::Learning`]), and so is alpha = 1.
+//! follows the crawl likewise ([`StrategyParameters::k_of`]). `cashrank-lab` has the other learning rates that the paper
+//! compares.
 //!
 //! FICA's distances are also a measure of pages (its section 5 ranks by them), as is the plain logarithmic one: computed
 //! from the rows, in the order of reading, in 16 bytes per page. Pages with lower distances rank higher.
@@ -26,7 +26,7 @@ use crate::rows::{Row, Rows};
 pub(super) const FICA: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
-    parameters: &["k", "beta", "learning"],
+    parameters: &["k", "beta"],
     ..StrategySpec::of(|parameters| {
         Box::new(DistanceOrder {
             fica: Some(parameters.clone()),
@@ -87,10 +87,8 @@ impl Strategy for DistanceOrder {
         let score = match &self.fica {
             None => own + link,
             Some(parameters) => {
-                let alpha = match u64::from(crawl.read()) / parameters.k_of(crawl) {
-                    0 => 1.0,
-                    turns => parameters.learning.rate(parameters.beta * turns as f64),
-                };
+                let turns = u64::from(crawl.read()) / parameters.k_of(crawl);
+                let alpha = libm::exp(-parameters.beta * turns as f64);
                 alpha * link + (1.0 - alpha) * own
             }
         };
@@ -212,8 +210,5 @@ mod tests {
             assert!((found[page].unwrap() - expected).abs() < 1e-15, "{page}");
         }
         assert_eq!(found[5], None);
-        // alpha = 1: the links of the last page alone.
-        assert_eq!(distances("fica:k=1,learning=one")[2], Some(two));
-        assert!("greedy".parse::<Measure>().is_err());
     }
 }

@@ -27,7 +27,7 @@ mod takers;
 mod tests;
 mod xyleme;
 
-pub use choice::{Choice, Learning, StrategyParameters};
+pub use choice::{Choice, StrategyParameters};
 pub use fica::{Measure, PageDistances};
 pub use focus::{Focus, FocusRule, Focused};
 pub use history::{CrawlHistory, CrawlState};

@@ -109,16 +109,6 @@ fn fica_learns() {
     close(&after("fica:k=1,beta=1", SMALL), &expected);
 }
 
-#[test]
-fn learning_rates() {
-    assert_eq!(Learning::Linear.rate(0.25), 0.75);
-    assert_eq!(Learning::Linear.rate(4.0), 0.0);
-    assert_eq!(Learning::Inverse.rate(4.0), 0.25);
-    assert_eq!(Learning::Inverse.rate(0.0), 1.0);
-    assert!((Learning::Power.rate(10.0) - 10f64.powf(-2.1)).abs() < 1e-15);
-    assert_eq!(Learning::One.rate(7.0), 1.0);
-}
-
 /// Importance settled on two pages that link to each other and to an unread one, by its linear equations.
 #[test]
 fn settled_is_pagerank() {
@@ -203,7 +193,7 @@ fn settled_begins_with_the_last_ranking() {
 fn unknown_names_are_told() {
     let wrong = |text: &str| text.parse::<Choice>().unwrap_err();
     assert!(wrong("best").contains("one of forecast, greedy"));
-    assert!(wrong("fica:gamma=1").contains("k, beta, learning"));
+    assert!(wrong("fica:gamma=1").contains("it has k, beta"));
     assert!(wrong("random:k=1").contains("seed"));
     assert!(wrong("fica:k=0").contains("at least 1"));
     assert_eq!(
