@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use cashrank::{Error, PageState};
 use cashrank_graph::sites::RollUpBy;
 use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up};
-use cashrank_steer::schedule::Measure;
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::export::{
@@ -17,7 +16,6 @@ use super::common::{
     Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, one_of, parsed, print,
     report_lines, say, shown, thousands, word, write_certain, write_json,
 };
-use super::export::distances;
 use super::json::{Joined, object};
 use super::levels::LevelArgs;
 use super::output::OutputTarget;
@@ -47,10 +45,10 @@ pub struct RankArgs {
     urls: Vec<String>,
     /// Look up all URLs in this file, one per line, and print a table with a row for each; `-`: standard input. Blank lines, comments
     /// (`#`) and what follows a tab do not count.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["urls", "distance"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     from: Option<PathBuf>,
     /// Print a table in this format [default with --from: tsv].
-    #[arg(long, value_name = "FORMAT", value_parser = tables(), conflicts_with_all = ["json", "distance"])]
+    #[arg(long, value_name = "FORMAT", value_parser = tables(), conflicts_with = "json")]
     to: Option<Format>,
     #[command(flatten)]
     stores: StoresArg,
@@ -60,11 +58,6 @@ pub struct RankArgs {
     level: LevelArgs,
     #[command(flatten)]
     memory: MemoryArg,
-    /// Also show how far each page is from the first pages of the crawl: `fica` or `distance`.
-    ///
-    /// With the parameters that the order `fica` of `next` takes. This reads all kept links once.
-    #[arg(long, value_name = "DISTANCE", value_parser = parsed::<Measure>)]
-    distance: Option<Measure>,
     /// Print one JSON object per line, for programs.
     #[arg(long)]
     json: bool,
@@ -73,10 +66,7 @@ pub struct RankArgs {
 impl RankArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&self.level.given())?;
-        self.stores
-            .check_one(&[(self.distance.is_some(), "--distance")])?;
         let snapshots = self.stores.open(&self.snapshot)?;
-        let distances = distances(&snapshots[0], self.distance.as_ref(), &self.memory)?;
         let rankings = self.level.open_all(snapshots, &self.memory)?;
         let rankings = Rankings::of(&rankings)?;
         let standard = (self.urls == ["-"]).then(|| "-".into());
@@ -89,10 +79,6 @@ impl RankArgs {
         }
         let ranking = rankings.first();
         let snapshot = ranking.snapshot();
-        anyhow::ensure!(
-            self.distance.is_none() || ranking.level().is_page(),
-            "--distance is for pages: leave it or --level out"
-        );
         let answers = rankings.ranks_of(&self.urls)?;
         let bound = ranking.bound_l1();
         let basis = match ranking.computed() {
@@ -106,13 +92,12 @@ impl RankArgs {
         let unknown = answers.iter().any(|(_, rank)| !rank.known);
         let above = certainly_above(&pages, bound);
         print(|out| {
-            for ((number, rank), above) in answers.iter().zip(above) {
-                let distance = distances.get(number.map_or(u64::MAX, |page| page.0));
+            for ((_, rank), above) in answers.iter().zip(above) {
                 if self.json {
-                    let more = object! { "distance"?: distance, "certainly_above": above };
+                    let more = object! { "certainly_above": above };
                     write_json(out, &Joined(rank, more))?;
                 } else {
-                    write_plain(out, rank, distance, ranking)?;
+                    write_plain(out, rank, ranking)?;
                 }
             }
             if !self.json {
@@ -131,10 +116,6 @@ impl RankArgs {
         rankings: Rankings<'_>,
         lines: impl Iterator<Item = Result<Vec<u8>, Error>>,
     ) -> anyhow::Result<Exit> {
-        anyhow::ensure!(
-            self.distance.is_none(),
-            "--distance is for single pages; `cashrank export --distance` writes a table of all"
-        );
         let format = self.to.unwrap_or(if self.json {
             Format::Jsonl
         } else {
@@ -189,12 +170,7 @@ fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     )
 }
 
-fn write_plain(
-    out: &mut dyn Write,
-    known: &Rank,
-    distance: Option<f64>,
-    ranking: &LevelRanking,
-) -> anyhow::Result<()> {
+fn write_plain(out: &mut dyn Write, known: &Rank, ranking: &LevelRanking) -> anyhow::Result<()> {
     let url = shown(&known.url);
     let (Some(importance), Some(rank), Some(percentile), Some(visits)) =
         (known.importance, known.rank, known.percentile, known.visits)
@@ -252,10 +228,6 @@ fn write_plain(
     }
     facts.add("cash", known.cash.map(share))?;
     facts.add("distributed", known.distributed.map(share))?;
-    facts.add(
-        "distance",
-        distance.map(|distance| format!("{distance:.6}")),
-    )?;
     let looks = changed.map(|(compared, changed)| {
         let looks = counted(compared, "look", "looks");
         format!("at {} of {looks}", thousands(changed))

@@ -88,7 +88,4 @@ fn rows_of_a_list_come_as_other_formats_and_of_sites() {
     );
     lab.run("rank --from list http://a.example/ --store s")
         .exits(2);
-    lab.feed("rank - --distance fica --store s", b"")
-        .exits(2)
-        .says(&["--distance is for single pages"]);
 }

@@ -198,16 +198,6 @@ fn other_commands_refuse_what_does_not_fit() {
             "8M",
             "a store of its own",
         ),
-        (
-            "export --store s --to tsv --distance fica -o out",
-            "2M",
-            "leave --distance out",
-        ),
-        (
-            "rank http://h1.example/p1 --store s --distance distance",
-            "1M",
-            "leave --distance out",
-        ),
         ("export --store s --to parquet -o out", "8M", "more memory"),
         ("inspect a", "8M", "lower --limit-distinct"),
     ] {

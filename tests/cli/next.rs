@@ -397,45 +397,6 @@ fn a_focus_steers_the_order_only() {
         .says(&["PAGES=SHARE"]);
 }
 
-/// FICA's distance and the logarithmic one are shown on request.
-#[test]
-fn distances_are_told() {
-    let lab = Lab::new();
-    let record = serde_json::json!({"url": "http://a.example/", "links": ["http://b.example/", "http://c.example/"]});
-    lab.file("a.jsonl", format!("{record}\n"));
-    lab.run("ingest a.jsonl --store s").exits(0);
-    let told = lab
-        .run("rank http://b.example/ --store s --distance distance --json")
-        .exits(0)
-        .out;
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["distance"].as_f64().unwrap(), 2f64.log10());
-    let plain = lab
-        .run("rank http://b.example/ --store s --json")
-        .exits(0)
-        .out;
-    assert!(!plain.contains("distance"));
-    let table = lab
-        .run("export --to tsv --distance fica:k=1 --store s")
-        .exits(0)
-        .out;
-    let last: Vec<f64> = table
-        .lines()
-        .skip(1)
-        .map(|line| line.rsplit_once('\t').unwrap().1.parse().unwrap())
-        .collect();
-    let found = (-0.1f64).exp() * 2f64.log10();
-    assert!(
-        last[0] == 0.0
-            && last[1..]
-                .iter()
-                .all(|distance| (distance - found).abs() < 1e-15)
-    );
-    lab.run("export --to tsv --distance greedy --store s")
-        .exits(2)
-        .says(&["fica"]);
-}
-
 /// Regression: most orders never listed pages that no page links to any more, or a seed whose fetch failed, and
 /// reported that there were no more.
 #[test]

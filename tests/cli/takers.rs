@@ -166,10 +166,7 @@ fn choices_that_a_format_does_not_heed_are_refused() {
         ),
         ("--to vespa", "--into NAMESPACE:TYPE"),
         ("--to vespa --into page", "NAMESPACE:TYPE"),
-        (
-            "--to solr --distance fica",
-            "--distance: solr has no columns",
-        ),
+        ("--to solr --cash", "--cash: solr has no columns"),
         (
             "--to elasticsearch-index --score-field url",
             "choose another",

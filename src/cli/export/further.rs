@@ -1,14 +1,13 @@
-//! Additional numeric columns of an export: scores by other measures, and distances.
+//! Additional numeric columns of an export: scores by other measures.
 
 use anyhow::Context;
 use cashrank::Error;
 use cashrank_graph::rank::measures::{MeasureOptions, measure};
-use cashrank_steer::schedule::PageDistances;
-use cashrank_store::snapshot::export::{NumberColumn, Page, ValueKind};
+use cashrank_store::snapshot::export::{NumberColumn, Page};
 use cashrank_store::snapshot::{LevelRanking, Snapshot};
 use cashrank_store::store::RealDisk;
 
-use super::{ExportArgs, distances};
+use super::ExportArgs;
 use crate::cli::common::threads;
 
 /// Additional columns of a table, with their values.
@@ -24,7 +23,6 @@ pub(super) struct Further {
 enum Numbers {
     Ranking(Box<LevelRanking>),
     Scores(Vec<f64>),
-    Distances(PageDistances),
 }
 
 /// Reads the number of a page or site; page numbers must increase from call to call.
@@ -56,7 +54,6 @@ impl Numbers {
     fn reader(&self) -> NumberOf<'_> {
         match self {
             Numbers::Scores(scores) => Box::new(|page| Ok(scores.get(page as usize).copied())),
-            Numbers::Distances(distances) => Box::new(|page| Ok(distances.get(page))),
             Numbers::Ranking(ranking) => {
                 let mut scores = (0..).zip(ranking.scores());
                 Box::new(move |page| {
@@ -80,12 +77,6 @@ impl ExportArgs {
             if at > 0 {
                 self.add_measure(&mut further, ranking, measure)?;
             }
-        }
-        if let Some(distance) = &self.distance {
-            let column = NumberColumn::new("distance", ValueKind::Real);
-            let found = distances(ranking.snapshot(), Some(distance), &self.memory)?;
-            let bytes = PageDistances::bytes(ranking.len());
-            further.add(column, Numbers::Distances(found), bytes);
         }
         Ok(further)
     }

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use cashrank_base::model::Feature;
 use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
-use cashrank_steer::schedule::{Measure, PageDistances};
 use cashrank_store::memory::{check_room, to_read};
 use cashrank_store::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, OptionalColumns, Order, Page, Score,
@@ -37,7 +36,6 @@ Examples:
   cashrank export --to tsv --sort rank --store ranks | head
   cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to parquet --measure importance,harmonic,in-degree -o ranks.parquet --store ranks
-  cashrank export --to tsv --distance fica:k=10000 --store ranks
   cashrank export --links --to parquet -o graph --store ranks
   cashrank export --records -o store.jsonl.zst --store ranks
   cashrank export --links --level host --site-links pages --to tsv --store ranks
@@ -68,14 +66,14 @@ pub struct ExportArgs {
     ///
     /// With the same ranking, states and counts: pages in the order of their last fetch, with the kept links, and all others. -o
     /// names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
-    #[arg(long, conflicts_with_all = ["to", "links", "sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since",
+    #[arg(long, conflicts_with_all = ["to", "links", "sort", "cash", "without_gone", "score", "score_field", "into", "since",
         "history", "level", "roll_up", "measure", "scope", "numbers"])]
     records: bool,
     /// Write the links that the store keeps, sorted by source; with --level, those between sites.
     ///
     /// `tsv` is a link per line; `parquet` and `common-crawl` make a directory of two files, the pages and the links as pairs of
     /// their numbers. Links between sites have weights.
-    #[arg(long, conflicts_with_all = ["sort", "distance", "cash", "without_gone", "score", "score_field", "into", "since"])]
+    #[arg(long, conflicts_with_all = ["sort", "cash", "without_gone", "score", "score_field", "into", "since"])]
     links: bool,
     /// In `tsv`, write links as numbers of pages or sites, from 0 in the order of their first appearance.
     ///
@@ -92,12 +90,6 @@ pub struct ExportArgs {
     /// standard output in TMPDIR.
     #[arg(long, value_name = "ORDER", value_parser = orders())]
     sort: Option<Order>,
-    /// Add a column that says how far each page is from the first pages of the crawl: `fica` or `distance`.
-    ///
-    /// With the parameters that the order `fica` of `next` takes. This reads all kept links once, and takes 16 bytes of memory per
-    /// page.
-    #[arg(long, value_name = "DISTANCE", value_parser = parsed::<Measure>)]
-    distance: Option<Measure>,
     /// Add the columns `cash` and `distributed`, C and H of the paper behind `ingest --window`.
     ///
     /// As shares of all cash, and of all that was distributed in the ranking's window. Of a ranking that is no window's,
@@ -179,26 +171,6 @@ fn report_left_out(left_out: u64, format: Format) {
     }
 }
 
-/// Computes the distances of all pages, if requested.
-pub(super) fn distances(
-    snapshot: &Snapshot,
-    measure: Option<&Measure>,
-    memory: &MemoryArg,
-) -> cashrank::Result<PageDistances> {
-    let Some(measure) = measure else {
-        return Ok(PageDistances::default());
-    };
-    let pages = snapshot.info().pages;
-    let work = || format!("{measure} of {pages} pages");
-    check_room(
-        memory.budget(2)?,
-        PageDistances::bytes(pages),
-        work,
-        "leave --distance out",
-    )?;
-    measure.of(&snapshot.rows()?)
-}
-
 /// Parses the formats of tables by name, for clap.
 pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let tables = Format::ALL.into_iter();
@@ -243,7 +215,6 @@ impl ExportArgs {
         self.stores.check_one(&[
             (self.records, "--records"),
             (self.links, "--links"),
-            (self.distance.is_some(), "--distance"),
             (self.since.since.is_some(), "--since"),
             (self.history, "--history"),
         ])?;
@@ -290,7 +261,6 @@ impl ExportArgs {
         let scope = self.scope.rules();
         if !level.is_page() {
             let of_pages = "is for pages: leave it or --level out";
-            anyhow::ensure!(self.distance.is_none(), "--distance {of_pages}");
             anyhow::ensure!(scope.is_all(), "--scope {of_pages}");
             anyhow::ensure!(!self.cash, "--cash {of_pages}");
             anyhow::ensure!(!self.gone.without_gone, "--without-gone {of_pages}");
@@ -412,7 +382,6 @@ impl ExportArgs {
             format.name()
         );
         let columns = [
-            (self.distance.is_some(), "--distance"),
             (self.cash, "--cash"),
             (self.level.measures().len() > 1, "several measures"),
         ];

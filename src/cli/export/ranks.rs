@@ -19,11 +19,10 @@ impl ExportArgs {
         anyhow::ensure!(
             !score
                 && scoring.into.is_none()
-                && self.distance.is_none()
                 && !self.cash
                 && !self.gone.without_gone
                 && self.since.since.is_none(),
-            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --cash, --without-gone and --since out"
+            "common-crawl has columns of its own: leave --score, --score-field, --into, --cash, --without-gone and --since out"
         );
         let open = |measure: &str| {
             let snapshot = self.snapshot.open(self.stores.first())?;

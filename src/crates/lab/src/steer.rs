@@ -11,8 +11,8 @@
 //!
 //! **Hot pages** (FICA, section 4): of the first k pages read, the share that is among the k pages of
 //! greatest PageRank of the whole graph. **tau** (its Table 1): Kendall's, of the PageRank of the pages read
-//! and what the order itself says of their importance ([`cashrank_steer::schedule::Strategy::importance`]); for
-//! orders that say nothing, how early they were read.
+//! and their scores, for orders that score pages that were read, too (by distance, or by cash); for other orders, how
+//! early they were read.
 //!
 //! **Coverage**: the bounds on what readers who start at the seeds see of the web, over the pages read
 //! ([`cashrank_graph::rank::coverage`]).
@@ -38,8 +38,8 @@ use crate::random::{Purpose, Random};
 /// Order in which pages are chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// Strategy in the syntax of `next`.
-    Strategy(Choice),
+    /// Strategy in the syntax of `next`, and its text.
+    Strategy(Choice, String),
     /// Order from a paper.
     Paper(PaperOrder),
     /// Order that knows the final importance of every page, and takes the most important found so far: an upper limit
@@ -50,7 +50,7 @@ pub enum Order {
 impl std::fmt::Display for Order {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Order::Strategy(choice) => choice.fmt(f),
+            Order::Strategy(_, text) => f.write_str(text),
             Order::Paper(order) => order.fmt(f),
             Order::Oracle => f.write_str("oracle"),
         }
@@ -65,7 +65,7 @@ impl std::str::FromStr for Order {
             "oracle" => Ok(Order::Oracle),
             text => match PaperOrder::named(text) {
                 Some(order) => Ok(Order::Paper(order)),
-                None => text.parse().map(Order::Strategy),
+                None => Ok(Order::Strategy(text.parse()?, text.into())),
             },
         }
     }
@@ -286,6 +286,8 @@ struct Crawl<'a> {
     published: Option<Published>,
     /// True for the order that goes by the sizes of hosts.
     by_sites: bool,
+    /// True for the orders that score pages that were read, too: by distance, or by cash.
+    scores_read: bool,
     random: Random,
     readers: Readers,
     /// Nodes to be read before the order is asked, last first.
@@ -314,10 +316,10 @@ impl<'a> Crawl<'a> {
         }));
         let mut published = None;
         let (strategy, batching, needs_names) = match order {
-            Order::Strategy(choice) => {
+            Order::Strategy(choice, text) => {
                 let spec = choice.spec();
                 // Unless a seed was given, each crawl draws by its own.
-                let seeded = (choice.to_string() == "random")
+                let seeded = (text == "random")
                     .then(|| format!("random:seed={seed}").parse::<Choice>().ok());
                 let strategy = seeded.flatten().as_ref().unwrap_or(choice).strategy();
                 let strategy = QueuedStrategy::wrap(spec.name, strategy);
@@ -348,6 +350,11 @@ impl<'a> Crawl<'a> {
             needs_names,
             published,
             by_sites: *order == Order::Paper(PaperOrder::LargerSites),
+            scores_read: match order {
+                Order::Strategy(choice, _) => ["fica", "distance"].contains(&choice.spec().name),
+                Order::Paper(order) => matches!(order, PaperOrder::Greedy | PaperOrder::Fica(_)),
+                Order::Oracle => false,
+            },
             random,
             readers: Readers {
                 seeds: all.clone(),
@@ -503,17 +510,17 @@ impl<'a> Crawl<'a> {
             .filter(|&node| (self.web.places[node as usize] as usize) < read.len());
         let importance = |node: u32| self.web.importance[node as usize];
         let all: f64 = self.web.importance.iter().sum();
-        let strategy = self.history.strategy();
+        let (strategy, crawl) = (self.history.strategy(), self.history.crawl());
+        let facts = CrawlFacts::of(&self.rows_read);
         let pairs = nodes
             .clone()
             .zip(read)
             .enumerate()
             .map(|(at, (node, &page))| {
-                let own = match &self.oracle {
-                    Some(_) => None,
-                    None => strategy.importance(page),
-                };
-                (importance(node), own.unwrap_or(-(at as f64)))
+                let own = self
+                    .scores_read
+                    .then(|| strategy.score(crawl, &facts, page));
+                (importance(node), own.flatten().unwrap_or(-(at as f64)))
             });
         Ok(Point {
             share,

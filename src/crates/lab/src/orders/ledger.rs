@@ -95,8 +95,8 @@ impl Strategy for LedgerOrder {
         Ok(best)
     }
 
-    /// Returns the paper's estimate of a page's importance, H + C, up to a common factor.
-    fn importance(&self, page: u32) -> Option<f64> {
+    /// Returns the paper's estimate of a page's importance, H + C, up to a common factor. Lists go by cash.
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
         let ledger = self.ledger.as_ref()?.as_ref().ok()?;
         let distributed = *self.distributed.get(page as usize)?;
         let cash = ledger.cash(PageId(page.into()));

@@ -146,8 +146,8 @@ impl Strategy for QueuedStrategy {
         Ok(self.queue.best(crawl, count))
     }
 
-    fn importance(&self, page: u32) -> Option<f64> {
-        self.strategy.importance(page)
+    fn score(&self, crawl: &CrawlState, facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+        self.strategy.score(crawl, facts, page)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Strategy by name, with its parameters: `fica`, `fica:beta=0.2,k=1000`.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::{CrawlState, STRATEGIES, Strategy, StrategySpec};
@@ -58,8 +57,6 @@ pub struct Choice {
     /// Position of the strategy in [`STRATEGIES`].
     strategy: usize,
     parameters: StrategyParameters,
-    /// Given parameters with their values.
-    given: Vec<(String, String)>,
 }
 
 impl Choice {
@@ -116,17 +113,6 @@ impl Choice {
             "damping" => p.damping = Some(share()?),
             "discovery" => p.discovery = share()?,
             _ => p.seed = whole("a whole number")?,
-        }
-        self.given.push((name.into(), value.into()));
-        Ok(())
-    }
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.spec().name)?;
-        for (at, (name, value)) in self.given.iter().enumerate() {
-            write!(f, "{}{name}={value}", if at == 0 { ":" } else { "," })?;
         }
         Ok(())
     }

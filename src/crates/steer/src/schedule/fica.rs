@@ -11,17 +11,10 @@
 //! follows the crawl likewise ([`StrategyParameters::k_of`]). `cashrank-lab` has the other learning rates that the paper
 //! compares.
 //!
-//! FICA's distances are also a measure of pages (its section 5 ranks by them), as is the plain logarithmic one: computed
-//! from the rows, in the order of reading, in 16 bytes per page. Pages with lower distances rank higher.
+//! The plain logarithmic distance is also a measure of pages (`rank/measures/fica.rs`).
 
-use std::fmt;
-use std::str::FromStr;
-
-use super::{
-    Choice, CrawlFacts, CrawlHistory, CrawlState, Strategy, StrategyParameters, StrategySpec,
-};
-use crate::Result;
-use crate::rows::{Row, Rows};
+use super::{CrawlFacts, CrawlState, Strategy, StrategyParameters, StrategySpec};
+use crate::rows::Row;
 
 pub(super) const FICA: StrategySpec = StrategySpec {
     name: "fica",
@@ -100,97 +93,24 @@ impl Strategy for DistanceOrder {
     fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
         self.get(page)
     }
-
-    fn importance(&self, page: u32) -> Option<f64> {
-        self.get(page)
-    }
-}
-
-/// Distance measure of pages: the strategy `fica` or `distance` with its parameters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measure(Choice);
-
-impl Measure {
-    /// Computes the distance of every page that the rows lead to; `None` for a page that was neither linked to nor
-    /// read.
-    pub fn of(&self, rows: &dyn Rows) -> Result<PageDistances> {
-        let mut history = CrawlHistory::new(self.0.strategy());
-        rows.sweep(&mut |row| {
-            history.row(row);
-            Ok(())
-        })?;
-        Ok(PageDistances(Some(history)))
-    }
-}
-
-#[derive(Default)]
-pub struct PageDistances(Option<CrawlHistory>);
-
-/// Bytes per page: its distance, in an array that may have spare capacity.
-const PAGE_BYTES: u64 = 16;
-
-impl PageDistances {
-    /// Returns the distance of a page; `None` if it was neither linked to nor read.
-    pub fn get(&self, page: u64) -> Option<f64> {
-        let history = self.0.as_ref()?;
-        let score = history.strategy().importance(u32::try_from(page).ok()?);
-        score.map(|score| 0.0 - score)
-    }
-
-    /// Returns the memory for the distances of `pages` pages, in bytes.
-    pub fn bytes(pages: u64) -> u64 {
-        pages * PAGE_BYTES
-    }
-}
-
-impl FromStr for Measure {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Measure, String> {
-        let name = text.split(':').next().unwrap_or_default();
-        match name {
-            "fica" | "distance" => Ok(Measure(text.parse()?)),
-            other => Err(format!(
-                "{other:?} measures no distance: fica, with its parameters, or distance"
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{Row, RowVisitor, Stop};
+    use crate::graph::Graph;
+    use crate::schedule::{Choice, CrawlHistory};
 
-    struct Read;
-
-    impl Rows for Read {
-        fn pages(&self) -> u64 {
-            6
-        }
-
-        fn links(&self) -> u64 {
-            5
-        }
-
-        /// 0 links to 1, 2, 3; 1 to 4 and 2. Nothing links to 5.
-        fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-            for (page, targets) in [(0, &[1, 2, 3][..]), (1, &[4, 2])] {
-                visit(Row::new(page, targets))?;
-            }
-            Ok(())
-        }
-    }
-
-    fn distances(measure: &str) -> Vec<Option<f64>> {
-        let found = measure.parse::<Measure>().unwrap().of(&Read).unwrap();
-        (0..6).map(|page| found.get(page)).collect()
+    /// Returns the distances after a crawl in which 0 links to 1, 2, 3; 1 to 4 and 2. Nothing links to 5.
+    fn distances(strategy: &str) -> Vec<Option<f64>> {
+        let choice: Choice = strategy.parse().unwrap();
+        let mut history = CrawlHistory::new(choice.strategy());
+        history.row(Row::new(0, &[1, 2, 3]));
+        history.row(Row::new(1, &[4, 2]));
+        let (none, crawl) = (Graph::default(), history.crawl());
+        let facts = CrawlFacts::of(&none);
+        let score = |page| history.strategy().score(crawl, &facts, page);
+        (0..6).map(|page| Some(0.0 - score(page)?)).collect()
     }
 
     /// Works out equations 2 and 3 by hand.

@@ -28,7 +28,6 @@ mod tests;
 mod xyleme;
 
 pub use choice::{Choice, StrategyParameters};
-pub use fica::{Measure, PageDistances};
 pub use focus::{Focus, FocusRule, Focused};
 pub use history::{CrawlHistory, CrawlState};
 pub use hosts::HostSet;
@@ -155,12 +154,6 @@ pub trait Strategy: Send {
     /// Returns the number of links followed so far to pass something on.
     fn links(&self) -> u64 {
         0
-    }
-
-    /// Returns the strategy's own estimate of a page's importance, if its order does not express that.
-    fn importance(&self, page: u32) -> Option<f64> {
-        let _ = page;
-        None
     }
 }
 

@@ -196,10 +196,10 @@ fn unknown_names_are_told() {
     assert!(wrong("fica:gamma=1").contains("it has k, beta"));
     assert!(wrong("random:k=1").contains("seed"));
     assert!(wrong("fica:k=0").contains("at least 1"));
-    assert_eq!(
-        "fica:k=7,beta=0.2".parse::<Choice>().unwrap().to_string(),
-        "fica:k=7,beta=0.2"
-    );
+    let choice: Choice = "fica:k=7,beta=0.2".parse().unwrap();
+    let parameters = choice.parameters();
+    assert_eq!((parameters.k, parameters.beta), (Some(7), 0.2));
+    assert_eq!(choice.spec().name, "fica");
 }
 
 /// Held pages and pages read are not listed; a page read again changes nothing.
