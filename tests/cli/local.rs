@@ -116,7 +116,7 @@ impl SaysDomain for super::support::Done {
 fn every_policy_names_pages_of_the_frontier() {
     let lab = Lab::new();
     lab.file("c.jsonl", crawl(&[0, 1, 2]));
-    for policy in ["sc", "pf", "outlink", "random", "frontier-cash", "share"] {
+    for policy in ["sc", "pf", "outlink", "random", "share"] {
         let line = format!("local c.jsonl --domain domain:a.org --select {policy} --json -n 9");
         let object = lab.run(&line).exits(0).json();
         let mut named: Vec<&str> = object["next"]

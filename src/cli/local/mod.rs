@@ -118,9 +118,9 @@ struct CrawlArgs {
 struct MethodArgs {
     /// Which pages outside to list [default: share].
     ///
-    /// share: by the PageRank that flows into them from the domain and from pages that link into it; frontier-cash: by the
-    /// importance of the domain's pages that reaches them; sc: by Stochastic Complementation, the paper's own (a score is then the
-    /// page's influence, its equation 7); pf: by PageRank flow; outlink: by links from the domain; random.
+    /// share: by the PageRank that flows into them from the domain and from pages that link into it; sc: by Stochastic
+    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf: by PageRank flow; outlink: by
+    /// links from the domain; random.
     #[arg(long, value_name = "WHICH", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
     select: Option<Policy>,
     /// How to estimate ranks in the whole web.

@@ -32,7 +32,7 @@ pub struct Args {
     domains: DomainArgs,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Methods to compare: sc, pf, outlink, random, frontier-cash or share, with `+` for the extrapolated estimate.
+    /// Methods to compare: sc, pf, outlink, random or share, with `+` for the extrapolated estimate.
     /// Default: all.
     #[arg(long, value_name = "METHOD", value_delimiter = ',')]
     select: Vec<Chosen>,

@@ -197,7 +197,8 @@ fn at_least(matrix: &Matrix, power: &PowerMethod) -> Vec<f64> {
         next.fill(1.0);
         for (member, visits) in visits.iter().enumerate() {
             let share = power.damping * visits / matrix.out(member);
-            matrix.hand_on(member, share, &mut next);
+            let links = matrix.inside.at(member);
+            links.each(|target, weight| next[target as usize] += share * weight);
         }
         let added: f64 = next.iter().zip(&visits).map(|(a, b)| a - b).sum();
         std::mem::swap(&mut visits, &mut next);

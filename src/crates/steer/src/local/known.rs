@@ -341,12 +341,6 @@ impl Matrix {
         self.inside.all().map(|links| links.weight()).collect()
     }
 
-    /// Adds to `next`, for each member that `member` links to, `each` times the weight of the link.
-    pub(super) fn hand_on(&self, member: usize, each: f64, next: &mut [f64]) {
-        let links = self.inside.at(member);
-        links.each(|target, weight| next[target as usize] += each * weight);
-    }
-
     /// Returns the sum of `part` over the members that link to the page at `place` of the frontier, and the weights of
     /// these links.
     pub(super) fn flow(&self, place: usize, part: impl Fn(usize, f64) -> f64) -> f64 {

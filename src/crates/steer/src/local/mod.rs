@@ -20,9 +20,9 @@
 //! proportional to them, whatever the size of the web.
 //!
 //! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). The policy, the estimate and the
-//! power method each document their additions; [`Policy::Share`], [`Policy::FrontierCash`] and
-//! [`LocalEstimator::Extrapolated`] are ours. Links may have weights, and pages that are gone or cannot be fetched
-//! count as pages without links, as in all rankings of this library.
+//! power method each document their additions; [`Policy::Share`] and [`LocalEstimator::Extrapolated`] are ours. Links
+//! may have weights, and pages that are gone or cannot be fetched count as pages without links, as in all rankings of
+//! this library.
 
 mod estimate;
 mod known;

@@ -15,7 +15,6 @@
 //! | `pf` | f\[k\], the PageRank of F (PF-Select, section 5.2.2) |
 //! | `outlink` | the number of links from the domain, or their weights (section 6.1) |
 //! | `random` | a uniform draw (section 6.1): the same seed gives the same pages |
-//! | `frontier-cash` | c\[k\] h\[k\], with h the cash that k receives from the domain: our own |
 //! | `share` | c\[k\] f\[k\]: our own |
 //!
 //! **Share.** c\[k\] is 1 in the domain L, and outside the part of the links of k that lead into L. The effect of an
@@ -25,13 +24,6 @@
 //! domain from pages that only lead further away from it, and needs no sort and no pass over siblings. Pages of score 0
 //! come in the order in which they became known, breadth-first: measured, that is better than by flow, which runs away
 //! along chains.
-//!
-//! **Frontier cash.** Each page of the domain begins with one unit of cash, pages outside with none. A fetched page
-//! passes on alpha of what it receives, evenly over all of its links, including those to the frontier; an unfetched page
-//! keeps what reaches it: h = e_L + alpha P' h, with P' all links read. In contrast to `share`, cash begins only in the
-//! domain, and what flows to unfetched pages is gone: no ranks of F are needed, and pages that only the outside links to
-//! come late. Cash moves until all but a hundredth of what was handed out has reached the frontier or was given up,
-//! which takes at most log(1/100)/log(alpha) steps: the scores are sums of cash that certainly arrived.
 
 pub(super) mod complement;
 
@@ -53,16 +45,11 @@ cashrank_base::words! {
         OutlinkCount = "outlink",
         /// Pages drawn at random.
         Random = "random",
-        /// Cash of the domain.
-        FrontierCash = "frontier-cash",
         /// Flow from pages that link into the domain.
         #[default]
         Share = "share",
     }
 }
-
-/// Part of the domain's cash that may still be in motion at the end.
-const LEFT: f64 = 0.01;
 
 impl Policy {
     /// Returns a score for each page of the frontier, never NaN: the higher, the sooner. `ranks` are the members'
@@ -84,7 +71,6 @@ impl Policy {
                 let draw = |_: &u32| (draws.next_u64() >> 11) as f64;
                 matrix.frontier.iter().map(draw).collect()
             }
-            Policy::FrontierCash => flows(matrix, &returned(matrix, &cash(matrix, damping))),
             Policy::Share => flows(matrix, &returned(matrix, ranks)),
         }
     }
@@ -93,8 +79,6 @@ impl Policy {
     /// paper's policies use that.
     pub fn threshold(self, threshold: f64) -> f64 {
         match self {
-            // Ranks between rounds are not used.
-            Policy::FrontierCash => threshold.max(1.0),
             // Coarse ranks suffice: measured, no distance changed in three digits, at a sixth of the steps.
             Policy::Share => threshold.max(1e-2),
             _ => threshold,
@@ -123,26 +107,6 @@ fn returned(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
     };
     let members = held.iter().enumerate();
     members.map(|(k, held)| held * part(k)).collect()
-}
-
-/// Returns the cash that each member receives from the domain, as far as it was passed on.
-fn cash(matrix: &Matrix, damping: f64) -> Vec<f64> {
-    let is_local = |k: usize| f64::from(u8::from(k < matrix.domain));
-    let mut moving: Vec<f64> = (0..matrix.len()).map(is_local).collect();
-    let mut held = moving.clone();
-    let mut next = vec![0.0; matrix.len()];
-    let share: Vec<f64> = (0..matrix.len()).map(|k| damping / matrix.out(k)).collect();
-    while moving.iter().sum::<f64>() > LEFT * matrix.domain as f64 {
-        next.fill(0.0);
-        for (k, cash) in moving.iter().enumerate().filter(|(_, cash)| **cash > 0.0) {
-            matrix.hand_on(k, cash * share[k], &mut next);
-        }
-        std::mem::swap(&mut moving, &mut next);
-        for (held, cash) in held.iter_mut().zip(&moving) {
-            *held += cash;
-        }
-    }
-    held
 }
 
 /// Returns the `count` positions of the frontier with the highest scores, best first; among equal scores, those with the
