@@ -119,7 +119,7 @@ impl CrawlSource {
     ) -> anyhow::Result<u64> {
         let (size, held) = match self {
             CrawlSource::Store(snapshot) => (Size::of_rows(&snapshot.rows()?)?, 0),
-            CrawlSource::Files(crawled) => (Size::of_rows(&**crawled)?, crawled.bytes()),
+            CrawlSource::Files(crawled) => (Size::of_rows(crawled.rows())?, crawled.bytes()),
         };
         let frontier = size.pages.saturating_sub(size.fetched);
         let need =
@@ -164,9 +164,10 @@ impl CrawlSource {
                 }
                 Ok((known, failing))
             }
-            CrawlSource::Files(crawled) => {
-                Ok((LocalGraph::of_rows(&**crawled, members, true)?, Vec::new()))
-            }
+            CrawlSource::Files(crawled) => Ok((
+                LocalGraph::of_rows(crawled.rows(), members, true)?,
+                Vec::new(),
+            )),
         }
     }
 

@@ -70,13 +70,10 @@ pub fn convert(
     reader.keeps_lines = true;
     let mut run = ConversionRun {
         reader,
-        out: RecordOutput {
-            begun: None,
-            file: Some((out, path)),
-            to: job.to,
-            order: job.sort.as_ref().map(TimeOrder::new),
-            written: 0,
-        },
+        file: None,
+        out: Some((out, path)),
+        order: job.sort.as_ref().map(TimeOrder::new),
+        written: 0,
         job,
         observer,
         counters: Counters::default(),
@@ -99,12 +96,11 @@ pub fn convert(
         }
     }
     let stopped = job.stop.load(Ordering::Relaxed);
-    let written = run.out.written;
     if run.unverified.is_none() && !stopped {
-        run.out.finish()?;
+        run.finish()?;
     }
     Ok(ConversionReport {
-        written,
+        written: run.written,
         counters: run.counters,
         stopped,
         bad_end,
@@ -112,59 +108,15 @@ pub fn convert(
     })
 }
 
-/// Output file, which is begun once the kind of names is known.
-struct RecordOutput<'w> {
-    begun: Option<(Names, RecordFile<'w>)>,
-    file: Option<(Box<dyn Write + Send + 'w>, &'w Path)>,
-    to: RecordFormat,
-    order: Option<TimeOrder>,
-    written: u64,
-}
-
-impl RecordOutput<'_> {
-    /// Begins an input with names of this kind.
-    fn begin(&mut self, names: Names, input: &str) -> Result<()> {
-        if let Some((out, path)) = self.file.take() {
-            self.begun = Some((names, RecordFile::new(self.to, names, out, path)?));
-        }
-        match &self.begun {
-            Some((before, _)) if *before != names => Err(Error::Unsupported(format!(
-                "{input}: one file of records has either URLs or other names, and the inputs before it have the other kind: \
-                 convert it by itself"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn line(&mut self, time: Option<i64>, line: &[u8]) -> Result<()> {
-        self.written += 1;
-        match (&mut self.order, &mut self.begun) {
-            (Some(order), _) => order.push(time, line),
-            (None, Some((_, file))) => file.line(line),
-            (None, None) => Err(Error::internal("a record before its input")),
-        }
-    }
-
-    fn finish(mut self) -> Result<()> {
-        if self.begun.is_none() {
-            // All inputs are empty.
-            self.begin(Names::Url, "")?;
-        }
-        let Some((_, mut file)) = self.begun else {
-            return Ok(());
-        };
-        if let Some(order) = self.order {
-            order.each(|line| file.line(line))?;
-        }
-        file.finish()
-    }
-}
-
 struct ConversionRun<'a> {
     job: &'a Conversion,
     reader: InputReader,
     observer: &'a mut dyn Observer,
-    out: RecordOutput<'a>,
+    /// File, which is begun once the kind of names is known, and where it goes.
+    file: Option<(Names, RecordFile<'a>)>,
+    out: Option<(Box<dyn Write + Send + 'a>, &'a Path)>,
+    order: Option<TimeOrder>,
+    written: u64,
     counters: Counters,
     unverified: Option<Unverified>,
     /// Number of the current input, the position in it, and its groups.
@@ -192,7 +144,12 @@ impl BatchVisitor for ConversionRun<'_> {
             record.note_use(piece.chunk.verified, &mut self.unverified);
             if entry.what.is_of_page() {
                 let line = lines.next().unwrap_or_default();
-                self.out.line(entry.fetched_at, line)?;
+                self.written += 1;
+                match (&mut self.order, &mut self.file) {
+                    (Some(order), _) => order.push(entry.fetched_at, line)?,
+                    (None, Some((_, file))) => file.line(line)?,
+                    (None, None) => return Err(Error::internal("a record before its input")),
+                }
             }
             self.counters.take(entry.what, &entry.counts);
             self.returns.add(batch, entry);
@@ -219,6 +176,35 @@ impl BatchVisitor for ConversionRun<'_> {
 }
 
 impl ConversionRun<'_> {
+    /// Begins an input with names of this kind.
+    fn begin(&mut self, names: Names, input: &str) -> Result<()> {
+        if let Some((out, path)) = self.out.take() {
+            self.file = Some((names, RecordFile::new(self.job.to, names, out, path)?));
+        }
+        match &self.file {
+            Some((before, _)) if *before != names => Err(Error::Unsupported(format!(
+                "{input}: one file of records has either URLs or other names, and the inputs before it have the other kind: \
+                 convert it by itself"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the file.
+    fn finish(&mut self) -> Result<()> {
+        if self.file.is_none() {
+            // All inputs are empty.
+            self.begin(Names::Url, "")?;
+        }
+        let Some((_, mut file)) = self.file.take() else {
+            return Ok(());
+        };
+        if let Some(order) = self.order.take() {
+            order.each(|line| file.line(line))?;
+        }
+        file.finish()
+    }
+
     fn input(&mut self, number: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
         let Some(format) = report_format(&mut source, self.job.read.format, None, self.observer)?
@@ -228,7 +214,7 @@ impl ConversionRun<'_> {
         };
         report_caveat(input, format, self.observer);
         let names = format.decoder().names();
-        self.out.begin(names, &input.to_string())?;
+        self.begin(names, &input.to_string())?;
         let mut records = self.reader.read(source, format, ReadStart::default())?;
         (self.number, self.place) = (number, InputPosition::start());
         self.returns = GroupReturns::new(format, SOURCES);

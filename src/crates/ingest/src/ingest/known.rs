@@ -15,16 +15,8 @@ use crate::source::InputName;
 use crate::store::{Input, InputProgress};
 use crate::{Error, Result};
 
-/// Relation of a file to what the store has read.
-enum FileMatch {
-    /// Equals what was read of this input.
-    Read(usize),
-    /// Continues where reading stopped.
-    Unfinished,
-    New,
-    /// Empty: not an input yet, but it may be filled later.
-    Empty,
-}
+/// Input that was read and that no file accounts for yet: how far it was read, and its number.
+type Unmatched = (InputPosition, usize);
 
 /// Matches a list of files, in one pass, with what the store has read.
 pub(super) fn plan_files(
@@ -34,20 +26,36 @@ pub(super) fn plan_files(
 ) -> Result<Plan> {
     drop_unread(&mut progress);
     let begun = progress.inputs.len();
-    let mut left: Vec<bool> = progress.inputs.iter().map(|i| i.end.is_some()).collect();
+    let mut unmatched = unmatched(&progress);
     let mut unfinished = None;
     let mut new = Vec::new();
     for input in &job.inputs {
-        let waits = unfinished.is_none();
-        match look(job, input, &progress, &left, waits, observer)? {
-            FileMatch::Read(at) => {
-                left[at] = false;
-                observer.say(format!("{input}: was read before; skipped"));
-            }
-            FileMatch::Unfinished => unfinished = Some(input.clone()),
-            FileMatch::New => new.push(input.clone()),
-            FileMatch::Empty => observer.note(IngestEvent::Empty { input }),
+        if !unmatched.is_empty() {
+            observer.say(format!("{input}: checking whether it was read before"));
         }
+        let prior = compare(job, input, &unmatched)?;
+        let is_unfinished = |at: usize| progress.inputs[at].end.is_none();
+        // What continues after no record is not counted twice.
+        let with = prior
+            .with
+            .filter(|(end, at)| prior.is_whole || end.records > 0 || is_unfinished(*at));
+        let Some((end, at)) = with else {
+            check_name(job, input, &progress, &unmatched)?;
+            if prior.is_empty {
+                observer.note(IngestEvent::Empty { input });
+            } else {
+                new.push(input.clone());
+            }
+            continue;
+        };
+        if is_unfinished(at) {
+            unfinished = Some(input.clone());
+        } else if prior.is_whole {
+            observer.say(format!("{input}: was read before; skipped"));
+        } else {
+            return Err(has_grown(input, &progress.inputs[at].name, end));
+        }
+        unmatched.retain(|(_, other)| *other != at);
     }
     end_unfinished(job, &mut progress, unfinished.is_some())?;
     // Finished inputs are not opened again: only their number matters.
@@ -63,7 +71,22 @@ pub(super) fn plan_files(
         progress.place = InputPosition::start();
     }
     inputs.extend(new);
-    Plan::new(progress, inputs)
+    Ok(Plan::of(progress, inputs))
+}
+
+/// Returns the inputs by which a file can be recognised, sorted by length: their hash is known, and they are not empty.
+fn unmatched(progress: &InputProgress) -> Vec<Unmatched> {
+    let place = |input: &Input| match input.end {
+        None if input.name != "-" => Some(progress.place),
+        end => end,
+    };
+    let places = progress.inputs.iter().zip(0..);
+    let places = places.filter_map(|(input, at)| Some((place(input)?, at)));
+    let mut unmatched: Vec<_> = places
+        .filter(|(place, _)| place.prefix != 0 && place.offset > 0)
+        .collect();
+    unmatched.sort_unstable_by_key(|(place, at)| (place.offset, *at));
+    unmatched
 }
 
 /// Drops a file that was begun but of which nothing was read: another may replace it.
@@ -106,84 +129,36 @@ fn end_unfinished(job: &IngestJob, progress: &mut InputProgress, is_named: bool)
     Ok(())
 }
 
-/// Inspects a file. `left` marks inputs that no earlier file matched; `waits` is true if the unfinished one is among
-/// them.
-fn look(
-    job: &IngestJob,
-    input: &InputName,
-    progress: &InputProgress,
-    left: &[bool],
-    waits: bool,
-    observer: &mut dyn Observer,
-) -> Result<FileMatch> {
-    let last = progress.inputs.last();
-    let last = last.filter(|last| waits && last.end.is_none() && last.name != "-");
-    let read = progress.inputs.iter().enumerate();
-    let ends = read.filter_map(|(at, read)| Some((read.end.filter(|_| left[at])?, at)));
-    let mut ends: Vec<_> = ends.filter(|(end, _)| holds_something(end)).collect();
-    ends.extend(last.map(|_| (progress.place, progress.inputs.len() - 1)));
-    ends.sort_unstable_by_key(|(end, at)| (end.offset, *at));
-    if !ends.is_empty() {
-        observer.say(format!("{input}: checking whether it was read before"));
-    }
-    let prior = compare(job, input, &ends)?;
-    if let Some((end, at)) = prior.with {
-        let read = &progress.inputs[at];
-        if read.end.is_none() {
-            return Ok(FileMatch::Unfinished);
-        }
-        if prior.is_whole {
-            return Ok(FileMatch::Read(at));
-        }
-        if end.records > 0 {
-            let what = if read.name == input.to_string() {
-                "has grown".into()
-            } else {
-                format!(
-                    "begins with all that was read of {}, which has grown",
-                    read.name
-                )
-            };
-            return Err(Error::InputChanged(format!(
-                "{input}: {what} since it was read to its end; put only the new part (after byte {} of the \
-                 decompressed file) into a file of its own, or pipe it",
-                end.offset
-            )));
-        }
-    }
-    check_name(job, input, progress, left, last)?;
-    Ok(if prior.is_empty {
-        FileMatch::Empty
+fn has_grown(input: &InputName, read: &str, end: InputPosition) -> Error {
+    let what = if read == input.to_string() {
+        "has grown".into()
     } else {
-        FileMatch::New
-    })
+        format!("begins with all that was read of {read}, which has grown")
+    };
+    Error::InputChanged(format!(
+        "{input}: {what} since it was read to its end; put only the new part (after byte {} of the decompressed file) \
+         into a file of its own, or pipe it",
+        end.offset
+    ))
 }
 
-/// Returns true if a file can be recognised by this position: its hash is known, and it is not empty.
-fn holds_something(place: &InputPosition) -> bool {
-    place.prefix != 0 && place.offset > 0
-}
-
-/// Refuses a new file if one of its name was read: then it was changed, and the intention is unclear. `last` is the
-/// unfinished input.
+/// Refuses a new file if one of its name was read: then it was changed, and the intention is unclear.
 fn check_name(
     job: &IngestJob,
     input: &InputName,
     progress: &InputProgress,
-    left: &[bool],
-    last: Option<&Input>,
+    unmatched: &[Unmatched],
 ) -> Result<()> {
     let name = input.to_string();
-    let read = progress.inputs.iter().zip(left);
-    let mut read = read.filter(|(read, left)| **left && read.name == name);
-    let place = match last {
-        Some(last) if last.name == name => Some(progress.place),
-        _ => read.next().and_then(|(read, _)| read.end),
-    };
-    let Some(place) = place.filter(holds_something) else {
+    let of_name = unmatched
+        .iter()
+        .filter(|(_, at)| progress.inputs[*at].name == name);
+    // The unfinished one counts first.
+    let read = of_name.min_by_key(|(_, at)| (progress.inputs[*at].end.is_some(), *at));
+    let Some((place, _)) = read else {
         return Ok(());
     };
-    check_read(job, input, place).map_err(|error| match error {
+    check_read(job, input, *place).map_err(|error| match error {
         Error::InputChanged(what) => Error::InputChanged(format!(
             "{what}. Another file was read under this name: give this one another name, or pipe it: \
              `... | cashrank ingest -`"
@@ -196,18 +171,14 @@ fn check_name(
 #[derive(Default)]
 struct PriorReading {
     /// Longest input with which the file begins, and how far that was read.
-    with: Option<(InputPosition, usize)>,
+    with: Option<Unmatched>,
     /// True if that is the whole file.
     is_whole: bool,
     is_empty: bool,
 }
 
 /// Compares a file with the inputs that were read to these positions, which are sorted by length.
-fn compare(
-    job: &IngestJob,
-    input: &InputName,
-    ends: &[(InputPosition, usize)],
-) -> Result<PriorReading> {
+fn compare(job: &IngestJob, input: &InputName, ends: &[Unmatched]) -> Result<PriorReading> {
     let mut prior = PriorReading::default();
     // Damage is reported when the file is read.
     let opened = job.open(input).and_then(|mut source| {

@@ -27,12 +27,13 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(progress: InputProgress, inputs: Vec<InputName>) -> Result<Plan> {
-        Ok(Plan {
+    /// Returns a plan that reads these inputs, whatever was read before.
+    pub fn of(progress: InputProgress, inputs: Vec<InputName>) -> Plan {
+        Plan {
             progress,
             inputs,
             unless_read_before: None,
-        })
+        }
     }
 }
 
@@ -59,7 +60,7 @@ pub(super) fn plan(
             stream: progress.stream,
             ..InputProgress::default()
         };
-        return Plan::new(progress, job.inputs.clone());
+        return Ok(Plan::of(progress, job.inputs.clone()));
     }
     if job.inputs == [InputName::Stdin] {
         return stream(job, progress, spool);
@@ -162,7 +163,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
         if job.stream == Stream::New {
             return refused("this store is being completed (`complete`): a stream cannot follow");
         }
-        return Plan::new(progress, vec![InputName::Stdin; begun]);
+        return Ok(Plan::of(progress, vec![InputName::Stdin; begun]));
     }
     let unfinished = !progress.finished && progress.inputs[begun - 1].end.is_none();
     if unfinished && !last_is_stream {
@@ -211,7 +212,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     progress.finished = false;
     // Earlier inputs are done: only their number matters.
     let inputs = vec![InputName::Stdin; progress.input as usize + 1];
-    Plan::new(progress, inputs)
+    Ok(Plan::of(progress, inputs))
 }
 
 /// Plans `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan may
@@ -249,7 +250,7 @@ fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan>
     }
     check_repeat(job, &progress)?;
     progress.repeat = job.repeat;
-    Plan::new(progress, job.inputs.clone())
+    Ok(Plan::of(progress, job.inputs.clone()))
 }
 
 /// Returns a plan that is done if standard input is the stream that was read last, and is refused otherwise.
@@ -340,7 +341,7 @@ fn files(
         progress.repeat = job.repeat;
     }
     progress.finished = progress.pass > progress.repeat;
-    Plan::new(progress, job.inputs.clone())
+    Ok(Plan::of(progress, job.inputs.clone()))
 }
 
 /// Refuses fewer passes than were begun.

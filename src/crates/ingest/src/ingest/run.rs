@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::plan::{check_first, check_job, plan};
-use super::stream::{self, InputSigner, Spooling, with_stream};
+use super::stream::{self, Spooling, with_stream};
+use super::stream_match::SharedSigner;
 use super::{IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, ProgressReport, Stream};
 use crate::batches::is_unsound;
 use crate::decode::{Names, Reason};
@@ -155,8 +156,8 @@ pub(super) struct IngestRun<'a> {
     inputs: Vec<InputName>,
     /// Position that the next checkpoint stores.
     pub progress: InputProgress,
-    /// Signer of the current or last stream, if it was read from its first byte.
-    pub signer: Option<InputSigner>,
+    /// Signer of the current or last stream, if it was read from its first byte, and the number of that input.
+    pub signer: Option<(u64, SharedSigner)>,
     /// Kind of names in a store that was not written from inputs.
     writer_names: Option<Names>,
     /// True if an input was begun, so that more is known than the last checkpoint has.
@@ -393,8 +394,8 @@ impl IngestRun<'_> {
         if let Some(limit) = self.writer.nears_page_limit() {
             let pages = counted(self.writer.pages(), "page", "pages");
             self.observer.warn(format!(
-                "{pages}: a store that keeps links has at most {}; then the ingest stops (exit code 2). `keep_links` none \
-                 goes on without links",
+                "{pages}: a store that keeps links has at most {}; then the ingest stops. `keep_links` none goes on without \
+                 links",
                 thousands(limit)
             ));
         }

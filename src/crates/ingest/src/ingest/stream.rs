@@ -17,12 +17,12 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::plan::{Plan, refused};
 use super::run::{EarlyEnd, IngestRun};
-use super::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
+use super::stream_match::{SignedStream, StreamMatch, look};
 use super::{IngestJob, OldFault, StandardInput, Stream};
 use crate::model::{InputSignature, Signature, thousands};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart, Source};
 use crate::store::{
-    Disk, InputProgress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
+    Disk, InputProgress, Spool, SpoolReader, SpoolState, remove_spool, spool_state,
 };
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -68,12 +68,6 @@ impl Read for Late {
     }
 }
 
-/// The signer of a stream, and its number among the inputs.
-pub(super) struct InputSigner {
-    input: u64,
-    signer: SharedSigner,
-}
-
 impl IngestRun<'_> {
     /// Opens standard input at the current position. Returns whether it begins with all of the stream that was read
     /// last, so that only what follows counts.
@@ -106,7 +100,7 @@ impl IngestRun<'_> {
         })?;
         let bytes = look(&signer).signature.whole.map_or(0, |(len, _)| len);
         let input = self.progress.input;
-        self.signer = Some(InputSigner { input, signer });
+        self.signer = Some((input, signer));
         let is_longer = found == StreamMatch::Extends;
         if is_longer {
             self.observer.say(
@@ -143,7 +137,7 @@ impl IngestRun<'_> {
     /// again.
     pub(super) fn note_signature(&mut self) {
         let progress = &mut self.progress;
-        if let Some(InputSigner { input, signer }) = &self.signer
+        if let Some((input, signer)) = &self.signer
             && *input < progress.inputs.len() as u64
         {
             let signature = look(signer).signature.clone();
@@ -223,14 +217,6 @@ pub(super) fn found(disk: &dyn Disk, job: &IngestJob) -> Result<Option<SpoolStat
     match spool_state(disk, &job.store) {
         Err(Error::Damaged { .. }) if job.stream == Stream::New => Ok(None),
         found => found,
-    }
-}
-
-/// Returns the part that a spooled input's spool must keep: all from `restart` on.
-pub(super) fn kept(restart: Restart) -> Spooled {
-    Spooled {
-        restart,
-        total: None,
     }
 }
 

@@ -7,7 +7,7 @@ pub mod fuzz;
 use std::ops::Range;
 
 use crate::Result;
-use crate::batch::{Batch, BatchEntry, Rules, What};
+use crate::batch::{Batch, Rules, What};
 use crate::batches::{BatchVisitor, rules_in_memory, visit_batches};
 use crate::decode::{Missing, Names, Time};
 use crate::engine::{Admit, Config, Index, PageId, Resolver};
@@ -16,7 +16,6 @@ use crate::graph::{Graph, LatestRows, Links, node};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
 use crate::pipeline::{InputReader, InputRecords, Piece, ReadStart, Remark, checked_format_of};
-use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
 use crate::snapshot::Snapshot;
@@ -226,6 +225,11 @@ impl Crawled {
         &self.names.all
     }
 
+    /// Returns the links of the pages that were read here.
+    pub fn rows(&self) -> &LatestRows {
+        &self.rows
+    }
+
     /// Yields the targets of a page that was read here, with their weights.
     pub fn targets(&self, page: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.rows.get(page).iter()
@@ -330,47 +334,19 @@ impl Crawled {
         if self.visits.is_none() && totals.is_some_and(|t| t.visits == 0 && t.failed == 0) {
             return None;
         }
-        match entry.what {
-            What::Skipped(_) => self.report.skipped += 1,
-            What::Other | What::OutOfScope | What::OtherShard => {}
-            _ => {
-                let (mut targets, mut weights) = std::mem::take(&mut self.links);
-                let resolver = store.map_or(&self.resolver, Writer::resolver);
-                let page = resolver.node(entry.source);
-                targets.clear();
-                let names = batch.targets(entry).iter();
-                targets.extend(names.map(|&name| resolver.node(name)));
-                batch.weigh(entry, &mut weights);
-                if self.visits.is_some() {
-                    sort_links(&mut targets, &mut weights);
-                }
-                let links = Links {
-                    targets: &targets,
-                    weights: &weights,
-                };
-                let fetch = self.fetched(page, entry, totals.map(|t| t.visits.into()), links);
-                self.links = (targets, weights);
-                return Some((page, fetch));
-            }
+        self.report.skipped += u64::from(matches!(entry.what, What::Skipped(_)));
+        if !entry.what.is_of_page() {
+            return None;
         }
-        None
-    }
-
-    /// Adds a fetch of a page. `visits` is their number, if the record has totals.
-    fn fetched(
-        &mut self,
-        page: u32,
-        entry: &BatchEntry,
-        visits: Option<u64>,
-        links: Links<'_>,
-    ) -> FetchOutcome {
+        let resolver = store.map_or(&self.resolver, Writer::resolver);
+        let page = resolver.node(entry.source);
         let facts = self.visits.as_mut().map(|all| &mut all[page as usize]);
         let was_read = match &facts {
             Some((visits, _)) => *visits > 0,
             None => self.rows.has(page),
         };
         let fetch = match entry.what {
-            What::Failed => return FetchOutcome::Failed,
+            What::Failed => return Some((page, FetchOutcome::Failed)),
             What::Gone => FetchOutcome::Gone,
             // Its only link is the page with the same content.
             What::Unchanged if entry.links_start == entry.links_end || was_read => {
@@ -379,15 +355,25 @@ impl Crawled {
             _ => FetchOutcome::Read,
         };
         let has_row = fetch != FetchOutcome::Failed;
-        if let Some((all, last)) = facts {
-            *all += visits.unwrap_or(0).max(has_row.into());
+        let is_graph = facts.is_some();
+        if let Some((visits, last)) = facts {
+            *visits += totals.map_or(0, |t| t.visits.into()).max(has_row.into());
             *last = (*last).max(entry.fetched_at);
         }
         if has_row {
+            let (targets, weights) = &mut self.links;
+            targets.clear();
+            let names = batch.targets(entry).iter();
+            targets.extend(names.map(|&name| resolver.node(name)));
+            batch.weigh(entry, weights);
+            if is_graph {
+                sort_links(targets, weights);
+            }
             self.report.ungrouped += u64::from(self.is_grouped && was_read);
+            let links = Links { targets, weights };
             self.rows.set(page, fetch == FetchOutcome::Gone, links);
         }
-        fetch
+        Some((page, fetch))
     }
 }
 
@@ -450,24 +436,6 @@ impl BatchVisitor for Delivery<'_, '_> {
         crawled.report.timeless += timeless.count() as u64;
         crawled.check_room()?;
         Ok(true)
-    }
-}
-
-impl Rows for Crawled {
-    fn pages(&self) -> u64 {
-        self.rows.pages()
-    }
-
-    fn links(&self) -> u64 {
-        self.rows.links()
-    }
-
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.rows.walk(visit)
-    }
-
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        self.rows.row(page, read)
     }
 }
 

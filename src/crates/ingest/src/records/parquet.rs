@@ -3,7 +3,6 @@
 //! Compressed with zstd, statistics by column chunk. A row group ends after [`GROUP_BYTES`] of lines or [`GROUP_LINKS`]
 //! links: that bounds memory here and in readers, which refuse pages with very many values.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use crate::decode::records::names::page_field;
 use crate::decode::{Decoder, Link, Names, Parsed, Record, Time};
 use crate::formats::Format;
+use crate::model::FetchTotals;
 use crate::rules::Rel;
 use crate::snapshot::export::parquet::{ParquetFile, RowGroup};
 use crate::{Error, Result};
@@ -55,135 +55,89 @@ fn schema(names: Names) -> String {
     )
 }
 
-/// Values of a column, with their levels.
-struct ColumnBuilder<T> {
-    values: Vec<T>,
-    defined: Vec<i16>,
-    repeated: Vec<i16>,
+/// Writes a column of values or nulls.
+fn write_values<D: DataType>(
+    group: &mut RowGroup,
+    values: impl Iterator<Item = Option<D::T>>,
+) -> Result<(), ParquetError> {
+    let values: Vec<Option<D::T>> = values.collect();
+    let defined: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
+    let values: Vec<D::T> = values.into_iter().flatten().collect();
+    group.write::<D>(&values, Some(&defined), None)
 }
 
-impl<T> Default for ColumnBuilder<T> {
-    fn default() -> ColumnBuilder<T> {
-        ColumnBuilder {
-            values: Vec::new(),
-            defined: Vec::new(),
-            repeated: Vec::new(),
+/// Writes a column of lists, or nulls. `empty` is the definition level of an empty list, `value` that of a value, and a
+/// null in a list is one below.
+fn write_lists<D: DataType>(
+    group: &mut RowGroup,
+    [empty, value]: [i16; 2],
+    lists: impl Iterator<Item = Option<Vec<Option<D::T>>>>,
+) -> Result<(), ParquetError> {
+    let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    for list in lists {
+        if list.as_ref().is_none_or(Vec::is_empty) {
+            defined.push(list.map_or(0, |_| empty));
+            repeated.push(0);
+            continue;
+        }
+        for (at, item) in list.into_iter().flatten().enumerate() {
+            defined.push(if item.is_some() { value } else { value - 1 });
+            repeated.push((at > 0).into());
+            values.extend(item);
         }
     }
+    group.write::<D>(&values, Some(&defined), Some(&repeated))
 }
 
-impl<T> ColumnBuilder<T> {
-    /// Appends a value or a null.
-    fn push(&mut self, value: Option<T>) {
-        self.defined.push(value.is_some().into());
-        self.values.extend(value);
+/// Encodes rows, by column.
+fn write_rows(rows: &[Record<'_>], group: &mut RowGroup) -> Result<(), ParquetError> {
+    let pages: Vec<ByteArray> = rows.iter().map(|row| text(&row.url)).collect();
+    group.write::<ByteArrayType>(&pages, None, None)?;
+    let fetched_at = rows.iter().map(|row| row.fetched_at.map(milliseconds));
+    write_values::<Int64Type>(group, fetched_at)?;
+    write_values::<Int32Type>(group, rows.iter().map(|row| row.status))?;
+    let counts: [fn(FetchTotals) -> u32; 5] = [
+        |totals| totals.visits,
+        |totals| totals.failed,
+        |totals| totals.compared,
+        |totals| totals.changed,
+        |totals| totals.watched_s,
+    ];
+    for count in counts {
+        let counts = rows.iter().map(|row| Some(count(row.totals?).into()));
+        write_values::<Int64Type>(group, counts)?;
     }
-
-    /// Appends a list of values; `of_empty` is the definition level of an empty list, `most` that of a value, and a
-    /// null in the list is one below.
-    fn push_list(&mut self, of_empty: i16, most: i16, list: impl Iterator<Item = Option<T>>) {
-        let begin = self.defined.len();
-        for value in list {
-            self.repeated.push((self.defined.len() > begin).into());
-            self.defined
-                .push(if value.is_some() { most } else { most - 1 });
-            self.values.extend(value);
-        }
-        if self.defined.len() == begin {
-            self.push_none(of_empty);
-        }
+    let last_failed = rows.iter().map(|row| row.totals?.last_failed);
+    write_values::<Int64Type>(group, last_failed.map(|time| time.map(milliseconds)))?;
+    let texts: [fn(&Record<'_>) -> Option<ByteArray>; 4] = [
+        |row| row.redirect.as_deref().map(text),
+        |row| row.base.as_deref().map(text),
+        |row| row.same_as.as_deref().map(text),
+        |row| Some(ByteArray::from(row.digest.text()?.into_bytes())),
+    ];
+    for column in texts {
+        write_values::<ByteArrayType>(group, rows.iter().map(column))?;
     }
-
-    fn push_none(&mut self, level: i16) {
-        self.defined.push(level);
-        self.repeated.push(0);
-    }
-
-    fn write<D: DataType<T = T>>(&mut self, group: &mut RowGroup) -> Result<(), ParquetError> {
-        let known = (!self.defined.is_empty()).then_some(&*self.defined);
-        let repeated = (!self.repeated.is_empty()).then_some(&*self.repeated);
-        group.write::<D>(&self.values, known, repeated)?;
-        *self = ColumnBuilder::default();
-        Ok(())
-    }
-}
-
-/// Rows by column, not encoded yet.
-#[derive(Default)]
-struct RecordColumns {
-    page: Vec<ByteArray>,
-    fetched_at: ColumnBuilder<i64>,
-    status: ColumnBuilder<i32>,
-    counts: [ColumnBuilder<i64>; 5],
-    last_failed: ColumnBuilder<i64>,
-    texts: [ColumnBuilder<ByteArray>; 4],
-    links: ColumnBuilder<ByteArray>,
-    rel: ColumnBuilder<ByteArray>,
-    weight: ColumnBuilder<i64>,
-}
-
-impl RecordColumns {
-    fn push(&mut self, record: &Record<'_>) {
-        self.page.push(text(&record.url));
-        self.fetched_at.push(record.fetched_at.map(milliseconds));
-        self.status.push(record.status);
-        let counts = record.totals.map(|totals| {
-            [
-                totals.visits,
-                totals.failed,
-                totals.compared,
-                totals.changed,
-                totals.watched_s,
-            ]
-        });
-        for (at, column) in self.counts.iter_mut().enumerate() {
-            column.push(counts.map(|counts| counts[at].into()));
-        }
-        let last_failed = record.totals.and_then(|totals| totals.last_failed);
-        self.last_failed.push(last_failed.map(milliseconds));
-        let digest = record
-            .digest
-            .text()
-            .map(|text| Cow::Owned(text.into_bytes()));
-        let values = [&record.redirect, &record.base, &record.same_as, &digest];
-        for (column, value) in self.texts.iter_mut().zip(values) {
-            column.push(value.as_deref().map(text));
-        }
-        let links = &record.links;
-        let urls = links.iter().map(|link| Some(text(&link.url)));
-        self.links.push_list(0, 1, urls);
+    let links = rows.iter().map(|row| {
+        let urls = row.links.iter().map(|link| Some(text(&link.url)));
+        Some(urls.collect())
+    });
+    write_lists::<ByteArrayType>(group, [0, 1], links)?;
+    let rels = rows.iter().map(|row| {
         let says_rel = |link: &Link<'_>| link.rel != Rel::default();
-        if links.iter().any(says_rel) {
-            let words = |link: &Link<'_>| {
-                says_rel(link).then(|| ByteArray::from(link.rel.words().into_bytes()))
-            };
-            self.rel.push_list(1, 3, links.iter().map(words));
-        } else {
-            self.rel.push_none(0);
-        }
-        if links.iter().any(|link| link.weight != 1) {
-            let weights = links.iter().map(|link| Some(link.weight.into()));
-            self.weight.push_list(1, 2, weights);
-        } else {
-            self.weight.push_none(0);
-        }
-    }
-
-    fn write(&mut self, group: &mut RowGroup) -> Result<(), ParquetError> {
-        group.write::<ByteArrayType>(&std::mem::take(&mut self.page), None, None)?;
-        self.fetched_at.write::<Int64Type>(group)?;
-        self.status.write::<Int32Type>(group)?;
-        for column in &mut self.counts {
-            column.write::<Int64Type>(group)?;
-        }
-        self.last_failed.write::<Int64Type>(group)?;
-        for column in &mut self.texts {
-            column.write::<ByteArrayType>(group)?;
-        }
-        self.links.write::<ByteArrayType>(group)?;
-        self.rel.write::<ByteArrayType>(group)?;
-        self.weight.write::<Int64Type>(group)
-    }
+        let words = |link: &Link<'_>| {
+            says_rel(link).then(|| ByteArray::from(link.rel.words().into_bytes()))
+        };
+        let is_there = row.links.iter().any(says_rel);
+        is_there.then(|| row.links.iter().map(words).collect())
+    });
+    write_lists::<ByteArrayType>(group, [1, 3], rels)?;
+    let weights = rows.iter().map(|row| {
+        let is_there = row.links.iter().any(|link| link.weight != 1);
+        let weights = row.links.iter().map(|link| Some(link.weight.into()));
+        is_there.then(|| weights.collect())
+    });
+    write_lists::<Int64Type>(group, [1, 2], weights)
 }
 
 /// Converts to milliseconds; within the years to 9999 this does not overflow.
@@ -199,7 +153,8 @@ fn text(text: &[u8]) -> ByteArray {
 pub(super) struct ParquetWriter<'w> {
     file: ParquetFile<Box<dyn Write + Send + 'w>>,
     decoder: &'static dyn Decoder,
-    rows: RecordColumns,
+    /// Rows that are not encoded yet.
+    rows: Vec<Record<'static>>,
     /// Bytes of the lines in `rows`, and bytes and links of the row group.
     batch_bytes: usize,
     group_bytes: usize,
@@ -224,7 +179,7 @@ impl<'w> ParquetWriter<'w> {
         Ok(ParquetWriter {
             file: ParquetFile::new(out, path, &schema(names), properties)?,
             decoder: format.decoder(),
-            rows: RecordColumns::default(),
+            rows: Vec::new(),
             batch_bytes: 0,
             group_bytes: 0,
             group_links: 0,
@@ -237,7 +192,7 @@ impl<'w> ParquetWriter<'w> {
         self.decoder.decode(line, &mut |_, parsed| {
             if let Parsed::Record(record) = parsed {
                 links = Some(record.links.len());
-                rows.push(record);
+                rows.push(record.clone().into_owned());
             }
             true
         });
@@ -260,7 +215,8 @@ impl<'w> ParquetWriter<'w> {
 
     fn write_rows(&mut self) -> Result<()> {
         self.batch_bytes = 0;
-        self.file.encode(|group| self.rows.write(group))
+        let rows = std::mem::take(&mut self.rows);
+        self.file.encode(|group| write_rows(&rows, group))
     }
 
     fn end_group(&mut self) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::decode::{Names, Reason};
 use crate::engine::{Resolver, age};
 use crate::formats::{Format, is_decided};
 use crate::ingest::IngestEvent;
-use crate::ingest::stream::{Spooling, kept, plain};
+use crate::ingest::stream::{Spooling, plain};
 use crate::model::{InputPosition, thousands};
 use crate::pipeline::{InputRecords, PATIENCE, Piece, ReadStart, Remark, format_again};
 use crate::source::{Compression, HEAD_BYTES, InputName, InputSummary, Restart, Source};
@@ -82,7 +82,15 @@ impl<'a> IngestRun<'a> {
             ));
             source = self.patiently(move || start.skip(source, format))?;
         }
-        let is_spooling = self.is_spooling();
+        let spooled = Spooled {
+            restart: Restart {
+                raw: 0,
+                offset: 0,
+                compression: source.compression(),
+            },
+            total: None,
+        };
+        let spooled = self.is_spooling().then_some(spooled);
         if let Some(begun) = self.current_mut() {
             begun.format = format.name().into();
         } else {
@@ -90,11 +98,7 @@ impl<'a> IngestRun<'a> {
                 name: name.to_string(),
                 format: format.name().into(),
                 end: None,
-                spooled: is_spooling.then_some(kept(Restart {
-                    raw: 0,
-                    offset: 0,
-                    compression: source.compression(),
-                })),
+                spooled,
             });
         }
         Ok(self.reader.read(source, format, start)?)
@@ -327,7 +331,8 @@ impl InputInProgress<'_, '_> {
                 None => plain(self.restart_at(records.format, place)),
             };
             if let Some(input) = self.run.current_mut() {
-                input.spooled = Some(kept(restart));
+                let total = None;
+                input.spooled = Some(Spooled { restart, total });
             }
         }
         if self.run.is_spooling() {
