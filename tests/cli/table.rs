@@ -332,7 +332,7 @@ fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
                 ("OPTIONAL INT64 target;", number()),
                 ("OPTIONAL BYTE_ARRAY weight (STRING);", one()),
             ],
-            "`weight` holds something else than whole numbers",
+            "\"weight\" holds something else than whole numbers",
         ),
         (
             vec![("OPTIONAL INT64 a;", number()), (LINKS, list())],
@@ -776,7 +776,7 @@ fn what_is_no_graph_in_a_folder_is_refused() {
     put("pages", &[names(), (&text, texts(&["0", "1"]))]);
     lab.run("ingest g --store s")
         .exits(2)
-        .says(&["`page` holds something else"]);
+        .says(&["\"page\" holds something else"]);
     assert!(!lab.path("s").exists());
     put("pages", &[names(), (&page, numbers(&[1, 0]))]);
     lab.run("ingest g --store s")

@@ -374,6 +374,7 @@ impl Cutter {
     }
 
     /// Returns the memory held, in bytes.
+    #[cfg(any(test, feature = "testing"))]
     pub fn memory(&self) -> usize {
         let queued = self.queue.iter().map(|chunk| chunk.bytes.capacity());
         let pooled = self.pool.iter().map(Vec::capacity);

@@ -10,7 +10,7 @@ mod zstd;
 use std::io;
 
 use super::input::PeekReader;
-use super::table::TableText;
+use super::table::Rows;
 use crate::Error;
 use crate::model::Compression;
 use crate::model::DamageKind;
@@ -59,13 +59,16 @@ fn damage<T>(kind: DamageKind, what: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Damage(kind, what.into()))
 }
 
+/// Capacity that a buffer of a table's text has beyond its full length, for the end of its last row, in bytes.
+const SLACK: usize = 4 << 10;
+
 /// Decompressor of one input.
 pub(super) enum Unpacker {
     Plain,
     Gzip(gzip::Gzip),
     Zstd(Box<zstd::Zstd>),
-    /// Table, which reads its file itself.
-    Table(TableText),
+    /// Table, which reads its file itself; `None` after its last row.
+    Table(Option<Box<dyn Rows>>),
 }
 
 impl Unpacker {
@@ -112,7 +115,16 @@ impl Unpacker {
             }),
             Unpacker::Gzip(gzip) => gzip.step(raw, out),
             Unpacker::Zstd(zstd) => zstd.step(raw, out),
-            Unpacker::Table(text) => text.step(out, full),
+            Unpacker::Table(table) => {
+                let Some(rows) = table else {
+                    return Ok(Step::Finished);
+                };
+                out.reserve_exact((full + SLACK).saturating_sub(out.len()));
+                if !rows.more(out, full)? {
+                    *table = None;
+                }
+                Ok(Step::Data)
+            }
         }
     }
 }

@@ -10,20 +10,18 @@
 //! | damaged, at most `held_bytes` up to the damage | not at all; with `accept_unverified` up to the damage, as not verified |
 //! | damaged, larger | up to the damage, as not verified |
 //!
-//! A member whose header declares a larger size counts as larger from its start, others once they are. Plain input
-//! counts as verified, and so does a member without a checksum once it ended well (such members are counted). After a
-//! first pass that verified a whole file, everything counts as verified.
+//! A member whose header declares a larger size counts as larger from its start, others once they are. Plain input and
+//! tables count as verified, and so does a member without a checksum once it ended well (such members are counted).
 
 use std::collections::VecDeque;
 
-use crate::model::{DamageKind, Member};
+use crate::model::{Compression, DamageKind, Limits, Member};
 
 pub(super) struct Hold {
     held_bytes: u64,
     expansion_bytes: u64,
     accept_unverified: bool,
-    /// True if nothing needs to be held: plain input, or verified by a first pass.
-    trusted: bool,
+    compression: Compression,
     /// Member being read; `None` between members.
     member: Option<Member>,
     /// Decompressed size that the member declares.
@@ -34,6 +32,7 @@ pub(super) struct Hold {
     verified_to: u64,
     /// True if the input ended in damage and unverified data may be handed out.
     released: bool,
+    starts: MemberStarts,
     /// Number of members that ended well.
     pub members: u64,
     /// Number of those without a checksum.
@@ -41,22 +40,18 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub fn new(
-        held_bytes: u64,
-        expansion_bytes: u64,
-        accept_unverified: bool,
-        trusted: bool,
-    ) -> Hold {
+    pub fn new(limits: &Limits, accept_unverified: bool, compression: Compression) -> Hold {
         Hold {
-            held_bytes,
-            expansion_bytes,
+            held_bytes: limits.held_bytes,
+            expansion_bytes: limits.expansion_bytes,
             accept_unverified,
-            trusted,
+            compression,
             member: None,
             size: None,
             produced: 0,
             verified_to: 0,
             released: false,
+            starts: MemberStarts::default(),
             members: 0,
             unchecked: 0,
         }
@@ -72,21 +67,37 @@ impl Hold {
         self.member
     }
 
-    /// Returns the offset up to which the decompressed input is verified.
+    /// Returns the offset up to which the decompressed input is verified. Nothing needs to be held of a plain input or a
+    /// table.
     pub fn verified_to(&self) -> u64 {
-        if self.trusted {
-            self.produced
-        } else {
-            self.verified_to
+        match self.compression {
+            Compression::Plain | Compression::Table => self.produced,
+            Compression::Gzip | Compression::Zstd => self.verified_to,
         }
     }
 
-    pub fn begin(&mut self, compressed: u64) {
-        self.member = Some(Member {
+    /// Notes that a member begins at this offset of the compressed input. If reading it again `needs_start` of the input,
+    /// that is where it counts as beginning.
+    pub fn begin(&mut self, compressed: u64, needs_start: bool) {
+        let member = Member {
             compressed,
             decompressed: self.produced,
+        };
+        (self.member, self.size) = (Some(member), None);
+        self.starts.add(if needs_start {
+            Member {
+                compressed: 0,
+                decompressed: 0,
+            }
+        } else {
+            member
         });
-        self.size = None;
+    }
+
+    /// Returns the last kept start of a member at or before `offset` of the decompressed input, and forgets those before
+    /// it: offsets must not decrease.
+    pub fn member_before(&mut self, offset: u64) -> Option<Member> {
+        self.starts.before(offset)
     }
 
     /// Notes that the member declares a decompressed size of `size` bytes.
@@ -96,12 +107,13 @@ impl Hold {
 
     /// Notes that the decompressed data reaches to `offset`. Returns the number of bytes beyond the limit on expansion.
     pub fn reach(&mut self, offset: u64) -> u64 {
-        self.produced = offset;
-        let Some(member) = self.member else {
-            return 0;
+        let start = match self.member {
+            Some(member) => member.decompressed,
+            None if self.compression == Compression::Table => 0,
+            None => offset,
         };
-        let over = (offset - member.decompressed).saturating_sub(self.expansion_bytes);
-        self.produced -= over;
+        let over = (offset - start).saturating_sub(self.expansion_bytes);
+        self.produced = offset - over;
         over
     }
 
@@ -145,11 +157,10 @@ const GRAIN: u64 = 64 << 10;
 /// Offsets at which members begin, for as long as a chunk may need them. Close offsets are thinned out, so that an input of
 /// tiny members takes no memory: then a slightly earlier one is returned.
 #[derive(Default)]
-pub(super) struct MemberIndex(VecDeque<Member>);
+struct MemberStarts(VecDeque<Member>);
 
-impl MemberIndex {
-    /// Notes that a member begins.
-    pub fn begin(&mut self, member: Member) {
+impl MemberStarts {
+    fn add(&mut self, member: Member) {
         match self.0.back_mut() {
             // The previous member was empty.
             Some(last) if last.decompressed == member.decompressed => *last = member,
@@ -158,9 +169,7 @@ impl MemberIndex {
         }
     }
 
-    /// Returns the last kept member at or before `offset` of the decompressed input, and forgets those before it:
-    /// offsets must not decrease.
-    pub fn at(&mut self, offset: u64) -> Option<Member> {
+    fn before(&mut self, offset: u64) -> Option<Member> {
         while self.0.get(1).is_some_and(|m| m.decompressed <= offset) {
             self.0.pop_front();
         }
@@ -173,15 +182,25 @@ mod tests {
     use super::*;
     use DamageKind::*;
 
-    /// Returns a hold of 10 bytes, with 100 of expansion, a verified member of 5 bytes and a second one begun.
+    /// Returns a hold of 10 bytes, with 100 of expansion.
+    fn hold(accept_unverified: bool, compression: Compression) -> Hold {
+        let limits = Limits {
+            held_bytes: 10,
+            expansion_bytes: 100,
+            ..Limits::default()
+        };
+        Hold::new(&limits, accept_unverified, compression)
+    }
+
+    /// Returns such a hold with a verified member of 5 bytes and a second one begun.
     fn second_member(accept_unverified: bool) -> Hold {
-        let mut hold = Hold::new(10, 100, accept_unverified, false);
-        hold.begin(0);
+        let mut hold = hold(accept_unverified, Compression::Gzip);
+        hold.begin(0, false);
         assert_eq!(hold.reach(5), 0);
         assert_eq!(hold.permits(5), None);
         hold.end(true);
         assert_eq!(hold.permits(5), Some(true));
-        hold.begin(7);
+        hold.begin(7, false);
         hold
     }
 
@@ -207,7 +226,7 @@ mod tests {
         hold.declare(11);
         assert_eq!(hold.permits(6), Some(false));
         hold.end(true);
-        hold.begin(20);
+        hold.begin(20, false);
         hold.reach(7);
         assert_eq!(hold.permits(7), None);
     }
@@ -234,17 +253,20 @@ mod tests {
 
     #[test]
     fn expansion_counts_from_the_member() {
-        let mut hold = second_member(false);
-        assert_eq!(hold.reach(105), 0);
-        assert_eq!(hold.reach(107), 2);
+        let mut member = second_member(false);
+        assert_eq!(member.reach(105), 0);
+        assert_eq!(member.reach(107), 2);
+        assert_eq!(hold(false, Compression::Table).reach(101), 1);
+        assert_eq!(hold(false, Compression::Plain).reach(101), 0);
     }
 
     #[test]
     fn trusted_data_is_never_held() {
-        let mut hold = Hold::new(10, 100, false, true);
-        hold.begin(0);
-        hold.reach(5);
-        assert_eq!(hold.permits(5), Some(true));
+        for compression in [Compression::Plain, Compression::Table] {
+            let mut hold = hold(false, compression);
+            hold.reach(5);
+            assert_eq!(hold.permits(5), Some(true));
+        }
     }
 
     fn member(compressed: u64, decompressed: u64) -> Member {
@@ -256,32 +278,32 @@ mod tests {
 
     #[test]
     fn the_last_place_at_or_before() {
-        let mut members = MemberIndex::default();
-        assert_eq!(members.at(0), None);
-        members.begin(member(0, 0));
-        members.begin(member(7, GRAIN));
-        members.begin(member(9, 3 * GRAIN));
-        assert_eq!(members.at(GRAIN - 1), Some(member(0, 0)));
-        assert_eq!(members.at(GRAIN), Some(member(7, GRAIN)));
-        assert_eq!(members.at(3 * GRAIN - 1), Some(member(7, GRAIN)));
-        assert_eq!(members.at(9 * GRAIN), Some(member(9, 3 * GRAIN)));
+        let mut members = MemberStarts::default();
+        assert_eq!(members.before(0), None);
+        members.add(member(0, 0));
+        members.add(member(7, GRAIN));
+        members.add(member(9, 3 * GRAIN));
+        assert_eq!(members.before(GRAIN - 1), Some(member(0, 0)));
+        assert_eq!(members.before(GRAIN), Some(member(7, GRAIN)));
+        assert_eq!(members.before(3 * GRAIN - 1), Some(member(7, GRAIN)));
+        assert_eq!(members.before(9 * GRAIN), Some(member(9, 3 * GRAIN)));
     }
 
     #[test]
     fn tiny_and_empty_members_take_no_memory() {
-        let mut members = MemberIndex::default();
+        let mut members = MemberStarts::default();
         for n in 0..=4 * GRAIN {
-            members.begin(member(20 * n, n));
+            members.add(member(20 * n, n));
         }
         assert_eq!(members.0.len(), 5);
         assert_eq!(
-            members.at(2 * GRAIN + 1),
+            members.before(2 * GRAIN + 1),
             Some(member(40 * GRAIN, 2 * GRAIN))
         );
         for n in 0..1000 {
-            members.begin(member(n, 9 * GRAIN));
+            members.add(member(n, 9 * GRAIN));
         }
-        assert_eq!(members.at(9 * GRAIN), Some(member(999, 9 * GRAIN)));
+        assert_eq!(members.before(9 * GRAIN), Some(member(999, 9 * GRAIN)));
         assert_eq!(members.0.len(), 1);
     }
 }

@@ -206,6 +206,7 @@ impl PeekReader {
     }
 
     /// Returns the memory held, in bytes.
+    #[cfg(any(test, feature = "testing"))]
     pub fn memory(&self) -> usize {
         self.buffer.capacity()
     }

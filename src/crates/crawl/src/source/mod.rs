@@ -20,16 +20,20 @@ mod decompress;
 pub mod fuzz;
 mod hold;
 mod input;
-mod plain;
 mod stream;
 mod table;
 
+use std::io::{self, Read};
+use std::path::Path;
+
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::formats::Format;
+use crate::model::Limits;
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
-use crate::rules::{FieldNames, InputRules, Shard};
+use crate::rules::{FieldNames, InputRules};
+use crate::{Error, Result};
 pub use input::{InputName, PIPE_BYTES};
-pub use plain::{Plain, open_plain};
 pub use stream::{HEAD_BYTES, Source};
 pub use table::{PARQUET, is_graph};
 
@@ -71,16 +75,13 @@ pub struct SourceOptions {
     pub chunk_bytes: usize,
     /// Names of a table's columns that differ from the usual names of records.
     pub fields: FieldNames,
-    /// Shard whose rows of a table are read with their links; `None`: all.
-    pub shard: Option<Shard>,
 }
 
 impl SourceOptions {
-    /// Returns these options with the names and shard of the rules for inputs.
+    /// Returns these options with the names of the rules for inputs.
     pub fn with_rules(&self, rules: &InputRules) -> SourceOptions {
         SourceOptions {
             fields: rules.fields.clone(),
-            shard: rules.shard,
             ..self.clone()
         }
     }
@@ -92,7 +93,6 @@ impl Default for SourceOptions {
             accept_unverified: false,
             chunk_bytes: 1 << 20,
             fields: FieldNames::default(),
-            shard: None,
         }
     }
 }
@@ -112,4 +112,45 @@ pub struct InputSummary {
     pub unchecked: u64,
     /// Damage that ended the input.
     pub damage: Option<Damage>,
+}
+
+/// Reader returned by [`open_plain`].
+pub struct Plain {
+    source: Source,
+    chunk: Vec<u8>,
+    at: usize,
+}
+
+/// Opens a file of lines (plain, gzip or zstd), or standard input for `-`, for reading its decompressed bytes. Errors
+/// while reading are an [`enum@Error`] wrapped in an [`io::Error`]; a line over `--limit-line` is one of them.
+pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
+    let name = InputName::parse(path.as_os_str());
+    Ok(Plain {
+        source: Source::open_bytes(&name, limits, &SourceOptions::default())?,
+        chunk: Vec::new(),
+        at: 0,
+    })
+}
+
+impl Read for Plain {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.chunk.len() {
+            // Any decoder of lines cuts where lines end.
+            let buffer = std::mem::take(&mut self.chunk);
+            self.at = 0;
+            match self.source.next_chunk(Format::Adjacency.decoder(), buffer) {
+                Ok(None) => return Ok(0),
+                Ok(Some(chunk)) if chunk.oversize > 0 => {
+                    let what = format!("a line of {} bytes is over the limit", chunk.oversize);
+                    return Err(io::Error::other(Error::Unsupported(what)));
+                }
+                Ok(Some(chunk)) => self.chunk = chunk.bytes,
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        let len = out.len().min(self.chunk.len() - self.at);
+        out[..len].copy_from_slice(&self.chunk[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
 }

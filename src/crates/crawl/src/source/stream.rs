@@ -1,20 +1,16 @@
 //! Opened input, read as chunks of whole records.
 
-mod passing;
-
 use std::io::Read;
 
 use super::chunk::Cutter;
 use super::decompress::{Fault, Step, Unpacker, sniff};
-use super::hold::{Hold, MemberIndex};
+use super::hold::Hold;
 use super::input::{InputName, PeekReader, open_file};
-use super::table::{self, TableInput, TableText};
+use super::table::{self, TableInput};
 use super::{Chunk, InputSummary, Restart, SourceOptions};
 use crate::decode::Decoder;
 use crate::formats::Format;
-use crate::model::Compression;
-use crate::model::Limits;
-use crate::model::{Damage, DamageKind, Member};
+use crate::model::{Compression, Damage, DamageKind, Limits};
 use crate::{Error, Result};
 
 /// Maximum number of bytes returned by [`Source::head`], by which a format is guessed.
@@ -30,7 +26,6 @@ pub struct Source {
     raw: PeekReader,
     unpacker: Unpacker,
     hold: Hold,
-    members: MemberIndex,
     cutter: Cutter,
     ending: Option<StreamEnd>,
     /// Format of a table's text.
@@ -131,8 +126,7 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Source {
-        let text = TableText::of(table.rows, limits.expansion_bytes);
-        let unpacker = Unpacker::Table(text);
+        let unpacker = Unpacker::Table(Some(table.rows));
         let raw = PeekReader::new(Box::new(std::io::empty()));
         Source {
             known: Some(table.known),
@@ -147,21 +141,13 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Source {
-        let compression = unpacker.compression();
-        let trusted = matches!(compression, Compression::Plain | Compression::Table);
         Source {
             name,
             length: None,
             raw,
+            hold: Hold::new(limits, options.accept_unverified, unpacker.compression()),
             unpacker,
-            hold: Hold::new(
-                limits.held_bytes,
-                limits.expansion_bytes,
-                options.accept_unverified,
-                trusted,
-            ),
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
-            members: MemberIndex::default(),
             ending: None,
             known: None,
             shown_again: 0,
@@ -189,12 +175,8 @@ impl Source {
         self.length
     }
 
-    /// Returns the number of compressed bytes read so far.
-    pub fn compressed(&self) -> u64 {
-        self.raw.consumed()
-    }
-
     /// Returns the memory held for the input in bytes, without the decompressor's own (zstd: its window).
+    #[cfg(any(test, feature = "testing"))]
     pub fn memory(&self) -> usize {
         self.raw.memory() + self.cutter.memory()
     }
@@ -255,7 +237,7 @@ impl Source {
         self.cutter.recycle(buffer);
         loop {
             if let Some(mut chunk) = self.cutter.pop(&self.hold) {
-                chunk.member = self.members.at(chunk.offset);
+                chunk.member = self.hold.member_before(chunk.offset);
                 return Ok(Some(chunk));
             }
             let compressed = self.raw.consumed();
@@ -309,17 +291,9 @@ impl Source {
         }
         match step {
             Ok(Step::Data) => {}
+            // Frames after a dictionary need the input's start.
             Ok(Step::Begin(compressed)) => {
-                self.hold.begin(compressed);
-                if let Some(member) = self.hold.member() {
-                    // Frames after a dictionary need the input's start.
-                    let start = Member {
-                        compressed: 0,
-                        decompressed: 0,
-                    };
-                    let from_start = self.unpacker.needs_start();
-                    self.members.begin(if from_start { start } else { member });
-                }
+                self.hold.begin(compressed, self.unpacker.needs_start());
             }
             Ok(Step::Size(size)) => self.hold.declare(size),
             Ok(Step::End { checked }) => self.hold.end(checked),
@@ -362,7 +336,7 @@ impl Source {
                 self.compression(),
                 member.compressed
             ),
-            None => "the input expands beyond `limit_expansion`".into(),
+            None => "the rows of the table are more text than `limit_expansion`".into(),
         };
         StreamEnd::Damaged(DamageKind::Expansion, what)
     }
@@ -399,6 +373,117 @@ impl Source {
                 "send the same stream again from its start, or use `new_stream` if it is another"
             }
             InputName::File(_) => "give the same input again",
+        }
+    }
+}
+
+/// Passing over the part of an input that an earlier run has read.
+impl Source {
+    /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
+    /// record's end, and compares their hash. Must be called before the first chunk is taken. Fails with
+    /// [`Error::InputChanged`] if the input is shorter or its first bytes differ.
+    pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
+        self.pass_to(offset)?;
+        self.check_front(0, expected_prefix)
+    }
+
+    /// Compares the hash of everything passed over and of the next `more` bytes, which are open.
+    fn check_front(&self, more: usize, expected_prefix: u128) -> Result<()> {
+        let passed = self.cutter.position();
+        let mut hash = passed.prefix.clone();
+        hash.update(&self.cutter.open()[..more]);
+        let found = hash.digest128();
+        if found == expected_prefix {
+            return Ok(());
+        }
+        Err(Error::InputChanged(format!(
+            "{}: its first {} bytes (decompressed) are not those that were read before: their \
+             hash is {found:032x}, the recorded one {expected_prefix:032x}; {}",
+            self.name,
+            passed.offset + more as u64,
+            self.what_to_do()
+        )))
+    }
+
+    /// Passes over the first `offset` bytes like [`Source::skip_to`], for an input that is known to be the same.
+    pub fn pass_to(&mut self, offset: u64) -> Result<()> {
+        loop {
+            let open = self.cutter.open().len();
+            let left = offset.saturating_sub(self.cutter.position().offset);
+            let passed = usize::try_from(left).unwrap_or(open).min(open);
+            self.cutter.pass(passed);
+            if passed as u64 == left {
+                return Ok(());
+            }
+            match &self.ending {
+                None => self.fill()?,
+                Some(StreamEnd::Sound { .. }) => return Err(self.too_short(offset)),
+                Some(_) => return Err(self.damaged()),
+            }
+        }
+    }
+
+    /// Passes over bytes like [`Source::skip_to`], but stops before a record that ends at `offset` and may continue:
+    /// see [`Source::shown_again`]. Without `expected_prefix` the input is known to be the same.
+    pub fn pass_whole_to(
+        &mut self,
+        offset: u64,
+        expected_prefix: Option<u128>,
+        decoder: &dyn Decoder,
+    ) -> Result<()> {
+        loop {
+            let open = self.cutter.open();
+            let left = offset.saturating_sub(self.cutter.position().offset);
+            let front = usize::try_from(left).unwrap_or(usize::MAX).min(open.len());
+            let whole = decoder.whole(&open[..front]).min(front);
+            if front as u64 == left {
+                expected_prefix.map_or(Ok(()), |expected| self.check_front(front, expected))?;
+                let rest = &open[whole..front];
+                if decoder.is_cut(rest) {
+                    self.cutter.pass(front);
+                    return Ok(());
+                }
+                let mut shown = 0;
+                decoder.decode(rest, &mut |_, _| {
+                    shown += 1;
+                    true
+                });
+                self.shown_again = shown;
+                self.cutter.pass(whole);
+                return Ok(());
+            }
+            let is_stuck = whole == 0 && (self.ending.is_some() || self.cutter.is_over_limit());
+            if is_stuck {
+                self.pass_to(offset)?;
+                return expected_prefix.map_or(Ok(()), |expected| self.check_front(0, expected));
+            }
+            let held = open.len() - whole;
+            self.cutter.pass(whole);
+            self.cutter.want(held + HEAD_BYTES);
+            if self.ending.is_none() {
+                self.fill()?;
+            }
+        }
+    }
+
+    /// Passes over the rest of a line if only blanks and its end are left of it.
+    pub fn pass_line_end(&mut self) -> Result<()> {
+        if matches!(self.cutter.passed(), None | Some(b'\n')) {
+            return Ok(());
+        }
+        self.cutter.want(HEAD_BYTES);
+        loop {
+            let open = self.cutter.open();
+            let found = open.iter().position(|byte| !b" \t\r".contains(byte));
+            match found {
+                Some(at) if open[at] == b'\n' => self.cutter.pass(at + 1),
+                None if self.ending.is_none() && open.len() < HEAD_BYTES => {
+                    self.fill()?;
+                    continue;
+                }
+                _ => {}
+            }
+            return Ok(());
         }
     }
 }

@@ -51,15 +51,25 @@ pub(super) enum ValueType {
     Null,
 }
 
+/// Types of whole numbers.
+pub(super) const WHOLE_NUMBERS: [ValueType; 2] = [ValueType::Int, ValueType::Unsigned];
+
 /// Column of the file.
 #[derive(Debug, Clone)]
 pub(super) struct ColumnField {
     pub name: String,
     /// Index among the leaf columns. `None`: it has parts, or is nested deeper than a list.
-    pub leaf: Option<usize>,
+    leaf: Option<usize>,
     /// Type of its values; `None`: one that is not read.
     pub kind: Option<ValueType>,
     pub is_list: bool,
+}
+
+impl ColumnField {
+    /// Returns whether it has single values of one of these types.
+    pub fn holds(&self, kinds: &[ValueType]) -> bool {
+        !self.is_list && self.kind.is_some_and(|kind| kinds.contains(&kind))
+    }
 }
 
 /// Column that is read, with its rows read last.
@@ -67,13 +77,11 @@ struct ColumnCursor {
     name: String,
     leaf: usize,
     kind: ValueType,
-    levels: [i16; 2],
-    /// Definition level of a null in a list.
-    null: Option<i16>,
+    column: Arc<ColumnDescriptor>,
     reader: Option<ColumnReader>,
-    /// Values of the rows read last, and where those of each end.
     cells: Vec<Cell>,
-    ends: Vec<usize>,
+    /// For each row, where its values begin, and at last where those of the last row end.
+    bounds: Vec<usize>,
 }
 
 /// Parquet file, of which some columns are read.
@@ -96,20 +104,15 @@ pub(super) struct ParquetTable {
 }
 
 impl ParquetTable {
-    /// Reads the file's footer. `prefix` begins messages about damage; `rows` are read at once.
+    /// Reads the file's footer. `prefix` begins messages; `rows` are read at once.
     pub fn open(
         file: impl ChunkReader + 'static,
         prefix: String,
         rows: usize,
     ) -> Result<ParquetTable, Fault> {
         let opened = contained(|| SerializedFileReader::new(file));
-        let file: Box<dyn FileReader> = match opened {
-            Some(Ok(file)) => Box::new(file),
-            Some(Err(error)) => return Err(fault(error, &prefix)),
-            None => return Err(unusable(&prefix)),
-        };
         Ok(ParquetTable {
-            file,
+            file: Box::new(checked(opened, || prefix.clone())?),
             prefix,
             columns: Vec::new(),
             group: 0,
@@ -122,95 +125,90 @@ impl ParquetTable {
         })
     }
 
+    /// Returns the error for a table that is not read.
+    pub fn unsupported(&self, what: String) -> Error {
+        Error::Unsupported(format!("{}{what}", self.prefix))
+    }
+
     /// Returns all columns of the file except those of type null, which have no values.
     pub fn fields(&self) -> Vec<ColumnField> {
         let schema = self.file.metadata().file_metadata().schema_descr();
+        let leaves = 0..schema.num_columns();
+        let roots: Vec<usize> = leaves
+            .map(|leaf| schema.get_column_root_idx(leaf))
+            .collect();
+        let mut leaf = 0;
         let mut fields: Vec<ColumnField> = Vec::new();
-        let mut roots: Vec<usize> = Vec::new();
-        for (leaf, column) in schema.columns().iter().enumerate() {
-            let root = schema.get_column_root_idx(leaf);
-            if roots.last() == Some(&root) {
-                // This leaf is a second part of the column.
-                if let Some(field) = fields.last_mut() {
-                    field.leaf = None;
-                }
-                continue;
-            }
-            roots.push(root);
-            let whole = schema.get_column_root(leaf);
+        for parts in roots.chunk_by(|a, b| a == b) {
+            let (column, whole) = (schema.column(leaf), schema.get_column_root(leaf));
             fields.push(ColumnField {
                 name: whole.name().to_owned(),
-                leaf: is_plain(whole).then_some(leaf),
-                kind: kind_of(column),
+                leaf: (parts.len() == 1 && is_plain(whole)).then_some(leaf),
+                kind: kind_of(&column),
                 is_list: column.max_rep_level() > 0,
             });
+            leaf += parts.len();
         }
         fields.retain(|field| field.is_list || field.kind != Some(ValueType::Null));
         fields
     }
 
-    /// Reads this column from now on; columns are numbered in the order of the choices. Returns `false` if its type is
-    /// not read; fails with [`Error::Unsupported`] if another column has its name or its compression is not supported.
-    pub fn choose(&mut self, field: &ColumnField) -> Result<bool, Error> {
-        let (Some(leaf), Some(kind)) = (field.leaf, field.kind) else {
-            return Ok(false);
+    /// Reads this column from now on, and returns its index among the chosen ones. Fails with [`Error::Unsupported`]
+    /// unless it `fits` what is `expected`, and if another column has its name or its compression is not supported.
+    pub fn choose(
+        &mut self,
+        field: &ColumnField,
+        fits: bool,
+        expected: &str,
+    ) -> Result<usize, Error> {
+        let name = &field.name;
+        let (true, Some(leaf), Some(kind)) = (fits, field.leaf, field.kind) else {
+            let what = format!("column {name:?} holds something else than {expected}");
+            return Err(self.unsupported(what));
         };
-        self.check(&field.name, leaf).map_err(Error::Unsupported)?;
-        let column = self.descriptor(leaf);
+        let file = self.file.metadata();
+        let schema = file.file_metadata().schema_descr();
+        let all = schema.root_schema().get_fields();
+        let count = all.iter().filter(|of| of.name() == name).count();
+        if count > 1 {
+            let what = format!("{count} columns are named {name:?}: name one of them otherwise");
+            return Err(self.unsupported(what));
+        }
+        let groups = file.row_groups().iter();
+        let mut chunks = groups.filter_map(|group| group.columns().get(leaf));
+        if let Some(chunk) = chunks.find(|chunk| !is_read(chunk.compression())) {
+            let codec = chunk.compression().to_string();
+            let codec = codec.split('(').next().unwrap_or_default();
+            return Err(self.unsupported(format!(
+                "column {name:?} is compressed by {codec}, which is not read: write the table again with zstd or Snappy"
+            )));
+        }
         self.columns.push(ColumnCursor {
-            name: field.name.clone(),
+            name: name.clone(),
             leaf,
             kind,
-            levels: [column.max_def_level(), column.max_rep_level()],
-            null: null_level(&column),
+            column: schema.column(leaf),
             reader: None,
             cells: Vec::new(),
-            ends: Vec::new(),
+            bounds: Vec::new(),
         });
-        Ok(true)
-    }
-
-    fn check(&self, name: &str, leaf: usize) -> Result<(), String> {
-        let file = self.file.metadata();
-        let all = file.file_metadata().schema_descr().root_schema();
-        let same = all.get_fields().iter().filter(|of| of.name() == name);
-        let count = same.count();
-        if count > 1 {
-            return Err(format!(
-                "{count} columns are named {name:?}: name one of them otherwise"
-            ));
-        }
-        let chunks = file
-            .row_groups()
-            .iter()
-            .filter_map(|group| group.columns().get(leaf));
-        let codec = chunks
-            .map(|chunk| chunk.compression())
-            .find(|codec| !is_read(*codec));
-        codec.map_or(Ok(()), |codec| {
-            let name_of = codec.to_string();
-            let codec = name_of.split('(').next().unwrap_or_default();
-            Err(format!(
-                "column {name:?} is compressed by {codec}, which is not read: write the table again with zstd or Snappy"
-            ))
-        })
-    }
-
-    fn descriptor(&self, leaf: usize) -> Arc<ColumnDescriptor> {
-        let schema = self.file.metadata().file_metadata().schema_descr();
-        schema.column(leaf)
+        Ok(self.columns.len() - 1)
     }
 
     /// Moves to the next row; returns `false` after the last.
     pub fn next_row(&mut self) -> Result<bool, Fault> {
         if self.used == self.filled {
-            self.fill()?;
+            self.before += self.filled as u64;
+            (self.filled, self.used) = (0, 0);
+            let filled = contained(|| self.try_fill());
+            self.filled = checked(filled, || {
+                let place = format!("from row {} of the file on", self.before);
+                format!("{}{place} (counted from 0): ", self.group_place())
+            })?;
         }
-        if self.filled == 0 {
-            return Ok(false);
-        }
-        self.used += 1;
-        Ok(true)
+        let has_row = self.filled > 0;
+        self.used += usize::from(has_row);
+        Ok(has_row)
     }
 
     /// Parses the next row; `None` after the last. A message of `parse` becomes damage at this row.
@@ -230,30 +228,10 @@ impl ParquetTable {
         }
     }
 
-    fn fill(&mut self) -> Result<(), Fault> {
-        self.before += self.filled as u64;
-        (self.filled, self.used) = (0, 0);
-        let filled = contained(|| self.try_fill());
-        let place = || {
-            let before = self.before;
-            let rows = format!("from row {before} of the file on (counted from 0): ");
-            self.group_place() + &rows
-        };
-        self.filled = match filled {
-            Some(Ok(rows)) => rows,
-            Some(Err(error)) => return Err(fault(error, &place())),
-            None => return Err(unusable(&place())),
-        };
-        Ok(())
-    }
-
     /// Returns the beginning of a position, for messages: the row group.
     fn group_place(&self) -> String {
-        format!(
-            "{}row group {}, ",
-            self.prefix,
-            self.group.saturating_sub(1)
-        )
+        let group = self.group.saturating_sub(1);
+        format!("{}row group {group}, ", self.prefix)
     }
 
     /// Reads further rows, all of one row group. Returns their number; 0 after the last.
@@ -284,7 +262,6 @@ impl ParquetTable {
         self.group += 1;
         let rows = u64::try_from(group.metadata().num_rows());
         self.left = rows.map_err(|_| general("a row group of fewer than no rows"))?;
-        let schema = self.file.metadata().file_metadata().schema_descr();
         for column in &mut self.columns {
             if column.leaf >= group.num_columns() {
                 return Err(general("a row group has fewer columns than the file"));
@@ -293,26 +270,26 @@ impl ParquetTable {
                 pages: group.get_column_page_reader(column.leaf)?,
                 values: self.values.clone(),
             };
-            let descriptor = schema.column(column.leaf);
-            column.reader = Some(get_column_reader(descriptor, Box::new(pages)));
+            column.reader = Some(get_column_reader(column.column.clone(), Box::new(pages)));
         }
         Ok(())
     }
 
     /// Returns a column's values in the current row: at most one, or any number for a list.
     pub fn row(&self, column: usize) -> &[Cell] {
-        let ColumnCursor { cells, ends, .. } = &self.columns[column];
-        let before = self.used.checked_sub(2).and_then(|at| ends.get(at));
-        let end = self.used.checked_sub(1).and_then(|at| ends.get(at));
-        let (start, end) = (before.copied().unwrap_or(0), end.copied().unwrap_or(0));
-        cells.get(start..end).unwrap_or_default()
+        let ColumnCursor { cells, bounds, .. } = &self.columns[column];
+        match bounds.get(self.used.saturating_sub(1)..=self.used) {
+            Some(&[start, end]) => cells.get(start..end).unwrap_or_default(),
+            _ => &[],
+        }
     }
 }
 
 impl ColumnCursor {
     fn fill(&mut self, rows: usize) -> Result<usize, ParquetError> {
         self.cells.clear();
-        self.ends.clear();
+        self.bounds.clear();
+        self.bounds.push(0);
         let Some(mut reader) = self.reader.take() else {
             return Ok(0);
         };
@@ -357,23 +334,24 @@ impl ColumnCursor {
         let levels = (Some(&mut defined), Some(&mut repeated));
         let (read, ..) = reader.read_records(rows, levels.0, levels.1, &mut values)?;
         let mut cells = values.into_iter().map(cell);
-        let [most, repeats] = self.levels;
+        let (most, repeats) = (self.column.max_def_level(), self.column.max_rep_level());
         if most == 0 && repeats == 0 {
             self.cells.extend(cells);
-            self.ends.extend(1..=self.cells.len());
+            self.bounds.extend(1..=self.cells.len());
             return Ok(read);
         }
+        let null = null_level(&self.column);
         for (at, level) in defined.into_iter().enumerate() {
             if at > 0 && repeated.get(at).is_none_or(|&level| level == 0) {
-                self.ends.push(self.cells.len());
+                self.bounds.push(self.cells.len());
             }
             if level == most {
                 self.cells.extend(cells.next());
-            } else if Some(level) == self.null {
+            } else if Some(level) == null {
                 self.cells.push(Cell::Null);
             }
         }
-        self.ends.push(self.cells.len());
+        self.bounds.push(self.cells.len());
         Ok(read)
     }
 }
@@ -505,10 +483,18 @@ fn general(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
-/// Returns the error for a panic of the crate.
-fn unusable(place: &str) -> Fault {
-    let what = format!("{place}the Parquet file is damaged, or written in a way that is not read");
-    Fault::Damage(DamageKind::InvalidData, what)
+/// Returns what the crate returned. Its errors, and its panics (`None`), are damage at this place.
+fn checked<T>(
+    returned: Option<Result<T, ParquetError>>,
+    place: impl FnOnce() -> String,
+) -> Result<T, Fault> {
+    match returned {
+        Some(returned) => returned.map_err(|error| fault(error, &place())),
+        None => Err(Fault::Damage(
+            DamageKind::InvalidData,
+            place() + "the Parquet file is damaged, or written in a way that is not read",
+        )),
+    }
 }
 
 /// Returns whether the system failed to read; otherwise a codec failed, or a page's offset is outside the file.

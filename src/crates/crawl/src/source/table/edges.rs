@@ -6,11 +6,12 @@
 
 use std::fs::File;
 
-use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::text::{PageWriter, Rows, SNIFF_NAMES, TextLayout};
+use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
+use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, holds, page_name};
 use super::{Fault, columns_of};
 use crate::Result;
 use crate::disk::ExternalSorter;
+use crate::formats::Format;
 use crate::model::{Error, Limits};
 
 /// Number of rows read at once.
@@ -48,37 +49,23 @@ pub(super) fn choose(
     found: &[ColumnField],
     [from, to]: [&ColumnField; 2],
 ) -> Result<Vec<ColumnField>> {
-    let is_name = |field: &ColumnField| {
-        let kinds = [ValueType::Text, ValueType::Int, ValueType::Unsigned];
-        !field.is_list && field.kind.is_some_and(|kind| kinds.contains(&kind))
-    };
+    let is_text = |field: &ColumnField| field.holds(&[ValueType::Text]);
     for field in [from, to] {
-        if !is_name(field) || !table.choose(field)? {
-            return Err(Error::Unsupported(format!(
-                "column {:?} holds something else than names (strings) or numbers; the table has {}",
-                field.name,
-                columns_of(found)
-            )));
-        }
+        let is_name = is_text(field) || field.holds(&WHOLE_NUMBERS);
+        let all = columns_of(found);
+        let expected = format!("names (strings) or numbers; the table has {all}");
+        table.choose(field, is_name, &expected)?;
     }
-    let is_text = |field: &ColumnField| field.kind == Some(ValueType::Text);
     if is_text(from) != is_text(to) {
-        return Err(Error::Unsupported(format!(
+        return Err(table.unsupported(format!(
             "of the columns {:?} and {:?} one holds strings and one numbers",
             from.name, to.name
         )));
     }
     let mut chosen = vec![from.clone(), to.clone()];
     if let Some(weights) = found.iter().find(|field| field.name == "weight") {
-        let is_number = matches!(
-            weights.kind,
-            Some(ValueType::Int | ValueType::Unsigned | ValueType::Float)
-        );
-        if weights.is_list || !is_number || !table.choose(weights)? {
-            return Err(Error::Unsupported(
-                "column `weight` holds something else than whole numbers".into(),
-            ));
-        }
+        let is_number = weights.holds(&WHOLE_NUMBERS) || weights.holds(&[ValueType::Float]);
+        table.choose(weights, is_number, "whole numbers")?;
         chosen.push(weights.clone());
     }
     Ok(chosen)
@@ -133,7 +120,7 @@ impl EdgeTable {
             columns,
             longest: limits.url_bytes as usize,
             memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
-            writer: PageWriter::new(TextLayout::Adjacency),
+            writer: PageWriter::new(Format::Adjacency),
             links: None,
             unusable: 0,
             badly_weighed: 0,
@@ -144,13 +131,13 @@ impl EdgeTable {
             .flat_map(|link| [link.from, link.to])
             .take(SNIFF_NAMES)
             .collect();
-        edges.writer.layout = TextLayout::of(&first, edges.has_weights());
+        edges.writer.format = format_of(&first, edges.has_weights());
         Ok(edges)
     }
 
-    /// Returns the layout of the text.
-    pub fn layout(&self) -> TextLayout {
-        self.writer.layout
+    /// Returns the format of the text.
+    pub fn format(&self) -> Format {
+        self.writer.format
     }
 
     fn has_weights(&self) -> bool {
@@ -160,7 +147,7 @@ impl EdgeTable {
     fn table(&self, columns: &[ColumnField]) -> Result<ParquetTable, Fault> {
         let mut table = ParquetTable::open(self.file.try_clone()?, String::new(), ROWS)?;
         for field in columns {
-            table.choose(field)?;
+            table.choose(field, true, "links")?;
         }
         Ok(table)
     }
@@ -183,13 +170,13 @@ impl EdgeTable {
     /// Returns a reader of a row's source as the store names it: rows of one page form one record, however they spell
     /// it. A name that is not a URL stays unchanged.
     fn source_reader(&self) -> impl FnMut(&ParquetTable) -> Vec<u8> + Send + use<> {
-        let (layout, longest) = (self.writer.layout, self.longest);
+        let (format, longest) = (self.writer.format, self.longest);
         // The next row mostly has the same name.
         let (mut last, mut form) = (Vec::new(), Vec::new());
         move |table| {
             let source = name(table.row(0));
             if source != last {
-                form = layout.page_name(&source, longest, &mut Vec::new()).to_vec();
+                form = page_name(format, &source, longest, &mut Vec::new()).to_vec();
                 last = source;
             }
             form.clone()
@@ -265,9 +252,9 @@ impl EdgeTable {
     }
 
     fn write(&mut self, link: &TableLink, out: &mut Vec<u8>) {
-        let layout = self.writer.layout;
+        let format = self.writer.format;
         match link.weight {
-            Some(weight) if layout.holds(&link.from) && layout.holds(&link.to) => {
+            Some(weight) if holds(format, &link.from) && holds(format, &link.to) => {
                 if self.writer.page() != Some(&link.from) {
                     self.end_page(out);
                     self.writer.begin(&link.from, None, out);
@@ -285,13 +272,13 @@ impl EdgeTable {
     /// Ends the open page. A record that is skipped and counted follows for each row inside it that cannot be used.
     fn end_page(&mut self, out: &mut Vec<u8>) {
         self.writer.end(out);
-        let [unusable, badly_weighed]: [&[u8]; 2] = match self.writer.layout {
-            TextLayout::Records => [
+        let [unusable, badly_weighed]: [&[u8]; 2] = match self.writer.format {
+            Format::Records => [
                 b"{\"url\":null}\n",
                 b"{\"url\":\"?\",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n",
             ],
-            TextLayout::Adjacency => [b"\t\n", b"?\t?\tanother-value\n"],
-            TextLayout::Edges => [b"?\n", b"?\t?\tanother-value\n"],
+            Format::Adjacency => [b"\t\n", b"?\t?\tanother-value\n"],
+            _ => [b"?\n", b"?\t?\tanother-value\n"],
         };
         for _ in 0..std::mem::take(&mut self.unusable) {
             out.extend_from_slice(unusable);

@@ -15,7 +15,6 @@ mod columns;
 #[cfg(feature = "parquet")]
 mod edges;
 mod graph;
-mod lines;
 #[cfg(feature = "parquet")]
 mod pair;
 #[cfg(feature = "parquet")]
@@ -24,18 +23,18 @@ mod text;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::SourceOptions;
 use super::decompress::Fault;
 use super::input::open_file;
-use crate::disk::{Disk, RealDisk};
 use crate::formats::Format;
 use crate::model::{Damage, Limits};
 use crate::{Error, Result};
-use graph::{GraphFiles, GraphText};
+use graph::GraphText;
 
-pub(super) use text::{Rows, TableText};
+pub use graph::is_graph;
+pub(super) use text::Rows;
 
 /// First bytes of a Parquet file.
 pub const PARQUET: &[u8; 4] = b"PAR1";
@@ -47,71 +46,6 @@ pub(super) struct TableInput {
     pub known: (Format, String),
 }
 
-/// Table of the links of a graph in a folder.
-const LINKS: &str = "links.parquet";
-
-/// Returns the files of lines with a part of a graph in a folder, among these names.
-fn files_of(folder: &Path, names: &[String], part: &str) -> Vec<PathBuf> {
-    let is_text = |name: &&String| {
-        let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
-        plain.ends_with(".txt") && name.contains(part)
-    };
-    let found = names.iter().filter(is_text);
-    found.map(|name| folder.join(name)).collect()
-}
-
-/// Returns whether the folder holds a graph, or a part of one.
-pub fn is_graph(folder: &Path) -> bool {
-    let names = RealDisk.list(folder).unwrap_or_default();
-    names.iter().any(|name| name == LINKS) || !files_of(folder, &names, "vertices").is_empty()
-}
-
-/// Opens the graph in a folder, if there is one.
-///
-/// | files | graph |
-/// |---|---|
-/// | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them |
-/// | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout |
-fn graph_in(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
-    let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
-    let [vertices, edges] = ["vertices", "edges"].map(|part| files_of(folder, &names, part));
-    let is_pages = |name: &&String| ["pages.parquet", "sites.parquet"].contains(&&***name);
-    let pages = names.iter().find(is_pages);
-    let wrong = |what: &str| Error::Unsupported(format!("{}: has {what}", folder.display()));
-    let (files, why) = if names.iter().any(|name| name == LINKS) {
-        if !vertices.is_empty() {
-            return Err(wrong(
-                "links.parquet and files of vertices: leave one graph",
-            ));
-        }
-        let pages = pages.ok_or_else(|| wrong("links.parquet and no pages.parquet"))?;
-        let why = format!("it is a folder with {pages} and {LINKS}");
-        (tables(folder, pages)?, why)
-    } else if vertices.is_empty() {
-        return Ok(None);
-    } else if edges.is_empty() {
-        return Err(wrong("files of vertices and none of edges"));
-    } else {
-        let why = "it is a folder with files of vertices and of edges";
-        (lines::graph(vertices, edges, limits), why.to_owned())
-    };
-    let graph = GraphText::open(folder, files, limits)?;
-    Ok(Some(TableInput {
-        known: (graph.layout().format(), why),
-        rows: Box::new(graph),
-    }))
-}
-
-#[cfg(feature = "parquet")]
-fn tables(folder: &Path, pages: &str) -> Result<GraphFiles> {
-    Ok(pair::graph(folder.join(pages), folder.join(LINKS)))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn tables(folder: &Path, _: &str) -> Result<GraphFiles> {
-    Err(without_parquet(&folder.join(LINKS)))
-}
-
 /// Opens a table, or a folder with a graph; `None` if it is neither.
 pub(super) fn open(
     path: &Path,
@@ -119,7 +53,11 @@ pub(super) fn open(
     limits: &Limits,
 ) -> Result<Option<TableInput>> {
     if path.is_dir() {
-        return graph_in(path, limits);
+        let graph = GraphText::open(path, limits).map_err(|error| with_path(path, error))?;
+        return Ok(graph.map(|(graph, format, why)| TableInput {
+            rows: Box::new(graph),
+            known: (format, why),
+        }));
     }
     // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
     if !path.is_file() {
@@ -133,28 +71,47 @@ pub(super) fn open(
     parquet(file, path, options, limits).map(Some)
 }
 
-#[cfg(feature = "parquet")]
+/// Adds the path to the error of a table that is not read.
+fn with_path(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
+        other => other,
+    }
+}
+
+/// Opens a Parquet file.
 pub(super) fn parquet(
     file: File,
     path: &Path,
     options: &SourceOptions,
     limits: &Limits,
 ) -> Result<TableInput> {
-    of_columns(file, path, options, limits).map_err(|error| match error {
-        Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
-        other => other,
-    })
+    of_columns(file, path, options, limits).map_err(|error| with_path(path, error))
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn parquet(_: File, path: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
-    Err(without_parquet(path))
+fn of_columns(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
+    Err(without_parquet())
 }
 
 #[cfg(not(feature = "parquet"))]
-fn without_parquet(path: &Path) -> Error {
-    let file = format!("{}: a Parquet file", path.display());
-    crate::model::Feature::refusal(file, "parquet")
+fn without_parquet() -> Error {
+    crate::model::Feature::refusal("a Parquet file", "parquet")
+}
+
+/// Stands for the reader of two tables in a build without Parquet.
+#[cfg(not(feature = "parquet"))]
+mod pair {
+    use super::graph::{Links, Pages};
+    use super::{Path, Result, without_parquet};
+
+    pub fn pages(_: &Path) -> Result<Pages> {
+        Err(without_parquet())
+    }
+
+    pub fn links(_: &Path, _: u64) -> Result<(Links, bool)> {
+        Err(without_parquet())
+    }
 }
 
 #[cfg(feature = "parquet")]
@@ -181,8 +138,7 @@ fn of_columns(
             known.is_some_and(|known| known.field == FieldName::Url)
         };
         if found.iter().any(is_page) {
-            let taken = (options.shard, names);
-            let rows = records::RecordTable::of(table, &found, &fields, taken)?;
+            let rows = records::RecordTable::of(table, &found, &fields, limits.line_bytes)?;
             return Ok(TableInput {
                 rows: Box::new(rows),
                 known: (
@@ -207,7 +163,7 @@ fn of_columns(
     let edges = edges::EdgeTable::open(again, chosen, limits);
     let edges = edges.map_err(|fault| failed(path, fault))?;
     Ok(TableInput {
-        known: (edges.layout().format(), why),
+        known: (edges.format(), why),
         rows: Box::new(edges),
     })
 }
@@ -217,13 +173,8 @@ fn of_columns(
 fn columns_of(found: &[columns::ColumnField]) -> String {
     const SHOWN: usize = 20;
     let names = found.iter().take(SHOWN).map(|field| {
-        let name: String = field
-            .name
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(40)
-            .collect();
-        format!("{name:?}")
+        let chars = field.name.chars().filter(|c| !c.is_control());
+        format!("{:?}", chars.take(40).collect::<String>())
     });
     let names = names.collect::<Vec<_>>().join(", ");
     match found.len().saturating_sub(SHOWN) {

@@ -1,56 +1,34 @@
 //! Two Parquet tables: pages, whose rows are numbered from 0, and links between these numbers, as `export` writes them.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::graph::{GraphFiles, GraphPage, LastFetch, Links, NumberedLink, Pages, link_check};
+use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
+use super::graph::{GraphPage, LastFetch, Links, NumberedLink, Pages, link_check};
 use super::{columns_of, edges, failed};
 use crate::{Error, Result};
 
 /// Number of rows read at once.
 const ROWS: usize = 4096;
 
-/// Returns the graph of two tables.
-pub(super) fn graph(pages_at: PathBuf, links_at: PathBuf) -> GraphFiles {
-    GraphFiles {
-        pages: Box::new(move || pages(&pages_at)),
-        links: Box::new(move |pages| links(&links_at, pages)),
-    }
-}
-
 /// Opens the table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.
-fn pages(path: &Path) -> Result<Pages> {
+pub(super) fn pages(path: &Path) -> Result<Pages> {
     let (mut table, found) = open(path)?;
-    let numbers = [ValueType::Int, ValueType::Unsigned];
     let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
-    let mut chosen = [None; 4];
-    let columns: [(&str, &[ValueType]); 4] = [
-        ("url", &[ValueType::Text]),
-        ("page", &numbers),
-        ("visits", &numbers),
-        ("last_fetch", &times),
-    ];
-    let mut count = 0;
-    for (place, (name, kinds)) in chosen.iter_mut().zip(columns) {
-        let Some(field) = found.iter().find(|field| field.name == name) else {
-            continue;
-        };
-        if field.is_list || !field.kind.is_some_and(|kind| kinds.contains(&kind)) {
-            let what = format!("column `{name}` holds something else than it should");
-            return Err(unsupported(path, what));
-        }
-        if table.choose(field).map_err(in_file(path))? {
-            *place = Some(count);
-            count += 1;
-        }
-    }
-    let [Some(url), page, visits, last_fetch] = chosen else {
-        let what = format!(
+    let mut choose = |name: &str, kinds: &[ValueType]| -> Result<Option<usize>> {
+        let field = found.iter().find(|field| field.name == name);
+        let choose = |field: &ColumnField| table.choose(field, field.holds(kinds), "it should");
+        field.map(choose).transpose()
+    };
+    let url = choose("url", &[ValueType::Text])?;
+    let page = choose("page", &WHOLE_NUMBERS)?;
+    let visits = choose("visits", &WHOLE_NUMBERS)?;
+    let last_fetch = choose("last_fetch", &times)?;
+    let Some(url) = url else {
+        return Err(table.unsupported(format!(
             "a table of pages without the column `url`; it has {}",
             columns_of(&found)
-        );
-        return Err(unsupported(path, what));
+        )));
     };
     let mut expected = 0;
     Ok(Box::new(std::iter::from_fn(move || {
@@ -79,19 +57,16 @@ fn pages(path: &Path) -> Result<Pages> {
 }
 
 /// Opens the table of links between `pages` pages; returns it, and whether it has weights. Fails like [`pages`].
-fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
+pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
     let (mut table, found) = open(path)?;
-    let is_number =
-        |field: &&ColumnField| matches!(field.kind, Some(ValueType::Int | ValueType::Unsigned));
-    let Some(pair) = edges::pair(&found).filter(|pair| pair.iter().all(is_number)) else {
-        let what = format!(
+    let are_numbers = |pair: &[&ColumnField; 2]| pair.iter().all(|of| of.holds(&WHOLE_NUMBERS));
+    let Some(pair) = edges::pair(&found).filter(are_numbers) else {
+        return Err(table.unsupported(format!(
             "two columns of numbers, `source` and `target`, are expected; it has {}",
             columns_of(&found)
-        );
-        return Err(unsupported(path, what));
+        )));
     };
-    let chosen = edges::choose(&mut table, &found, pair).map_err(in_file(path))?;
-    let has_weights = chosen.len() > edges::WEIGHT;
+    let has_weights = edges::choose(&mut table, &found, pair)?.len() > edges::WEIGHT;
     let mut check = link_check(pages);
     let links = std::iter::from_fn(move || {
         table.read_row(|table| {
@@ -121,18 +96,6 @@ fn open(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {
     let table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     Ok((table, found))
-}
-
-/// Adds the file's name to an error.
-fn in_file(path: &Path) -> impl Fn(Error) -> Error {
-    move |error| match error {
-        Error::Unsupported(what) => unsupported(path, what),
-        other => other,
-    }
-}
-
-fn unsupported(path: &Path, what: String) -> Error {
-    Error::Unsupported(format!("{}: {what}", path.display()))
 }
 
 fn whole(cell: &Cell) -> Option<i64> {
