@@ -8,7 +8,8 @@ use super::frame::{Frame, line_ends};
 use super::http::{HttpResponse, NO_BODY};
 use super::warc::is_web;
 use super::{
-    Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time, whole_by,
+    Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, is_of_other_shard, put_time, time,
+    whole_by,
 };
 use crate::rules::Shard;
 use frame::{ArcHeader, ArcSkipper};
@@ -23,6 +24,11 @@ pub const FORMAT: FormatSpec = FormatSpec {
         })
     },
 };
+
+/// Returns whether a line looks like the first of a record, for format detection.
+pub fn is_header(line: &[u8]) -> bool {
+    frame::header(line).is_some()
+}
 
 /// Decoder of ARC files.
 pub struct Arc {
@@ -70,7 +76,7 @@ impl Arc {
         }
         record.clear();
         record.url = Cow::Borrowed(header.url);
-        if skips_links(self.shard, header.url, Names::Url) {
+        if is_of_other_shard(self.shard, header.url) {
             return Ok(None);
         }
         let answer = HttpResponse::read(block);

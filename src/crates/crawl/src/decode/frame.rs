@@ -221,6 +221,20 @@ fn field<'a>(
     Ok(())
 }
 
+/// Names the type of a record other than those of fetches.
+pub fn record_kind(kind: &[u8]) -> &'static str {
+    let known = [
+        "warcinfo",
+        "request",
+        "metadata",
+        "resource",
+        "conversion",
+        "continuation",
+    ];
+    let is = |known: &&str| kind.eq_ignore_ascii_case(known.as_bytes());
+    known.into_iter().find(is).unwrap_or("unknown WARC-Type")
+}
+
 /// Returns a URI without the angle brackets that some writers put around it.
 pub fn bare(uri: &[u8]) -> &[u8] {
     let inside = uri

@@ -12,10 +12,9 @@ use memchr::{memchr, memrchr};
 use super::lines;
 use super::{
     Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, RecordTime, Sink, Skipped, Skipper,
-    put_time, shown, skips_links,
+    put_time, shown,
 };
 use crate::model::keep;
-use crate::rules::{InputRules, Shard};
 
 /// Line format whose records are groups.
 pub trait GroupFormat: Send + Sync + 'static {
@@ -108,16 +107,14 @@ pub fn weight(field: &[u8]) -> Result<u32, Bad> {
 /// Decoder of a line format.
 pub struct Groups<G> {
     names: Names,
-    shard: Option<Shard>,
     format: PhantomData<G>,
 }
 
 impl<G> Groups<G> {
-    /// Returns a decoder for names of this kind, by the rules for inputs.
-    pub fn by(rules: &InputRules, names: Names) -> Groups<G> {
+    /// Returns a decoder for names of this kind.
+    pub fn of(names: Names) -> Groups<G> {
         Groups {
             names,
-            shard: rules.shard,
             format: PhantomData,
         }
     }
@@ -153,7 +150,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut gathering = Grouper::<G> {
-            groups: self,
+            format: PhantomData,
             sink,
             chunk,
             done: 0,
@@ -161,7 +158,6 @@ impl<G: GroupFormat> Decoder for Groups<G> {
             group: Record::default(),
             group_start: 0,
             group_end: 0,
-            skips: false,
             inside: 0,
             after: 0,
             after_end: 0,
@@ -198,7 +194,7 @@ const APART_MAX: usize = 1 << 16;
 /// Collects lines into groups and emits them. Lines that are not links are only counted, and read again when they are
 /// emitted: there may be far more of them than links.
 struct Grouper<'s, 'c, 'f, G> {
-    groups: &'s Groups<G>,
+    format: PhantomData<G>,
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
     /// Offset passed to the sink last.
@@ -208,8 +204,6 @@ struct Grouper<'s, 'c, 'f, G> {
     group: Record<'c>,
     group_start: usize,
     group_end: usize,
-    /// True if the group's page belongs to another shard: only its first link is kept, which marks the group as open.
-    skips: bool,
     /// Number of non-link lines before the group's last link.
     inside: usize,
     /// Number of non-link lines after it, and the offset where they end.
@@ -227,18 +221,15 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
                 return false;
             }
             self.key = edge.key;
-            self.skips = skips_links(self.groups.shard, &edge.from, self.groups.names);
             self.group.url = edge.from;
             put_time(&mut self.group, edge.time);
             self.group_start = line.start;
         }
-        if self.group.links.is_empty() || !self.skips {
-            let link = Link {
-                weight: edge.weight,
-                ..Link::to(edge.to)
-            };
-            keep(&mut self.group.links, link);
-        }
+        let link = Link {
+            weight: edge.weight,
+            ..Link::to(edge.to)
+        };
+        keep(&mut self.group.links, link);
         self.group_end = line.end;
         true
     }

@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::frame::{self, Frame, WarcHeader};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
-    skips_links, time, whole_by,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper,
+    is_of_other_shard, parsed, put_time, time, whole_by,
 };
 use crate::model::Digest;
 use crate::rules::{Outlinks, Shard};
@@ -174,7 +174,7 @@ impl Warc {
             return Ok(Some(kind));
         }
         record.url = Cow::Borrowed(url);
-        if skips_links(self.shard, url, Names::Url) {
+        if is_of_other_shard(self.shard, url) {
             return Ok(None);
         }
         let answer = HttpResponse::read(block);
@@ -232,18 +232,8 @@ pub fn is_web(url: &[u8]) -> bool {
 
 /// Names the kind of a record that is not a capture.
 fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
-    let known = [
-        "warcinfo",
-        "request",
-        "metadata",
-        "resource",
-        "conversion",
-        "continuation",
-    ];
-    let is = |known: &&&str| header.kind.eq_ignore_ascii_case(known.as_bytes());
-    match known.iter().find(is) {
-        Some(&"metadata") if outlinks::are_in(block) => "metadata with outlinks",
-        Some(known) => known,
-        None => "unknown WARC-Type",
+    match frame::record_kind(header.kind) {
+        "metadata" if outlinks::are_in(block) => "metadata with outlinks",
+        kind => kind,
     }
 }

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use fields::{Facts, Key, Walk};
 use pair::{ExchangePair, PairSkipper};
 
-use super::frame::{Frame, WarcHeader, bare};
+use super::frame::{Frame, WarcHeader, bare, record_kind};
 use super::html;
 use super::http::{self, NO_BODY};
 use super::json::{self, bytes};
@@ -180,7 +180,7 @@ fn put<'a>(
     if !revisit && !kind.eq_ignore_ascii_case("response") {
         let method = facts.take(Key::Method).unwrap_or_default();
         *not_get = http::not_get(method.as_bytes());
-        return Ok(Some(name_of(&kind)));
+        return Ok(Some(record_kind(kind.as_bytes())));
     }
     let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));
     if !facts.has(Key::Response) && (!revisit || lookup) {
@@ -237,15 +237,6 @@ fn put<'a>(
         record.same_as = other.filter(|other| is_web(other) && *other != record.url);
     }
     Ok(None)
-}
-
-/// Names the kind of an archived record that is not a response.
-fn name_of(kind: &str) -> &'static str {
-    let known = ["warcinfo", "request", "metadata", "resource", "conversion"];
-    let known = known
-        .into_iter()
-        .find(|known| known.eq_ignore_ascii_case(kind));
-    known.unwrap_or("unknown WARC-Type")
 }
 
 /// Returns the page's URL without the angle brackets that some writers put around it.

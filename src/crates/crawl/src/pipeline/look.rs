@@ -20,11 +20,10 @@ pub enum Remark {
 
 /// Examines the pieces of one input until enough is seen.
 pub(super) struct Look {
-    format: Format,
+    /// Caveat if the first names look like URLs; `None` once they were examined.
+    with_urls: Option<&'static str>,
     /// Detector of unread fields.
     unread: Option<Unread>,
-    /// True until the first piece was seen.
-    first: bool,
     /// Offset of the next record in its chunk.
     at: usize,
     found: Vec<Remark>,
@@ -35,21 +34,16 @@ impl Look {
         let fields = || FieldNameMap::by(&rules.input.fields, format.decoder().names());
         let is_json = matches!(format, Format::Records | Format::NodeRecords | Format::Json);
         Look {
-            format,
+            with_urls: format.with_urls(),
             unread: is_json.then(|| Unread::by(fields())),
-            first: true,
             at: 0,
             found: Vec::new(),
         }
     }
 
     pub fn piece(&mut self, piece: &Piece) {
-        if std::mem::take(&mut self.first)
-            && let Some(instead) = self.format.with_urls()
-            && are_urls(&piece.batch)
-        {
-            self.found.push(Remark::Caveat(instead));
-        }
+        let with_urls = self.with_urls.take().filter(|_| are_urls(&piece.batch));
+        self.found.extend(with_urls.map(Remark::Caveat));
         let Some(unread) = &mut self.unread else {
             return;
         };

@@ -8,28 +8,29 @@ mod cuts_tests;
 mod delays;
 mod flow;
 mod look;
-mod records;
+mod start;
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use xxhash_rust::xxh3::Xxh3;
 
-use crate::batch::{Batch, Builder};
+use crate::batch::{Batch, Builder, Rules};
 use crate::decode::Decoder;
 use crate::formats::Format;
-use crate::source::{Chunk, InputSummary, Source};
+use crate::source::{Chunk, Compression, InputName, InputSummary, Restart, Source, SourceOptions};
 use crate::threads::spawn;
 use crate::{Error, Result};
 use delays::Pauses;
 use flow::FlowControl;
+use look::Look;
 
 pub use look::Remark;
-pub use records::{
-    InputReader, InputRecords, ReadStart, checked_format_of, format_again, format_of,
-};
+pub use start::{ReadStart, checked_format_of, format_again, format_of};
 
 /// Number of chunks that may wait between two threads.
 const CHUNKS_WAITING: usize = 3;
@@ -49,16 +50,25 @@ pub struct Piece {
     pub last: bool,
 }
 
-/// Memory of processed chunks and batches, reused by one pipeline after another.
+/// What [`InputRecords::next_piece`] found.
+pub enum PipelineItem {
+    Piece(Box<Piece>),
+    /// Nothing yet; the input is idle.
+    Idle,
+    /// End of the input.
+    End(InputSummary),
+}
+
+/// Memory of processed chunks and batches, reused by one input after another.
 #[derive(Clone)]
-pub struct BufferPool {
+struct BufferPool {
     buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
     batches: (Sender<Batch>, Receiver<Batch>),
 }
 
 impl BufferPool {
-    /// Returns an empty pool with room for as many as pipelines of `threads` decoders have in flight.
-    pub fn new(threads: usize) -> BufferPool {
+    /// Returns an empty pool with room for as many as `threads` decoders have in flight.
+    fn new(threads: usize) -> BufferPool {
         let most = CHUNKS_WAITING * (threads + 2);
         BufferPool {
             buffers: bounded(most),
@@ -66,15 +76,15 @@ impl BufferPool {
         }
     }
 
-    pub fn buffer(&self) -> Vec<u8> {
+    fn buffer(&self) -> Vec<u8> {
         self.buffers.1.try_recv().unwrap_or_default()
     }
 
-    pub fn batch(&self) -> Batch {
+    fn batch(&self) -> Batch {
         self.batches.1.try_recv().unwrap_or_default()
     }
 
-    pub fn take(&self, piece: Piece) {
+    fn take(&self, piece: Piece) {
         if piece.batch.is_ordinary() {
             let _ = self.batches.0.try_send(piece.batch);
         }
@@ -86,149 +96,114 @@ impl BufferPool {
     }
 }
 
-pub enum PipelineItem {
-    Piece(Box<Piece>),
-    /// Nothing yet; the input is idle.
-    Idle,
-    /// End of the input.
-    End(InputSummary),
-}
-
-type Decoded = Result<Piece>;
-
-/// Running pipeline. If it is dropped early, its threads end by themselves.
-struct Pipeline {
-    flow: FlowControl,
-    /// True if the last piece handed out was the last of its chunk, which counts as done when the next piece is
-    /// requested.
-    handed: Option<bool>,
-    decoded: Vec<Receiver<Decoded>>,
-    turn: usize,
+/// Rules for all inputs, and the memory that is passed from one to the next.
+#[derive(Clone)]
+pub struct InputReader {
+    pub rules: Rules,
+    options: SourceOptions,
+    threads: usize,
     pool: BufferPool,
-    reader: Option<JoinHandle<InputSummary>>,
-    decoders: Vec<JoinHandle<()>>,
-    pauses: Pauses,
+    /// Keeps redirects and bases as written in batches.
+    pub keeps_written: bool,
+    /// Keeps records as lines of JSON in batches.
+    pub keeps_lines: bool,
+    /// Seed of delays at the hand-overs between threads, for tests.
+    pub delays: Option<u64>,
 }
 
-impl Pipeline {
-    fn start(
-        by: &InputReader,
-        source: Source,
+impl InputReader {
+    /// Returns a reader with `threads` decoders, at least one.
+    pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
+        InputReader {
+            options: options.with_rules(&rules.input),
+            rules,
+            threads: threads.max(1),
+            pool: BufferPool::new(threads),
+            keeps_written: false,
+            keeps_lines: false,
+            delays: None,
+        }
+    }
+
+    pub fn open(&self, input: &InputName) -> Result<Source> {
+        Source::open(input, &self.rules.limits, &self.options)
+    }
+
+    /// Opens standard input, from `from` on.
+    pub fn live(&self, stream: Box<dyn Read + Send>, from: Option<Restart>) -> Result<Source> {
+        let limits = &self.rules.limits;
+        Source::live(InputName::Stdin, stream, from, limits, &self.options)
+    }
+
+    /// Starts to read and decode `source`, which has been skipped to the starting position ([`ReadStart::skip`]).
+    pub fn read(
+        &self,
+        mut source: Source,
         format: Format,
         start: ReadStart,
-    ) -> Result<Pipeline> {
-        let InputReader { rules, pool, .. } = by;
-        let pauses_of = |thread| Pauses::of_thread(by.delays, start.turn, thread);
-        let decoder = format.decoder_by(&rules.input, &rules.limits);
+    ) -> Result<InputRecords> {
+        let pauses_of = |thread| Pauses::of_thread(self.delays, start.turn, thread);
+        let decoder = format.decoder_by(&self.rules.input, &self.rules.limits);
         let flow = FlowControl::new(CHUNKS_BYTES);
-        let (admitting, mut pauses) = (flow.clone(), pauses_of(1));
-        let admit = move |chunk: &[u8]| {
-            pauses.pause();
-            admitting.admit(chunk.len() as u64);
-        };
-        let worker = |thread: usize| {
-            let mut builder = Builder::new(rules.clone(), decoder.names());
-            builder.keeps_written = by.keeps_written;
-            builder.keeps_lines = by.keeps_lines;
-            Worker {
+        let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
+        for thread in 0..self.threads {
+            let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
+            let (give_piece, take_piece) = bounded(PIECES);
+            let mut builder = Builder::new(self.rules.clone(), decoder.names());
+            builder.keeps_written = self.keeps_written;
+            builder.keeps_lines = self.keeps_lines;
+            let worker = Worker {
                 builder,
                 decoder: decoder.clone(),
                 flow: flow.clone(),
-                pool: pool.clone(),
+                pool: self.pool.clone(),
                 pauses: pauses_of(2 + thread as u64),
-            }
-        };
-        let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
-        for thread in 0..by.threads.max(1) {
-            let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
-            let (give_piece, take_piece) = bounded(PIECES);
-            let worker = worker(thread);
+            };
             let decode = move || worker.decode(take_chunk, give_piece);
             decoders.push(spawn("decode", decode)?);
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
-        let (cutter, buffers) = (decoder.clone(), pool.clone());
-        let reader = spawn("read", move || {
-            read(source, &*cutter, &chunks, &buffers, admit)
-        })?;
-        Ok(Pipeline {
-            flow,
+        let mut records = InputRecords {
+            input: source.name().clone(),
+            format,
+            compression: source.compression(),
+            compressed_len: source.compressed_len(),
+            again: source.shown_again(),
+            read: start.place.records,
+            look: Look::new(format, &self.rules),
+            hash: None,
+            flow: flow.clone(),
             handed: None,
             decoded,
             turn: 0,
-            pool: pool.clone(),
-            reader: Some(reader),
+            pool: self.pool.clone(),
+            reader: None,
             decoders,
             pauses: pauses_of(0),
-        })
-    }
-
-    /// Returns the next piece in order. The previous one then counts as done: best recycle it first.
-    fn next(&mut self) -> Result<PipelineItem> {
-        if let Some(last) = self.handed.take() {
-            self.flow.done(last);
-        }
-        self.pauses.pause();
-        let from = &self.decoded[self.turn % self.decoded.len()];
-        match from.recv_timeout(PATIENCE) {
-            Ok(piece) => {
-                let piece = piece?;
-                self.handed = Some(piece.last);
-                self.turn += usize::from(piece.last);
-                Ok(PipelineItem::Piece(Box::new(piece)))
+        };
+        let (pool, mut pauses) = (self.pool.clone(), pauses_of(1));
+        let read = move || {
+            for turn in 0u64.. {
+                let chunk = match source.next_chunk(&*decoder, pool.buffer()).transpose() {
+                    None => break,
+                    Some(chunk) => chunk,
+                };
+                if let Ok(chunk) = &chunk {
+                    pauses.pause();
+                    flow.admit(chunk.bytes.len() as u64);
+                }
+                let is_last = chunk.is_err();
+                let to = &chunks[turn as usize % chunks.len()];
+                if to.send((turn, chunk)).is_err() || is_last {
+                    break;
+                }
             }
-            Err(RecvTimeoutError::Timeout) => Ok(PipelineItem::Idle),
-            Err(RecvTimeoutError::Disconnected) => self.end().map(PipelineItem::End),
-        }
+            source.end()
+        };
+        records.reader = Some(spawn("read", read)?);
+        Ok(records)
     }
-
-    /// Joins all threads and checks that they ended well: one that failed looks like the input's end.
-    fn end(&mut self) -> Result<InputSummary> {
-        self.decoded.clear();
-        // After a failure other threads may wait for something that never comes.
-        self.flow.close();
-        let reader = self.reader.take();
-        let summary = reader.and_then(|reader| reader.join().ok());
-        let decoded = self
-            .decoders
-            .drain(..)
-            .all(|decoder| decoder.join().is_ok());
-        summary
-            .filter(|_| decoded)
-            .ok_or_else(|| Error::internal("a reading thread failed"))
-    }
-}
-
-impl Drop for Pipeline {
-    fn drop(&mut self) {
-        self.flow.close();
-    }
-}
-
-/// Chunk, and its number.
-type Numbered = (u64, Result<Chunk>);
-
-fn read(
-    mut source: Source,
-    decoder: &dyn Decoder,
-    decoders: &[Sender<Numbered>],
-    pool: &BufferPool,
-    mut admit: impl FnMut(&[u8]),
-) -> InputSummary {
-    let mut turn = 0;
-    while let Some(chunk) = source.next_chunk(decoder, pool.buffer()).transpose() {
-        if let Ok(chunk) = &chunk {
-            admit(&chunk.bytes);
-        }
-        let is_last = chunk.is_err();
-        let to = &decoders[turn as usize % decoders.len()];
-        if to.send((turn, chunk)).is_err() || is_last {
-            break;
-        }
-        turn += 1;
-    }
-    source.end()
 }
 
 /// Converts chunks to batches.
@@ -241,7 +216,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn decode(mut self, chunks: Receiver<Numbered>, pieces: Sender<Decoded>) {
+    /// Decodes chunks, which come with their numbers.
+    fn decode(mut self, chunks: Receiver<(u64, Result<Chunk>)>, pieces: Sender<Result<Piece>>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
         self.builder.ask_leave(move || {
@@ -279,5 +255,114 @@ impl Worker {
                 return;
             }
         }
+    }
+}
+
+/// Input being read, as its records in order. If it is dropped early, its threads end by themselves.
+pub struct InputRecords {
+    pub input: InputName,
+    pub format: Format,
+    pub compression: Compression,
+    pub compressed_len: Option<u64>,
+    /// Number of the next records that were read before, up to the starting position.
+    pub again: u64,
+    /// Number of records handed out, and those before them.
+    read: u64,
+    look: Look,
+    /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes hashed.
+    hash: Option<(u64, Xxh3, usize)>,
+    flow: FlowControl,
+    /// True if the last piece handed out was the last of its chunk, which counts as done when the next piece is
+    /// requested.
+    handed: Option<bool>,
+    decoded: Vec<Receiver<Result<Piece>>>,
+    turn: usize,
+    pool: BufferPool,
+    reader: Option<JoinHandle<InputSummary>>,
+    decoders: Vec<JoinHandle<()>>,
+    pauses: Pauses,
+}
+
+impl InputRecords {
+    /// Returns the next piece in order. The previous one then counts as done: best recycle it first. After an error
+    /// nothing comes but [`InputRecords::summary`].
+    pub fn next_piece(&mut self) -> Result<PipelineItem> {
+        if let Some(last) = self.handed.take() {
+            self.flow.done(last);
+        }
+        self.pauses.pause();
+        match self.decoded[self.turn % self.decoded.len()].recv_timeout(PATIENCE) {
+            Ok(piece) => {
+                let piece = piece.map_err(|error| error.after_record(self.read))?;
+                self.handed = Some(piece.last);
+                self.turn += usize::from(piece.last);
+                self.read += piece.batch.entries.len() as u64;
+                self.look.piece(&piece);
+                Ok(PipelineItem::Piece(Box::new(piece)))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(PipelineItem::Idle),
+            Err(RecvTimeoutError::Disconnected) => {
+                let summary = self.end()?;
+                self.look.end();
+                Ok(PipelineItem::End(summary))
+            }
+        }
+    }
+
+    /// Joins all threads and checks that they ended well: one that failed looks like the input's end.
+    fn end(&mut self) -> Result<InputSummary> {
+        self.decoded.clear();
+        // After a failure other threads may wait for something that never comes.
+        self.flow.close();
+        let reader = self.reader.take();
+        let summary = reader.and_then(|reader| reader.join().ok());
+        let decoded = self
+            .decoders
+            .drain(..)
+            .all(|decoder| decoder.join().is_ok());
+        summary
+            .filter(|_| decoded)
+            .ok_or_else(|| Error::internal("a reading thread failed"))
+    }
+
+    /// Returns how far the input was read, after an error, if known.
+    pub fn summary(&mut self) -> Option<InputSummary> {
+        match self.next_piece() {
+            Ok(PipelineItem::End(summary)) => Some(summary),
+            _ => None,
+        }
+    }
+
+    /// Returns the remarks about the input since the last call.
+    pub fn remarks(&mut self) -> Vec<Remark> {
+        self.look.take()
+    }
+
+    /// Takes back a piece's memory.
+    pub fn recycle(&self, piece: Box<Piece>) {
+        self.pool.take(*piece);
+    }
+
+    /// Returns the hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before.
+    /// Offsets must not decrease.
+    pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
+        let upto = offset.checked_sub(chunk.offset)?;
+        if upto == chunk.bytes.len() as u64 + chunk.oversize {
+            // The reader has hashed it already.
+            return Some(chunk.prefix_after);
+        }
+        let hash = self.hash.take().filter(|(of, ..)| *of == chunk.offset);
+        let (of, mut hash, hashed) = hash.unwrap_or((chunk.offset, chunk.prefix.clone(), 0));
+        let upto = upto as usize;
+        hash.update(chunk.bytes.get(hashed..upto).unwrap_or_default());
+        let prefix = hash.digest128();
+        self.hash = Some((of, hash, upto));
+        Some(prefix)
+    }
+}
+
+impl Drop for InputRecords {
+    fn drop(&mut self) {
+        self.flow.close();
     }
 }

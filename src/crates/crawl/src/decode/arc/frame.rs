@@ -63,7 +63,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>
 ///
 /// Version 1 has five fields, version 2 ten; in both, the date follows the host's address, and the length comes last.
 /// URLs and types may hold spaces.
-fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
+pub(super) fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
     let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
     if line.len() > LINE_MAX || !has_scheme(line) {
         return None;

@@ -40,7 +40,7 @@ impl MediaType {
     /// [Parses a MIME type](https://mimesniff.spec.whatwg.org/#parsing-a-mime-type); `None` also for `*/*`.
     fn parse(value: &[u8]) -> Option<MediaType> {
         let mut parts = split(value, b';');
-        let essence = trim(parts.next()?);
+        let essence = parts.next()?.trim_ascii();
         let slash = essence.iter().position(|&byte| byte == b'/')?;
         let (kind, subtype) = (&essence[..slash], &essence[slash + 1..]);
         let is_token = |text: &[u8]| !text.is_empty() && text.iter().all(|&byte| is_token(byte));
@@ -49,8 +49,8 @@ impl MediaType {
         }
         let charset = parts.find_map(|part| {
             let equals = part.iter().position(|&byte| byte == b'=')?;
-            let (name, value) = (&part[..equals], trim_end(&part[equals + 1..]));
-            let is_charset = trim_start(name).eq_ignore_ascii_case(b"charset");
+            let (name, value) = (&part[..equals], part[equals + 1..].trim_ascii_end());
+            let is_charset = name.trim_ascii_start().eq_ignore_ascii_case(b"charset");
             let value = match value.strip_prefix(b"\"") {
                 Some(quoted) => unquoted(quoted),
                 None => value.to_vec(),
@@ -146,24 +146,6 @@ fn unquoted(text: &[u8]) -> Vec<u8> {
 /// Returns whether a byte may occur in a token (RFC 9110, 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-fn is_blank(byte: &u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\r' | b' ')
-}
-
-fn trim(text: &[u8]) -> &[u8] {
-    trim_end(trim_start(text))
-}
-
-fn trim_start(text: &[u8]) -> &[u8] {
-    let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
-    &text[blanks..]
-}
-
-fn trim_end(text: &[u8]) -> &[u8] {
-    let blanks = text.iter().rev().take_while(|byte| is_blank(byte)).count();
-    &text[..text.len() - blanks]
 }
 
 #[cfg(test)]

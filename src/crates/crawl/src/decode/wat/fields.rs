@@ -56,10 +56,8 @@ enum Node {
     Object(Option<Key>, &'static [(&'static str, Node)]),
     /// Objects in a list, or a single one without it: links, or `<meta>`s.
     Items(ItemKind, &'static [(&'static str, Node)]),
-    /// Text or number; of a list, its first value.
-    Text(Key),
     /// Text or number, or a list of them.
-    Texts(Key),
+    Text(Key),
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +66,7 @@ enum ItemKind {
     Meta,
 }
 
-use Node::{Items, Object, Text, Texts};
+use Node::{Items, Object, Text};
 
 static RECORD: Node = Object(None, &[("Envelope", Object(None, ENVELOPE))]);
 
@@ -116,11 +114,11 @@ const RESPONSE: &[(&str, Node)] = &[
 ];
 
 const HEADERS: &[(&str, Node)] = &[
-    ("Location", Texts(Key::Location)),
-    ("Refresh", Texts(Key::Refresh)),
-    ("X-Robots-Tag", Texts(Key::Robots)),
-    ("Content-Length", Texts(Key::ContentLength)),
-    ("Transfer-Encoding", Texts(Key::TransferEncoding)),
+    ("Location", Text(Key::Location)),
+    ("Refresh", Text(Key::Refresh)),
+    ("X-Robots-Tag", Text(Key::Robots)),
+    ("Content-Length", Text(Key::ContentLength)),
+    ("Transfer-Encoding", Text(Key::TransferEncoding)),
 ];
 
 const HTML: &[(&str, Node)] = &[
@@ -173,8 +171,21 @@ impl<'a> Facts<'a> {
         self.texts[key as usize].take()
     }
 
-    /// Notes a text. If there are several, the first counts; of a header, the first that is not blank.
-    fn set(&mut self, key: Key, text: Cow<'a, str>) {
+    /// Notes a text or number, or those of a list. If there are several, the first counts; of a header, the first that is
+    /// not blank.
+    fn set(&mut self, key: Key, value: Value<'a>) -> serde_json::Result<()> {
+        let text: Cow<'a, str> = match value {
+            Value::Null => return Ok(()),
+            Value::Text(text) => text,
+            Value::Int(number) => number.to_string().into(),
+            Value::Unsigned(number) => number.to_string().into(),
+            Value::Float(number) => number.to_string().into(),
+            Value::List(values) => {
+                let mut values = values.into_iter();
+                return values.try_for_each(|value| self.set(key, value));
+            }
+            other => return Err(other.wrong_type("a text, a number, or a list of them")),
+        };
         match key {
             Key::Robots => self.nofollow |= http::is_nofollow(text.as_bytes()),
             Key::ContentLength => self.announced |= !matches!(text.trim(), "" | "0"),
@@ -184,6 +195,7 @@ impl<'a> Facts<'a> {
             Key::Location | Key::Refresh if text.trim().is_empty() => {}
             _ => drop(self.texts[key as usize].get_or_insert(text)),
         }
+        Ok(())
     }
 
     /// Takes the texts of a link or `<meta>`.
@@ -237,17 +249,9 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         let Walk { node, facts } = self;
         match node {
-            Object(..) | Items(..) => json.deserialize_any(Walk { node, facts })?,
-            Text(key) => {
-                let text = ValueSeed::to(first).deserialize(json)?;
-                text.into_iter().for_each(|text| facts.set(*key, text));
-            }
-            Texts(key) => {
-                let texts = ValueSeed::to(all).deserialize(json)?;
-                texts.into_iter().for_each(|text| facts.set(*key, text));
-            }
+            Object(..) | Items(..) => json.deserialize_any(Walk { node, facts }),
+            Text(key) => ValueSeed::to(|value| facts.set(*key, value)).deserialize(json),
         }
-        Ok(())
     }
 }
 
@@ -281,7 +285,7 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
             }
         }
         match node {
-            Object(Some(key), _) => facts.set(*key, Cow::Borrowed("")),
+            Object(Some(key), _) => drop(facts.texts[*key as usize].get_or_insert_default()),
             Items(item, _) => facts.end(*item),
             _ => {}
         }
@@ -297,27 +301,4 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
         while seq.next_element_seed(Walk { node, facts })?.is_some() {}
         Ok(())
     }
-}
-
-/// Returns a value written as a text, a number, or, for a repeated header, a list whose first element counts.
-fn first(value: Value<'_>) -> serde_json::Result<Option<Cow<'_, str>>> {
-    Ok(Some(match value {
-        Value::Null => return Ok(None),
-        Value::Text(text) => text,
-        Value::Int(number) => number.to_string().into(),
-        Value::Unsigned(number) => number.to_string().into(),
-        Value::Float(number) => number.to_string().into(),
-        Value::List(values) => return values.into_iter().next().map_or(Ok(None), first),
-        other => return Err(other.wrong_type("a text, a number, or a list of them")),
-    }))
-}
-
-/// Returns all values but null of a text, a number, or a list of them.
-fn all(value: Value<'_>) -> serde_json::Result<Vec<Cow<'_, str>>> {
-    let values = match value {
-        Value::List(values) => values,
-        value => vec![value],
-    };
-    let texts = values.into_iter().map(first);
-    texts.filter_map(Result::transpose).collect()
 }

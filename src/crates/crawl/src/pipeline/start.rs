@@ -1,0 +1,116 @@
+//! Start of reading an input: its format is determined, and what an earlier run read is passed over.
+
+use crate::decode::Names;
+use crate::formats::{Format, check_names, check_text, guess, is_decided};
+use crate::model::InputPosition;
+use crate::source::{Compression, HEAD_BYTES, Source};
+use crate::{Error, Result};
+
+/// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
+/// [`Error::Unsupported`] if it cannot be guessed.
+pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(Format, String)>> {
+    if let Some((format, why)) = source.known_format() {
+        let Some(asked) = asked.filter(|asked| asked != format) else {
+            return Ok(Some((*format, why.clone())));
+        };
+        return Err(Error::Unsupported(format!(
+            "{}: {why}, which is read as `format` {}, not {}; leave `format` out",
+            source.name(),
+            format.name(),
+            asked.name()
+        )));
+    }
+    let is_live = source.is_live();
+    let head = source.head_until(is_decided)?;
+    if head.is_empty() {
+        return Ok(None);
+    }
+    let found = match asked {
+        Some(format) => Ok((format, "as `format` says".into())),
+        None => guess(head),
+    };
+    let of_lines = found.as_ref().is_ok_and(|(format, _)| format.ends_lines());
+    if asked.is_none() && of_lines && is_live && !head.contains(&b'\n') {
+        return Err(Error::Unsupported(
+            "-: the stream ends inside its first line, by which its format is known: send it again whole, or name it with \
+             `format`"
+                .into(),
+        ));
+    }
+    found
+        .map(Some)
+        .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
+}
+
+/// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
+/// bytes than there are now, it is guessed again: judged by the front of a stream, a WAT may look like a WARC, and an
+/// adjacency list like edges. Fails with [`Error::Unsupported`] if nothing was read and it cannot be guessed.
+pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
+    if !source.is_at_start() || read > HEAD_BYTES as u64 {
+        return Ok(before);
+    }
+    let input = source.name().clone();
+    let head = source.head_until(is_decided)?;
+    let front = &head[..head.len().min(read as usize)];
+    if head.is_empty() || (read > 0 && guess(front).is_ok_and(|(front, _)| front != before)) {
+        return Ok(before);
+    }
+    match guess(head) {
+        Ok((format, _)) => Ok(format),
+        Err(_) if read > 0 => Ok(before),
+        Err(error) => Err(Error::Unsupported(format!("{input}: {error}"))),
+    }
+}
+
+/// Determines the format like [`format_of`]; rejects an input that is not text if a text format was requested, and a
+/// guessed format whose kind of names differs from `before`.
+pub fn checked_format_of(
+    source: &mut Source,
+    asked: Option<Format>,
+    before: Option<Names>,
+) -> Result<Option<(Format, String)>> {
+    let found = format_of(source, asked)?;
+    let input = source.name().clone();
+    let checked = match (asked, &found) {
+        (Some(format), _) => check_text(format, source.head_until(is_decided)?),
+        (None, Some((format, why))) => check_names(*format, why, before),
+        (None, None) => Ok(()),
+    };
+    checked.map_err(|error| Error::Unsupported(format!("{input}: {error}")))?;
+    Ok(found)
+}
+
+/// Position at which reading an input starts.
+#[derive(Clone, Copy, Default)]
+pub struct ReadStart {
+    /// Position where an earlier run stopped.
+    pub place: InputPosition,
+    /// True if everything before the position is known to be unchanged.
+    pub trusted: bool,
+    /// Number of the pipeline, which selects its delays in tests.
+    pub turn: u64,
+}
+
+impl ReadStart {
+    /// Passes over everything before the position, which may take long.
+    pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
+        let InputPosition { offset, prefix, .. } = self.place;
+        let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
+        if offset == 0 {
+        } else if format.ends_lines() && shows_lines {
+            // The last record that counted is read again: it may have more lines by now. A member other than the first
+            // may begin inside a line.
+            let expected = (!self.trusted).then_some(prefix);
+            source.pass_whole_to(offset, expected, format.decoder())?;
+        } else if self.trusted {
+            source.pass_to(offset)?;
+        } else {
+            source.skip_to(offset, prefix)?;
+        }
+        if matches!(format, Format::Records | Format::NodeRecords) {
+            // An object counts without its line end if a stream ended after it.
+            source.pass_line_end()?;
+        }
+        Ok(source)
+    }
+}
