@@ -197,8 +197,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// first line or a NUL anywhere, nor begin like another format: each of its lines would become a page's name. `head` is
 /// the beginning of the input. (Other lines with such bytes are skipped individually.)
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
-    use Format::{Adjacency, Arc, Edges, Json, NodeRecords, Nutch, Records, UrlAdjacency};
-    use Format::{UrlEdges, Warc, Wat};
+    use Format::{Adjacency, Arc, Edges, Json, NodeRecords, Nutch};
+    use Format::{Records, UrlAdjacency, UrlEdges, Warc, Wat};
     if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
         return guess(head).map(drop);
     }
@@ -214,23 +214,14 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     if !matches!(format, Adjacency | Edges | UrlAdjacency | UrlEdges) {
         return Ok(());
     }
-    let mut start = 0;
-    for (number, line) in head.split(|&byte| byte == b'\n').enumerate() {
-        let control = match number {
-            0 => lines::control(line),
-            _ => line.iter().position(|&byte| byte == 0),
-        };
-        if let Some(at) = control {
-            return Err(Error::Unsupported(format!(
-                "line {}, byte {} of the input, is a control byte (0x{:02x}): this is not text, so not a graph \
-                in the format {}; `cashrank inspect` shows what it may be",
-                number + 1,
-                start + at,
-                line[at],
-                format.name()
-            )));
-        }
-        start += line.len() + 1;
+    if let Some(at) = lines::control(first_line(head)).or_else(|| memchr::memchr(0, head)) {
+        return Err(Error::Unsupported(format!(
+            "line {}, byte {at} of the input, is a control byte (0x{:02x}): this is not text, so not a graph in the \
+             format {}; `cashrank inspect` shows what it may be",
+            1 + memchr::memchr_iter(b'\n', &head[..at]).count(),
+            head[at],
+            format.name()
+        )));
     }
     match guess(head) {
         Ok((found @ (Records | NodeRecords | Json | Warc | Wat | Arc | Nutch), why)) => {
@@ -244,6 +235,10 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
 }
 
+fn first_line(text: &[u8]) -> &[u8] {
+    memchr::memchr(b'\n', text).map_or(text, |lf| &text[..lf])
+}
+
 /// Returns whether the first bytes alone determine the result of [`guess`]: more bytes change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
@@ -254,8 +249,7 @@ pub fn is_decided(head: &[u8]) -> bool {
 /// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header that
 /// names such fields.
 fn is_index(start: &[u8]) -> bool {
-    let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
-    let mut fields = line.split(|&byte| byte == b' ');
+    let mut fields = first_line(start).split(|&byte| byte == b' ');
     let (key, time, more) = (fields.next(), fields.next(), fields.next());
     let is_time = |time: &[u8]| time.len() == 14 && time.iter().all(u8::is_ascii_digit);
     more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
@@ -319,29 +313,13 @@ fn no_text(head: &[u8]) -> Option<String> {
     if head.starts_with(b"HTTP/") {
         return Some("it looks like an HTTP answer without an archive around it".to_owned());
     }
-    is_headless_arc(head).then(|| {
+    arc::is_header(first_line(head.trim_ascii_start())).then(|| {
         "it looks like a record of an ARC file whose head (`filedesc://`) is missing".to_owned()
     })
 }
 
 /// Number of first bytes that are searched for signs of another kind of text.
 const LOOKED_AT: usize = 4096;
-
-/// Returns whether the first line is that of an ARC record: URL, address, time of 14 digits, type, length.
-fn is_headless_arc(head: &[u8]) -> bool {
-    let start = head.trim_ascii_start();
-    let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
-    let fields: Vec<&[u8]> = line.trim_ascii().split(|&byte| byte == b' ').collect();
-    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let (Some(time), Some(length)) = (fields.get(2), fields.last()) else {
-        return false;
-    };
-    fields.len() >= 5
-        && memchr::memmem::find(fields[0], b"://").is_some()
-        && time.len() == 14
-        && digits(time)
-        && digits(length)
-}
 
 /// Number of lines that decide whether a file has entries of one kind, so that a foreign line before them does not.
 const TELLING: usize = 16;

@@ -16,15 +16,17 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
     let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
     let mut spaced = None;
-    let mut words = Words::default();
+    // True if a word came twice, or is a number or a URL.
+    let (mut seen, mut is_graph) = (HashSet::new(), false);
     let mut weights = WeightLines::default();
     for (line, number) in lines::lines(whole).zip(1u64..) {
         let text = line.text.trim_ascii();
         if text.is_empty() || text[0] == b'#' {
             continue;
         }
-        let fields = text.split(|byte| matches!(byte, b' ' | b'\t'));
-        let fields = fields.filter(|field| !field.is_empty()).count();
+        let words = text.split(|byte| matches!(byte, b' ' | b'\t'));
+        let mut words = words.filter(|word| !word.is_empty());
+        let fields = words.clone().count();
         data += 1;
         let has_tab = line.text.contains(&b'\t');
         if fields > 1 && !has_tab {
@@ -33,7 +35,11 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
         tabs += u64::from(has_tab);
         pairs += u64::from(fields == 2);
         weights.add(line.text, number);
-        words.add(text);
+        is_graph = is_graph
+            || words.any(|word| {
+                let is_number = word.iter().all(u8::is_ascii_digit);
+                url::is_web(word) || is_number || !seen.insert(word)
+            });
     }
     if let Some(line) = weights.fraction {
         return Err(format!(
@@ -42,7 +48,7 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     }
     match (data, tabs) {
         (0, _) => Err("it has comments only".to_owned()),
-        (_, 0) if pairs == data && words.is_prose() => Err(
+        (_, 0) if pairs == data && !is_graph => Err(
             "its lines have two words and no tab, and no word comes twice: a message rather than links".to_owned(),
         ),
         _ if pairs == data => Ok((Format::Edges, "every line has two fields".to_owned())),
@@ -59,30 +65,6 @@ pub(super) fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
             let message = "its lines are split by tabs, and not all have two fields";
             Ok((Format::Adjacency, message.to_owned()))
         }
-    }
-}
-
-/// Words of lines that have two each.
-#[derive(Default)]
-struct Words<'h> {
-    seen: HashSet<&'h [u8]>,
-    /// True if one occurred twice, or is a number or a URL.
-    of_graph: bool,
-}
-
-impl<'h> Words<'h> {
-    fn add(&mut self, line: &'h [u8]) {
-        for word in line.split(|byte| matches!(byte, b' ' | b'\t')) {
-            if word.is_empty() || self.of_graph {
-                continue;
-            }
-            self.of_graph |=
-                url::is_web(word) || word.iter().all(u8::is_ascii_digit) || !self.seen.insert(word);
-        }
-    }
-
-    fn is_prose(&self) -> bool {
-        !self.of_graph
     }
 }
 
