@@ -52,9 +52,8 @@ pub(super) struct Cutter {
     goal: usize,
     skip: Option<Skip>,
     queue: VecDeque<Chunk>,
-    /// Empty buffers for reuse.
-    pool: Vec<Vec<u8>>,
-    pool_max: usize,
+    /// Empty buffer for reuse.
+    spare: Vec<u8>,
     /// Last byte that was passed over.
     passed: Option<u8>,
 }
@@ -67,13 +66,12 @@ struct Skip {
 }
 
 impl Cutter {
-    /// `chunk_bytes`: usual size of a chunk; `held_bytes`: how much may queue up.
-    pub fn new(chunk_bytes: usize, line_bytes: u64, held_bytes: u64) -> Cutter {
+    /// `chunk_bytes`: usual size of a chunk.
+    pub fn new(chunk_bytes: usize, line_bytes: u64) -> Cutter {
         let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
         // A chunk is not much longer than the line limit, so that dropping one record never moves many times its
         // length.
         let target = chunk_bytes.clamp(1, line_bytes.saturating_add(1).max(BUFFER_MIN));
-        let held_bytes = usize::try_from(held_bytes).unwrap_or(usize::MAX);
         Cutter {
             target,
             line_bytes,
@@ -82,8 +80,7 @@ impl Cutter {
             goal: target,
             skip: None,
             queue: VecDeque::new(),
-            pool: Vec::new(),
-            pool_max: (held_bytes / target).saturating_add(4),
+            spare: Vec::new(),
             passed: None,
         }
     }
@@ -95,10 +92,9 @@ impl Cutter {
 
     /// Takes back a buffer for use in a later chunk.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
-        let fits = (self.target..=2 * self.target).contains(&buffer.capacity());
-        if fits && self.pool.len() < self.pool_max {
+        if (self.target..=2 * self.target).contains(&buffer.capacity()) {
             buffer.clear();
-            self.pool.push(buffer);
+            self.spare = buffer;
         }
     }
 
@@ -249,7 +245,7 @@ impl Cutter {
             self.at = skip.from;
         }
         self.open = Vec::new();
-        self.pool = Vec::new();
+        self.spare = Vec::new();
     }
 
     fn drop_beyond(&mut self, limit: u64) {
@@ -355,7 +351,7 @@ impl Cutter {
     /// Takes the first `n` open bytes; the others move to the front of another buffer.
     fn split(&mut self, n: usize) -> Vec<u8> {
         let tail = &self.open[n..];
-        let mut next = self.pool.pop().unwrap_or_default();
+        let mut next = mem::take(&mut self.spare);
         next.reserve_exact(tail.len().max(self.target));
         next.extend_from_slice(tail);
         let mut front = mem::replace(&mut self.open, next);
@@ -377,8 +373,7 @@ impl Cutter {
     #[cfg(any(test, feature = "testing"))]
     pub fn memory(&self) -> usize {
         let queued = self.queue.iter().map(|chunk| chunk.bytes.capacity());
-        let pooled = self.pool.iter().map(Vec::capacity);
-        self.open.capacity() + queued.sum::<usize>() + pooled.sum::<usize>()
+        self.open.capacity() + queued.sum::<usize>() + self.spare.capacity()
     }
 }
 

@@ -147,7 +147,7 @@ impl Source {
             raw,
             hold: Hold::new(limits, options.accept_unverified, unpacker.compression()),
             unpacker,
-            cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
+            cutter: Cutter::new(options.chunk_bytes, limits.line_bytes),
             ending: None,
             known: None,
             shown_again: 0,
