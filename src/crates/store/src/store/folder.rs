@@ -60,7 +60,9 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
                 (disk.list(&path)?.iter()).all(|name| number_of(name).is_some())
             }
             // Without a temporary name if the cut came while it was written once more.
-            name if FOLDERS.contains(&name) || name == SPOOL => disk.list(&path)?.is_empty(),
+            name if FOLDERS.contains(&name) || name == SPOOL || name == OLD_BASES => {
+                disk.list(&path)?.is_empty()
+            }
             name => is_begun && FILES.contains(&name),
         };
         if !is_left {
@@ -85,6 +87,8 @@ pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
             Ok(true) => Ok(false),
             // Another process may have finished it, and written to it, since.
             _ if disk.list(dir).is_ok_and(|names| is_whole(&names)) => Ok(true),
+            // One that is created again has no identity meanwhile.
+            _ if is_busy(disk, dir) => Err(Error::Busy { path: dir.into() }),
             Err(error) if !is_of_another_kind(&error) => Err(Error::io(dir, "look through")(error)),
             _ if names.iter().any(|name| name == "store.redb") => {
                 Err(Error::damaged(dir.join(IDENTITY), "it is missing"))
@@ -149,7 +153,8 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }
     }
-    // Of a store that is created again, before its identity is written once more.
+    // The rows of a store that is created again go while `identity.next` still marks the directory: without it, only
+    // empty folders are free.
     let rows = dir.join(rows::ROWS);
     if disk.list(&rows).is_ok() {
         remove_except(disk, &rows, |_| false)?;
@@ -198,9 +203,26 @@ pub(super) fn is_void(
 }
 
 /// Creates a void store once more, with other settings; the caller has its lock. It is no store from the rename until
-/// the creation ends: if the process is killed between them, the next one creates it. Does nothing if the directory has
-/// entries that are not the store's, with which it would not be free.
+/// the creation ends: if the process is killed between them, the next one creates it.
+///
+/// # Errors
+/// [`Error::Conflict`] if the directory has entries that are not the store's; nothing is removed then.
 pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    let own = |name: &String| {
+        let name = &**name;
+        [IDENTITY, SPOOL, OLD_BASES].contains(&name)
+            || [&IGNORED[..], &FOLDERS, &FILES, &CACHES, &LEFTOVERS]
+                .iter()
+                .any(|names| names.contains(&name))
+    };
+    let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
+    if let Some(stranger) = names.iter().find(|name| !own(name)) {
+        return Err(Error::Conflict(format!(
+            "{}: the store has no pages and would be created again, but {stranger} is not one of its files: move that away, \
+             or name another store",
+            dir.display()
+        )));
+    }
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     let (snapshots, marks) = (dir.join(SNAPSHOTS), dir.join(MARKS));
     // The name of the current snapshot goes first.
@@ -223,7 +245,11 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
     names.retain(|name| name != IDENTITY);
     names.push(NEXT.into());
     if !is_free(disk, dir, &names).map_err(Error::io(dir, "look through"))? {
-        return Ok(());
+        return Err(Error::Conflict(format!(
+            "{}: the store has no pages and would be created again, but a folder in it has entries that are not its own: \
+             move them away, or name another store",
+            dir.display()
+        )));
     }
     let identity = dir.join(IDENTITY);
     disk.rename(&identity, &dir.join(NEXT))
@@ -282,7 +308,8 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let snapshots = dir.join(SNAPSHOTS);
     let is_begun = disk.read(&snapshots.join("latest.json")).is_err();
     remove_except(disk, &snapshots, |name| {
-        !name.ends_with(".tmp") || is_begun && name == "latest.tmp"
+        let is_whole = !name.ends_with(".tmp") && !name.ends_with(".unfinished");
+        is_whole || is_begun && name == "latest.tmp"
     })
 }
 
@@ -508,8 +535,28 @@ mod tests {
         assert!(stops > 20, "{stops}");
         let dir = make("mine");
         std::fs::write(dir.join("notes.txt"), "mine").unwrap();
-        assert!(matches!(open(&dir, &other), Err(Error::Conflict(_))));
+        let refused = open(&dir, &other).unwrap_err();
+        assert!(matches!(refused, Error::Conflict(_)) && refused.to_string().contains("notes.txt"));
+        assert!(dir.join(SNAPSHOTS).join("1.snapshot").exists());
         open(&dir, &settings()).unwrap();
+    }
+
+    #[test]
+    fn an_identity_of_another_store_is_damage() {
+        let home = cashrank_base::folder::in_memory();
+        let dir = home.path().join("s");
+        drop(lock_or_create(&RealDisk, &dir, &settings()).unwrap());
+        let other = Settings {
+            links: 77,
+            ..settings()
+        };
+        Identity::stage(&RealDisk, &dir, other, HashKey([1, 2])).unwrap();
+        Identity::adopt(&RealDisk, &dir).unwrap();
+        let checked = check(&RealDisk, &dir, Depth::Quick, None).unwrap();
+        let [damage] = &checked.damage[..] else {
+            panic!("{:?}", checked.damage)
+        };
+        assert!(damage.to_string().contains("of two stores"), "{damage}");
     }
 
     /// Regression: an empty directory was refused if the user may not read the one that it is in.

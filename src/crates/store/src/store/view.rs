@@ -177,6 +177,17 @@ impl View {
         Ok(merge(self.policy(), runs, Some(admissions), start))
     }
 
+    /// Returns the last committed state under the same lock, with the database open for reading only.
+    pub fn reopened(self, disk: &dyn Disk) -> Result<View> {
+        let (dir, lock) = (self.dir.clone(), self.lock.clone());
+        // The database has to be closed before it is opened again.
+        drop(self);
+        let identity = Identity::read(disk, &dir)?;
+        let mut view = committed(disk, &dir, identity, Depth::Quick)?;
+        view.lock = lock;
+        Ok(view)
+    }
+
     /// Returns true if a writer came since this was opened, so that data may mix two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {
@@ -295,6 +306,8 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
 pub fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
     if is_store(disk, dir)? {
         Identity::read(disk, dir)
+    } else if is_busy(disk, dir) {
+        Err(Error::Busy { path: dir.into() })
     } else {
         Err(no_store(dir))
     }
