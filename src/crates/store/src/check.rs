@@ -162,19 +162,21 @@ impl CheckReport {
             }
             let path = snapshots.join(&name);
             let columns = SnapshotColumns::open(disk, &path);
-            match columns.and_then(|columns| columns.verify().map(|()| columns)) {
-                Ok(columns) => {
+            if is_current && let Ok(columns) = &columns {
+                let fits = match view {
+                    Some(view) => check_fits(columns.info(), view, &path),
+                    None => Snapshot::latest(disk, dir).and_then(|latest| latest.verify()),
+                };
+                // An ingest may have replaced it meanwhile.
+                let misfit = fits
+                    .err()
+                    .filter(|error| !matches!(error, Error::Io { .. }));
+                misfit.into_iter().for_each(|error| self.add(error));
+            }
+            match columns.and_then(|columns| columns.verify()) {
+                Ok(()) => {
                     self.snapshots += 1;
                     if is_current {
-                        let fits = match view {
-                            Some(view) => check_fits(columns.info(), view, &path),
-                            None => Snapshot::latest(disk, dir).and_then(|latest| latest.verify()),
-                        };
-                        // An ingest may have replaced it meanwhile.
-                        let misfit = fits
-                            .err()
-                            .filter(|error| !matches!(error, Error::Io { .. }));
-                        misfit.into_iter().for_each(|error| self.add(error));
                         self.current = Some(path);
                     }
                 }
@@ -257,6 +259,7 @@ impl CheckReport {
                 || name == "latest.json"
                 || name.ends_with(RANKING)
                 || name.ends_with(".tmp")
+                || name.ends_with(".unfinished")
                 || name.ends_with(PINNED)
         };
         self.list_one(disk, dir, own);

@@ -127,7 +127,7 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> 
     let dir = store.join(SPOOL);
     check_covered(&dir, from, state.acked)?;
     let range = (from, state.acked);
-    BlockReader::new(&dir, state.input, &list(disk, &dir)?, range).check(disk)?;
+    BlockReader::new(&dir, state.input, &list(disk, &dir)?, range).check(disk, true)?;
     Ok(state.acked - from)
 }
 
@@ -246,7 +246,7 @@ impl Spool {
         check_covered(&dir, from, acked)?;
         let found = list(&*disk, &dir)?;
         let blocks = BlockReader::new(&dir, input, &found, (from, acked));
-        let end = blocks.check(&*disk)?;
+        let end = blocks.check(&*disk, false)?;
         let held = held(&found, from, acked).to_vec();
         for first in found.iter().filter(|first| !held.contains(first)) {
             remove_file(&*disk, &segment_path(&dir, *first))?;

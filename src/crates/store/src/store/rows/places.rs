@@ -239,8 +239,14 @@ pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
     }
     match old.and_then(|old| write(disk, rows, old)) {
         Ok(()) => Ok(None),
-        Err(error) if error.is_full() => Err(error),
-        Err(damage) => write(disk, rows, None).map(|()| Some(damage)),
+        Err(
+            damage @ (Error::Damaged { .. }
+            | Error::Io {
+                action: "read" | "open",
+                ..
+            }),
+        ) => write(disk, rows, None).map(|()| Some(damage)),
+        Err(error) => Err(error),
     }
 }
 

@@ -203,8 +203,12 @@ impl BlockReader {
         }
     }
 
-    /// Checks all blocks. Returns the offset at which the last one ends in its segment.
-    pub fn check(mut self, disk: &dyn Disk) -> Result<u64> {
+    /// Checks all blocks, with `deep` their payloads too. Returns the offset at which the last one ends in its segment.
+    pub fn check(mut self, disk: &dyn Disk, deep: bool) -> Result<u64> {
+        if !deep {
+            // No block ends behind it, so no payload is read.
+            self.from = self.to;
+        }
         while self.next(disk)?.is_some() {}
         Ok(self.at)
     }
