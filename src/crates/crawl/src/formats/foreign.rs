@@ -1,7 +1,7 @@
 //! Recognises files that are not inputs by their first bytes, with advice for each.
 
 /// Files that are not read: their first bytes, what they are, and what to do.
-const BINARY: [(&[u8], &str); 18] = [
+const BINARY: [(&[u8], &str); 24] = [
     (b"BZh", "packed with bzip2: `bzcat FILE | cashrank ... -`"),
     (
         b"\xfd7zXZ\0",
@@ -15,6 +15,12 @@ const BINARY: [(&[u8], &str); 18] = [
         "a 7z archive: `7z x -so FILE | cashrank ... -`",
     ),
     (b"\xff\x06\0\0sNaPpY", "packed with Snappy: unpack it first"),
+    (b"LZIP\x01", PACKED),
+    (b"\x1f\x9d", PACKED),
+    (b"\x5d\0\0", PACKED),
+    (b"x\x01", PACKED),
+    (b"x\x9c", PACKED),
+    (b"Rar!\x1a\x07", PACKED),
     (b"ARROW1", "an Arrow file (Feather): write it as Parquet"),
     (
         b"\xff\xff\xff\xff\x10\0\0\0",
@@ -44,6 +50,7 @@ const ZIP: &str = "a ZIP archive; of a WACZ, take the WARC files in it: `unzip -
 const SQLITE: &str = "an SQLite database: write its table as Parquet, or as JSON lines";
 const SEQUENCE_FILE: &str =
     "a Hadoop sequence file: of Nutch's segments, take `nutch readseg -dump`";
+const PACKED: &str = "packed in a way that is not read: unpack it first, `... | cashrank ... -`";
 const PACKED_TWICE: &str = "packed twice, with gzip or zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
 const CZA: &str = "a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
                    makes another format: read the inputs that it was made of";
@@ -66,8 +73,10 @@ pub fn binary(head: &[u8]) -> Option<String> {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
         // Without a byte order mark, mostly ASCII.
-        [1..=255, 0, 1..=255, 0, ..] => "UTF-16LE",
-        [0, 1..=255, 0, 1..=255, ..] => "UTF-16BE",
+        [1..=255, 0, 1..=255, 0, 1..=255, 0, 1..=255, 0, ..] => "UTF-16LE",
+        [0, 1..=255, 0, 1..=255, 0, 1..=255, 0, 1..=255, ..] => "UTF-16BE",
+        [1..=255, 0, 0, 0, 1..=255, 0, 0, 0, ..] => "UTF-32LE",
+        [0, 0, 0, 1..=255, 0, 0, 0, 1..=255, ..] => "UTF-32BE",
         _ => return None,
     };
     let kind = &encoding[..6];
@@ -85,7 +94,9 @@ pub fn text(head: &[u8]) -> Option<String> {
     // As `md5sum` and the like write them.
     let digits = start.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let (sum, file) = start.split_at(digits.count());
-    let is_sum = matches!(sum.len(), 32 | 40 | 56 | 64 | 96 | 128);
+    // Digits alone are rather the name of a node.
+    let is_sum =
+        matches!(sum.len(), 32 | 40 | 56 | 64 | 96 | 128) && !sum.iter().all(u8::is_ascii_digit);
     if is_sum && (file.starts_with(b"  ") || file.starts_with(b" *")) {
         return Some("it is a list of checksums".into());
     }

@@ -161,7 +161,10 @@ impl GraphFiles {
 
 /// Returns whether the folder holds a graph, or a part of one.
 pub fn is_graph(folder: &Path) -> bool {
-    !matches!(GraphFiles::find(folder), Ok(None))
+    matches!(
+        GraphFiles::find(folder),
+        Ok(Some(_)) | Err(Error::Unsupported(_))
+    )
 }
 
 /// Reader of a graph.
