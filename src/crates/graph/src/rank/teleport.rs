@@ -40,7 +40,11 @@ impl Teleport {
         Teleport::new(whole_numbers(weights).into_iter())
     }
 
-    fn new(weights: impl Iterator<Item = u64>) -> Result<Teleport> {
+    /// Creates a vector from weights whose sum is at most 2^53. Settling gets no closer than 2^-58 for each unit of it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if all weights are 0.
+    pub fn new(weights: impl Iterator<Item = u64>) -> Result<Teleport> {
         let weights: Arc<[u64]> = weights.collect();
         let sum = weights.iter().sum();
         if sum == 0 {

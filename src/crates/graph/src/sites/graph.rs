@@ -8,7 +8,7 @@ use crate::Result;
 use crate::graph::{Graph, LinkRows, Links};
 use crate::rows::{RowVisitor, Rows, Stop};
 
-/// Default memory in which pairs of linked sites are sorted, in bytes: 12 M pairs.
+/// Default memory in which pairs of linked sites are sorted, in bytes: 16 M pairs, or 12 M with temporary files.
 pub const PAIR_BYTES: u64 = 256 << 20;
 
 /// Limits the memory for sorting pairs so that at most `memory` is taken in all: a vector that grows by doubling may

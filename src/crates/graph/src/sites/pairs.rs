@@ -1,7 +1,7 @@
 //! Sums weights of pairs of sites: sorts them in memory, or through temporary files.
 //!
 //! Pairs come in any order and repeat. They are collected up to a limit and sorted, and equal pairs are added up. If
-//! that frees less than half of the memory, the pairs go on to an external sorter. In the end all are added up once
+//! that frees less than half of the memory, the pairs are moved to an external sorter. In the end all are added up once
 //! more, into one file, which each sweep over the rows reads from its start.
 //!
 //! ```text
@@ -62,10 +62,12 @@ pub(super) enum SortedPairs {
 }
 
 impl PairSorter {
-    /// Returns a sorter that takes `bytes` bytes of memory, a quarter of which is the external sorter's; if pairs do not
-    /// fit into the rest they are spilled to files in `folder`, or refused without one.
+    /// Returns a sorter that takes `bytes` bytes of memory. Pairs that do not fit are spilled to files in `folder`, whose
+    /// external sorter has a quarter of the memory, or refused without one.
     pub fn new(bytes: u64, folder: Option<PathBuf>) -> PairSorter {
-        let room = usize::try_from(bytes / BYTES as u64 / 4 * 3).unwrap_or(usize::MAX);
+        let fit = bytes / BYTES as u64;
+        let room = if folder.is_some() { fit / 4 * 3 } else { fit };
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
         PairSorter {
             held: Vec::new(),
             room: room.max(2),
