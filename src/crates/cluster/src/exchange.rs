@@ -8,7 +8,7 @@ use std::io;
 use std::mem;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -134,8 +134,9 @@ pub struct Cluster {
     silence: Duration,
     /// Guards of timely's threads.
     guards: Option<WorkerGuards<()>>,
-    /// Process of each shard, and the shards of this one, once they are assigned.
+    /// Process of each shard; empty until shards are assigned.
     process_of: Vec<usize>,
+    /// Shards of this process.
     local: Vec<usize>,
 }
 
@@ -145,19 +146,20 @@ impl Cluster {
         let hooks = Hooks::default();
         let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
         let sockets = met.lines.clone();
-        // Timely waits for its other threads for ever if the last, the worker, cannot be started: this one holds its place.
-        let (hold, held) = mpsc::channel::<()>();
-        let place = thread::Builder::new()
-            .name("reserved".into())
-            .spawn(move || {
-                let _ = held.recv();
-            })
-            .map_err(no_thread)?;
+        // Timely panics, or waits for ever, if one of its threads cannot be started: as many are tried before.
+        let hold = Arc::new(Mutex::new(()));
+        let held = hold.lock();
+        let places = (0..2 * met.lines.len() - 1).map(|_| {
+            let hold = hold.clone();
+            let place = thread::Builder::new().name("reserved".into());
+            place.spawn(move || drop(hold.lock()))
+        });
+        let places: Vec<_> = places.collect::<io::Result<_>>().map_err(no_thread)?;
+        drop(held);
+        places.into_iter().for_each(|place| drop(place.join()));
         let (workers, guard) =
             initialize_networking_from_sockets(own, sockets, joining.process, 1, hooks)
                 .map_err(no_thread)?;
-        drop(hold);
-        let _ = place.join();
         let workers = workers.into_iter().map(AllocatorBuilder::Tcp).collect();
         let (messages, wanted) = mpsc::channel();
         let ends = Mutex::new(Some((wanted, met.events.0.clone())));

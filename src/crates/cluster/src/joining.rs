@@ -1,4 +1,4 @@
-//! What a process is given to find the others: their addresses, the secret, and what must be equal in all.
+//! Settings by which processes find each other: addresses, the secret, and what must be equal in all.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ pub struct Joining {
     pub process: usize,
     /// Secret that all of them know, and nobody else.
     pub secret: Secret,
-    /// Version of the program, which must be equal in all processes, as must be what follows.
+    /// Version of the program. It, `shards` and `digest` must be equal in all processes.
     pub program: String,
     /// Number of shards of the crawl.
     pub shards: u64,

@@ -2,8 +2,8 @@
 //! and exchange messages.
 //!
 //! [`join`] connects N processes, each of which has the same list of addresses and the same secret; they then exchange
-//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. Once each has told the others which shards it has
-//! ([`Cluster::assign`]), the exchange is between shards ([`Peers`](cashrank_store::shards::Peers)).
+//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. After [`Cluster::assign`], which announces the shards of each
+//! process, messages go between shards ([`Peers`](cashrank_store::shards::Peers)).
 //!
 //! ```
 //! use cashrank_base::Error;
@@ -63,8 +63,12 @@ pub use joining::{Joining, PROCESSES_MAX, Secret, addresses};
 /// [`Error::Usage`] for invalid processes, or if one has other settings; [`Error::Io`] if this one's address is not
 /// available, or if some did not come.
 pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> {
-    let lines = meeting::meet(&joining, is_stopped)?;
-    Cluster::start(&joining, lines)
+    let met = meeting::meet(&joining, is_stopped)?;
+    let lines = met.lines.clone();
+    Cluster::start(&joining, met).inspect_err(|error| {
+        let why = reason(error);
+        lines.iter().flatten().for_each(|line| line.abandon(&why));
+    })
 }
 
 /// Returns the error that the processes cannot work together; `what` names the process.

@@ -53,7 +53,7 @@ impl Keys {
     }
 }
 
-/// Greeting of one process to another: what it tells of itself before anything else.
+/// Greeting that processes send each other first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Greeting {
@@ -237,8 +237,8 @@ pub(crate) fn greet(
     Ok((other, keys))
 }
 
-/// Answers a connection. `own` returns the greeting for a process of that number. An error has the number that the other
-/// end calls itself, if it proved that it knows the secret.
+/// Answers a connection. `own` returns the greeting for a process of that number. An error has the number in the other
+/// end's greeting, if that was sealed with the secret; one that was recorded and sent again is, too.
 pub(crate) fn answer(
     socket: &TcpStream,
     secret: &Secret,
