@@ -42,7 +42,7 @@ pub struct RulesArgs {
     /// Take the links of archived pages from their HTML, or from the crawler's own records of them [default: html].
     ///
     /// Those are the `outlink` lines in the metadata records of a WARC file.
-    #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
+    #[arg(long, value_name = "WHENCE", value_parser = one_of(Outlinks::ALL.map(Outlinks::name), parsed::<Outlinks>))]
     outlinks: Option<Outlinks>,
 }
 

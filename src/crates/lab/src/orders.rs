@@ -89,8 +89,7 @@ impl PaperOrder {
             let is_share = (0.0..=1.0).contains(&damping);
             return is_share.then_some(PaperOrder::Circulating { damping });
         }
-        let mut learning = Learning::ALL.into_iter();
-        if let Some(learning) = learning.find(|of| of.to_string() == text) {
+        if let Some(learning) = Learning::named(text) {
             return Some(PaperOrder::Fica(learning));
         }
         Some(match text {

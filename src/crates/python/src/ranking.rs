@@ -15,7 +15,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::answers::{Page, datetime, info, pages};
 use crate::arrow::{Batches, Blocks, schema, schema_capsule, stream};
-use crate::errors::Raise;
+use crate::errors::{Raise, invalid};
 use crate::graph::needs_numpy;
 use crate::work::{OnSignal, run};
 
@@ -44,7 +44,9 @@ pub fn name_of(level: &str, by: Option<&str>, roll_up: &str) -> PyResult<Ranking
             .map(|by| measure(by).map(|by| by.name.to_owned()))
             .transpose()
             .raise()?,
-        roll_up: roll_up.parse().raise()?,
+        roll_up: roll_up
+            .parse()
+            .map_err(|why: cashrank::Error| invalid(format!("roll_up={why}")))?,
     };
     name.check().raise()?;
     Ok(name)

@@ -1,33 +1,24 @@
 //! FICA with the other learning rates that its paper compares (section 4), as functions of x = 0.1 floor(pages read / K),
 //! with K a 72nd of the known pages.
 
-use std::fmt;
-
 use cashrank_graph::rows::Row;
 use cashrank_steer::schedule::{CrawlFacts, CrawlState, Strategy};
 
-/// Function by which the learning rate falls with x.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Learning {
-    /// 1/x, at most 1.
-    Inverse,
-    /// x^-2.1, at most 1.
-    Power,
-    /// 1 - x, at least 0.
-    Linear,
-    /// Always 1: the logarithm of the last page's links alone.
-    One,
+cashrank_base::words! {
+    /// Function by which the learning rate falls with x.
+    Learning {
+        /// 1/x, at most 1.
+        Inverse = "fica-inverse",
+        /// x^-2.1, at most 1.
+        Power = "fica-power",
+        /// 1 - x, at least 0.
+        Linear = "fica-linear",
+        /// Always 1: the logarithm of the last page's links alone.
+        One = "fica-one",
+    }
 }
 
 impl Learning {
-    /// All functions.
-    pub const ALL: [Learning; 4] = [
-        Learning::Inverse,
-        Learning::Power,
-        Learning::Linear,
-        Learning::One,
-    ];
-
     /// Returns the learning rate at `x`.
     fn rate(self, x: f64) -> f64 {
         match self {
@@ -36,17 +27,6 @@ impl Learning {
             Learning::Linear => (1.0 - x).max(0.0),
             Learning::One => 1.0,
         }
-    }
-}
-
-impl fmt::Display for Learning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Learning::Inverse => "fica-inverse",
-            Learning::Power => "fica-power",
-            Learning::Linear => "fica-linear",
-            Learning::One => "fica-one",
-        })
     }
 }
 

@@ -56,6 +56,7 @@ struct TakerSpec {
     content: TakerContent,
 }
 
+/// Content of a list: lines, or a table.
 enum TakerContent {
     /// Writes the line of a page, given its position in the list, from 0, and the list's length.
     Lines(fn(&Candidate, usize, usize, &mut dyn Write) -> io::Result<()>),
