@@ -1,7 +1,7 @@
 //! All disk access of the store behind one small trait.
 //!
-//! The store holds no other file handles and calls no other file functions, so that faults can be injected under the
-//! code that users run.
+//! The store holds no other file handles and calls no other file functions, except for files without a name that sort
+//! what exceeds the memory ([`unnamed`]), so that faults can be injected under the code that users run.
 
 pub mod log;
 mod sorter;

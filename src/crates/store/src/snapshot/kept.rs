@@ -341,7 +341,8 @@ pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
     let Some(_choosing) = choose(disk, store)? else {
         return Ok(0);
     };
-    if numbers(disk, store)?.0.len() <= keep.0[0] {
+    let (all, pinned) = numbers(disk, store)?;
+    if all.iter().filter(|number| !pinned.contains(number)).count() <= keep.0[0] {
         return Ok(0);
     }
     let mut unpinned = snapshots(disk, store)?;

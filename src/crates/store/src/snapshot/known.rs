@@ -30,8 +30,8 @@ pub(super) const COLUMNS: [SnapshotColumn; 9] = [
 /// Position of the last fetch among them.
 const LAST_FETCH: usize = 6;
 
-/// Number of numbers that are kept of a page: the values of [`COLUMNS`], and the state from which its next row is joined.
-/// These are the digest of the first observation; the digest of the last one and the time of the first, as differences
+/// Number of values kept for a page: those of [`COLUMNS`], and the state from which its next row is joined. The latter are
+/// the digest of the first observation; the digest of the last one and the time of the first, as differences
 /// from the first digest and the last fetch, which are mostly 0; and flags.
 const NUMBERS: usize = COLUMNS.len() + 4;
 const FLAGS: usize = NUMBERS - 1;

@@ -189,8 +189,8 @@ fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
     Ok(())
 }
 
-/// Writes the snapshot of a shard's commit with the scores and ranks of all pages that it knows, which are part of the
-/// ranking `of` all shards, and makes it durable; [`Prepared::publish`] publishes it.
+/// Writes the snapshot of a shard's commit, and makes it durable; [`Prepared::publish`] publishes it. Scores and ranks are
+/// those of all pages that the shard knows; `of` is the ranking of all shards that they are part of.
 ///
 /// # Errors
 /// Fails without the store's lock, or if a newer snapshot was published.

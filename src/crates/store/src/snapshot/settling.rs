@@ -71,9 +71,9 @@ pub struct SettleSettings {
     pub start: StartFrom,
     /// True if the result becomes the next warm start.
     pub writes_warm: bool,
-    /// Facts about pages, cached by the previous ranking of the run, and whether another one follows for which to keep
-    /// them.
+    /// Cache of facts about pages, shared by the rankings of a run.
     pub known: Arc<Mutex<FactsCache>>,
+    /// True if another ranking of the run follows, for which facts are cached.
     pub leaves_known: bool,
     /// Observer of the computation.
     pub watcher: Arc<Watcher>,
