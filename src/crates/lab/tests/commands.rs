@@ -303,7 +303,7 @@ fn local_domains_of_a_synthetic_web() {
         out.lines().map(cut).collect()
     };
     let first = rows(&lab.run(line).exits(0).out);
-    assert_eq!(first.len(), 1 + 7);
+    assert_eq!(first.len(), 1 + 6);
     assert_eq!(first, rows(&lab.run(line).exits(0).out));
     for row in &first[1..] {
         let fields: Vec<&str> = row.split(',').collect();
