@@ -176,7 +176,7 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         Part::Cuts => {
             let chains = match options {
                 Options { full: true, .. } => 200_000,
-                Options { short: true, .. } => 4_000,
+                Options { short: true, .. } => 2_000,
                 _ => 40_000,
             };
             random(Kind::Any, chains)

@@ -1,4 +1,5 @@
-//! Short runs of the campaign, for every `cargo test`.
+//! Short runs of the campaign, for every `cargo test`: of all parts but those that `.ci/run` has whole (a cut at every
+//! operation, errors, mutants).
 
 use super::*;
 
@@ -8,19 +9,11 @@ fn sound(tally: &Tally) {
 }
 
 #[test]
-fn a_cut_at_every_operation_loses_nothing() {
-    let lab = tempfile::tempdir().unwrap();
-    let tally = cuts::exhaustive(&Scenario::small(lab.path(), 7).unwrap(), 7, false);
-    sound(&tally);
-    assert!(tally.cuts > 600 && tally.disks > 100, "{tally:?}");
-}
-
-#[test]
 fn random_cuts_lose_nothing() {
     let lab = tempfile::tempdir().unwrap();
-    let tally = cuts::random(Kind::Any, lab.path(), 7, 500, Broken::default());
+    let tally = cuts::random(Kind::Any, lab.path(), 7, 200, Broken::default());
     sound(&tally);
-    assert!(tally.cuts_again > 500, "{tally:?}");
+    assert!(tally.cuts_again > 200, "{tally:?}");
 }
 
 #[test]
@@ -45,32 +38,6 @@ fn rankings_from_the_last_one_agree_after_any_cut() {
     let tally = cuts::random(Kind::Changes, lab.path(), 7, 30, Broken::default());
     sound(&tally);
     assert!(tally.cuts >= 30, "{tally:?}");
-}
-
-/// The cuts detect a program with a fault.
-#[test]
-fn old_faults_are_caught() {
-    let lab = tempfile::tempdir().unwrap();
-    for &(name, kind, fault) in mutants::FAULTS {
-        let broken = Broken {
-            fault: Some(fault),
-            ..Broken::default()
-        };
-        let caught = |seed| {
-            !cuts::random(kind, lab.path(), seed, 100, broken)
-                .failures
-                .is_empty()
-        };
-        assert!((0..10).any(caught), "{name}");
-    }
-}
-
-#[test]
-fn a_failed_operation_is_reported_and_loses_nothing() {
-    let lab = tempfile::tempdir().unwrap();
-    let tally = errors::sweep(&Scenario::small(lab.path(), 7).unwrap(), 7);
-    sound(&tally);
-    assert!(tally.faults > 200, "{tally:?}");
 }
 
 #[test]
@@ -100,9 +67,9 @@ fn binary() -> Option<Binary> {
 fn kills_lose_nothing() {
     let Some(binary) = binary() else { return };
     let lab = tempfile::tempdir().unwrap();
-    let tally = kills::campaign(&binary, lab.path(), 7, 10).unwrap();
+    let tally = kills::campaign(&binary, lab.path(), 7, 3).unwrap();
     sound(&tally);
-    assert!(tally.cuts >= 10, "{tally:?}");
+    assert!(tally.cuts >= 3, "{tally:?}");
 }
 
 #[test]
@@ -136,23 +103,6 @@ fn the_index_of_a_copy_is_not_used() {
     let tally = copies::campaign(lab.path(), 7, 3, None);
     sound(&tally);
     assert_eq!(tally.survivors, 3);
-}
-
-/// The parts for faults other than cuts detect programs that have them.
-#[test]
-fn other_mutants_are_caught() {
-    let Some(binary) = binary() else { return };
-    let lab = tempfile::tempdir().unwrap();
-    for &(name, tried) in mutants::OTHERS {
-        if name == mutants::CLOCK && !clocks::is_possible() {
-            continue;
-        }
-        let caught = |seed| {
-            let found = tried(&binary, lab.path(), seed).unwrap();
-            !found.failures.is_empty()
-        };
-        assert!((0..10).any(caught), "{name}");
-    }
 }
 
 #[test]

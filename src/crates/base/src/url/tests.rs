@@ -215,7 +215,7 @@ fn check_join(page: &[u8], href: Option<&[u8]>, link: &[u8]) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(6_000))]
 
     #[test]
     fn as_the_parser_says(raw in prop_oneof![absolute(), plain(), pieces(10)]) {
