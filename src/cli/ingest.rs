@@ -209,7 +209,7 @@ pub struct IngestArgs {
     #[arg(long, help_heading = WINDOWS, value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
     /// Rank by what pages received in the window, or by what they passed on [default: received, where it is known].
-    #[arg(long, help_heading = WINDOWS, value_name = "WHAT", value_parser = one_of(Estimator::ALL.map(Estimator::name), parsed::<Estimator>))]
+    #[arg(long, help_heading = WINDOWS, value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
     /// How many points to keep at which a window can begin; each takes up to 8 bytes a page [default: 6].
     #[arg(long, help_heading = WINDOWS, value_name = "N")]
