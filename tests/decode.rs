@@ -852,11 +852,14 @@ fn warc_record(kind: &str, target: &str, block: &str) -> String {
     )
 }
 
-/// Returns a page of `own` and one of `other`, each with two links, in a format of archives.
+/// Returns a page of `own` and one of `other`, each with two links, in a format.
 fn two_pages(format: Format, [own, other]: [&str; 2]) -> String {
     let html = "<a href=/x></a><a href=/y></a>";
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}");
     let page = |page: &str| match format {
+        Format::Records => format!("{{\"url\":\"{page}\",\"links\":[\"/x\",\"/y\"]}}\n"),
+        // This takes serde: a number that is not a field of records.
+        Format::Json => format!("{{\"n\":[1.5],\"url\":\"{page}\",\n\"links\":[\"/x\",\"/y\"]}}\n"),
         Format::Warc => warc_record("response", page, &answer),
         Format::Arc => {
             let (body, head) = (answer.as_str(), "192.0.2.1 20260101000000 text/html");
@@ -871,14 +874,23 @@ fn two_pages(format: Format, [own, other]: [&str; 2]) -> String {
             );
             warc_record("metadata", page, &json)
         }
+        Format::UrlAdjacency => format!("{page}\t{page}x\t{page}y\n"),
+        Format::UrlEdges => format!("{page}\t{page}x\n{page}\t{page}y\n"),
+        Format::CsvLinks => {
+            let line = |to| format!("20260101,{page},{page}{to},\n");
+            line("x") + &line("y")
+        }
+        Format::Nutch => format!(
+            "Recno:: 0\nURL:: {page}\n\nParseData::\nVersion: 5\nStatus: success(1,0)\nTitle: t\nOutlinks: 2\n  outlink: toUrl: {page}x anchor: \n  outlink: toUrl: {page}y anchor: \nContent Metadata:\n\n"
+        ),
         other => panic!("{other:?}"),
     };
     page(own) + &page(other)
 }
 
-/// The archived pages of other shards are not parsed.
+/// The links of other shards' pages are not read. Of a group, which is open until it has a link, the first one is.
 #[test]
-fn archived_pages_of_other_shards_are_not_parsed() {
+fn links_of_other_shards_are_not_read() {
     // Shards 0 and 1 of 4, as in the unit test of shards by the reference implementation.
     let pages = ["http://a.example/", "http://example.org/"];
     let shard: Shard = "0/4".parse().unwrap();
@@ -886,7 +898,17 @@ fn archived_pages_of_other_shards_are_not_parsed() {
         shard: Some(shard),
         ..InputRules::default()
     };
-    for format in [Format::Warc, Format::Arc, Format::Wat] {
+    for format in [
+        Format::Records,
+        Format::Json,
+        Format::Warc,
+        Format::Arc,
+        Format::Wat,
+        Format::UrlAdjacency,
+        Format::UrlEdges,
+        Format::CsvLinks,
+        Format::Nutch,
+    ] {
         let text = two_pages(format, pages);
         let links = |rules: &InputRules| -> Vec<usize> {
             let decoder = format.decoder_by(rules, &cashrank::Limits::default());
@@ -903,6 +925,43 @@ fn archived_pages_of_other_shards_are_not_parsed() {
             of_pages.into_iter().map(|(_, links)| links).collect()
         };
         assert_eq!(links(&InputRules::default()), [2, 2], "{format:?}");
-        assert_eq!(links(&rules), [2, 0], "{format:?}");
+        let is_grouped = matches!(format, Format::UrlEdges | Format::CsvLinks);
+        assert_eq!(links(&rules), [2, usize::from(is_grouped)], "{format:?}");
+    }
+}
+
+/// A field after the links may say that the page is another one: the links that were skipped are then read after all.
+#[test]
+fn links_of_a_page_that_turns_out_to_be_the_shards_are_read() {
+    let shard: Shard = "0/4".parse().unwrap();
+    let rules = InputRules {
+        shard: Some(shard),
+        ..InputRules::default()
+    };
+    for (more, other) in [("", ""), (",\"n\":1.5", ",\"links_rel\":[\"\"]")] {
+        let line = |url: &str, last: &str| {
+            format!(
+                "{{\"url\":\"{url}\",\"links\":[\"/x\"]{more}{other},\"final_url\":\"{last}\"}}\n"
+            )
+        };
+        let (own, remote) = ("http://a.example/", "http://example.org/");
+        let decoder = Format::Records.decoder_by(&rules, &cashrank::Limits::default());
+        let records = |text: String| -> Vec<(String, usize)> {
+            let said = decode(&*decoder, text.as_bytes());
+            said.into_iter()
+                .map(|said| match said.what {
+                    What::Record(record) => (
+                        String::from_utf8_lossy(&record.url).into_owned(),
+                        record.links.len(),
+                    ),
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        };
+        // The redirect from one to the other comes first, and has no links.
+        let [to_own, to_other] = [line(remote, own), line(own, remote)].map(records);
+        assert_eq!(to_own, [(remote.into(), 0), (own.into(), 1)]);
+        assert_eq!(to_other[0], (own.into(), 0));
+        assert_eq!(to_other[1].0, remote);
     }
 }

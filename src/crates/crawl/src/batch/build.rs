@@ -300,7 +300,7 @@ impl Builder {
     }
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<BatchEntry, Unusable> {
-        // First of all: decoders of archives skip the rest of such a record.
+        // First of all: decoders skip the rest of such a record.
         if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
         {
             return Ok(self.entry(What::OtherShard, links_start));

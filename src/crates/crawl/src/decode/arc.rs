@@ -8,8 +8,7 @@ use super::frame::{Frame, line_ends};
 use super::http::{HttpResponse, NO_BODY};
 use super::warc::is_web;
 use super::{
-    Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, is_of_other_shard, put_time, time,
-    whole_by,
+    Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time, whole_by,
 };
 use crate::rules::Shard;
 use frame::{ArcHeader, ArcSkipper};
@@ -76,7 +75,7 @@ impl Arc {
         }
         record.clear();
         record.url = Cow::Borrowed(header.url);
-        if is_of_other_shard(self.shard, header.url) {
+        if skips_links(self.shard, header.url, Names::Url) {
             return Ok(None);
         }
         let answer = HttpResponse::read(block);

@@ -18,7 +18,7 @@ pub const CAVEAT: &str = "a crawl log names one page for each URL, that on which
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "crawl-log",
     about: "Heritrix `crawl.log`: the tree of discovery only",
-    by: |_, _| std::sync::Arc::new(Groups::<CrawlLog>::of(Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Groups::<CrawlLog>::by(rules, Names::Url)),
 };
 
 /// Line format of crawl logs.

@@ -14,7 +14,7 @@ use crate::url;
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
     about: "`date,src,dest,anchor` as CSV, grouped by date and source",
-    by: |_, _| std::sync::Arc::new(Groups::<CsvLinks>::of(Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Groups::<CsvLinks>::by(rules, Names::Url)),
 };
 
 /// Line format of link tables.

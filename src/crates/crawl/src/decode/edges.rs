@@ -12,14 +12,14 @@ use super::{Bad, FormatSpec, Names, lines, utf8};
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "edges",
     about: "a graph: one link per line, grouped by source",
-    by: |_, _| std::sync::Arc::new(Groups::<EdgeListFormat>::of(Names::Opaque)),
+    by: |rules, _| std::sync::Arc::new(Groups::<EdgeListFormat>::by(rules, Names::Opaque)),
 };
 
 /// Edge lists with URLs as names.
 pub const OF_URLS: FormatSpec = FormatSpec {
     name: "url-edges",
     about: "edges, with names that are URLs",
-    by: |_, _| std::sync::Arc::new(Groups::<EdgeListFormat>::of(Names::Url)),
+    by: |rules, _| std::sync::Arc::new(Groups::<EdgeListFormat>::by(rules, Names::Url)),
 };
 
 /// Line format of edge lists.

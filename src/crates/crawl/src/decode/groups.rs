@@ -12,9 +12,10 @@ use memchr::{memchr, memrchr};
 use super::lines;
 use super::{
     Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, RecordTime, Sink, Skipped, Skipper,
-    put_time, shown,
+    put_time, shown, skips_links,
 };
 use crate::model::keep;
+use crate::rules::{InputRules, Shard};
 
 /// Line format whose records are groups.
 pub trait GroupFormat: Send + Sync + 'static {
@@ -107,14 +108,16 @@ pub fn weight(field: &[u8]) -> Result<u32, Bad> {
 /// Decoder of a line format.
 pub struct Groups<G> {
     names: Names,
+    shard: Option<Shard>,
     format: PhantomData<G>,
 }
 
 impl<G> Groups<G> {
-    /// Returns a decoder for names of this kind.
-    pub fn of(names: Names) -> Groups<G> {
+    /// Returns a decoder for names of this kind, by the rules for inputs.
+    pub fn by(rules: &InputRules, names: Names) -> Groups<G> {
         Groups {
             names,
+            shard: rules.shard,
             format: PhantomData,
         }
     }
@@ -150,7 +153,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut gathering = Grouper::<G> {
-            format: PhantomData,
+            groups: self,
             sink,
             chunk,
             done: 0,
@@ -158,6 +161,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
             group: Record::default(),
             group_start: 0,
             group_end: 0,
+            skips: false,
             inside: 0,
             after: 0,
             after_end: 0,
@@ -194,7 +198,7 @@ const APART_MAX: usize = 1 << 16;
 /// Collects lines into groups and emits them. Lines that are not links are only counted, and read again when they are
 /// emitted: there may be far more of them than links.
 struct Grouper<'s, 'c, 'f, G> {
-    format: PhantomData<G>,
+    groups: &'s Groups<G>,
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
     /// Offset passed to the sink last.
@@ -204,6 +208,8 @@ struct Grouper<'s, 'c, 'f, G> {
     group: Record<'c>,
     group_start: usize,
     group_end: usize,
+    /// True if the group's page belongs to another shard: only its first link is kept, which marks the group as open.
+    skips: bool,
     /// Number of non-link lines before the group's last link.
     inside: usize,
     /// Number of non-link lines after it, and the offset where they end.
@@ -221,15 +227,18 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
                 return false;
             }
             self.key = edge.key;
+            self.skips = skips_links(self.groups.shard, &edge.from, self.groups.names);
             self.group.url = edge.from;
             put_time(&mut self.group, edge.time);
             self.group_start = line.start;
         }
-        let link = Link {
-            weight: edge.weight,
-            ..Link::to(edge.to)
-        };
-        keep(&mut self.group.links, link);
+        if self.group.links.is_empty() || !self.skips {
+            let link = Link {
+                weight: edge.weight,
+                ..Link::to(edge.to)
+            };
+            keep(&mut self.group.links, link);
+        }
         self.group_end = line.end;
         true
     }

@@ -130,9 +130,9 @@ pub enum Skipped {
 /// Maximum number of bytes that a [`Skipper`] asks to see again: 1 MiB.
 pub const HELD_MAX: usize = 1 << 20;
 
-/// Returns whether the body of a page's record need not be parsed because the page belongs to another shard.
-fn is_of_other_shard(shard: Option<Shard>, url: &[u8]) -> bool {
-    shard.is_some_and(|shard| shard.passes_over(url, Names::Url))
+/// Returns whether a record's links can be skipped because its page belongs to another shard.
+fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
+    shard.is_some_and(|shard| shard.passes_over(url, names))
 }
 
 /// Returns the front of a text for a message.

@@ -12,18 +12,21 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Reason, Record, RecordTime, Sink, Skipped, Skipper,
-    parsed, put_time, shown, time, utf8,
+    parsed, put_time, shown, skips_links, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
+use crate::rules::Shard;
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "nutch",
     about: "the text of Nutch's `readseg -dump`",
-    by: |_, _| std::sync::Arc::new(Nutch),
+    by: |rules, _| std::sync::Arc::new(Nutch { shard: rules.shard }),
 };
 
 /// Decoder of Nutch dumps.
-pub struct Nutch;
+pub struct Nutch {
+    shard: Option<Shard>,
+}
 
 const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
@@ -87,7 +90,7 @@ impl Decoder for Nutch {
         let mut ends = next_starts(chunk).chain([chunk.len()]);
         while start < chunk.len() {
             let end = ends.next().unwrap_or(chunk.len());
-            let read = read(&chunk[start..end], &mut record);
+            let read = self.read(&chunk[start..end], &mut record);
             if !sink(end, parsed(read, &record)) {
                 return;
             }
@@ -108,47 +111,56 @@ impl Skipper for NutchSkipper {
     }
 }
 
-/// Reads one record; `Some(kind)`: it is valid, but not about a fetch.
-fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
-    if text.trim_ascii().is_empty() {
-        return Ok(Some("blank line"));
-    }
-    if !starts(text) {
-        return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
-    }
-    let text = utf8(text).map_err(Bad::utf8)?;
-    // The last line may end with a CR alone, where the input was cut.
-    let text = text.strip_suffix('\r').unwrap_or(text);
-    let mut lines = text.lines().peekable();
-    let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
-    record.clear();
-    record.url = match url.map(str::trim_end) {
-        Some("") | None => return Err(Bad::new(Reason::BadUrl, "`URL::` is empty")),
-        Some(url) => Cow::Borrowed(url.as_bytes()),
-    };
-    let (mut fetch, mut parse) = (None, None);
-    while let Some(line) = lines.next() {
-        match line {
-            "CrawlDatum::" if fetch.is_none() => fetch = CrawlDatum::read(&mut lines)?,
-            "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
-            _ => {}
+impl Nutch {
+    /// Reads one record; `Some(kind)`: it is valid, but not about a fetch.
+    fn read<'a>(
+        &self,
+        text: &'a [u8],
+        record: &mut Record<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        if text.trim_ascii().is_empty() {
+            return Ok(Some("blank line"));
         }
-    }
-    match fetch {
-        None if parse.is_none() => return Ok(Some("not fetched")),
-        None => {}
-        Some(fetch) => {
-            put_time(record, fetch.at);
-            record.status = Some(fetch.status);
-            if is_redirect(fetch.status) {
-                record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+        if !starts(text) {
+            return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
+        }
+        let text = utf8(text).map_err(Bad::utf8)?;
+        // The last line may end with a CR alone, where the input was cut.
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let mut lines = text.lines().peekable();
+        let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
+        record.clear();
+        record.url = match url.map(str::trim_end) {
+            Some("") | None => return Err(Bad::new(Reason::BadUrl, "`URL::` is empty")),
+            Some(url) => Cow::Borrowed(url.as_bytes()),
+        };
+        if skips_links(self.shard, &record.url, Names::Url) {
+            return Ok(None);
+        }
+        let (mut fetch, mut parse) = (None, None);
+        while let Some(line) = lines.next() {
+            match line {
+                "CrawlDatum::" if fetch.is_none() => fetch = CrawlDatum::read(&mut lines)?,
+                "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
+                _ => {}
             }
         }
+        match fetch {
+            None if parse.is_none() => return Ok(Some("not fetched")),
+            None => {}
+            Some(fetch) => {
+                put_time(record, fetch.at);
+                record.status = Some(fetch.status);
+                if is_redirect(fetch.status) {
+                    record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+                }
+            }
+        }
+        // A page that could not be parsed, or whose parse was not dumped, may have links.
+        let there = record.status.is_none_or(|status| status == 200);
+        record.revisit = there && parse != Some(true);
+        Ok(None)
     }
-    // A page that could not be parsed, or whose parse was not dumped, may have links.
-    let there = record.status.is_none_or(|status| status == 200);
-    record.revisit = there && parse != Some(true);
-    Ok(None)
 }
 
 /// Lines of a record, without their ends.
@@ -341,7 +353,7 @@ mod tests {
              Outlinks: 1\n  outlink: toUrl: http://b.example/ anchor: \n{metadata}"
         );
         let mut found = None;
-        Nutch.decode(text.as_bytes(), &mut |_, parsed| {
+        Nutch { shard: None }.decode(text.as_bytes(), &mut |_, parsed| {
             let Parsed::Record(record) = parsed else {
                 panic!("{parsed:?}");
             };
@@ -383,7 +395,7 @@ mod tests {
         for end in ["\r\n", "\r", ""] {
             let text = text.trim_ascii_end().to_owned() + end;
             let mut records = 0;
-            Nutch.decode(text.as_bytes(), &mut |_, parsed| {
+            Nutch { shard: None }.decode(text.as_bytes(), &mut |_, parsed| {
                 assert!(matches!(parsed, Parsed::Record(_)), "{end:?}: {parsed:?}");
                 records += 1;
                 true

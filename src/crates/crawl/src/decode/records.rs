@@ -26,10 +26,10 @@ pub use documents::layout;
 
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, http, put_time,
-    utf8,
+    skips_links, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
-use crate::rules::{FieldName, InputRules, Rel};
+use crate::rules::{FieldName, InputRules, Rel, Shard};
 
 /// Records whose pages are URLs.
 pub const FORMAT: FormatSpec = FormatSpec {
@@ -68,6 +68,7 @@ pub fn is_of_node(start: &[u8]) -> bool {
 pub struct JsonRecords {
     names: FieldNameMap,
     naming: Names,
+    shard: Option<Shard>,
     are_lines: bool,
 }
 
@@ -79,6 +80,7 @@ impl JsonRecords {
         JsonRecords {
             names: FieldNameMap::usual(naming),
             naming,
+            shard: None,
             are_lines,
         }
     }
@@ -87,6 +89,7 @@ impl JsonRecords {
     pub fn by(rules: &InputRules, naming: Names) -> JsonRecords {
         JsonRecords {
             names: FieldNameMap::by(&rules.fields, naming),
+            shard: rules.shard,
             ..JsonRecords::usual(naming, true)
         }
     }
@@ -139,7 +142,12 @@ impl JsonRecords {
             let parsed = if text.text.trim_ascii().is_empty() {
                 Parsed::Other { kind: "blank line" }
             } else {
-                match self.read(&text, &mut record, &mut asked) {
+                let reader = RecordReader {
+                    by: self,
+                    shard: self.shard,
+                    terminated: text.terminated,
+                };
+                match reader.read(text.text, &mut record, &mut asked) {
                     Ok(Some(kind)) => Parsed::Other { kind },
                     Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
@@ -162,30 +170,40 @@ impl JsonRecords {
 /// URLs requested before the record's own.
 type Hops<'a> = Vec<Text<'a>>;
 
-impl JsonRecords {
+/// Reads the text of one record at a time.
+#[derive(Clone, Copy)]
+struct RecordReader<'n> {
+    by: &'n JsonRecords,
+    /// Shard whose records are read with their links; `None`: all.
+    shard: Option<Shard>,
+    /// False if the input may end inside the text.
+    terminated: bool,
+}
+
+impl RecordReader<'_> {
     /// Reads one record's text into `record`, and the URLs requested before it into `asked`. `Some(kind)`: it is a
     /// valid object that is not a crawl record.
     fn read<'a>(
-        &self,
-        line: &TextLine<'a>,
+        self,
+        line: &'a [u8],
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
-        let text = utf8(line.text).map_err(|error| {
-            let cut = error.error_len().is_none() && !line.terminated;
+        let text = utf8(line).map_err(|error| {
+            let cut = error.error_len().is_none() && !self.terminated;
             if cut {
                 Bad::new(Reason::CutShort, "the input ends inside a character")
             } else {
                 Bad::utf8(error)
             }
         })?;
-        let error = match self.parse(text, line.terminated, record, asked) {
+        let error = match self.parse(text, record, asked) {
             Ok(kind) => return Ok(kind),
             Err(error) => error,
         };
         if let Some(text) = json::repair_surrogates(text) {
             let (mut repaired, mut hops) = (Record::default(), Vec::new());
-            let kind = self.parse(&text, line.terminated, &mut repaired, &mut hops)?;
+            let kind = self.parse(&text, &mut repaired, &mut hops)?;
             *record = repaired.into_owned();
             *asked = hops
                 .into_iter()
@@ -196,47 +214,78 @@ impl JsonRecords {
         Err(error)
     }
 
-    /// Parses a record's text, which may be cut short unless it is `terminated`.
     fn parse<'a>(
-        &self,
+        self,
         text: &'a str,
-        terminated: bool,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
         record.clear();
-        match plain::read(text, &self.names, &mut record.links) {
-            Some(raw) => raw.put(&self.names, record, asked),
-            None => self.parse_any(text, terminated, record, asked),
+        match plain::read(text, self, &mut record.links) {
+            Some(raw) => self.finish(text, raw, record, asked),
+            None => self.parse_any(text, record, asked),
         }
     }
 
     /// Reads any JSON, by serde.
     fn parse_any<'a>(
-        &self,
+        self,
         text: &'a str,
-        terminated: bool,
         record: &mut Record<'a>,
         asked: &mut Hops<'a>,
     ) -> Result<Option<&'static str>, Bad> {
         record.clear();
         let mut json = serde_json::Deserializer::from_str(text);
         let object = RecordSeed {
-            names: &self.names,
+            reader: self,
             links: &mut record.links,
         };
         let raw = object.deserialize(&mut json);
         let raw = raw.and_then(|raw| json.end().map(|()| raw));
-        let raw = raw.map_err(|error| {
-            let is_cut = error.is_eof() && !terminated;
-            let reason = if is_cut {
-                Reason::CutShort
-            } else {
-                Reason::Malformed
+        let raw = raw.map_err(|error| self.wrong_json(&error))?;
+        self.finish(text, raw, record, asked)
+    }
+
+    /// Fills the record. If its links were skipped, but a later field shows that the record or a page redirecting to it
+    /// belongs to the shard, the whole text is read again, so that no error in it is missed.
+    fn finish<'a>(
+        self,
+        text: &'a str,
+        raw: RawRecord<'a>,
+        record: &mut Record<'a>,
+        asked: &mut Hops<'a>,
+    ) -> Result<Option<&'static str>, Bad> {
+        if raw.lacks_links && (!self.skips_links(&raw) || self.has_own_redirect(&raw)) {
+            let all = RecordReader {
+                shard: None,
+                ..self
             };
-            Bad::new(reason, json::detail(&error))
-        })?;
-        raw.put(&self.names, record, asked)
+            return all.parse(text, record, asked);
+        }
+        raw.put(&self.by.names, record, asked)
+    }
+
+    fn wrong_json(self, error: &serde_json::Error) -> Bad {
+        if error.is_eof() && !self.terminated {
+            Bad::new(Reason::CutShort, json::detail(error))
+        } else {
+            Bad::malformed(json::detail(error))
+        }
+    }
+
+    /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
+    fn skips_links(self, raw: &RawRecord<'_>) -> bool {
+        let found = raw.found.peek().filter(|found| !found.is_empty());
+        let page = found.or(raw.url.as_ref());
+        page.is_some_and(|page| skips_links(self.shard, page, self.by.naming))
+    }
+
+    /// Returns whether a page of the shard redirected to the record's page.
+    fn has_own_redirect(self, raw: &RawRecord<'_>) -> bool {
+        let found = raw.found.peek().filter(|found| !found.is_empty());
+        let first = raw.url.iter().filter(|_| found.is_some());
+        let mut hops = raw.asked.peek().into_iter().flatten().chain(first);
+        hops.any(|hop| !skips_links(self.shard, hop, self.by.naming))
     }
 }
 
@@ -261,6 +310,10 @@ impl<T> FirstNamed<T> {
     fn get(self) -> Option<T> {
         self.0.map(|(_, value)| value)
     }
+
+    fn peek(&self) -> Option<&T> {
+        self.0.as_ref().map(|(_, value)| value)
+    }
 }
 
 /// Fields other than links, as found.
@@ -284,6 +337,8 @@ struct RawRecord<'a> {
     totals: [Option<Value<'a>>; TOTALS],
     /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
+    /// True if links were skipped, as the record belongs to another shard.
+    lacks_links: bool,
 }
 
 impl<'a> RawRecord<'a> {
@@ -335,19 +390,27 @@ impl<'a> RawRecord<'a> {
             return Ok(Some(kind));
         }
         let (links, nulls) = (&mut record.links, &self.nulls);
-        let wrong = |field| {
-            let name = names.record.name(field);
-            move |what: String| Bad::malformed(format!("{name:?} has {what}"))
-        };
-        for (field, rels) in [
-            (FieldName::LinksNofollow, self.nofollow),
-            (FieldName::LinksRel, self.rel),
+        let add_rel = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
+        for (field, put) in [
+            (
+                FieldName::LinksNofollow,
+                link::put_each(links, nulls, self.nofollow, add_rel),
+            ),
+            (
+                FieldName::LinksRel,
+                link::put_each(links, nulls, self.rel, add_rel),
+            ),
+            (
+                FieldName::LinksWeight,
+                link::put_each(links, nulls, self.weight, |link, weight| {
+                    link.weight = weight
+                }),
+            ),
         ] {
-            let add = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
-            link::put_each(links, nulls, rels, add).map_err(wrong(field))?;
+            put.map_err(|wrong| {
+                Bad::malformed(format!("{:?} has {wrong}", names.record.name(field)))
+            })?;
         }
-        let set = |link: &mut Link<'a>, weight| link.weight = weight;
-        link::put_each(links, nulls, self.weight, set).map_err(wrong(FieldName::LinksWeight))?;
         let not_empty = |text: Option<Text<'a>>| text.filter(|text| !text.is_empty());
         record.same_as = not_empty(self.revisit);
         record.revisit = record.same_as.is_some();
@@ -370,11 +433,7 @@ impl<'a> RawRecord<'a> {
             );
             return Err(Bad::malformed(message));
         }
-        let time = self.time.get();
-        put_time(
-            record,
-            time.map_or(Ok(None), |time| values::read_time(&time)),
-        );
+        put_time(record, self.time.peek().map_or(Ok(None), values::read_time));
         record.status = self.status.get();
         record.digest = self.digest;
         if record.status.is_none_or(is_redirect) {
@@ -401,7 +460,7 @@ fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
 
 /// Reads one object; appends its links to the vector, whose capacity is reused.
 struct RecordSeed<'r, 'n, 'a> {
-    names: &'n FieldNameMap,
+    reader: RecordReader<'n>,
     links: &'r mut Vec<Link<'a>>,
 }
 
@@ -428,7 +487,8 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
         let mut seen = NameBits::default();
         // Order of the name whose links count so far.
         let mut links_by = u8::MAX;
-        let RecordSeed { names, links } = self;
+        let RecordSeed { reader, links } = self;
+        let names = &reader.by.names;
         let field = |name: Value<'_>| Ok(names.record.field(name.text()));
         while let Some(known) = map.next_key_seed(ValueSeed::to(field))? {
             let Some(known) = known else {
@@ -442,6 +502,13 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
             }
             match field {
                 FieldName::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
+                FieldName::Links if reader.skips_links(&raw) => {
+                    map.next_value::<IgnoredAny>()?;
+                    raw.lacks_links = true;
+                    // Nothing is said about links of another field, read before the page was known.
+                    links.clear();
+                    raw.nulls.clear();
+                }
                 FieldName::Links => {
                     let nulls = &mut raw.nulls;
                     if map.next_value_seed(LinksSeed {

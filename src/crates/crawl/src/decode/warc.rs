@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::frame::{self, Frame, WarcHeader};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper,
-    is_of_other_shard, parsed, put_time, time, whole_by,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
+    skips_links, time, whole_by,
 };
 use crate::model::Digest;
 use crate::rules::{Outlinks, Shard};
@@ -174,7 +174,7 @@ impl Warc {
             return Ok(Some(kind));
         }
         record.url = Cow::Borrowed(url);
-        if is_of_other_shard(self.shard, url) {
+        if skips_links(self.shard, url, Names::Url) {
             return Ok(None);
         }
         let answer = HttpResponse::read(block);

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 
 use wide::u8x16;
 
-use super::names::{FieldNameMap, NameBits};
-use super::{FieldName, Link, RawRecord, Value, keep};
+use super::names::NameBits;
+use super::{FieldName, Link, RawRecord, RecordReader, Value, keep};
 
 /// Reads one object and appends its links to `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(
     text: &'a str,
-    names: &FieldNameMap,
+    reader: RecordReader<'_>,
     links: &mut Vec<Link<'a>>,
 ) -> Option<RawRecord<'a>> {
     let mut scan = PlainScan {
@@ -30,7 +30,7 @@ pub(super) fn read<'a>(
     loop {
         let name = scan.string()?;
         scan.token(b':')?;
-        match names.record.field(name) {
+        match reader.by.names.record.field(name) {
             Some(known) => {
                 // Serde decides which of two link fields counts.
                 let is_second =
@@ -38,11 +38,14 @@ pub(super) fn read<'a>(
                 if seen.again(known.order) || is_second {
                     return None;
                 }
-                if known.field == FieldName::Links {
-                    scan.links(|link| keep(links, Cow::Borrowed(link)))?;
-                } else {
+                if known.field != FieldName::Links {
                     let value = scan.value()?;
                     raw.set(known, value).ok()?;
+                } else if reader.skips_links(&raw) {
+                    scan.links(|_| ())?;
+                    raw.lacks_links = true;
+                } else {
+                    scan.links(|link| keep(links, Cow::Borrowed(link)))?;
                 }
             }
             None => drop(scan.string()?),
@@ -207,8 +210,14 @@ fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{JsonRecords, Record};
+    use super::super::{JsonRecords, Record, RecordReader};
     use proptest::prelude::*;
+
+    const USUAL: RecordReader<'static> = RecordReader {
+        by: &JsonRecords::USUAL,
+        shard: None,
+        terminated: true,
+    };
 
     /// Generates lines of what the scan knows and of what it must leave to serde.
     fn line() -> impl Strategy<Value = String> {
@@ -307,8 +316,8 @@ mod tests {
         fn the_scan_reads_what_serde_reads(line in line()) {
             let (mut quick, mut slow) = (Record::default(), Record::default());
             let (mut quick_asked, mut slow_asked) = (Vec::new(), Vec::new());
-            let by_scan = JsonRecords::USUAL.parse(&line, true, &mut quick, &mut quick_asked).is_ok();
-            let by_serde = JsonRecords::USUAL.parse_any(&line, true, &mut slow, &mut slow_asked).is_ok();
+            let by_scan = USUAL.parse(&line, &mut quick, &mut quick_asked).is_ok();
+            let by_serde = USUAL.parse_any(&line, &mut slow, &mut slow_asked).is_ok();
             prop_assert_eq!(by_scan, by_serde, "{}", line);
             if by_serde {
                 prop_assert_eq!((quick, quick_asked), (slow, slow_asked), "{}", line);
@@ -320,7 +329,7 @@ mod tests {
     fn plain_lines_need_no_serde() {
         let mut links = Vec::new();
         let line = r#"{"url": "http://a/", "fetched_at": 7, "status": 200, "links": ["b", "c"], "x": "y"}"#;
-        assert!(super::read(line, &JsonRecords::USUAL.names, &mut links).is_some());
+        assert!(super::read(line, USUAL, &mut links).is_some());
         assert_eq!(links.len(), 2);
     }
 }

@@ -21,6 +21,27 @@ fn links(record: &Record<'_>) -> Vec<String> {
     record.links.iter().map(text).collect()
 }
 
+/// Links that were read before the page was known to be another shard's are not counted against its lists.
+#[test]
+fn lists_for_links_of_another_shard_are_not_compared() {
+    let shard: Shard = "0/2".parse().unwrap();
+    let rules = InputRules {
+        shard: Some(shard),
+        ..InputRules::default()
+    };
+    let decoder = JsonRecords::by(&rules, Names::Url);
+    let mut other = (0..).map(|at| format!("http://{at}.example/"));
+    let passed = |url: &String| shard.passes_over(url.as_bytes(), Names::Url);
+    let url = other.find(passed).unwrap();
+    let line = format!(
+        r#"{{"outlinks":["a",{{"url":"b"}}],"url":"{url}","links":["c"],"links_nofollow":[true]}}"#
+    );
+    decoder.decode(line.as_bytes(), &mut |_, parsed| {
+        assert!(matches!(parsed, Parsed::Record(_)), "{parsed:?}");
+        true
+    });
+}
+
 #[test]
 fn plain_strings_are_borrowed() {
     let line = br#"{"url":"http://a/","links":["x",{"rel":"r","url":"y"},"z\/"]}"#;
