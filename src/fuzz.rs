@@ -5,11 +5,11 @@
 //! `tools/fuzz` runs them under libFuzzer; `cargo test` replays the inputs of `tools/fuzz/corpus`.
 //!
 //! A target has no state: its input alone determines what it does. Choices that a format has no place for (where to
-//! cut, how large the pieces are) come from [`dice::Dice`], a hash of the input.
+//! cut, how large the pieces are) come from [`Dice`](cashrank_base::fuzz::dice::Dice), a hash of the
+//! input.
 
 #[cfg(test)]
 mod corpus;
-use cashrank_base::fuzz::dice;
 
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;

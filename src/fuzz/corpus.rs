@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cashrank_base::fuzz::dice::Dice;
+
 use super::TARGETS;
-use super::dice::Dice;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/fuzz/corpus")
