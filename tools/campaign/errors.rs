@@ -1,10 +1,11 @@
-//! Failing operations: every one of a small run, with every possible error, once and from then on. The run ends with
-//! that error, and another one continues to the same end.
+//! Failing operations: every one of a small run, with every possible error, once and from then on (in the short campaign
+//! one of the two). The run ends with that error, and another one continues to the same end.
 
 use std::io::ErrorKind;
 
 use cashrank::Error;
 
+use crate::crawl::Dice;
 use crate::disk::{Fault, Operation, Plan, SimDisk, Survival};
 use crate::scenario::{Promise, Scenario, check_generation};
 use crate::tally::{Tally, spread};
@@ -49,12 +50,17 @@ fn takes_room(operation: Operation) -> bool {
     matches!(operation, Create | CreateDir | Rename | SetLen | Write)
 }
 
-/// Fails every operation of the scenario in every way.
-pub fn sweep(scenario: &Scenario, seed: u64) -> Tally {
+/// Fails every operation of the scenario in every way; once and from then on, or with `short` one of these at random.
+pub fn sweep(scenario: &Scenario, seed: u64, short: bool) -> Tally {
     spread(scenario.operations, |at| {
         let mut tally = Tally::default();
+        let mut dice = Dice::numbered(seed, at);
         for way in &WAYS {
+            let drawn = short.then(|| dice.coin());
             for for_ever in [false, true] {
+                if drawn.is_some_and(|drawn| drawn != for_ever) {
+                    continue;
+                }
                 let plan = Plan {
                     fault: Fault::Error {
                         kind: way.kind,

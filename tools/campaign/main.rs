@@ -192,8 +192,9 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         }
         Part::Wide => random(Kind::Wide, if options.full { 2_000 } else { 100 }),
         Part::Errors => {
-            let mut tally = errors::sweep(&small()?, seed);
-            tally += errors::sweep(&Scenario::piped(&mut crawl::Dice(seed))?, seed);
+            let mut tally = errors::sweep(&small()?, seed, options.short);
+            let piped = Scenario::piped(&mut crawl::Dice(seed))?;
+            tally += errors::sweep(&piped, seed, options.short);
             tally
         }
         Part::Reading => {

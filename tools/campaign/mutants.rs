@@ -41,8 +41,23 @@ fn after_commit(mutated: bool) -> Mutation {
 }
 
 /// Mutants by name; cuts of runs of this kind must detect them.
-pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] =
-    &[(Kind::Any, OF_STORES), (Kind::Index, OF_INDEXES)];
+pub const MUTANTS: &[(Kind, &[(&str, Mutant)])] = &[
+    (Kind::Any, OF_STORES),
+    (Kind::Spool, OF_SPOOLS),
+    (Kind::Index, OF_INDEXES),
+];
+
+const OF_SPOOLS: &[(&str, Mutant)] = &[
+    ("the spool is not synced", |path, operation| {
+        dropped(within(path, "spool") && operation == Operation::Sync && !file(path, "acked.tmp"))
+    }),
+    ("names in the spool are not synced", |path, _| {
+        dropped(file(path, "spool"))
+    }),
+    ("acked is not synced", |path, _| {
+        dropped(file(path, "acked.tmp"))
+    }),
+];
 
 const OF_INDEXES: &[(&str, Mutant)] =
     &[("the index is not synced before it is named", |path, _| {
@@ -104,15 +119,6 @@ const OF_STORES: &[(&str, Mutant)] = &[
     }),
     ("latest.json is not synced", |path, _| {
         dropped(file(path, "latest.tmp"))
-    }),
-    ("the spool is not synced", |path, operation| {
-        dropped(within(path, "spool") && operation == Operation::Sync && !file(path, "acked.tmp"))
-    }),
-    ("names in the spool are not synced", |path, _| {
-        dropped(file(path, "spool"))
-    }),
-    ("acked is not synced", |path, _| {
-        dropped(file(path, "acked.tmp"))
     }),
     ("names of snapshots are not synced", |path, _| {
         dropped(file(path, "snapshots"))

@@ -79,6 +79,8 @@ impl Promise {
 pub enum Kind {
     /// Files and spools, read by one thread.
     Any,
+    /// Streams with a spool.
+    Spool,
     /// Compressed files that are read several times by several threads, with delays at every hand-over.
     Threads,
     /// Streams without a spool, cut off while their last snapshot is made, and sent again.
@@ -164,6 +166,7 @@ impl Scenario {
             Kind::Index => Scenario::indexed(dice, dir),
             Kind::Wide => Scenario::wide(dice, dir),
             Kind::Any => Scenario::any(dice, dir),
+            Kind::Spool => Scenario::piped(dice),
         }?;
         scenario.job.fault = fault;
         Ok(scenario)
