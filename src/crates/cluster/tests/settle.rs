@@ -215,7 +215,7 @@ fn shards_have_the_ranking_of_one_store() {
                 assert!(importance >= page.importance, "{}", page.url);
                 rounded += importance - page.importance;
             }
-            assert!(rounded < bound / 256.0, "{rounded}");
+            assert!(rounded < bound / 64.0, "{rounded}");
             Store::open(dir).unwrap().verify().unwrap();
         }
         let before = bytes(&shards);

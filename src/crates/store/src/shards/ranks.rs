@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The importance of a remote page is rounded down, so that its message is short, and so that importances of different pages
-//! never sum to more than 1: all of a shard together by less than a 256th of the certified bound. Its rank is exact.
+//! never sum to more than 1: all of a shard together by less than a 64th of the certified bound. Its rank is exact.
 //!
 //! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
 //! `rank` of that page in this shard shows it.
@@ -46,7 +46,7 @@ use messages::{ValueReader, answer, answered, asked, pages_asked, put, take, unr
 /// Number of samples of a shard's values.
 const SAMPLES: u64 = 1 << 10;
 /// Part of the certified bound by which importances of remote pages may be rounded down, all together.
-const ROUNDED_TO: f64 = 1.0 / 256.0;
+const ROUNDED_TO: f64 = 1.0 / 64.0;
 
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {

@@ -30,7 +30,7 @@ use crate::threads::{par_map, processors};
 use crate::{Error, Result};
 
 /// Version of the computation, which is part of a ranking's id.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// Memory for caching rows between sweeps in bytes, for all shards of a process together.
 const ROWS: u64 = 256 << 20;
 /// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state: 8 shards that

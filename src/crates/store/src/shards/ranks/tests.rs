@@ -316,7 +316,7 @@ fn remote_importances_are_rounded_to_a_part_of_the_bound() {
             error += down;
             is_rounded |= found != exact;
         }
-        assert!(error < bound / 256.0, "{error}");
+        assert!(error < bound / 64.0, "{error}");
     }
     assert!(is_rounded);
 }
