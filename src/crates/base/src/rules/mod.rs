@@ -5,7 +5,6 @@ mod follow;
 pub mod list;
 mod params;
 mod scope;
-mod scope_form;
 mod shard;
 
 use serde::{Deserialize, Serialize};
@@ -15,8 +14,7 @@ use crate::words;
 pub use fields::{FieldChoice, FieldName, FieldNames};
 pub use follow::{Follow, PageWeight, WEIGHT_MAX};
 pub use params::DropParams;
-pub use scope::{Scope, is_rule};
-pub use scope_form::looks_like_rule;
+pub use scope::{Scope, is_rule, looks_like_rule};
 pub use shard::Shard;
 
 words! {

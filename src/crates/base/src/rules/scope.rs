@@ -1,13 +1,16 @@
 //! Pages that count: `--scope`.
+//!
+//! A rule that no page can match would silently leave everything out. So hosts are accepted in any form (`EXAMPLE.org`,
+//! `münchen.de`), patterns are compared in the form of canonical URLs, and other tools' notations for a list of hosts,
+//! or for a host and its subdomains, are rejected with advice.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::scope_form::rule;
-use crate::url::{host, path_and_query, without_www};
-use crate::{Error, Result};
+use crate::url::{host, name_of, path_and_query, without_www};
+use crate::{Error, Result, words};
 
 /// Rules that decide which pages count. Records of other pages are left out, and so are links to them. If any rules
 /// name pages, a page must match one of them; a page that matches a rule beginning with `!` does not count. Without
@@ -16,31 +19,39 @@ use crate::{Error, Result};
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Scope(Vec<Rule>);
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rule {
-    pub(super) excludes: bool,
-    pub(super) pages: PagePattern,
+words! {
+    /// Kind of a rule.
+    RuleKind {
+        /// Pages on this host.
+        Host = "host",
+        /// Pages on this host, with or without a leading `www.`.
+        BareHost = "barehost",
+        /// Pages on this host or a subdomain of it.
+        Domain = "domain",
+        /// Pages on a host, in these folders of it.
+        Prefix = "prefix",
+        /// Pages whose URL matches a pattern with `*` for anything. A name that is not a URL is matched as typed.
+        Url = "url",
+    }
 }
 
+/// Rule of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PagePattern {
-    /// Pages on this host.
-    Host(String),
-    /// Pages on this host, with or without a leading `www.`.
-    BareHost(String),
-    /// Pages on this host or a subdomain of it.
-    Domain(String),
-    /// Pages on a host, in these folders of it.
-    Prefix(String),
-    /// Pages whose URL matches a pattern with `*` for anything: as typed, and, if it differs, in the form of canonical
-    /// URLs. A name that is not a URL is matched as typed.
-    Url(String, Option<String>),
+struct Rule {
+    excludes: bool,
+    kind: RuleKind,
+    /// Host, host with folders, or pattern as typed.
+    text: String,
+    /// Pattern in the form of canonical URLs, if that differs.
+    canonical: Option<String>,
 }
 
 /// Returns whether a text begins as a rule that names pages.
 pub fn is_rule(text: &[u8]) -> bool {
-    let kinds = ["host:", "barehost:", "domain:", "prefix:", "url:"];
-    kinds.iter().any(|kind| text.starts_with(kind.as_bytes()))
+    RuleKind::ALL.iter().any(|kind| {
+        let name = text.strip_prefix(kind.name().as_bytes());
+        name.is_some_and(|name| name.starts_with(b":"))
+    })
 }
 
 impl Scope {
@@ -63,40 +74,31 @@ impl Scope {
     /// Returns whether the page with this canonical URL counts.
     pub fn has(&self, url: &[u8]) -> bool {
         let mut rules = self.0.iter().filter(|rule| !rule.excludes).peekable();
-        let named = rules.peek().is_none() || rules.any(|rule| rule.pages.has(url));
-        named
-            && !self
-                .0
-                .iter()
-                .any(|rule| rule.excludes && rule.pages.has(url))
+        let named = rules.peek().is_none() || rules.any(|rule| rule.has(url));
+        named && !self.0.iter().any(|rule| rule.excludes && rule.has(url))
     }
 }
 
-impl PagePattern {
-    /// Returns a pattern, with its canonical form if it differs.
-    pub(super) fn url(typed: &str, canonical: String) -> PagePattern {
-        let canonical = Some(canonical).filter(|canonical| canonical != typed);
-        PagePattern::Url(typed.into(), canonical)
-    }
-
+impl Rule {
     fn has(&self, url: &[u8]) -> bool {
-        match self {
-            PagePattern::Host(name) => host(url) == name.as_bytes(),
-            PagePattern::BareHost(name) => without_www(host(url)) == name.as_bytes(),
-            PagePattern::Domain(name) => {
-                let above = host(url).strip_suffix(name.as_bytes());
+        let name = self.text.as_bytes();
+        match self.kind {
+            RuleKind::Host => host(url) == name,
+            RuleKind::BareHost => without_www(host(url)) == name,
+            RuleKind::Domain => {
+                let above = host(url).strip_suffix(name);
                 above.is_some_and(|above| above.is_empty() || above.ends_with(b"."))
             }
-            PagePattern::Prefix(name) => {
-                let (of, folders) = name.split_once('/').unwrap_or((name, ""));
+            RuleKind::Prefix => {
+                let (of, folders) = self.text.split_once('/').unwrap_or((&self.text, ""));
                 let path = path_and_query(url).strip_prefix(b"/").unwrap_or_default();
                 let below = path.strip_prefix(folders.as_bytes());
                 // A folder ends at a `/`, not within a query.
                 host(url) == of.as_bytes()
                     && below.is_some_and(|below| folders.is_empty() || below.starts_with(b"/"))
             }
-            PagePattern::Url(typed, canonical) => {
-                let mut patterns = canonical.iter().chain([typed]);
+            RuleKind::Url => {
+                let mut patterns = self.canonical.iter().chain([&self.text]);
                 patterns.any(|pattern| fits(pattern.as_bytes(), url))
             }
         }
@@ -105,7 +107,7 @@ impl PagePattern {
 
 /// Returns whether `text` matches `pattern`, `*` standing for any bytes. Each part is searched from the left, the last
 /// at the end: the time is at most proportional to the product of the lengths.
-pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {
@@ -126,37 +128,27 @@ pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
 /// Parses a rule of a store. Those of earlier versions may be such that no page matches, or in another form than
 /// [`rule`] gives them; they are kept as they are.
 fn stored_rule(text: &str) -> Result<Rule> {
-    let (excludes, plain) = match text.strip_prefix('!') {
-        Some(plain) => (true, plain),
-        None => (false, text),
-    };
     let read = rule(text);
     if read.as_ref().is_ok_and(|rule| rule.to_string() == text) {
         return read;
     }
-    let pages = match plain.split_once(':') {
-        Some((_, "")) | None => return read,
-        Some(("host", name)) => PagePattern::Host(name.into()),
-        Some(("barehost", name)) => PagePattern::BareHost(name.into()),
-        Some(("domain", name)) => PagePattern::Domain(name.into()),
-        Some(("prefix", name)) => PagePattern::Prefix(name.into()),
-        Some(("url", name)) => PagePattern::Url(name.into(), None),
-        Some(_) => return read,
-    };
-    Ok(Rule { excludes, pages })
+    let excluded = text.strip_prefix('!');
+    let named = excluded.unwrap_or(text).split_once(':');
+    match named.and_then(|(kind, name)| Some((RuleKind::named(kind)?, name))) {
+        Some((kind, name)) if !name.is_empty() => Ok(Rule {
+            excludes: excluded.is_some(),
+            kind,
+            text: name.into(),
+            canonical: None,
+        }),
+        _ => read,
+    }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, name) = match &self.pages {
-            PagePattern::Host(name) => ("host", name),
-            PagePattern::BareHost(name) => ("barehost", name),
-            PagePattern::Domain(name) => ("domain", name),
-            PagePattern::Prefix(name) => ("prefix", name),
-            PagePattern::Url(pattern, _) => ("url", pattern),
-        };
         let mark = if self.excludes { "!" } else { "" };
-        write!(f, "{mark}{kind}:{name}")
+        write!(f, "{mark}{}:{}", self.kind, self.text)
     }
 }
 
@@ -188,6 +180,236 @@ impl From<Scope> for Vec<String> {
     fn from(scope: Scope) -> Vec<String> {
         scope.0.iter().map(Rule::to_string).collect()
     }
+}
+
+/// Parses a rule as typed.
+fn rule(text: &str) -> Result<Rule> {
+    let (mark, rule) = match text.strip_prefix('!') {
+        Some(rule) => ("!", rule),
+        None => ("", text),
+    };
+    let read = || -> Read<Rule> {
+        let (kind, name) = rule.split_once(':').ok_or(None)?;
+        let kind = RuleKind::named(kind).ok_or(None)?;
+        let mut canonical = None;
+        let text = match kind {
+            RuleKind::Host | RuleKind::Domain => host_name(mark, kind, name)?,
+            RuleKind::BareHost => {
+                let name = host_name(mark, kind, name)?;
+                let bare = without_www(name.as_bytes());
+                if bare != name.as_bytes() {
+                    let bare = String::from_utf8_lossy(bare);
+                    let advice = format!("with and without www. is {mark}barehost:{bare}");
+                    return Err(Some(advice));
+                }
+                name
+            }
+            RuleKind::Prefix => prefix(mark, name)?,
+            RuleKind::Url if name.is_empty() => return Err(None),
+            RuleKind::Url => {
+                canonical = Some(pattern(name).map_err(Some)?).filter(|form| form != name);
+                name.to_owned()
+            }
+        };
+        Ok(Rule {
+            excludes: !mark.is_empty(),
+            kind,
+            text,
+            canonical,
+        })
+    };
+    read().map_err(|advice| {
+        Error::Usage(match advice {
+            Some(advice) => format!("{text:?}: {advice}"),
+            None => format!(
+                "{text:?}: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything, \
+                 optionally with ! in front"
+            ),
+        })
+    })
+}
+
+/// Returns whether a text that is not a rule looks like one of an unknown kind: a word, a colon, and a host, folders of
+/// one, or a pattern.
+pub fn looks_like_rule(text: &str) -> bool {
+    let (kind, name) = text.split_once(':').unwrap_or_default();
+    let word = kind.strip_prefix('!').unwrap_or(kind);
+    let is_word = word
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic() || b"-_ ".contains(&byte));
+    let is_host = || name.contains('.') && prefix("", name.trim()).is_ok();
+    is_word && !word.is_empty() && !name.starts_with("//") && (name.contains('*') || is_host())
+}
+
+/// Parsed value, or advice about what to write instead, if known.
+type Read<T> = Result<T, Option<String>>;
+
+/// Returns the canonical form of a URL.
+fn canonical_of(url: &str) -> Option<String> {
+    String::from_utf8(name_of(url.as_bytes(), None, usize::MAX).ok()?).ok()
+}
+
+/// Parses a host's name in any form.
+fn host_name(mark: &str, kind: RuleKind, name: &str) -> Read<String> {
+    let name = name.trim();
+    let advise = |advice: String| Err(Some(advice));
+    if let Some((_, rest)) = name.split_once("://") {
+        let host = rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
+        return advise(format!(
+            "a host is written without a scheme, as in {mark}{kind}:{host}"
+        ));
+    }
+    if name.contains(',') {
+        let each = name
+            .split(',')
+            .map(|name| format!("{mark}{kind}:{}", name.trim()));
+        let each = each.collect::<Vec<_>>().join(" and ");
+        return advise(format!(
+            "one rule names one host; give several rules: {each}"
+        ));
+    }
+    if let Some(above) = name.strip_prefix("*.").or(name.strip_prefix('.'))
+        && !above.contains('*')
+    {
+        return advise(format!(
+            "{mark}domain:{above} is that host and all below it"
+        ));
+    }
+    if name.contains('*') {
+        return advise(format!(
+            "no host has a * in its name; in a URL it stands for anything, as in {mark}url:*://{name}/*"
+        ));
+    }
+    if name.contains(['/', '?', '#']) {
+        let prefix = name.split(['?', '#']).next().unwrap_or_default();
+        return advise(format!(
+            "{kind} takes a host; folders of one are {mark}prefix:{prefix}"
+        ));
+    }
+    if let Some((_, host)) = name.rsplit_once('@') {
+        return advise(format!(
+            "a host is written without a user, as in {mark}{kind}:{host}"
+        ));
+    }
+    if let Some((host, port)) = name.rsplit_once(':')
+        && !port.ends_with(']')
+    {
+        return advise(format!(
+            "a host is written without a port, as in {mark}{kind}:{host}; of one port, {mark}url:*://{host}:{port}/*"
+        ));
+    }
+    let url = canonical_of(&format!("http://{name}/")).ok_or(None)?;
+    match host(url.as_bytes()) {
+        b"" => Err(None),
+        host => Ok(String::from_utf8_lossy(host).into_owned()),
+    }
+}
+
+/// Parses a host and folders of it, in any form.
+fn prefix(mark: &str, name: &str) -> Read<String> {
+    if let Some((_, rest)) = name.split_once("://") {
+        return Err(Some(format!(
+            "it is written without a scheme, as in {mark}prefix:{rest}"
+        )));
+    }
+    if name.contains(['?', '#']) {
+        return Err(Some(format!(
+            "what stands behind folders is for a pattern, as in {mark}url:*://{}*",
+            name.split('#').next().unwrap_or_default()
+        )));
+    }
+    let (of, folders) = name.split_once('/').unwrap_or((name, ""));
+    let of = host_name(mark, RuleKind::Prefix, of)?;
+    if folders.contains('*') {
+        return Err(Some(format!(
+            "folders are names without *; for a pattern, {mark}url:*://{of}/{folders}"
+        )));
+    }
+    let url = canonical_of(&format!("http://{of}/{folders}")).ok_or(None)?;
+    let path = String::from_utf8_lossy(path_and_query(url.as_bytes())).into_owned();
+    Ok(match path.trim_matches('/') {
+        "" => of,
+        path => format!("{of}/{path}"),
+    })
+}
+
+/// Converts a pattern to the form of canonical URLs: scheme and host in lower case and ASCII, all else percent-encoded.
+/// Anything that is not part of a URL is left unchanged, for names that are not URLs. If no canonical URL can match it,
+/// the error says what to write instead.
+fn pattern(text: &str) -> Result<String, String> {
+    let scheme_of = |at: &usize| {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"*+-.".contains(&byte);
+        text[..*at].bytes().all(is_name)
+    };
+    let Some(at) = text.find("://").filter(scheme_of) else {
+        let head = text.split('*').next().unwrap_or_default();
+        if let Some((host, _)) = head.split_once('/')
+            && host.contains('.')
+        {
+            return Err(format!(
+                "a URL begins with its scheme, as in url:*://{text}"
+            ));
+        }
+        return without_fragment(text, encoded(text));
+    };
+    let scheme = text[..at].to_ascii_lowercase();
+    let can_be = |scheme: &str| {
+        ["http", "https"]
+            .iter()
+            .any(|of| fits(scheme.as_bytes(), of.as_bytes()))
+    };
+    if !scheme.contains('*') && !can_be(&scheme) {
+        return Err("pages have URLs of http and https; `*://` stands for both".into());
+    }
+    let rest = &text[at + 3..];
+    let end = rest.find(['/', '?', '#', '*']).unwrap_or(rest.len());
+    let (name, path) = rest.split_at(end);
+    let host = if name.is_empty() {
+        String::new()
+    } else if path.starts_with('*') {
+        if !name.is_ascii() {
+            return Err(
+                "a part of a host is written in ASCII (Punycode); a whole host ends before a /"
+                    .into(),
+            );
+        }
+        name.to_ascii_lowercase()
+    } else {
+        let of = if scheme == "http" { "http" } else { "https" };
+        let url = canonical_of(&format!("{of}://{name}/"));
+        let url = url.ok_or_else(|| format!("{name} is no host"))?;
+        let start = of.len() + 3;
+        url[start..url.len() - 1].to_owned()
+    };
+    // A URL has a path.
+    let slash = if name.is_empty() || path.starts_with(['/', '*']) {
+        ""
+    } else {
+        "/"
+    };
+    without_fragment(text, format!("{scheme}://{host}{slash}{}", encoded(path)))
+}
+
+fn without_fragment(text: &str, pattern: String) -> Result<String, String> {
+    match text.split_once('#') {
+        Some((before, _)) if before.contains('/') => Err(format!(
+            "pages are known without the fragment of their URLs: leave it out, as in url:{before}"
+        )),
+        _ => Ok(pattern),
+    }
+}
+
+/// Encodes text as the path or query of a canonical URL.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'!' | b'#'..=b';' | b'=' | b'?'..=b'~' => out.push(byte.into()),
+            // Writing to a String never fails.
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
