@@ -1,6 +1,6 @@
 //! Hosts: the scan that proves one canonical, the host of a canonical URL, and the registered domain of a host.
 
-use super::class::{HOST, short_run};
+use super::scan::{HOST, short_run};
 
 /// Returns the host of a URL in canonical form, without user, password and port, as compared for "same host". IPv6
 /// addresses keep their brackets. Empty if `canonical` is not such a URL.

@@ -7,12 +7,10 @@
 //!
 //! Nothing here panics, whatever the bytes.
 
-mod class;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod host;
 mod join;
-mod ordinary;
 mod parse;
 mod scan;
 #[cfg(test)]
