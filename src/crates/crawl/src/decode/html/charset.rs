@@ -1,13 +1,15 @@
 //! Encoding of a page, and its text in UTF-8. HTML standard, 13.2.3.2: [determining the character
-//! encoding](https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding), with "prescan a byte
-//! stream to determine its encoding" and "get an XML encoding".
+//! encoding](https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding), with "get an XML
+//! encoding". A `<meta>` counts where the tokenizer finds its tag, so not in the text of a title or script, in which the
+//! standard's "prescan a byte stream" looks as well.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memmem;
 
-use super::tags::{Tokenizer, is_blank};
+use super::Meta;
+use super::tags::{self, Attribute, Attributes, Tag, is_blank};
 use crate::decode::json::bytes;
 
 /// Determines the encoding and decodes the page, with U+FFFD for invalid bytes. The encoding is that of the byte order
@@ -55,86 +57,25 @@ pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
     by_meta.or_else(|| by_xml(front))
 }
 
-/// Returns the encoding declared by a `<meta>`; `None` also if the bytes end first.
+/// Returns the encoding declared by the first `<meta>` that declares one, as the tokenizer finds it.
 fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
-    let mut scan = Tokenizer::new(front, None, |_, _| ());
-    loop {
-        scan.at += memchr::memchr(b'<', scan.rest())?;
-        let rest = scan.rest();
-        if rest.starts_with(b"<!--") {
-            // The dashes of `<!--` may also be those of `-->`.
-            scan.at += 2 + memmem::find(&rest[2..], b"-->")? + 3;
-        } else if is_meta(rest) {
-            scan.at += 5;
-            let mut meta = MetaEncoding::default();
-            scan.attributes(|name, value| meta.see(name, value))?;
-            if let Some(encoding) = meta.found() {
-                return Some(encoding);
-            }
-        } else if is_tag(rest) {
-            let end = |byte: &u8| is_blank(*byte) || *byte == b'>';
-            scan.at += rest.iter().position(end)?;
-            scan.attributes(|_, _| ())?;
-        } else if let [b'<', b'!' | b'/' | b'?', ..] = rest {
-            scan.at += memchr::memchr(b'>', rest)?;
-        } else {
-            scan.at += 1;
+    let mut found = None;
+    tags::each(front, |tag, attributes| {
+        if tag == Tag::Meta && found.is_none() {
+            found = of_meta(attributes).map(as_meta);
         }
-    }
+    });
+    found
 }
 
-fn is_meta(rest: &[u8]) -> bool {
-    let (Some(name), Some(end)) = (rest.get(..5), rest.get(5)) else {
-        return false;
-    };
-    name.eq_ignore_ascii_case(b"<meta") && (is_blank(*end) || *end == b'/')
-}
-
-fn is_tag(rest: &[u8]) -> bool {
-    match rest {
-        [b'<', b'/', letter, ..] | [b'<', letter, ..] => letter.is_ascii_alphabetic(),
-        _ => false,
+/// Returns the encoding that `charset` names or, without that, `content` with `http-equiv=content-type`.
+fn of_meta(attributes: &Attributes<'_>) -> Option<&'static Encoding> {
+    if let Some(label) = attributes.get(Attribute::Charset) {
+        return Encoding::for_label(&label);
     }
-}
-
-/// Attributes of a `<meta>` that declare an encoding.
-#[derive(Default)]
-struct MetaEncoding {
-    /// Names of its attributes, of which the first of each counts.
-    seen: Vec<Vec<u8>>,
-    is_content_type: bool,
-    /// True if the encoding counts only with `http-equiv=content-type`.
-    needs_it: Option<bool>,
-    encoding: Option<&'static Encoding>,
-}
-
-impl MetaEncoding {
-    fn see(&mut self, name: &[u8], value: &[u8]) {
-        let [name, value] = [name, value].map(<[u8]>::to_ascii_lowercase);
-        if self.seen.contains(&name) {
-            return;
-        }
-        match &name[..] {
-            b"http-equiv" => self.is_content_type |= value == b"content-type",
-            b"content" if self.needs_it.is_none() => {
-                if let Some(encoding) = in_content(&value) {
-                    (self.encoding, self.needs_it) = (Some(encoding), Some(true));
-                }
-            }
-            b"charset" => {
-                (self.encoding, self.needs_it) = (Encoding::for_label(&value), Some(false));
-            }
-            _ => {}
-        }
-        self.seen.push(name);
-    }
-
-    fn found(self) -> Option<&'static Encoding> {
-        let counts = self
-            .needs_it
-            .is_some_and(|needs| !needs || self.is_content_type);
-        self.encoding.filter(|_| counts).map(as_meta)
-    }
+    let meta = Meta::of(attributes);
+    let content = meta.content_if(&meta.http_equiv, b"content-type")?;
+    in_content(&content.to_ascii_lowercase())
 }
 
 /// Replaces UTF-16, in which a `<meta>` could not have been read, by UTF-8, and x-user-defined by windows-1252.

@@ -1,6 +1,6 @@
 //! Fuzz target: guarantees of the HTML reader for any bytes.
 
-use super::{Markup, charset, query, read, read_as, refresh};
+use super::{Markup, charset, read, read_as, refresh, with_query};
 use crate::decode::Record;
 use crate::fuzz::dice::Dice;
 use crate::rules::Rel;
@@ -24,12 +24,8 @@ pub fn html(data: &[u8]) {
     if let Some(url) = refresh(data) {
         assert!(!url.trim_ascii().is_empty() && url.len() < data.len());
     }
-    let query = query::encoded(text.into(), encoding);
-    assert_eq!(
-        query::encoded(query.clone(), encoding),
-        query,
-        "once is enough"
-    );
+    let query = with_query(text.into(), encoding);
+    assert_eq!(with_query(query.clone(), encoding), query, "once is enough");
     charset::prescan(data, dice.below(2) == 0);
     xml(text);
     #[cfg(test)]

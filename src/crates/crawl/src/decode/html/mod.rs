@@ -10,21 +10,19 @@ mod foreign;
 pub mod fuzz;
 #[cfg(test)]
 mod oracle_tests;
-mod query;
 mod tags;
 #[cfg(test)]
 mod tests;
-mod xml;
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
-use encoding_rs::Encoding;
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
 
 use super::Record;
 use crate::model::{Link, keep};
 use crate::rules::Rel;
-use tags::{Attribute, Attributes, Tag};
-use xml::Namespaces;
+use tags::{Attribute, Attributes, Namespaces, Tag};
 
 /// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
 /// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
@@ -76,13 +74,9 @@ pub(super) fn read_as(
             record.base = record.base.take().or_else(href);
         }
         Tag::Meta => {
-            let meta = Meta {
-                http_equiv: attributes.get(Attribute::HttpEquiv),
-                name: attributes.get(Attribute::Name),
-                content: attributes.get(Attribute::Content),
-            };
+            let meta = Meta::of(attributes);
             if let Some(url) = meta.refresh() {
-                let url = query::encoded(url.to_vec(), encoding);
+                let url = with_query(url.to_vec(), encoding);
                 keep(&mut record.links, Link::to(url));
             }
             nofollow |= meta.is_nofollow();
@@ -121,7 +115,15 @@ pub(super) struct Meta<'t> {
     pub content: Option<Cow<'t, [u8]>>,
 }
 
-impl Meta<'_> {
+impl<'t> Meta<'t> {
+    fn of(attributes: &Attributes<'t>) -> Meta<'t> {
+        Meta {
+            http_equiv: attributes.get(Attribute::HttpEquiv),
+            name: attributes.get(Attribute::Name),
+            content: attributes.get(Attribute::Content),
+        }
+    }
+
     /// Returns the target of a refresh.
     pub(super) fn refresh(&self) -> Option<&[u8]> {
         refresh(self.content_if(&self.http_equiv, b"refresh")?)
@@ -143,7 +145,7 @@ impl Meta<'_> {
 fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record: &mut Record<'_>) {
     if let Some(href) = attributes.get(Attribute::Href) {
         let rel = attributes.get(Attribute::Rel);
-        let url = Cow::Owned(query::encoded(href.into_owned(), encoding));
+        let url = Cow::Owned(with_query(href.into_owned(), encoding));
         let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
         keep(
             &mut record.links,
@@ -199,5 +201,67 @@ fn unquoted(url: &[u8]) -> &[u8] {
             rest.split(|byte| byte == quote).next().unwrap_or(rest)
         }
         _ => url,
+    }
+}
+
+/// Returns the link with its query percent-encoded in the page's encoding, as browsers do, so that servers expect it. URL
+/// standard, [query state](https://url.spec.whatwg.org/#query-state) and [percent-encode after
+/// encoding](https://url.spec.whatwg.org/#string-percent-encode-after-encoding). A link stays unchanged if the encoding is
+/// UTF-8 or UTF-16 or the query is ASCII: the URL parser then writes the same.
+fn with_query(link: Vec<u8>, page: &'static Encoding) -> Vec<u8> {
+    let encoding = page.output_encoding();
+    if encoding == UTF_8 || link.is_ascii() {
+        return link;
+    }
+    match split_query(&link) {
+        Some((front, query, fragment)) if !query.is_ascii() => {
+            let query = encoded_query(query, encoding);
+            [front.as_bytes(), query.as_bytes(), fragment.as_bytes()].concat()
+        }
+        _ => link,
+    }
+}
+
+/// Splits a link into the part up to the `?`, the query, and the rest; `None` without a query.
+fn split_query(link: &[u8]) -> Option<(&str, &str, &str)> {
+    let link = std::str::from_utf8(link).ok()?;
+    // The URL parser drops trailing blanks, but could not drop them once encoded.
+    let link = link.trim_end_matches(|c| c <= ' ');
+    let (before, fragment) = link.split_at(link.find('#').unwrap_or(link.len()));
+    let (front, query) = before.split_at(before.find('?')? + 1);
+    Some((front, query, fragment))
+}
+
+fn encoded_query(query: &str, encoding: &'static Encoding) -> String {
+    // The URL parser removes these before it reads anything.
+    let query = query.replace(['\t', '\n', '\r'], "");
+    let mut encoder = encoding.new_encoder();
+    let mut out = String::with_capacity(query.len() * 2);
+    let mut rest = &query[..];
+    let mut bytes = [0; 1024];
+    loop {
+        let (result, read, written) =
+            encoder.encode_from_utf8_without_replacement(rest, &mut bytes, true);
+        rest = &rest[read..];
+        for &byte in &bytes[..written] {
+            push_escaped(byte, &mut out);
+        }
+        match result {
+            EncoderResult::InputEmpty => return out,
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(char) => {
+                let _ = write!(out, "%26%23{}%3B", u32::from(char)); // Writing to a String never fails.
+            }
+        }
+    }
+}
+
+/// Appends a byte, escaped if the URL standard's special-query percent-encode set has it.
+fn push_escaped(byte: u8, out: &mut String) {
+    let stays = matches!(byte, 0x21..=0x7E) && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'');
+    if stays {
+        out.push(char::from(byte));
+    } else {
+        let _ = write!(out, "%{byte:02X}");
     }
 }

@@ -18,7 +18,6 @@ use htmlize::{Context, unescape_bytes_in};
 use memchr::{memchr, memchr2, memmem};
 
 use super::foreign::Foreign;
-use super::xml::{ElementKind, Namespaces};
 
 /// Tag that may carry a link or change the meaning of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,14 +36,16 @@ pub(super) enum Attribute {
     HttpEquiv,
     Content,
     Name,
+    Charset,
 }
 
-pub(super) const ATTRIBUTES: [(&[u8], Attribute); 5] = [
+pub(super) const ATTRIBUTES: [(&[u8], Attribute); 6] = [
     (b"href", Attribute::Href),
     (b"rel", Attribute::Rel),
     (b"http-equiv", Attribute::HttpEquiv),
     (b"content", Attribute::Content),
     (b"name", Attribute::Name),
+    (b"charset", Attribute::Charset),
 ];
 
 /// Attributes of one tag. If an attribute occurs twice, the first counts.
@@ -86,7 +87,7 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole)
 }
 
-/// Calls `seen` for each relevant tag, in order. `text` is UTF-8.
+/// Calls `seen` for each relevant tag, in order.
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
     // `None` only says that the text ended.
     let _ = Tokenizer::new(text, None, seen).run();
@@ -102,9 +103,9 @@ pub(super) fn each_xml<'t>(
 }
 
 /// State of the tokenizer. Its methods return `None` once the text has ended.
-pub(super) struct Tokenizer<'t, F> {
+struct Tokenizer<'t, F> {
     text: &'t [u8],
-    pub at: usize,
+    at: usize,
     foreign: Foreign,
     /// Namespaces, if the page is in XML.
     xml: Option<Namespaces<'t>>,
@@ -112,7 +113,7 @@ pub(super) struct Tokenizer<'t, F> {
 }
 
 impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
-    pub fn new(text: &'t [u8], xml: Option<Namespaces<'t>>, seen: F) -> Tokenizer<'t, F> {
+    fn new(text: &'t [u8], xml: Option<Namespaces<'t>>, seen: F) -> Tokenizer<'t, F> {
         Tokenizer {
             text,
             at: 0,
@@ -213,7 +214,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         Some(())
     }
 
-    pub fn rest(&self) -> &'t [u8] {
+    fn rest(&self) -> &'t [u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
@@ -367,7 +368,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     /// Reads from after the tag's name to after its `>` and calls `found` for each attribute. Returns whether the tag
     /// ends in `/>`.
     #[inline]
-    pub fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
+    fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
         loop {
             self.skip_blanks();
             match self.peek()? {
@@ -453,4 +454,105 @@ fn is_xml_name_start(byte: u8) -> bool {
 /// Returns whether a byte is a blank. A carriage return counts as a line end.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
+}
+
+/// Kind of an element, by its namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ElementKind {
+    Html,
+    /// SVG or MathML.
+    Foreign,
+    Other,
+}
+
+impl ElementKind {
+    fn of(namespace: &[u8]) -> ElementKind {
+        match namespace {
+            b"http://www.w3.org/1999/xhtml" => ElementKind::Html,
+            b"http://www.w3.org/2000/svg" | b"http://www.w3.org/1998/Math/MathML" => {
+                ElementKind::Foreign
+            }
+            _ => ElementKind::Other,
+        }
+    }
+}
+
+/// Namespace declarations in scope at the reading position of a page in XML, as far as its elements need them
+/// ([Namespaces in XML 1.0](https://www.w3.org/TR/xml-names/)).
+#[derive(Debug)]
+pub(super) struct Namespaces<'t> {
+    /// Kind of elements without a prefix.
+    without: ElementKind,
+    /// True until the root element, which must be `html`, has been checked.
+    at_root: bool,
+    /// Number of open elements.
+    depth: usize,
+    declared: Vec<Declared<'t>>,
+}
+
+/// Declaration of a prefix (empty: the default namespace) by the element at this depth.
+#[derive(Debug)]
+struct Declared<'t> {
+    depth: usize,
+    prefix: &'t [u8],
+    kind: ElementKind,
+}
+
+impl<'t> Namespaces<'t> {
+    /// Begins a document. If it is served as XHTML, elements without a namespace count as XHTML; otherwise the root
+    /// must be `html` in the XHTML namespace.
+    pub fn new(served_as_xhtml: bool) -> Namespaces<'t> {
+        Namespaces {
+            without: if served_as_xhtml {
+                ElementKind::Html
+            } else {
+                ElementKind::Other
+            },
+            at_root: !served_as_xhtml,
+            depth: 0,
+            declared: Vec::new(),
+        }
+    }
+
+    /// Takes a start tag with its declarations; returns the element's kind and its local name. `None`: the document is
+    /// not a page.
+    fn start(
+        &mut self,
+        name: &'t [u8],
+        declared: &[(&'t [u8], &'t [u8])],
+        is_empty: bool,
+    ) -> Option<(ElementKind, &'t [u8])> {
+        let depth = self.depth + 1;
+        self.declared
+            .extend(declared.iter().map(|&(prefix, namespace)| Declared {
+                depth,
+                prefix,
+                kind: ElementKind::of(namespace),
+            }));
+        let colon = name.iter().position(|&byte| byte == b':');
+        let (prefix, name) = colon.map_or((&name[..0], name), |at| (&name[..at], &name[at + 1..]));
+        let of_prefix = |declared: &&Declared<'_>| declared.prefix == prefix;
+        let kind = match self.declared.iter().rev().find(of_prefix) {
+            Some(declared) => declared.kind,
+            None if prefix.is_empty() => self.without,
+            None => ElementKind::Other,
+        };
+        if std::mem::take(&mut self.at_root) && (kind, name) != (ElementKind::Html, b"html") {
+            return None;
+        }
+        self.depth = depth;
+        if is_empty {
+            self.end();
+        }
+        Some((kind, name))
+    }
+
+    /// Takes an end tag. The root's declarations stay: a malformed page may close more elements than it opened.
+    fn end(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        let depth = self.depth.max(1);
+        while self.declared.last().is_some_and(|last| last.depth > depth) {
+            self.declared.pop();
+        }
+    }
 }
