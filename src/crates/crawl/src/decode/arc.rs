@@ -1,17 +1,21 @@
-//! ARC, the predecessor of WARC. Specified in `formats/arc.md`.
-
-mod frame;
+//! ARC, the predecessor of WARC: a line `URL IP-address date ... length`, then `length` bytes. Specified in `formats/arc.md`.
+//!
+//! A record begins with any line ends left over from the one before, and ends with its block. If no record begins where
+//! one should, or its length is not a number, everything up to the next line that looks like a record's first is one
+//! bad record.
 
 use std::borrow::Cow;
 
-use super::frame::{Frame, line_ends};
+use memchr::{memchr, memrchr};
+
+use super::frame::{Frame, line_ends, skip_block, without_cr};
 use super::http::{HttpResponse, NO_BODY};
 use super::warc::is_web;
 use super::{
-    Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time, skips_links, time, whole_by,
+    Bad, Decoder, FormatSpec, HELD_MAX, Names, Parsed, Record, Sink, Skipped, Skipper, parsed,
+    put_time, skips_links, time, whole_by,
 };
 use crate::rules::Shard;
-use frame::{ArcHeader, ArcSkipper};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "arc",
@@ -26,7 +30,7 @@ pub const FORMAT: FormatSpec = FormatSpec {
 
 /// Returns whether a line looks like the first of a record, for format detection.
 pub fn is_header(line: &[u8]) -> bool {
-    frame::header(line).is_some()
+    header(line).is_some()
 }
 
 /// Decoder of ARC files.
@@ -43,7 +47,7 @@ impl Decoder for Arc {
     }
 
     fn whole(&self, buf: &[u8]) -> usize {
-        let end = whole_by(buf, |rest| Some(frame::first(rest, false)?.end));
+        let end = whole_by(buf, |rest| Some(first(rest, false)?.end));
         end + line_ends(&buf[end..])
     }
 
@@ -52,9 +56,18 @@ impl Decoder for Arc {
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        super::frame::decode(chunk, sink, frame::first, |frame, record, large| {
-            self.read(frame, record, large)
-        });
+        let mut record = Record::default();
+        let mut end = 0;
+        while let Some(frame) = first(&chunk[end..], true) {
+            let start = end;
+            end += frame.end;
+            let read = self.read(frame, &mut record, &mut || {
+                sink(start, Parsed::Large);
+            });
+            if !sink(end, parsed(read, &record)) {
+                return;
+            }
+        }
     }
 }
 
@@ -89,5 +102,253 @@ impl Arc {
             answer.links(record, self.body_bytes, large)?;
         }
         Ok(None)
+    }
+}
+
+/// Maximum length of a record's first line.
+const LINE_MAX: usize = 64 << 10;
+const _: () = assert!(LINE_MAX < HELD_MAX);
+
+/// Fields of a record's first line.
+#[derive(Debug, PartialEq, Eq)]
+struct ArcHeader<'a> {
+    url: &'a [u8],
+    /// Date: digits, or another notation that looks like a date.
+    date: &'a [u8],
+    /// Length of the block; `None` if it is not a number.
+    length: Option<u64>,
+}
+
+/// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
+/// latter.
+fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>> {
+    let start = line_ends(buf);
+    let record = &buf[start..];
+    if record.is_empty() {
+        return None;
+    }
+    let lf = memchr(b'\n', record);
+    let after = match lf {
+        Some(lf) => lf + 1,
+        None if record.len() <= LINE_MAX && !at_end => return None,
+        None if record.len() <= LINE_MAX => {
+            return Some(Frame::cut_short(buf, "the ARC header is cut short"));
+        }
+        None => record.len(),
+    };
+    let message = match header(&record[..after]) {
+        Some(header) => match header.length {
+            Some(length) => {
+                let cut = "the input ends inside an ARC block";
+                return Frame::with_block(buf, start + after, length, header, at_end, cut);
+            }
+            None => "the length in an ARC header is not a number",
+        },
+        None => "no ARC record begins here: garbage, or a wrong length before it",
+    };
+    match junk(record, after, &mut lf.is_none(), at_end) {
+        Skipped::Ended(end) => Some(Frame {
+            end: start + end,
+            parts: Err(Bad::malformed(message)),
+        }),
+        Skipped::Inside(_) => None,
+    }
+}
+
+/// Parses a record's first line, with its end or without; `None` if it is not one.
+///
+/// Version 1 has five fields, version 2 ten; in both, the date follows the host's address, and the length comes last.
+/// URLs and types may hold spaces.
+fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
+    let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
+    if line.len() > LINE_MAX || !has_scheme(line) {
+        return None;
+    }
+    let (mut front, length) = split_last(line)?;
+    loop {
+        let (rest, field) = split_last(front)?;
+        if is_date(field)
+            && let Some((url, address)) = split_last(rest).filter(|(_, at)| is_address(at))
+        {
+            debug_assert!(!address.is_empty());
+            let length = std::str::from_utf8(length).ok();
+            let digits = length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            return Some(ArcHeader {
+                url,
+                date: field,
+                length: digits.and_then(|digits| digits.parse().ok()),
+            });
+        }
+        front = rest;
+    }
+}
+
+/// Splits at the last space.
+fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memrchr(b' ', line)?;
+    Some((&line[..space], &line[space + 1..]))
+}
+
+/// Returns whether a line begins with a scheme: `http:`, `dns:`, `filedesc:`.
+fn has_scheme(line: &[u8]) -> bool {
+    let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
+    let end = line.iter().position(other);
+    line.first().is_some_and(u8::is_ascii_alphabetic) && end.is_some_and(|end| line[end] == b':')
+}
+
+/// Returns whether a field is a date: 12 to 20 digits (fewer may be an offset), or like `2008-10-29T04:21:46-0700`.
+fn is_date(field: &[u8]) -> bool {
+    let digits = field.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if digits == field.len() {
+        return (12..=20).contains(&digits);
+    }
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b"-:.+TZ".contains(byte);
+    let year = field
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    year == 4 && field[4] == b'-' && (8..=20).contains(&digits) && field.iter().all(is_part)
+}
+
+/// Returns whether a field is an IPv4 or IPv6 address, or `-` for an unknown one.
+fn is_address(field: &[u8]) -> bool {
+    let part = |byte: &u8| byte.is_ascii_hexdigit() || b".:".contains(byte);
+    let text = field.iter().all(part) && field.iter().any(|byte| b".:".contains(byte));
+    text || field == b"-"
+}
+
+/// Skips a record of any length.
+enum ArcSkipper {
+    Header,
+    /// In the block, with this many bytes left.
+    Block(u64),
+    /// Looking for the next record; `inside_line` if in the middle of a line that does not begin one.
+    Junk {
+        inside_line: bool,
+    },
+}
+
+impl Skipper for ArcSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        let mut at = 0;
+        if matches!(self, ArcSkipper::Header) {
+            at = line_ends(buf);
+            let rest = &buf[at..];
+            let line = memchr(b'\n', rest).map(|lf| lf + 1);
+            if line.is_none() && rest.len() <= LINE_MAX && !at_end {
+                return Skipped::Inside(at);
+            }
+            let after = line.unwrap_or(rest.len());
+            *self = match header(&rest[..after]).and_then(|header| header.length) {
+                Some(length) => ArcSkipper::Block(length),
+                None => ArcSkipper::Junk {
+                    inside_line: line.is_none(),
+                },
+            };
+            at += after;
+        }
+        match self {
+            ArcSkipper::Block(left) => skip_block(left, buf, at, at_end),
+            ArcSkipper::Junk { inside_line } => junk(buf, at, inside_line, at_end),
+            ArcSkipper::Header => Skipped::Ended(buf.len()),
+        }
+    }
+}
+
+/// Skips lines up to one that looks like a record's first.
+fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skipped {
+    while at < buf.len() {
+        let rest = &buf[at..];
+        let line = match memchr(b'\n', rest) {
+            Some(lf) => lf + 1,
+            None if at_end => rest.len(),
+            None if *inside_line || rest.len() > LINE_MAX => {
+                *inside_line = true;
+                return Skipped::Inside(buf.len());
+            }
+            None => return Skipped::Inside(at),
+        };
+        if !std::mem::take(inside_line) && header(&rest[..line]).is_some() {
+            return Skipped::Ended(at);
+        }
+        at += line;
+    }
+    if at_end {
+        Skipped::Ended(at)
+    } else {
+        Skipped::Inside(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Reason;
+
+    /// Layouts in the description of the ARC file format, and lines seen in archives.
+    #[test]
+    fn first_lines() {
+        for (line, url, date, length) in [
+            (
+                "http://a/ 1.2.3.4 20140102030405 text/html 15\n",
+                "http://a/",
+                "20140102030405",
+                Some(15),
+            ),
+            (
+                "http://a/ 1.2.3.4 20140102030405 text/html 200 c5ed9f http://b/ 20140102030405 x.arc 15\r\n",
+                "http://a/",
+                "20140102030405",
+                Some(15),
+            ),
+            (
+                "http://a/x y 3.4.5.6 z 1.2.3.4 20140102030405 text/html; charset=utf-8 15",
+                "http://a/x y 3.4.5.6 z",
+                "20140102030405",
+                Some(15),
+            ),
+            (
+                "http://a/ 2001:db8::1 20140102030405 no-type 0\n",
+                "http://a/",
+                "20140102030405",
+                Some(0),
+            ),
+            (
+                "filedesc://x.arc.gz 0.0.0.0 20140301000000 text/plain -1\n",
+                "filedesc://x.arc.gz",
+                "20140301000000",
+                None,
+            ),
+            (
+                "http://a/ 1.2.3.4 201404010000000000 text/html abc\n",
+                "http://a/",
+                "201404010000000000",
+                None,
+            ),
+        ] {
+            let header = header(line.as_bytes()).unwrap();
+            assert_eq!((header.url, header.date), (url.as_bytes(), date.as_bytes()));
+            assert_eq!(header.length, length, "{line}");
+        }
+        for line in [
+            "URL IP-address Archive-date Content-type Archive-length",
+            "",
+            "http://a/ 1.2.3.4 2014 text/html 15",
+            "http://a/ localhost 20140102030405 text/html 15",
+            "/a 1.2.3.4 20140102030405 text/html 15",
+            "http://a/ 1.2.3.4 20140102030405",
+        ] {
+            assert_eq!(header(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_memory_are_cut_short_not_a_panic() {
+        let text = b"http://a/ 1.2.3.4 20140102030405 t 18446744073709551615\nx";
+        assert_eq!(first(text, false), None);
+        let bad = first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(bad.reason, Reason::CutShort);
+        let skipped = ArcSkipper::Header.skip(text, false);
+        assert_eq!(skipped, Skipped::Inside(text.len()));
     }
 }

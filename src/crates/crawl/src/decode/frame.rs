@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memmem};
 
-use super::{Bad, HELD_MAX, Parsed, Reason, Record, Sink, Skipped, Skipper, parsed};
+use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
 
 /// Maximum length of a header: 64 KiB. A longer one is bad, so that it need not be held while its end is searched.
 const HEADER_MAX: usize = 64 << 10;
@@ -80,28 +80,6 @@ impl<'a, H> Frame<'a, H> {
                 parts: Ok((header, block)),
             }),
             None => at_end.then(|| Frame::cut_short(buf, cut)),
-        }
-    }
-}
-
-/// Implements [`Decoder::decode`](super::Decoder::decode); `first` finds the first record, and `read` parses one and
-/// may report that it is [`Parsed::Large`].
-pub fn decode<'a, H>(
-    chunk: &'a [u8],
-    sink: &mut Sink<'_>,
-    first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
-    read: impl Fn(Frame<'a, H>, &mut Record<'a>, &mut dyn FnMut()) -> Result<Option<&'static str>, Bad>,
-) {
-    let mut record = Record::default();
-    let mut end = 0;
-    while let Some(frame) = first(&chunk[end..], true) {
-        let start = end;
-        end += frame.end;
-        let done = read(frame, &mut record, &mut || {
-            sink(start, Parsed::Large);
-        });
-        if !sink(end, parsed(done, &record)) {
-            return;
         }
     }
 }

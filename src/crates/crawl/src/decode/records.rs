@@ -7,7 +7,6 @@ mod link;
 mod listed;
 pub mod names;
 mod plain;
-mod redirects;
 pub mod unread;
 mod values;
 pub mod write;
@@ -30,6 +29,7 @@ use super::{
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::{FieldName, InputRules, Rel, Shard};
+use crate::url::{self, LinkBase, Reject};
 
 /// Records whose pages are URLs.
 pub const FORMAT: FormatSpec = FormatSpec {
@@ -151,7 +151,7 @@ impl JsonRecords {
                     Ok(Some(kind)) => Parsed::Other { kind },
                     Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
-                        if !redirects::each(&asked, &record, &mut hand_out) {
+                        if !each_redirect(&asked, &record, &mut hand_out) {
                             return;
                         }
                         Parsed::Record(&record)
@@ -422,14 +422,14 @@ impl<'a> RawRecord<'a> {
         };
         *asked = self.asked.get().unwrap_or_default();
         if let Some(found) = not_empty(self.found.get()) {
-            let found = redirects::absolute(found, &record.url);
+            let found = absolute(found, &record.url);
             asked.push(std::mem::replace(&mut record.url, found));
         }
-        if asked.len() > redirects::MOST {
+        if asked.len() > REDIRECTS_MAX {
             let message = format!(
                 "redirected {} times, more than {}",
                 asked.len(),
-                redirects::MOST
+                REDIRECTS_MAX
             );
             return Err(Bad::malformed(message));
         }
@@ -524,6 +524,50 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
         }
         Ok(raw)
     }
+}
+
+/// Maximum number of redirects in one record. Browsers follow 20.
+const REDIRECTS_MAX: usize = 100;
+
+/// Status of redirects that a crawler followed itself: the server's is unknown, and 302 promises nothing.
+const REDIRECT_STATUS: i32 = 302;
+
+/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: each of these URLs was fetched
+/// too, and otherwise a crawl order would schedule it again and again. Returns `false` if the consumer wants no more.
+fn each_redirect<'a>(
+    asked: &[Cow<'a, [u8]>],
+    record: &Record<'a>,
+    hand_out: &mut dyn FnMut(&Record<'_>) -> bool,
+) -> bool {
+    asked.iter().enumerate().all(|(at, from)| {
+        let to = asked.get(at + 1).unwrap_or(&record.url);
+        if !are_two(from, to) {
+            return true;
+        }
+        hand_out(&Record {
+            url: from.clone(),
+            redirect: Some(to.clone()),
+            fetched_at: record.fetched_at,
+            status: Some(REDIRECT_STATUS),
+            ..Record::default()
+        })
+    })
+}
+
+/// Resolves a relative final URL against the requested one.
+fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> {
+    let canonical = url::canonical(&found, None, usize::MAX, &mut Vec::new());
+    if canonical.err() != Some(Reject::Relative) {
+        return found;
+    }
+    let asked = LinkBase::new(asked, None);
+    url::name_of(&found, Some(&asked), usize::MAX).map_or(found, Cow::Owned)
+}
+
+/// Returns whether both are URLs of different pages.
+fn are_two(from: &[u8], to: &[u8]) -> bool {
+    let canonical = |raw| url::name_of(raw, None, usize::MAX).ok();
+    from != to && canonical(from).is_some_and(|from| canonical(to) != Some(from))
 }
 
 #[cfg(test)]

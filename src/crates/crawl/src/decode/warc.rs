@@ -6,19 +6,19 @@
 //! counts as read only together with them.
 
 mod group;
-mod outlinks;
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::frame::{self, Frame, WarcHeader};
+use super::frame::{self, Frame, WarcHeader, without_cr};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
     skips_links, time, whole_by,
 };
-use crate::model::Digest;
+use crate::model::{Digest, keep};
 use crate::rules::{Outlinks, Shard};
 use group::{CaptureGroupSkipper, Group};
 
@@ -143,7 +143,7 @@ impl<'a> CaptureFacts<'a> {
         if header.kind.eq_ignore_ascii_case(b"request") {
             self.not_get = http::not_get(http::method(block));
         }
-        outlinks::add(header, block, &mut self.listed);
+        add_outlinks(header, block, &mut self.listed);
     }
 }
 
@@ -233,7 +233,107 @@ pub fn is_web(url: &[u8]) -> bool {
 /// Names the kind of a record that is not a capture.
 fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
     match frame::record_kind(header.kind) {
-        "metadata" if outlinks::are_in(block) => "metadata with outlinks",
+        "metadata" if has_outlinks(block) => "metadata with outlinks",
         kind => kind,
+    }
+}
+
+/// Start of the lines by which Heritrix lists outlinks in `metadata` records: `outlink: URL hop context`.
+const OUTLINK: &[u8] = b"outlink:";
+
+/// Returns whether a metadata record lists any outlinks.
+fn has_outlinks(block: &[u8]) -> bool {
+    outlinks(block).next().is_some()
+}
+
+/// Adds the links of a record in a capture's tail. `listed` stays `None` until a record lists outlinks; otherwise
+/// nothing was looked for.
+fn add_outlinks<'a>(header: &WarcHeader<'a>, block: &'a [u8], listed: &mut Option<Vec<Link<'a>>>) {
+    if !header.kind.eq_ignore_ascii_case(b"metadata") {
+        return;
+    }
+    for line in outlinks(block) {
+        let links = listed.get_or_insert_default();
+        if let Some(url) = outlink(line) {
+            keep(links, Cow::Borrowed(url));
+        }
+    }
+}
+
+/// Yields the values of the `outlink` lines.
+fn outlinks(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    memmem::find_iter(block, OUTLINK).filter_map(|at| {
+        let at_line_start = at == 0 || block[at - 1] == b'\n';
+        let rest = &block[at + OUTLINK.len()..];
+        let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
+        at_line_start.then(|| without_cr(line).trim_ascii_start())
+    })
+}
+
+/// Returns the target if a reader of the page could follow it: hop `L` (link) or `R` (refresh). A link found in an
+/// attribute must be of `a` or `area`, as in HTML: Heritrix reports forms and options as `L`, too. `E` are embedded
+/// resources; `X` and `I` are guesses.
+fn outlink(line: &[u8]) -> Option<&[u8]> {
+    let mut parts = line.splitn(3, |&byte| byte == b' ');
+    let (url, hop, context) = (parts.next()?, parts.next()?, parts.next().unwrap_or(b""));
+    let counts = match hop {
+        b"L" => match memmem::find(context, b"/@") {
+            Some(slash) => {
+                let element = &context[..slash];
+                element.eq_ignore_ascii_case(b"a") || element.eq_ignore_ascii_case(b"area")
+            }
+            None => true,
+        },
+        b"R" => true,
+        _ => false,
+    };
+    (counts && !url.is_empty()).then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contexts from Heritrix's own archives, and invented ones.
+    #[test]
+    fn which_lines_are_links() {
+        let block = b"via: http://v/\r\noutlink: http://a/ L a/@href\r\n\
+            outlink: http://b/ L AREA/@HREF\noutlink: http://c/ L option/@value\n\
+            outlink: http://d/ E img/@src\noutlink: http://e/ X =JS_MISC\noutlink: http://f/ I =INFERRED_MISC\n\
+            outlink: http://g/ R meta\noutlink: http://h/ L =NAVLINK_MISC\noutlink: http://i/ L\n\
+            x outlink: http://j/ L a/@href\noutlink:  L a/@href\noutlink: http://k/\noutlink: http://l/ L a/@href";
+        let header = WarcHeader {
+            kind: b"metadata",
+            ..WarcHeader::default()
+        };
+        let mut listed = None;
+        add_outlinks(&header, block, &mut listed);
+        let urls: Vec<_> = listed.unwrap().into_iter().map(|link| link.url).collect();
+        let expected = [
+            "http://a/",
+            "http://b/",
+            "http://g/",
+            "http://h/",
+            "http://i/",
+            "http://l/",
+        ];
+        assert_eq!(urls, expected.map(|url| Cow::Borrowed(url.as_bytes())));
+    }
+
+    #[test]
+    fn none_listed_is_not_an_empty_list() {
+        let header = WarcHeader {
+            kind: b"metadata",
+            ..WarcHeader::default()
+        };
+        for (block, lists) in [
+            (&b"via: http://v/\r\nfetchTimeMs: 3\r\n"[..], false),
+            (b"outlink: http://a/ E img/@src\r\n", true),
+        ] {
+            let mut listed = None;
+            add_outlinks(&header, block, &mut listed);
+            assert_eq!(listed, lists.then(Vec::new));
+            assert_eq!(has_outlinks(block), lists);
+        }
     }
 }
