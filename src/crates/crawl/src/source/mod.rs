@@ -132,21 +132,33 @@ pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
     })
 }
 
+impl Plain {
+    /// Returns the next lines, whole, perhaps many; `None` after the last.
+    fn next_lines(&mut self) -> Result<Option<&[u8]>> {
+        // Any decoder of lines cuts where lines end.
+        let buffer = std::mem::take(&mut self.chunk);
+        self.at = 0;
+        match self
+            .source
+            .next_chunk(Format::Adjacency.decoder(), buffer)?
+        {
+            None => Ok(None),
+            Some(chunk) if chunk.oversize > 0 => {
+                let what = format!("a line of {} bytes is over the limit", chunk.oversize);
+                Err(Error::Unsupported(what))
+            }
+            Some(chunk) => {
+                self.chunk = chunk.bytes;
+                Ok(Some(&self.chunk))
+            }
+        }
+    }
+}
+
 impl Read for Plain {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.chunk.len() {
-            // Any decoder of lines cuts where lines end.
-            let buffer = std::mem::take(&mut self.chunk);
-            self.at = 0;
-            match self.source.next_chunk(Format::Adjacency.decoder(), buffer) {
-                Ok(None) => return Ok(0),
-                Ok(Some(chunk)) if chunk.oversize > 0 => {
-                    let what = format!("a line of {} bytes is over the limit", chunk.oversize);
-                    return Err(io::Error::other(Error::Unsupported(what)));
-                }
-                Ok(Some(chunk)) => self.chunk = chunk.bytes,
-                Err(error) => return Err(io::Error::other(error)),
-            }
+        if self.at == self.chunk.len() && self.next_lines().map_err(io::Error::other)?.is_none() {
+            return Ok(0);
         }
         let len = out.len().min(self.chunk.len() - self.at);
         out[..len].copy_from_slice(&self.chunk[self.at..self.at + len]);

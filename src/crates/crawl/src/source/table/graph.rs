@@ -18,7 +18,6 @@
 //! fetched. Links are sorted in bounded memory and temporary files.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +26,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::decompress::Fault;
 use super::super::{Plain, open_plain};
 use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, holds, page_name};
-use super::{failed, pair};
+use super::{TableInput, failed, pair};
+use crate::decode::lines;
 use crate::disk::{Disk, ExternalSorter, RealDisk};
 use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
@@ -89,16 +89,11 @@ pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<Numbe
 /// Table of the links of a graph in a folder.
 const LINKS: &str = "links.parquet";
 
-/// Files of a graph.
-enum GraphFiles {
-    Tables {
-        pages: PathBuf,
-        links: PathBuf,
-    },
-    Lines {
-        vertices: Vec<PathBuf>,
-        edges: Vec<PathBuf>,
-    },
+/// Files of a graph: two tables, or Common Crawl's lines.
+struct GraphFiles {
+    are_tables: bool,
+    pages: Vec<PathBuf>,
+    links: Vec<PathBuf>,
 }
 
 impl GraphFiles {
@@ -114,47 +109,50 @@ impl GraphFiles {
             found.map(|name| folder.join(name)).collect()
         };
         let (vertices, edges) = (of_lines("vertices"), of_lines("edges"));
-        let wrong = |what| Err(Error::Unsupported(format!("has {what}")));
         let is_pages = |name: &&String| ["pages.parquet", "sites.parquet"].contains(&&***name);
+        let pages = names.iter().find(is_pages);
         let has_links = names.iter().any(|name| name == LINKS);
-        let found = match (has_links, vertices.is_empty()) {
-            (true, false) => return wrong("links.parquet and files of vertices: leave one graph"),
-            (true, true) => {
-                let Some(pages) = names.iter().find(is_pages) else {
-                    return wrong("links.parquet and no pages.parquet");
+        let wrong = |what| Err(Error::Unsupported(format!("has {what}")));
+        match (has_links, vertices.is_empty(), pages) {
+            (true, false, _) => wrong("links.parquet and files of vertices: leave one graph"),
+            (true, true, None) => wrong("links.parquet and no pages.parquet"),
+            (true, true, Some(pages)) => {
+                let why = format!("it is a folder with {pages} and {LINKS}");
+                let files = GraphFiles {
+                    are_tables: true,
+                    pages: vec![folder.join(pages)],
+                    links: vec![folder.join(LINKS)],
                 };
-                let files = GraphFiles::Tables {
-                    pages: folder.join(pages),
-                    links: folder.join(LINKS),
+                Ok(Some((files, why)))
+            }
+            (false, true, _) => Ok(None),
+            (false, false, _) if edges.is_empty() => wrong("files of vertices and none of edges"),
+            (false, false, _) => {
+                let files = GraphFiles {
+                    are_tables: false,
+                    pages: vertices,
+                    links: edges,
                 };
-                (files, format!("it is a folder with {pages} and {LINKS}"))
-            }
-            (false, true) => return Ok(None),
-            (false, false) if edges.is_empty() => {
-                return wrong("files of vertices and none of edges");
-            }
-            (false, false) => {
                 let why = "it is a folder with files of vertices and of edges";
-                (GraphFiles::Lines { vertices, edges }, why.to_owned())
+                Ok(Some((files, why.to_owned())))
             }
-        };
-        Ok(Some(found))
+        }
     }
 
     fn pages(&self, limits: &Limits) -> Result<Pages> {
-        match self {
-            GraphFiles::Tables { pages, .. } => pair::pages(pages),
-            GraphFiles::Lines { vertices, .. } => Ok(read_vertices(vertices.clone(), limits)),
+        if self.are_tables {
+            pair::pages(&self.pages[0])
+        } else {
+            Ok(read_vertices(&self.pages, limits))
         }
     }
 
     /// Returns the links between this number of pages, and whether they have weights.
     fn links(&self, pages: u64, limits: &Limits) -> Result<(Links, bool)> {
-        match self {
-            GraphFiles::Tables { links, .. } => pair::links(links, pages),
-            GraphFiles::Lines { edges, .. } => {
-                Ok((read_edges(edges.clone(), limits, pages), false))
-            }
+        if self.are_tables {
+            pair::links(&self.links[0], pages)
+        } else {
+            Ok((read_edges(&self.links, limits, pages), false))
         }
     }
 }
@@ -167,35 +165,35 @@ pub fn is_graph(folder: &Path) -> bool {
     )
 }
 
+/// Opens the graph in a folder; `None` if there is none. Reads the first names.
+pub(super) fn open(folder: &Path, limits: &Limits) -> Result<Option<TableInput>> {
+    let Some((files, why)) = GraphFiles::find(folder)? else {
+        return Ok(None);
+    };
+    let (_, has_weights) = files.links(0, limits)?;
+    let first = files.pages(limits)?.take(SNIFF_NAMES);
+    let first: Result<Vec<Vec<u8>>, Fault> = first.map(|page| Ok(page?.name)).collect();
+    let first = first.map_err(|fault| failed(folder, fault))?;
+    let format = format_of(&first, has_weights);
+    let rows = GraphText {
+        files,
+        format,
+        limits: limits.clone(),
+        reading: None,
+    };
+    Ok(Some(TableInput {
+        rows: Box::new(rows),
+        known: (format, why),
+    }))
+}
+
 /// Reader of a graph.
-pub(super) struct GraphText {
+struct GraphText {
     files: GraphFiles,
     format: Format,
     limits: Limits,
     /// State of reading; `None` before it begins.
     reading: Option<GraphReading>,
-}
-
-impl GraphText {
-    /// Returns a reader of the graph in a folder, the format of its text, and how it was recognised; `None` if there is
-    /// none. Reads the first names.
-    pub fn open(folder: &Path, limits: &Limits) -> Result<Option<(GraphText, Format, String)>> {
-        let Some((files, why)) = GraphFiles::find(folder)? else {
-            return Ok(None);
-        };
-        let (_, has_weights) = files.links(0, limits)?;
-        let first = files.pages(limits)?.take(SNIFF_NAMES);
-        let first: Result<Vec<Vec<u8>>, Fault> = first.map(|page| Ok(page?.name)).collect();
-        let first = first.map_err(|fault| failed(folder, fault))?;
-        let format = format_of(&first, has_weights);
-        let graph = GraphText {
-            files,
-            format,
-            limits: limits.clone(),
-            reading: None,
-        };
-        Ok(Some((graph, format, why)))
-    }
 }
 
 impl Rows for GraphText {
@@ -448,133 +446,88 @@ impl PageTable {
 }
 
 /// Reads Common Crawl's files of vertices, in the order of their names.
-fn read_vertices(files: Vec<PathBuf>, limits: &Limits) -> Pages {
-    let mut lines = GraphFileLines::of(files, limits);
+fn read_vertices(files: &[PathBuf], limits: &Limits) -> Pages {
     let mut expected = 0;
-    Box::new(std::iter::from_fn(move || {
-        lines.read(|line| {
-            let mut fields = line.split(|&byte| byte == b'\t');
-            let (Some(number), Some(name)) = (fields.next().and_then(number), fields.next()) else {
-                return Err("a number, a tab and a name are expected".into());
-            };
-            if number != expected {
-                return Err(format!(
-                    "vertex {number} where {expected} is expected: vertices must be numbered from 0 on, in order"
-                ));
-            }
-            expected += 1;
-            Ok(GraphPage {
-                name: name.to_vec(),
-                fetch: LastFetch::Read(None),
-            })
+    parse_lines(files, limits, move |line| {
+        let mut fields = line.split(|&byte| byte == b'\t');
+        let (Some(number), Some(name)) = (fields.next().and_then(number), fields.next()) else {
+            return Err("a number, a tab and a name are expected".into());
+        };
+        if number != expected {
+            return Err(format!(
+                "vertex {number} where {expected} is expected: vertices must be numbered from 0 on, in order"
+            ));
+        }
+        expected += 1;
+        Ok(GraphPage {
+            name: name.to_vec(),
+            fetch: LastFetch::Read(None),
         })
-    }))
+    })
 }
 
 /// Reads Common Crawl's files of edges between `pages` pages, in the order of their names.
-fn read_edges(files: Vec<PathBuf>, limits: &Limits, pages: u64) -> Links {
-    let mut lines = GraphFileLines::of(files, limits);
+fn read_edges(files: &[PathBuf], limits: &Limits, pages: u64) -> Links {
     let mut check = link_check(pages);
-    Box::new(std::iter::from_fn(move || {
-        lines.read(|line| {
-            let mut fields = line.split(|&byte| byte == b'\t');
-            let [Some(from), Some(to), None] = [fields.next(), fields.next(), fields.next()] else {
-                return Err("two numbers with a tab between them are expected".into());
-            };
-            let [Some(source), Some(target)] = [number(from), number(to)] else {
-                return Err("two numbers are expected".into());
-            };
-            check(NumberedLink {
-                source,
-                target,
-                weight: 1,
-            })
+    parse_lines(files, limits, move |line| {
+        let mut fields = line.split(|&byte| byte == b'\t');
+        let [Some(from), Some(to), None] = [fields.next(), fields.next(), fields.next()] else {
+            return Err("two numbers with a tab between them are expected".into());
+        };
+        let [Some(source), Some(target)] = [number(from), number(to)] else {
+            return Err("two numbers are expected".into());
+        };
+        check(NumberedLink {
+            source,
+            target,
+            weight: 1,
         })
-    }))
+    })
 }
 
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Byte order mark: some programs write one at a file's start, and files get concatenated.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// Lines of several files.
-struct GraphFileLines {
-    files: std::vec::IntoIter<PathBuf>,
-    /// File being read, with its name.
-    open: Option<(BufReader<Plain>, String)>,
-    limits: Limits,
-    /// Last line, without its end, and its number in its file.
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl GraphFileLines {
-    fn of(files: Vec<PathBuf>, limits: &Limits) -> GraphFileLines {
-        GraphFileLines {
-            files: files.into_iter(),
-            open: None,
-            limits: limits.clone(),
-            line: Vec::new(),
-            number: 0,
-        }
-    }
-
-    /// Parses the next line that is neither blank nor a comment; `None` after the last.
-    fn read<T>(
-        &mut self,
-        parse: impl FnOnce(&[u8]) -> Result<T, String>,
-    ) -> Option<Result<T, Fault>> {
-        if let Err(fault) = self.next_line() {
-            return Some(Err(fault));
-        }
-        let (_, file) = self.open.as_ref()?;
-        Some(parse(&self.line).map_err(|what| {
-            let what = format!("{file}: line {}: {what}", self.number);
-            Fault::Damage(DamageKind::InvalidData, what)
-        }))
-    }
-
-    /// Moves to the next such line; no file is open after the last.
-    fn next_line(&mut self) -> Result<(), Fault> {
+/// Parses each line of several files that is neither blank nor a comment, as many at a time as were read together.
+fn parse_lines<T: Send + 'static>(
+    files: &[PathBuf],
+    limits: &Limits,
+    mut parse: impl FnMut(&[u8]) -> Result<T, String> + Send + 'static,
+) -> Box<dyn Iterator<Item = Result<T, Fault>> + Send> {
+    let (mut files, limits) = (files.to_vec().into_iter(), limits.clone());
+    let mut open: Option<(Plain, String)> = None;
+    let mut number = 0u64;
+    let mut next = move || -> Result<Option<Vec<Result<T, Fault>>>, Fault> {
         loop {
-            let Some((open, _)) = &mut self.open else {
-                let Some(path) = self.files.next() else {
-                    return Ok(());
+            let Some((reader, file)) = &mut open else {
+                let Some(path) = files.next() else {
+                    return Ok(None);
                 };
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let open = BufReader::new(open_plain(&path, &self.limits)?);
-                self.open = Some((open, name.into_owned()));
-                self.number = 0;
+                open = Some((open_plain(&path, &limits)?, name.into_owned()));
+                number = 0;
                 continue;
             };
-            self.line.clear();
-            let read = open.read_until(b'\n', &mut self.line);
-            // The reader passes on errors of this crate.
-            let read = read.map_err(|error| match error.downcast::<Error>() {
-                Ok(error) => error.into(),
-                Err(error) => Fault::Io(error),
-            })?;
-            if read == 0 {
-                self.open = None;
+            let Some(chunk) = reader.next_lines()? else {
+                open = None;
                 continue;
-            }
-            self.number += 1;
-            if self.line.starts_with(BYTE_ORDER_MARK) {
-                self.line.drain(..BYTE_ORDER_MARK.len());
-            }
-            for end in [b'\n', b'\r'] {
-                self.line.pop_if(|last| *last == end);
-            }
-            if !self.line.trim_ascii().is_empty() && self.line[0] != b'#' {
-                return Ok(());
-            }
+            };
+            let parsed = lines::lines(chunk).filter_map(|line| {
+                number += 1;
+                let counts = !line.text.trim_ascii().is_empty() && line.text[0] != b'#';
+                let parsed = counts.then(|| parse(line.text))?;
+                Some(parsed.map_err(|what| {
+                    let what = format!("{file}: line {number}: {what}");
+                    Fault::Damage(DamageKind::InvalidData, what)
+                }))
+            });
+            return Ok(Some(parsed.collect()));
         }
-    }
+    };
+    let chunks = std::iter::from_fn(move || next().transpose());
+    Box::new(chunks.flat_map(|parsed| parsed.unwrap_or_else(|fault| vec![Err(fault)])))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

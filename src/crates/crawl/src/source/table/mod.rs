@@ -31,7 +31,6 @@ use super::input::open_file;
 use crate::formats::Format;
 use crate::model::{Damage, Limits};
 use crate::{Error, Result};
-use graph::GraphText;
 
 pub use graph::is_graph;
 pub(super) use text::Rows;
@@ -53,11 +52,7 @@ pub(super) fn open(
     limits: &Limits,
 ) -> Result<Option<TableInput>> {
     if path.is_dir() {
-        let graph = GraphText::open(path, limits).map_err(|error| with_path(path, error))?;
-        return Ok(graph.map(|(graph, format, why)| TableInput {
-            rows: Box::new(graph),
-            known: (format, why),
-        }));
+        return graph::open(path, limits).map_err(|error| with_path(path, error));
     }
     // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
     if !path.is_file() {
