@@ -13,8 +13,7 @@
 use std::borrow::Cow;
 use std::iter::Peekable;
 
-use super::RecordFile;
-use super::sort::{SortRoom, time_key};
+use super::{RecordFile, SortRoom, time_key};
 use crate::codec::varint::number;
 use crate::decode::records::write::write;
 use crate::decode::{Link, Names, Record};
