@@ -1,5 +1,4 @@
-//! The one loop over the batches of an input, which `ingest`, `convert`, `inspect` and `load` share, and what the first
-//! two report in the same words.
+//! Options that `convert`, `inspect` and `load` share, and what `ingest` and `convert` report in the same words.
 
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::decode::{Names, Reason};
@@ -7,7 +6,7 @@ use crate::engine::SelfLinks;
 use crate::formats::Format;
 use crate::ingest::{IngestEvent, Observer};
 use crate::model::{InputPosition, Limits};
-use crate::pipeline::{InputReader, InputRecords, Piece, PipelineItem, Remark, checked_format_of};
+use crate::pipeline::{InputReader, Remark, checked_format_of};
 use crate::rules::{Follow, InputRules};
 use crate::source::{Damage, DamageKind, InputName, InputSummary, Source, SourceOptions};
 use crate::store::Unverified;
@@ -45,46 +44,6 @@ pub(crate) fn rules_in_memory(limits: &Limits, input: &InputRules) -> Result<Rul
         input: input.clone(),
         follow: Follow::default(),
     })
-}
-
-/// User of the batches of one input.
-pub(crate) trait BatchVisitor {
-    /// Takes a remark about the first records.
-    fn remark(&mut self, input: &InputName, remark: Remark);
-
-    /// Takes the next piece. Returns false to stop reading.
-    fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool>;
-
-    /// Called after each piece, and while the input is idle. Returns false to stop reading.
-    fn tick(&mut self) -> Result<bool> {
-        Ok(true)
-    }
-}
-
-/// Reads an input to its end, or until the visitor stops it, which returns `None`.
-pub(crate) fn visit_batches(
-    records: &mut InputRecords,
-    visitor: &mut dyn BatchVisitor,
-) -> Result<Option<InputSummary>> {
-    loop {
-        let next = records.next_piece();
-        for remark in records.remarks() {
-            visitor.remark(&records.input, remark);
-        }
-        match next? {
-            PipelineItem::End(summary) => return Ok(Some(summary)),
-            PipelineItem::Idle => {}
-            PipelineItem::Piece(piece) => {
-                if !visitor.piece(records, &piece)? {
-                    return Ok(None);
-                }
-                records.recycle(piece);
-            }
-        }
-        if !visitor.tick()? {
-            return Ok(None);
-        }
-    }
 }
 
 /// Determines the format and reports it; `None` if the input is empty. `before` is the kind of names read before.

@@ -3,7 +3,6 @@
 //! Plain data: nothing here opens a file or starts a thread, and nothing uses another room, so that every other may use
 //! this one.
 
-pub mod batch;
 mod error;
 mod hash;
 mod input;
@@ -15,7 +14,6 @@ mod registry;
 mod setting;
 
 pub use crate::registry;
-pub use batch::{Batch, BatchEntry, LinkCounts, RawRedirect, What};
 pub use error::{Error, Exit, Result};
 pub use hash::{Digest, Fingerprint, Fingerprints, HashKey};
 pub use input::{Compression, Damage, DamageKind, InputPosition, Member, Restart};
@@ -25,6 +23,7 @@ pub use limits::{TIME_UNITS, bytes, counted, human, split_time, thousands};
 pub use page::rfc_3339;
 pub use page::{Change, FetchTotals, Fetches, Page, PageId, PageState, SiteFacts, SitePage};
 pub use parts::{PARTS, StoreFile, part_of, remedy};
+pub use record::{Batch, BatchEntry, LinkCounts, TEXT_BYTES, What};
 pub use record::{Link, Names, Parsed, Reason, Record, Rel, SelfLinks, Time, utc};
 pub use record::{has_page, is_redirect, keep};
 pub use registry::unknown_word;

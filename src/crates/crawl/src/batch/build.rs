@@ -1,13 +1,11 @@
 //! Builds batches from what decoders yield.
 
 use super::names::SpellingTable;
-use super::weights::{Weighing, check_sum};
-use crate::decode::Decoder;
 use crate::decode::records::write::write;
-use crate::model::batch::TEXT_BYTES;
+use crate::decode::{Bad, Decoder};
 use crate::model::{
     Batch, BatchEntry, Digest, FetchTotals, Fingerprint, HashKey, Limits, Link, LinkCounts,
-    Names as Naming, Parsed, RawRedirect, Reason, Record, SelfLinks, What, has_page,
+    Names as Naming, Parsed, Reason, Record, SelfLinks, TEXT_BYTES, What, has_page,
 };
 use crate::rules::{Follow, InputRules};
 use crate::url::{self, CanonicalForm, LinkBase, Reject};
@@ -18,8 +16,6 @@ const ENTRIES: usize = 1 << 16;
 const AHEAD: usize = 32;
 /// Maximum number of messages kept per batch and reason; further ones are only counted.
 const COMPLAINTS: usize = 16;
-/// Maximum length in bytes of a text in messages.
-const SHOWN: usize = 200;
 
 /// Limits and rules for records.
 #[derive(Clone)]
@@ -42,8 +38,14 @@ pub struct Builder {
     naming: Naming,
     batch: Batch,
     names: SpellingTable,
-    linked: Linked,
-    weighing: Weighing,
+    /// For each name the number, plus 1, of the last entry that links to it.
+    linked_by: Vec<u32>,
+    /// Index of that link among the batch's links; only if weights are kept.
+    linked_at: Vec<u32>,
+    /// Weights of the batch's names as link targets; [`UNKNOWN_WEIGHT`] if not computed yet.
+    page_weights: Vec<u64>,
+    /// True if weights depend on the kind of link or on its target.
+    weighs_all: bool,
     /// True if a URL that is canonical as spelled needs no further check.
     takes_all: bool,
     scratch: Vec<u8>,
@@ -52,8 +54,6 @@ pub struct Builder {
     complained: [usize; Reason::ALL.len()],
     /// True if relative links are joined to their page ([`Decoder::joins_links`]).
     joins: bool,
-    /// True if redirects and bases are kept as they are written ([`Batch::written`]).
-    pub keeps_written: bool,
     /// True if records are kept as lines of JSON ([`Batch::lines`]).
     pub keeps_lines: bool,
     /// Fingerprint of each of the next links as spelled; `None` if the spelling alone does not name a page.
@@ -62,17 +62,8 @@ pub struct Builder {
     leave: Box<dyn FnMut() + Send>,
 }
 
-/// Last link to each name.
-#[derive(Default)]
-struct Linked {
-    /// Number of its entry, plus 1.
-    by: Vec<u32>,
-    /// Index among the batch's links; only if weights are kept.
-    at: Vec<u32>,
-}
-
-/// Reason and message for a record that cannot be used.
-pub(super) struct Unusable(pub Reason, pub String);
+/// Marks a weight that is not computed yet; larger than any product in an accepted record.
+const UNKNOWN_WEIGHT: u64 = u64::MAX;
 
 impl Builder {
     /// Returns a builder for one format's names.
@@ -80,16 +71,17 @@ impl Builder {
         Builder {
             names: SpellingTable::new(rules.key),
             takes_all: naming == Naming::Url && rules.input.takes_all(),
-            weighing: Weighing::new(&rules.follow),
+            weighs_all: !rules.follow.is_default(),
             rules,
             naming,
             batch: Batch::default(),
-            linked: Linked::default(),
+            linked_by: Vec::new(),
+            linked_at: Vec::new(),
+            page_weights: Vec::new(),
             scratch: Vec::new(),
             stripped: Vec::new(),
             complained: Default::default(),
             joins: true,
-            keeps_written: false,
             keeps_lines: false,
             spelled: Vec::new(),
             leave: Box::new(|| ()),
@@ -174,8 +166,8 @@ impl Builder {
     /// Returns the current batch and begins another.
     pub fn take(&mut self) -> Batch {
         self.names.clear();
-        self.linked.by.clear();
-        self.weighing.of_names.clear();
+        self.linked_by.clear();
+        self.page_weights.clear();
         self.complained = Default::default();
         std::mem::take(&mut self.batch)
     }
@@ -196,18 +188,11 @@ impl Builder {
                 ..self.entry(What::Other, links)
             }),
             Parsed::Large => return (self.leave)(),
-            Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
+            Parsed::Bad { reason, detail } => Err(Bad { reason, detail }),
             Parsed::Record(record) => self.record_with_line(record, links).map(|mut entry| {
                 entry.status = record.status;
                 let totals = record.totals.filter(|_| entry.what.is_of_page());
                 self.batch.totals.extend(totals.map(|totals| (at, totals)));
-                if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
-                    let [redirect, base] =
-                        [&record.redirect, &record.base].map(|text| text.as_deref().map(shown));
-                    self.batch
-                        .written
-                        .push((at, RawRedirect { redirect, base }));
-                }
                 if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
                     entry.is_timeless = true;
                     self.complain(Reason::BadTime, at, detail.clone());
@@ -215,11 +200,11 @@ impl Builder {
                 entry
             }),
         };
-        let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
+        let entry = entry.unwrap_or_else(|Bad { reason, detail }| {
             if self.batch.fingerprints.len() as u32 > names {
                 self.names.cut(&mut self.batch, names);
-                self.linked.by.truncate(names as usize);
-                self.weighing.of_names.truncate(names as usize);
+                self.linked_by.truncate(names as usize);
+                self.page_weights.truncate(names as usize);
             }
             self.batch.links.truncate(links as usize);
             self.batch.weights.truncate(links as usize);
@@ -239,11 +224,7 @@ impl Builder {
     }
 
     /// Adds a record like [`Builder::record`], and keeps a page's record as a line if requested.
-    fn record_with_line(
-        &mut self,
-        record: &Record<'_>,
-        links: u32,
-    ) -> Result<BatchEntry, Unusable> {
+    fn record_with_line(&mut self, record: &Record<'_>, links: u32) -> Result<BatchEntry, Bad> {
         let entry = self.record(record, links)?;
         if !self.keeps_lines || !entry.what.is_of_page() {
             return Ok(entry);
@@ -261,7 +242,7 @@ impl Builder {
             return Ok(entry);
         }
         self.batch.lines.truncate(start);
-        Err(Unusable(
+        Err(Bad::new(
             Reason::TooLong,
             format!("as a line of JSON it has {bytes} bytes, more than `limit_line` {limit}"),
         ))
@@ -299,7 +280,7 @@ impl Builder {
         }
     }
 
-    fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<BatchEntry, Unusable> {
+    fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<BatchEntry, Bad> {
         // First of all: decoders skip the rest of such a record.
         if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
         {
@@ -322,7 +303,7 @@ impl Builder {
         if links.len() as u64 > self.rules.limits.links {
             let (count, limit) = (links.len(), self.rules.limits.links);
             let what = format!("{count} links, more than `limit_links` {limit}");
-            return Err(Unusable(Reason::TooManyLinks, what));
+            return Err(Bad::new(Reason::TooManyLinks, what));
         }
         let Some(source) = self.source(&record.url)? else {
             return Ok(self.entry(What::OutOfScope, links_start));
@@ -345,16 +326,16 @@ impl Builder {
     }
 
     /// Returns the name of a record's page; `None` if it is out of scope.
-    fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Unusable> {
+    fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Bad> {
         let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
         let name = self.name(raw, self.spelled(raw), None);
         name.map_err(|reject| match reject {
             Reject::TooLong => {
                 let (bytes, limit) = (raw.len(), self.rules.limits.url_bytes);
                 let what = format!("a URL of {bytes} bytes, more than `limit_url` {limit}");
-                Unusable(Reason::UrlTooLong, what)
+                Bad::new(Reason::UrlTooLong, what)
             }
-            reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
+            reject => Bad::new(Reason::BadUrl, format!("{:?}: {reject}", shown())),
         })
     }
 
@@ -363,7 +344,7 @@ impl Builder {
         source: u32,
         record: &Record<'_>,
         links: &[Link<'_>],
-    ) -> Result<LinkCounts, Unusable> {
+    ) -> Result<LinkCounts, Bad> {
         let mut counts = LinkCounts {
             read: links.len() as u32,
             ..LinkCounts::default()
@@ -377,7 +358,7 @@ impl Builder {
         let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
-        let weighs = self.weighing.is_chosen || links.iter().any(|link| link.weight != 1);
+        let weighs = self.weighs_all || links.iter().any(|link| link.weight != 1);
         let host = weighs.then(|| url::host(self.batch.name(source)).to_vec());
         let links_start = self.batch.links.len();
         if weighs {
@@ -400,29 +381,26 @@ impl Builder {
                     continue;
                 }
             };
-            let weight = host.as_ref().map(|host| {
-                self.weighing
-                    .weight(&self.rules.follow, &self.batch, (host, target), link)
-            });
+            let weight = host.as_ref().map(|host| self.weight(host, target, link));
             if target == source && self.rules.self_links == SelfLinks::Drop {
                 counts.own += 1;
                 continue;
             }
-            if self.linked.by.len() <= target as usize {
-                self.linked.by.resize(target as usize + 1, 0);
+            if self.linked_by.len() <= target as usize {
+                self.linked_by.resize(target as usize + 1, 0);
             }
-            if self.linked.by[target as usize] == stamp {
+            if self.linked_by[target as usize] == stamp {
                 counts.repeated += 1;
                 if let Some(weight) = weight {
-                    let known = &mut self.batch.weights[self.linked.at[target as usize] as usize];
+                    let known = &mut self.batch.weights[self.linked_at[target as usize] as usize];
                     *known = weight.max(*known);
                 }
                 continue;
             }
-            self.linked.by[target as usize] = stamp;
+            self.linked_by[target as usize] = stamp;
             if let Some(weight) = weight {
-                self.linked.at.resize(self.linked.by.len(), 0);
-                self.linked.at[target as usize] = self.batch.links.len() as u32;
+                self.linked_at.resize(self.linked_by.len(), 0);
+                self.linked_at[target as usize] = self.batch.links.len() as u32;
                 self.batch.weights.push(weight);
             }
             self.batch.links.push(target);
@@ -435,13 +413,32 @@ impl Builder {
                 let limit = self.rules.limits.line_bytes;
                 let what =
                     format!("its links, made absolute, take more than `limit_line` {limit} bytes");
-                return Err(Unusable(Reason::TooLong, what));
+                return Err(Bad::new(Reason::TooLong, what));
             }
         }
         if weighs {
             check_sum(&self.batch.weights[links_start..])?;
         }
         Ok(counts)
+    }
+
+    /// Returns the weight of a link from a page of `host` to a name of the batch; at most [`u64::MAX`]. Names that are
+    /// not URLs have no host.
+    fn weight(&mut self, host: &[u8], target: u32, link: &Link<'_>) -> u64 {
+        let (follow, name) = (&self.rules.follow, self.batch.name(target));
+        let is_internal = !host.is_empty() && url::host(name) == host;
+        let weight = u64::from(link.weight).saturating_mul(follow.weight(link.rel, is_internal));
+        if !follow.has_pages() {
+            return weight;
+        }
+        let at = target as usize;
+        if self.page_weights.len() <= at {
+            self.page_weights.resize(at + 1, UNKNOWN_WEIGHT);
+        }
+        if self.page_weights[at] == UNKNOWN_WEIGHT {
+            self.page_weights[at] = follow.weight_of_page(name);
+        }
+        weight.saturating_mul(self.page_weights[at])
     }
 
     /// Computes the fingerprints of some links, and prefetches their table slots.
@@ -525,16 +522,6 @@ impl Builder {
     }
 }
 
-/// Returns the front of an input's text for a message.
-fn shown(text: &[u8]) -> String {
-    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
-    if text.len() > SHOWN {
-        front + "..."
-    } else {
-        front
-    }
-}
-
 /// Returns what a status means. None, or that of a response with the page: a visit, or unchanged if it is a `revisit`.
 /// 404 and 410: gone. 304: unchanged. Any other says nothing about the page: failed. A page whose totals have no visits
 /// is only known, or failed.
@@ -555,4 +542,16 @@ fn meaning(record: &Record<'_>) -> What {
         _ if record.revisit => What::Unchanged,
         _ => What::Visit,
     }
+}
+
+/// Rejects links whose total weight is too large to divide cash by.
+fn check_sum(weights: &[u64]) -> Result<(), Bad> {
+    let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    if sum < 1 << 63 {
+        return Ok(());
+    }
+    Err(Bad::new(
+        Reason::Malformed,
+        "its links weigh 2^63 or more together: give them smaller weights",
+    ))
 }

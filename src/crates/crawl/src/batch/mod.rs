@@ -7,7 +7,6 @@
 
 mod build;
 mod names;
-mod weights;
 
 pub use crate::model::{Batch, BatchEntry, Fingerprints, HashKey, LinkCounts, What};
 pub use build::{Builder, Rules};

@@ -159,12 +159,12 @@ fn parted(told: RecordTime) -> (Option<Time>, Option<String>) {
 /// Reason why a record cannot be used, before it becomes [`Parsed::Bad`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bad {
-    reason: Reason,
-    detail: String,
+    pub(crate) reason: Reason,
+    pub(crate) detail: String,
 }
 
 impl Bad {
-    fn new(reason: Reason, detail: impl Into<String>) -> Bad {
+    pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Bad {
         Bad {
             reason,
             detail: detail.into(),

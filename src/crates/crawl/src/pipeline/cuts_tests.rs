@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::{ReadStart, checked_format_of, format_again};
+use super::{checked_format_of, format_again, pass_over};
 use crate::decode::Parsed;
 use crate::formats::Format;
 use crate::model::InputPosition;
@@ -43,13 +43,8 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
         return front;
     };
     front.format = Some(format);
-    let start = ReadStart {
-        place: front.place,
-        trusted,
-        ..ReadStart::default()
-    };
     // Damage before the position was found by the run before.
-    let Ok(mut source) = start.skip(source, format) else {
+    let Ok(mut source) = pass_over(source, format, front.place, trusted) else {
         return front;
     };
     let decoder = format.decoder();

@@ -5,7 +5,6 @@
 
 #[cfg(test)]
 mod cuts_tests;
-mod delays;
 mod flow;
 mod look;
 mod start;
@@ -17,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::batch::{Batch, Builder, Rules};
 use crate::decode::Decoder;
@@ -25,12 +24,11 @@ use crate::formats::Format;
 use crate::source::{Chunk, Compression, InputName, InputSummary, Restart, Source, SourceOptions};
 use crate::threads::spawn;
 use crate::{Error, Result};
-use delays::Pauses;
 use flow::FlowControl;
 use look::Look;
 
 pub use look::Remark;
-pub use start::{ReadStart, checked_format_of, format_again, format_of};
+pub use start::{checked_format_of, format_again, format_of, pass_over};
 
 /// Number of chunks that may wait between two threads.
 const CHUNKS_WAITING: usize = 3;
@@ -50,13 +48,18 @@ pub struct Piece {
     pub last: bool,
 }
 
-/// What [`InputRecords::next_piece`] found.
-pub enum PipelineItem {
-    Piece(Box<Piece>),
-    /// Nothing yet; the input is idle.
-    Idle,
-    /// End of the input.
-    End(InputSummary),
+/// User of the batches of one input.
+pub trait BatchVisitor {
+    /// Takes a remark about the first records.
+    fn remark(&mut self, input: &InputName, remark: Remark);
+
+    /// Takes the next piece. Returns false to stop reading.
+    fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool>;
+
+    /// Called after each piece, and while the input is idle. Returns false to stop reading.
+    fn tick(&mut self) -> Result<bool> {
+        Ok(true)
+    }
 }
 
 /// Memory of processed chunks and batches, reused by one input after another.
@@ -103,8 +106,6 @@ pub struct InputReader {
     options: SourceOptions,
     threads: usize,
     pool: BufferPool,
-    /// Keeps redirects and bases as written in batches.
-    pub keeps_written: bool,
     /// Keeps records as lines of JSON in batches.
     pub keeps_lines: bool,
     /// Seed of delays at the hand-overs between threads, for tests.
@@ -119,7 +120,6 @@ impl InputReader {
             rules,
             threads: threads.max(1),
             pool: BufferPool::new(threads),
-            keeps_written: false,
             keeps_lines: false,
             delays: None,
         }
@@ -135,14 +135,9 @@ impl InputReader {
         Source::live(InputName::Stdin, stream, from, limits, &self.options)
     }
 
-    /// Starts to read and decode `source`, which has been skipped to the starting position ([`ReadStart::skip`]).
-    pub fn read(
-        &self,
-        mut source: Source,
-        format: Format,
-        start: ReadStart,
-    ) -> Result<InputRecords> {
-        let pauses_of = |thread| Pauses::of_thread(self.delays, start.turn, thread);
+    /// Starts to read and decode `source`, from its current position ([`pass_over`]).
+    pub fn read(&self, mut source: Source, format: Format) -> Result<InputRecords> {
+        let pauses_of = |thread| Pauses::of_thread(self.delays, thread);
         let decoder = format.decoder_by(&self.rules.input, &self.rules.limits);
         let flow = FlowControl::new(CHUNKS_BYTES);
         let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
@@ -150,7 +145,6 @@ impl InputReader {
             let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
             let (give_piece, take_piece) = bounded(PIECES);
             let mut builder = Builder::new(self.rules.clone(), decoder.names());
-            builder.keeps_written = self.keeps_written;
             builder.keeps_lines = self.keeps_lines;
             let worker = Worker {
                 builder,
@@ -170,11 +164,10 @@ impl InputReader {
             compression: source.compression(),
             compressed_len: source.compressed_len(),
             again: source.shown_again(),
-            read: start.place.records,
+            read: 0,
             look: Look::new(format, &self.rules),
             hash: None,
             flow: flow.clone(),
-            handed: None,
             decoded,
             turn: 0,
             pool: self.pool.clone(),
@@ -267,14 +260,11 @@ pub struct InputRecords {
     /// Number of the next records that were read before, up to the starting position.
     pub again: u64,
     /// Number of records handed out, and those before them.
-    read: u64,
+    pub read: u64,
     look: Look,
     /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes hashed.
     hash: Option<(u64, Xxh3, usize)>,
     flow: FlowControl,
-    /// True if the last piece handed out was the last of its chunk, which counts as done when the next piece is
-    /// requested.
-    handed: Option<bool>,
     decoded: Vec<Receiver<Result<Piece>>>,
     turn: usize,
     pool: BufferPool,
@@ -284,27 +274,37 @@ pub struct InputRecords {
 }
 
 impl InputRecords {
-    /// Returns the next piece in order. The previous one then counts as done: best recycle it first. After an error
-    /// nothing comes but [`InputRecords::summary`].
-    pub fn next_piece(&mut self) -> Result<PipelineItem> {
-        if let Some(last) = self.handed.take() {
-            self.flow.done(last);
-        }
-        self.pauses.pause();
-        match self.decoded[self.turn % self.decoded.len()].recv_timeout(PATIENCE) {
-            Ok(piece) => {
-                let piece = piece.map_err(|error| error.after_record(self.read))?;
-                self.handed = Some(piece.last);
-                self.turn += usize::from(piece.last);
-                self.read += piece.batch.entries.len() as u64;
-                self.look.piece(&piece);
-                Ok(PipelineItem::Piece(Box::new(piece)))
+    /// Reads the input to its end, or until the visitor stops it, which returns `None`. After an error nothing is left
+    /// but [`InputRecords::summary`].
+    pub fn visit(&mut self, visitor: &mut dyn BatchVisitor) -> Result<Option<InputSummary>> {
+        loop {
+            self.pauses.pause();
+            let next = self.decoded[self.turn % self.decoded.len()].recv_timeout(PATIENCE);
+            match &next {
+                Ok(Ok(piece)) => self.look.piece(piece),
+                Err(RecvTimeoutError::Disconnected) => self.look.end(),
+                _ => {}
             }
-            Err(RecvTimeoutError::Timeout) => Ok(PipelineItem::Idle),
-            Err(RecvTimeoutError::Disconnected) => {
-                let summary = self.end()?;
-                self.look.end();
-                Ok(PipelineItem::End(summary))
+            for remark in self.look.take() {
+                visitor.remark(&self.input, remark);
+            }
+            match next {
+                Ok(piece) => {
+                    let piece = piece.map_err(|error| error.after_record(self.read))?;
+                    self.read += piece.batch.entries.len() as u64;
+                    if !visitor.piece(self, &piece)? {
+                        return Ok(None);
+                    }
+                    let is_last = piece.last;
+                    self.turn += usize::from(is_last);
+                    self.pool.take(piece);
+                    self.flow.done(is_last);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.end().map(Some),
+            }
+            if !visitor.tick()? {
+                return Ok(None);
             }
         }
     }
@@ -327,20 +327,7 @@ impl InputRecords {
 
     /// Returns how far the input was read, after an error, if known.
     pub fn summary(&mut self) -> Option<InputSummary> {
-        match self.next_piece() {
-            Ok(PipelineItem::End(summary)) => Some(summary),
-            _ => None,
-        }
-    }
-
-    /// Returns the remarks about the input since the last call.
-    pub fn remarks(&mut self) -> Vec<Remark> {
-        self.look.take()
-    }
-
-    /// Takes back a piece's memory.
-    pub fn recycle(&self, piece: Box<Piece>) {
-        self.pool.take(*piece);
+        self.end().ok()
     }
 
     /// Returns the hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before.
@@ -364,5 +351,38 @@ impl InputRecords {
 impl Drop for InputRecords {
     fn drop(&mut self) {
         self.flow.close();
+    }
+}
+
+/// Maximum pause in microseconds; each thread gets one of these.
+const LONGEST: [u64; 3] = [0, 100, 1_000];
+
+/// Pauses of a thread before it hands something over, drawn from a seed ([`InputReader::delays`]).
+///
+/// Results must not depend on which thread is faster. Delays expose races that a fast machine hides for years: every
+/// thread of a pipeline is fast or slow as a whole. Without a seed nothing waits.
+#[derive(Debug)]
+struct Pauses {
+    state: u64,
+    /// Maximum in microseconds; 0: none.
+    longest: u64,
+}
+
+impl Pauses {
+    fn of_thread(seed: Option<u64>, thread: u64) -> Pauses {
+        let state = seed.map(|seed| xxh3_64_with_seed(&thread.to_le_bytes(), seed));
+        Pauses {
+            state: state.unwrap_or(0),
+            longest: state.map_or(0, |state| LONGEST[(state % LONGEST.len() as u64) as usize]),
+        }
+    }
+
+    /// Pauses; called before a hand-over.
+    #[inline]
+    fn pause(&mut self) {
+        if self.longest > 0 {
+            self.state = xxh3_64_with_seed(&[], self.state);
+            std::thread::sleep(Duration::from_micros(self.state % self.longest));
+        }
     }
 }

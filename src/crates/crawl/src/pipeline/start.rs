@@ -80,37 +80,30 @@ pub fn checked_format_of(
     Ok(found)
 }
 
-/// Position at which reading an input starts.
-#[derive(Clone, Copy, Default)]
-pub struct ReadStart {
-    /// Position where an earlier run stopped.
-    pub place: InputPosition,
-    /// True if everything before the position is known to be unchanged.
-    pub trusted: bool,
-    /// Number of the pipeline, which selects its delays in tests.
-    pub turn: u64,
-}
-
-impl ReadStart {
-    /// Passes over everything before the position, which may take long.
-    pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
-        let InputPosition { offset, prefix, .. } = self.place;
-        let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
-        if offset == 0 {
-        } else if format.ends_lines() && shows_lines {
-            // The last record that counted is read again: it may have more lines by now. A member other than the first
-            // may begin inside a line.
-            let expected = (!self.trusted).then_some(prefix);
-            source.pass_whole_to(offset, expected, format.decoder())?;
-        } else if self.trusted {
-            source.pass_to(offset)?;
-        } else {
-            source.skip_to(offset, prefix)?;
-        }
-        if matches!(format, Format::Records | Format::NodeRecords) {
-            // An object counts without its line end if a stream ended after it.
-            source.pass_line_end()?;
-        }
-        Ok(source)
+/// Passes over everything before the position where an earlier run stopped, which may take long. Unless that is known to
+/// be unchanged (`trusted`), its hash is compared.
+pub fn pass_over(
+    mut source: Source,
+    format: Format,
+    place: InputPosition,
+    trusted: bool,
+) -> Result<Source> {
+    let InputPosition { offset, prefix, .. } = place;
+    let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
+    if offset == 0 {
+    } else if format.ends_lines() && shows_lines {
+        // The last record that counted is read again: it may have more lines by now. A member other than the first
+        // may begin inside a line.
+        let expected = (!trusted).then_some(prefix);
+        source.pass_whole_to(offset, expected, format.decoder())?;
+    } else if trusted {
+        source.pass_to(offset)?;
+    } else {
+        source.skip_to(offset, prefix)?;
     }
+    if matches!(format, Format::Records | Format::NodeRecords) {
+        // An object counts without its line end if a stream ended after it.
+        source.pass_line_end()?;
+    }
+    Ok(source)
 }

@@ -10,15 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{IngestEvent, Observer, ProgressReport};
 use crate::batches::{
-    BatchVisitor, ReadOptions, RecordAt, is_unsound, report_caveat, report_end, report_format,
-    report_remark, visit_batches,
+    ReadOptions, RecordAt, is_unsound, report_caveat, report_end, report_format, report_remark,
 };
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
-use crate::inspect::distinct::{GroupReturns, SOURCES};
+use crate::inspect::{GroupReturns, SOURCES};
 use crate::model::InputPosition;
-use crate::pipeline::{InputReader, InputRecords, Piece, ReadStart, Remark};
+use crate::pipeline::{BatchVisitor, InputReader, InputRecords, Piece, Remark};
 use crate::records::{RecordFile, RecordFormat, SortRoom, TimeOrder};
 use crate::source::InputName;
 use crate::store::Unverified;
@@ -215,10 +214,10 @@ impl ConversionRun<'_> {
         report_caveat(input, format, self.observer);
         let names = format.decoder().names();
         self.begin(names, &input.to_string())?;
-        let mut records = self.reader.read(source, format, ReadStart::default())?;
+        let mut records = self.reader.read(source, format)?;
         (self.number, self.place) = (number, InputPosition::start());
         self.returns = GroupReturns::new(format, SOURCES);
-        if let Some(summary) = visit_batches(&mut records, self)? {
+        if let Some(summary) = records.visit(self)? {
             report_end(input, &summary, self.returns.count, self.observer);
             if self.place.records == 0 {
                 self.observer.note(IngestEvent::Empty { input });

@@ -4,21 +4,22 @@
 //! is bounded: distinct pages and hosts are counted exactly up to a limit, and only the first positions of each oddity
 //! are kept.
 
-pub(crate) mod distinct;
 mod report;
 
+use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 
-use crate::batch::{Batch, Fingerprints, What};
-use crate::batches::{BatchVisitor, ReadOptions, visit_batches};
-use crate::decode::{Names, Time, is_redirect};
+use crate::batch::{Batch, BatchEntry, Fingerprints, What};
+use crate::batches::ReadOptions;
+use crate::decode::{Decoder, Names, Parsed, Time, is_redirect};
+use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::memory::check_room;
-use crate::pipeline::{InputRecords, Piece, ReadStart, Remark, format_of};
+use crate::pipeline::{BatchVisitor, InputRecords, Piece, Remark, format_of};
 use crate::source::{Compression, InputName, InputSummary};
 use crate::url;
 use crate::{Error, Result};
-use distinct::{DistinctNames, GroupReturns};
 
 pub use report::{
     DamageReport, DistinctCount, FetchTimeStats, InspectReport, Odd, RecordPosition, SampleRecord,
@@ -55,8 +56,7 @@ impl Default for Inspection {
 /// and with [`Error::TooLarge`] if distinct names exceed the memory limit. Damage is not an error here: see
 /// [`InspectReport::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
-    let mut reader = how.read.reader()?;
-    reader.keeps_written = how.first > 0;
+    let reader = how.read.reader()?;
     let mut report = InspectReport::default();
     let mut source = match reader.open(input) {
         Ok(source) => source,
@@ -73,9 +73,11 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
         read_as = format;
         (report.format, report.recognised_by) = (Some(format), why);
     }
-    let mut records = reader.read(source, read_as, ReadStart::default())?;
+    let mut records = reader.read(source, read_as)?;
     let mut reading = InspectionRun {
         report,
+        decoder: read_as.decoder_by(&how.read.input, &how.read.limits),
+        written: Vec::new().into_iter(),
         fingerprints: reader.rules.key.fingerprints(),
         pages: DistinctNames::new(how.distinct),
         fetched: DistinctNames::new(how.distinct),
@@ -88,7 +90,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     };
     let summary = match how.records {
         Some(0) => None,
-        _ => match visit_batches(&mut records, &mut reading) {
+        _ => match records.visit(&mut reading) {
             Ok(summary) => summary,
             Err(error) => {
                 reading.damaged(error)?;
@@ -103,6 +105,9 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
 struct InspectionRun<'a> {
     how: &'a Inspection,
     report: InspectReport,
+    decoder: Arc<dyn Decoder>,
+    /// Redirects and bases of the next records of the chunk, as written, while first records are still to be shown.
+    written: std::vec::IntoIter<[Option<String>; 2]>,
     fingerprints: Fingerprints,
     pages: DistinctNames,
     fetched: DistinctNames,
@@ -126,8 +131,12 @@ impl BatchVisitor for InspectionRun<'_> {
     fn piece(&mut self, _: &mut InputRecords, piece: &Piece) -> Result<bool> {
         let (chunk, batch) = (&*piece.chunk, &piece.batch);
         self.report.compressed = chunk.compressed;
+        if self.written.len() == 0 && self.report.first.len() < self.how.first {
+            self.written = self.written(&chunk.bytes).into_iter();
+        }
         let (mut names, mut is_done) = (0, false);
         for (at, entry) in batch.entries.iter().enumerate() {
+            let written = self.written.next().unwrap_or_default();
             let end = entry.names_end as usize;
             self.names(batch, names..end);
             names = end;
@@ -146,7 +155,7 @@ impl BatchVisitor for InspectionRun<'_> {
                     let kind = entry.kind.unwrap_or("no crawl record");
                     *self.report.other.entry(kind).or_default() += 1;
                 }
-                _ => self.record(batch, at),
+                _ => self.record(batch, at, written),
             }
             self.report.records += 1;
             self.offset = chunk.offset + entry.end;
@@ -187,7 +196,7 @@ impl InspectionRun<'_> {
         }
     }
 
-    fn record(&mut self, batch: &Batch, at: usize) {
+    fn record(&mut self, batch: &Batch, at: usize, written: [Option<String>; 2]) {
         let entry = &batch.entries[at];
         let status = entry.status;
         self.report.known_only += u64::from(self.is_known_only(batch, at));
@@ -207,7 +216,7 @@ impl InspectionRun<'_> {
         self.report.again += u64::from(self.fetched.add(page));
         self.returns.add(batch, entry);
         if self.report.first.len() < self.how.first {
-            self.first(batch, at);
+            self.first(batch, at, written);
         }
     }
 
@@ -235,10 +244,27 @@ impl InspectionRun<'_> {
         times.latest = times.latest.max(Some(time));
     }
 
-    fn first(&mut self, batch: &Batch, at: usize) {
+    /// Returns redirect and base of each record of a chunk, as written; [`BatchVisitor::piece`] gets its records in
+    /// one piece or several.
+    fn written(&self, chunk: &[u8]) -> Vec<[Option<String>; 2]> {
+        let mut written = Vec::new();
+        self.decoder.decode(chunk, &mut |_, parsed| {
+            match parsed {
+                Parsed::Large => {}
+                Parsed::Record(record) => {
+                    let texts = [&record.redirect, &record.base];
+                    written.push(texts.map(|text| text.as_deref().map(shown)));
+                }
+                Parsed::Bad { .. } | Parsed::Other { .. } => written.push([None, None]),
+            }
+            true
+        });
+        written
+    }
+
+    fn first(&mut self, batch: &Batch, at: usize, [redirect, base]: [Option<String>; 2]) {
         let entry = &batch.entries[at];
         let status = entry.status;
-        let written = batch.written(at).cloned().unwrap_or_default();
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
         let targets = batch.targets(entry);
         let is_redirect = status.is_some_and(is_redirect);
@@ -254,8 +280,8 @@ impl InspectionRun<'_> {
             },
             status,
             time: entry.fetched_at,
-            redirect: written.redirect.filter(|_| is_redirect),
-            base: written.base,
+            redirect: redirect.filter(|_| is_redirect),
+            base,
             read: u64::from(entry.counts.read),
             links: targets
                 .iter()
@@ -299,5 +325,122 @@ impl InspectionRun<'_> {
         report.fetched = self.fetched.count();
         report.hosts = self.urls.then(|| self.hosts.count());
         report
+    }
+}
+
+/// Maximum length in bytes of a text as written.
+const SHOWN: usize = 200;
+
+/// Returns the front of an input's text.
+fn shown(text: &[u8]) -> String {
+    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
+    if text.len() > SHOWN {
+        front + "..."
+    } else {
+        front
+    }
+}
+
+/// Distinct names, counted exactly up to a limit; beyond it only that there are more. They are known by their fingerprints,
+/// which are distinct except with a probability of 10^-26 or less.
+struct DistinctNames {
+    known: HashSet<Fingerprint>,
+    limit: usize,
+    full: bool,
+}
+
+impl DistinctNames {
+    fn new(limit: usize) -> DistinctNames {
+        DistinctNames {
+            known: HashSet::new(),
+            limit,
+            full: false,
+        }
+    }
+
+    /// Returns whether the name was seen before, as far as known.
+    fn add(&mut self, name: Fingerprint) -> bool {
+        if self.known.len() < self.limit {
+            return !self.known.insert(name);
+        }
+        let seen = self.known.contains(&name);
+        self.full |= !seen;
+        seen
+    }
+
+    /// Returns the memory in bytes after one more name: 17 bytes per slot of a table that is at most 7/8 full, and half
+    /// as large again while it grows.
+    fn bytes(&self) -> u64 {
+        let full = self.known.len() == self.known.capacity() && self.known.len() < self.limit;
+        let places = (self.known.capacity() as u64 * 8).div_ceil(7);
+        17 * if full { 3 * places } else { places }
+    }
+
+    fn count(&self) -> DistinctCount {
+        DistinctCount {
+            count: self.known.len() as u64,
+            at_least: self.full,
+        }
+    }
+}
+
+/// Most sources of an input that are remembered to see whether they come back.
+pub(crate) const SOURCES: usize = 1_000_000;
+
+/// Counts the groups of an input, in formats with a link per line, whose source had a group before.
+pub(crate) struct GroupReturns {
+    /// Sources so far; `None`: records of the format are no groups.
+    sources: Option<DistinctNames>,
+    /// Number of groups whose source came back, as far as sources are remembered.
+    pub count: u64,
+}
+
+impl GroupReturns {
+    pub fn new(format: Format, limit: usize) -> GroupReturns {
+        let sources = format.is_grouped().then(|| DistinctNames::new(limit));
+        GroupReturns { sources, count: 0 }
+    }
+
+    /// Adds an entry of a batch.
+    pub fn add(&mut self, batch: &Batch, entry: &BatchEntry) {
+        if let Some(sources) = &mut self.sources
+            && entry.what == What::Visit
+        {
+            self.count += u64::from(sources.add(batch.fingerprints[entry.source as usize]));
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sources.as_ref().map_or(0, DistinctNames::bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::HashKey;
+
+    #[test]
+    fn exact_up_to_the_limit() {
+        let fingerprints = HashKey([1, 2]).fingerprints();
+        let mut names = DistinctNames::new(3);
+        let mut add = |name: &str| (names.add(fingerprints.of(name.as_bytes())), names.count());
+        let exactly = |count| DistinctCount {
+            count,
+            at_least: false,
+        };
+        assert_eq!(add("a"), (false, exactly(1)));
+        assert_eq!(add("a"), (true, exactly(1)));
+        assert_eq!(add("b"), (false, exactly(2)));
+        assert_eq!(add("c"), (false, exactly(3)));
+        assert_eq!(add("b"), (true, exactly(3)));
+        let more = DistinctCount {
+            count: 3,
+            at_least: true,
+        };
+        assert_eq!(add("d"), (false, more));
+        assert_eq!(add("c"), (true, more));
+        // A table for three names has at least four slots.
+        assert!((4 * 17..=200).contains(&names.bytes()), "{}", names.bytes());
     }
 }

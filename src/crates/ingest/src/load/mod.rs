@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::batch::{Batch, Rules, What};
-use crate::batches::{BatchVisitor, rules_in_memory, visit_batches};
+use crate::batches::rules_in_memory;
 use crate::decode::{Missing, Names, Time};
 use crate::engine::{Admit, Config, Index, PageId, Resolver};
 use crate::formats::Format;
 use crate::graph::{Graph, LatestRows, Links, node};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
-use crate::pipeline::{InputReader, InputRecords, Piece, ReadStart, Remark, checked_format_of};
+use crate::pipeline::{BatchVisitor, InputReader, InputRecords, Piece, Remark, checked_format_of};
 use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
 use crate::snapshot::Snapshot;
@@ -296,14 +296,14 @@ impl Crawled {
         self.kind = Some(format.decoder().names());
         self.is_grouped = format.is_grouped();
         self.resolver = Resolver::default();
-        let mut records = reader.read(source, format, ReadStart::default())?;
+        let mut records = reader.read(source, format)?;
         let crawled = self;
         let mut delivery = Delivery {
             crawled,
             store,
             each,
         };
-        visit_batches(&mut records, &mut delivery).map(drop)
+        records.visit(&mut delivery).map(drop)
     }
 
     fn check_room(&self) -> Result<()> {

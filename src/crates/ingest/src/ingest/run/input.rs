@@ -6,8 +6,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use super::{EarlyEnd, IngestRun};
 use crate::batch::{Batch, BatchEntry, What};
 use crate::batches::{
-    BatchVisitor, RecordAt, report_caveat, report_end, report_format, report_remark,
-    report_skipped, visit_batches,
+    RecordAt, report_caveat, report_end, report_format, report_remark, report_skipped,
 };
 use crate::decode::{Names, Reason};
 use crate::engine::{Resolver, age};
@@ -15,7 +14,9 @@ use crate::formats::{Format, is_decided};
 use crate::ingest::IngestEvent;
 use crate::ingest::stream::{Spooling, plain};
 use crate::model::{InputPosition, thousands};
-use crate::pipeline::{InputRecords, PATIENCE, Piece, ReadStart, Remark, format_again};
+use crate::pipeline::{
+    BatchVisitor, InputRecords, PATIENCE, Piece, Remark, format_again, pass_over,
+};
 use crate::source::{Compression, HEAD_BYTES, InputName, InputSummary, Restart, Source};
 use crate::store::{Input, Spooled};
 use crate::threads::spawn;
@@ -42,7 +43,7 @@ impl<'a> IngestRun<'a> {
             ungrouped: 0,
             run: self,
         };
-        match visit_batches(&mut records, &mut reading)? {
+        match records.visit(&mut reading)? {
             Some(summary) => Ok(reading.end_input(&records, &summary)?),
             None => Err(EarlyEnd::Stopped),
         }
@@ -67,20 +68,16 @@ impl<'a> IngestRun<'a> {
             self.format(&mut source)?
         };
         let place = self.progress.place;
-        let start = ReadStart {
-            place,
-            // What was compared with the stream before is known to be the same, and a spool holds what was read.
-            trusted: is_longer || self.restart().is_some(),
-            turn: (u64::from(self.progress.pass) << 32) + self.progress.input,
-        };
         if place.offset > 0 {
+            // What was compared with the stream before is known to be the same, and a spool holds what was read.
+            let trusted = is_longer || self.restart().is_some();
             self.observer.say(format!(
                 "{name}: continuing after record {} (byte {}) of pass {}",
                 thousands(place.records),
                 place.offset,
                 self.progress.pass
             ));
-            source = self.patiently(move || start.skip(source, format))?;
+            source = self.patiently(move || pass_over(source, format, place, trusted))?;
         }
         let spooled = Spooled {
             restart: Restart {
@@ -101,7 +98,9 @@ impl<'a> IngestRun<'a> {
                 spooled,
             });
         }
-        Ok(self.reader.read(source, format, start)?)
+        let mut records = self.reader.read(source, format)?;
+        records.read = place.records;
+        Ok(records)
     }
 
     /// Returns a function that waits for an input's first bytes if its format has to be guessed.
