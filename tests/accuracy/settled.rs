@@ -75,20 +75,20 @@ fn settled_ranks_are_within_their_bounds_of_webgraphs() {
         for (until, most) in COSTS {
             let options = RankOptions::until(Config::default().damping_units(), until);
             let settled = settle(&rows, &options, &mut ()).unwrap().unwrap();
-            let cost = settled.progress.links_touched as f64 / rows.links as f64;
+            let cost = settled.effort.links_touched as f64 / rows.links as f64;
             let importance = settled.importance();
             let off: f64 = importance
                 .iter()
                 .zip(&exact)
                 .map(|(x, y)| (x - y).abs())
                 .sum();
-            let bound = settled.progress.bound.unwrap();
-            let sweeps = settled.progress.sweeps;
+            let bound = settled.certificate.received_l1.unwrap();
+            let sweeps = settled.effort.sweeps;
             eprintln!(
                 "order {seed}, {until:e}: {cost:.2} sweeps' links in {sweeps} sweeps, L1 {off:.3e}, bound {bound:.3e}"
             );
             // WebGraph's are within 1e-13 of exact.
-            assert!(settled.reached && bound <= until && off <= bound + 1e-12);
+            assert!(settled.effort.reached && bound <= until && off <= bound + 1e-12);
             assert!(cost <= most, "order {seed}, {until:e}: {cost}");
         }
     }

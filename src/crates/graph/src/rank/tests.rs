@@ -21,7 +21,7 @@ fn computed(
         residual: 1e-11,
     };
     let exact = pagerank_for(graph, power, teleport)?;
-    assert!(settled.reached && exact.converged);
+    assert!(settled.effort.reached && exact.converged);
     let bound = settled.certificate.received_l1.unwrap();
     Ok([(settled.importance(), bound), (exact.scores, exact.bound)])
 }
@@ -108,4 +108,21 @@ fn a_chain_from_one_page() {
     let short = Teleport::of(vec![1]).unwrap();
     assert!(settle_for(&graph, &options, &short, &mut ()).is_err());
     assert!(pagerank_for(&graph, PowerOptions::default(), &short).is_err());
+}
+
+#[test]
+fn weights_are_checked() {
+    assert!(Teleport::of(vec![0, 0]).is_err());
+    assert!(Teleport::of(vec![u32::MAX, 2]).is_err());
+    let teleport = Teleport::of(vec![u32::MAX, 1]).unwrap();
+    assert!(teleport.check(2).is_ok() && teleport.check(3).is_err());
+    assert!(Teleport::default().check(3).is_ok());
+    let shares: Vec<f64> = Teleport::of(vec![3, 0, 1])
+        .unwrap()
+        .shares(8.0, 3)
+        .collect();
+    assert_eq!(shares, [6.0, 0.0, 2.0]);
+    let floats = Teleport::of_floats(&[0.75, 0.0, 0.25]).unwrap();
+    assert_eq!(floats, Teleport::of(vec![3, 0, 1]).unwrap());
+    assert!(Teleport::of_floats(&[0.0, 0.0]).is_err());
 }

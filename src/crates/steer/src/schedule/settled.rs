@@ -59,7 +59,7 @@ impl SettledOrder {
             near => near,
         };
         Ok(settled.map_or_else(Vec::new, |settled| {
-            self.links += settled.progress.links_touched;
+            self.links += settled.effort.links_touched;
             settled.importance()
         }))
     }

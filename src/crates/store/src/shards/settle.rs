@@ -113,7 +113,10 @@ pub fn settle(
     };
     drop(rows);
     let config = local_config(&shards)?;
-    let window = Window::settled(&config, &settled);
+    let [first, ..] = &settled[..] else {
+        return Err(Error::internal("a process ranks no shard"));
+    };
+    let window = Window::settled(&config, first);
     let is_nearer = window
         .bound_l1()
         .is_some_and(|new| new + config.damping_bound() < bound);
@@ -122,11 +125,10 @@ pub fn settle(
     together.shards = if together.is_done {
         current.into_iter().flatten().collect()
     } else {
-        let scores: Vec<_> = (0..shards.len()).map(|at| settled.shard(at)).collect();
-        let by = (window.estimator, Some(settled.units(window.estimator)));
+        let by = (window.estimator, Some(first.units(window.estimator)));
         let to_rank = shards
             .iter()
-            .zip(&scores)
+            .zip(&settled)
             .map(|(shard, scores)| ShardScores {
                 scores,
                 pages: shard.view.totals().pages,
@@ -231,7 +233,7 @@ fn settle_rows(
     rows: &[KeptRows],
     peers: &mut dyn Peers,
     options: &SettleOptions,
-) -> Result<Option<SettlingResult>> {
+) -> Result<Option<Vec<SettlingResult>>> {
     let together = shards.iter().zip(rows).map(|(shard, rows)| ShardRows {
         rows,
         remote: &shard.remote,

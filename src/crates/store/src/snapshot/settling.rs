@@ -32,7 +32,7 @@ use crate::engine::{Config, Estimation, FetchTimes, HistoryRow, HistoryView, Win
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
 use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
-use crate::rank::settle::{Changed, Importances, SettlingProgress, SettlingResult, StartState};
+use crate::rank::settle::{Importances, SettlingProgress, SettlingResult, StartState};
 use crate::rank::settle::{Watch, settle, settle_from, settle_near};
 use crate::rank::{Goal, RankOptions};
 use crate::rows::{Bits, PAGES_MAX, RowVisitor, Stop, Without};
@@ -264,11 +264,8 @@ impl StartState for WarmStartState<'_> {
         (head.records == self.records).then_some(head.totals.effort)
     }
 
-    fn changed(&self) -> Changed {
-        Changed {
-            rows: self.since.rows,
-            links: self.since.links,
-        }
+    fn changed(&self) -> (u64, u64) {
+        (self.since.rows, self.since.links)
     }
 
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {

@@ -49,8 +49,8 @@ pub(super) fn settled(
         Measured {
             scores: settled.importance(),
             accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
-            reached: settled.reached && left.is_some(),
-            sweeps: settled.progress.sweeps,
+            reached: settled.effort.reached && left.is_some(),
+            sweeps: settled.effort.sweeps,
         }
     }))
 }

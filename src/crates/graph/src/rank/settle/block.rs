@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
+use super::settling::LedgerTotals;
 use super::shards::{self, Message};
 use super::worth::{Cost, LevelHistogram, NO_LINKS, NO_ROW, REMOTE, cost, least, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
@@ -30,18 +31,7 @@ const LINE: usize = 16;
 /// Number of pages from which work on each page alone is split into two halves in parallel.
 const HALVES_FROM: usize = 1 << 16;
 
-/// Sums that visits depend on, constant until the next [`LedgerBlock::tell`].
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct GlobalSums {
-    /// T: units received by the virtual page.
-    pub virtual_page: i128,
-    /// W: sum of all weights; n for a uniform teleport.
-    pub weights: u64,
-    /// Payment to a page on top of its account, per unit of its weight: of the supply in the first sweep, then T/W.
-    pub each: i64,
-    pub is_first_sweep: bool,
-}
-
+/// Pages of a store, or of one shard.
 pub(super) struct LedgerBlock {
     /// X of each page.
     own: Cells<i64>,
@@ -50,10 +40,12 @@ pub(super) struct LedgerBlock {
     costs: Cells<Cost>,
     /// Number of consecutive visits with the same sign of K, with that sign.
     streaks: Cells<i8>,
-    damping: u64,
     teleport: Teleport,
-    whole: GlobalSums,
-    /// Changes of the sum of X and of T that are not part of `whole` yet.
+    /// Sums over all pages as of the last [`LedgerBlock::tell`].
+    totals: LedgerTotals,
+    /// Payment to a page on top of its account, per unit of its weight.
+    each: i64,
+    /// Changes of the sum of X and of T that are not part of the totals yet.
     moved: [i128; 2],
     visits: u32,
     /// Units that pages may still pass on in excess of what they have, in this sweep.
@@ -62,16 +54,16 @@ pub(super) struct LedgerBlock {
 
 impl LedgerBlock {
     /// Creates a block of pages that have nothing.
-    pub fn new(pages: u64, damping: u64, teleport: Teleport) -> Result<LedgerBlock> {
+    pub fn new(pages: u64, totals: LedgerTotals, teleport: Teleport) -> Result<LedgerBlock> {
         let len = pages as usize;
         let mut block = LedgerBlock {
             own: Cells::reserve(len)?,
             accounts: Cells::reserve(len)?,
             costs: Cells::reserve(len)?,
             streaks: Cells::reserve(len)?,
-            damping,
             teleport,
-            whole: GlobalSums::default(),
+            totals,
+            each: totals.each(),
             moved: [0; 2],
             visits: 0,
             advance: 0,
@@ -119,12 +111,14 @@ impl LedgerBlock {
     /// of what waits in few bytes, and the rest waits here.
     pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
         let accounts: &mut [i64] = &mut self.accounts;
-        let least = (!all).then(|| {
+        let least = if all {
+            0
+        } else {
             // Goes in the order of memory.
             let pages = accounts.iter().zip(self.costs.iter());
             let remote = pages.filter(|(_, cost)| **cost == REMOTE);
             shards::least_sent(remote.map(|(account, _)| account.unsigned_abs()))
-        });
+        };
         let message = |remote: &RemotePages| {
             let mut message = Message::new(least);
             for (&here, &there) in remote.here.iter().zip(&remote.there) {
@@ -150,8 +144,10 @@ impl LedgerBlock {
         })
     }
 
-    pub fn tell(&mut self, whole: GlobalSums) {
-        self.whole = whole;
+    /// Sets the sums over all pages, which visits depend on.
+    pub fn tell(&mut self, totals: LedgerTotals) {
+        self.totals = totals;
+        self.each = totals.each();
         self.visits = 0;
     }
 
@@ -227,7 +223,7 @@ impl LedgerBlock {
 
     /// Returns the payment to a page on top of its account.
     fn paid_of_late(&self, page: usize) -> i64 {
-        paid(self.whole.each, self.teleport.weight(page))
+        paid(self.each, self.teleport.weight(page))
     }
 
     /// Returns true if a known page passes anything on over links.
@@ -312,7 +308,7 @@ impl LedgerBlock {
         self.moved[0] += i128::from(units);
         self.moved[1] += i128::from(units) - handed_on;
         self.visits += 1;
-        if self.visits >= LOOK_EVERY && !self.whole.is_first_sweep {
+        if self.visits >= LOOK_EVERY && !self.totals.is_first_sweep {
             self.look();
         }
         Ok(())
@@ -322,7 +318,7 @@ impl LedgerBlock {
     fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
         let all = row.weight();
         let [before, after] = [before, after].map(|own| {
-            let shares = Shares::over(own.unsigned_abs(), self.damping, all);
+            let shares = Shares::over(own.unsigned_abs(), self.totals.damping, all);
             move |weight| {
                 let share = shares.at(weight) as i64;
                 if own < 0 { -share } else { share }
@@ -356,7 +352,10 @@ impl LedgerBlock {
     /// Updates the virtual page's payment per unit of weight, rounded down.
     fn look(&mut self) {
         self.visits = 0;
-        self.whole.each = each(self.whole.virtual_page + self.moved[1], self.whole.weights);
+        self.each = each(
+            self.totals.virtual_page + self.moved[1],
+            self.totals.weights,
+        );
     }
 
     /// Combines the results of `of` over all pages; over two halves in parallel if there are many.

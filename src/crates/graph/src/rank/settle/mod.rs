@@ -5,7 +5,7 @@
 //! does that from the latest row of every page alone: the same rows give the same bytes, whatever their order of
 //! arrival, earlier rankings, and intermediate changes of links.
 //!
-//! **The ledger** (`ledger`). Let X be any estimate and Y = L'X, one step of the damped walk from it. K = Y - X is
+//! **The ledger** (`block`). Let X be any estimate and Y = L'X, one step of the damped walk from it. K = Y - X is
 //! *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. To visit page i is to add K_i to X_i and to
 //! pass it on like cash; credits and debts cancel on the way. (K. Avrachenkov, P. Brown, N. Litvak, "Red Light Green
 //! Light Method for Solving Large Markov Chains", 2022; OPIC is the case without debts; L. Page's power iteration is
@@ -82,10 +82,9 @@
 //! **Memory**: 18 bytes per page ([`BYTES`]), and what reading rows takes.
 
 mod block;
-mod ledger;
 mod resume;
+mod settling;
 mod shards;
-mod sweeps;
 #[cfg(test)]
 pub mod tests;
 mod worth;
@@ -98,8 +97,8 @@ use crate::engine::{
 use crate::rows::Rows;
 use crate::{Error, Result};
 use block::LedgerBlock;
-use ledger::{LedgerTotals, Settling};
-pub use resume::{Changed, Importances, StartState, settle_from, settle_near};
+pub use resume::{Importances, StartState, settle_from, settle_near};
+use settling::{LedgerTotals, Settling};
 pub use shards::{ShardRows, settle_shards};
 use worth::VisitLevel;
 
@@ -137,22 +136,15 @@ impl Watch for () {
     }
 }
 
-/// Settled ranking.
+/// Settled ranking of the pages of a store, or of one shard: then the scores of remote pages are in their owners' shards.
 pub struct SettlingResult {
-    /// Blocks of one store, or of each shard of this process in their order.
-    blocks: Vec<LedgerBlock>,
+    block: LedgerBlock,
     totals: LedgerTotals,
-    /// Sums of y and of x, including the corrections for pages below 0: see the module documentation.
+    /// Sums of y and of x over all shards, including the corrections for pages below 0: see the module documentation.
     sums: (f64, f64),
-    pub progress: SettlingProgress,
+    pub effort: Effort,
     /// Certified bounds on the error.
     pub certificate: Certificate,
-    /// Requested bound.
-    pub until: f64,
-    /// True if the requested bound was reached.
-    pub reached: bool,
-    /// See [`Effort::resumed`].
-    resumed: bool,
     /// True if it reached the bound or further sweeps were useless; false if it was stopped.
     by_itself: bool,
 }
@@ -163,34 +155,7 @@ impl Scores for SettlingResult {
     }
 
     fn effort(&self) -> Effort {
-        Effort {
-            until: self.until,
-            reached: self.reached,
-            sweeps: self.progress.sweeps,
-            links_touched: self.progress.links_touched,
-            links: self.progress.links,
-            resumed: self.resumed,
-        }
-    }
-
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
-        self.shard(0).read(first, len, out)
-    }
-}
-
-/// Scores of one of the settled shards: of its own pages. Scores of remote pages are in their owners' shards.
-pub struct SettledShard<'s> {
-    settled: &'s SettlingResult,
-    block: &'s LedgerBlock,
-}
-
-impl Scores for SettledShard<'_> {
-    fn certificate(&self) -> Option<Certificate> {
-        self.settled.certificate()
-    }
-
-    fn effort(&self) -> Effort {
-        self.settled.effort()
+        self.effort
     }
 
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
@@ -200,32 +165,7 @@ impl Scores for SettledShard<'_> {
     }
 }
 
-impl SettledShard<'_> {
-    /// Iterates over (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over
-    /// all pages.
-    fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let block = self.block;
-        let pages = block.cells(first as usize, len).zip(first as usize..);
-        pages.map(move |((own, account), page)| {
-            (self.settled).estimate(own, account, block.weight(page))
-        })
-    }
-}
-
 impl SettlingResult {
-    /// Returns the number of pages of all shards together.
-    pub fn pages(&self) -> u64 {
-        self.totals.pages
-    }
-
-    /// Returns the scores of the shard at this position among those of this process.
-    pub fn shard(&self, at: usize) -> SettledShard<'_> {
-        SettledShard {
-            settled: self,
-            block: &self.blocks[at],
-        }
-    }
-
     /// Returns the unit of importances, if all pages have the same weight.
     pub fn units(&self, estimator: Estimator) -> ScoreUnits {
         let sums = self.sums;
@@ -239,6 +179,14 @@ impl SettlingResult {
                 sum: sums.1,
             },
         }
+    }
+
+    /// Iterates over (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over
+    /// all pages.
+    fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let block = &self.block;
+        let pages = block.cells(first as usize, len).zip(first as usize..);
+        pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
     }
 
     /// Returns (importance, distributed) of a page, given its X, D and teleport weight.
@@ -258,7 +206,7 @@ impl SettlingResult {
     #[cfg(test)]
     fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
         let mut peers = OneProcess::new(1);
-        let (uniform, own) = (Teleport::default(), &self.blocks[0]);
+        let (uniform, own) = (Teleport::default(), &self.block);
         let damping = self.totals.damping;
         let mut other = Settling::of_store(rows, damping, &uniform, &mut peers)?;
         other.hand_on(|_, block| {
@@ -268,11 +216,21 @@ impl SettlingResult {
         Ok(2 * other.blocks[0].differs(own) <= self.totals.strayed)
     }
 
+    /// Returns y of a page.
+    pub fn share(&self, page: u32) -> f64 {
+        let mut pages = self.estimates(page.into(), 1);
+        pages.next().map_or(0.0, |(received, _)| received)
+    }
+
+    /// Yields y of a store without shards, in page order.
+    pub fn shares(&self) -> impl Iterator<Item = f64> + '_ {
+        let pages = self.estimates(0, self.totals.pages as usize);
+        pages.map(|(received, _)| received)
+    }
+
     /// Returns y of a store without shards, in page order.
     pub fn importance(&self) -> Vec<f64> {
-        let shard = self.shard(0);
-        let pages = shard.estimates(0, self.pages() as usize);
-        pages.map(|(received, _)| received).collect()
+        self.shares().collect()
     }
 }
 
@@ -302,15 +260,15 @@ pub fn settle_for(
         return Ok(None);
     }
     teleport.check(rows.pages())?;
+    let mut peers = OneProcess::new(1);
+    let settling = Settling::of_store(rows, options.damping, teleport, &mut peers)?;
     let level = if teleport.is_uniform() {
-        VisitLevel::Beginning
+        VisitLevel::Beginning(settling.totals.at_first())
     } else {
         // Few pages may have anything at first, so all are visited.
         VisitLevel::From(i32::MIN)
     };
-    let mut peers = OneProcess::new(1);
-    let settling = Settling::of_store(rows, options.damping, teleport, &mut peers)?;
-    settling.run(options, Some(level), watch)
+    settling.run_one(options, Some(level), watch)
 }
 
 impl Engine<InMemory> {

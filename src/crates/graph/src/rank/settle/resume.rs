@@ -11,11 +11,10 @@
 //! independently of it. It is fast if the estimate is accurate.
 
 use super::block::{LedgerBlock, SUPPLY};
-use super::ledger::{LedgerTotals, Waiting};
-use super::worth::VisitLevel;
+use super::settling::{LedgerTotals, Waiting};
 use super::{Settling, SettlingResult, Watch};
 use crate::Result;
-use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
+use crate::engine::{Effort, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::peers::OneProcess;
 use crate::rank::{RankOptions, Teleport};
 use crate::rows::{RowVisitor, Rows, Stop};
@@ -39,7 +38,7 @@ pub trait StartState: Sync {
 
     /// Returns the number of new rows, and of links in these and in the rows that they supersede, for the state's
     /// pages.
-    fn changed(&self) -> Changed;
+    fn changed(&self) -> (u64, u64);
 
     /// Fills in the numbers of its pages.
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()>;
@@ -51,17 +50,10 @@ pub trait StartState: Sync {
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 }
 
-/// Changes of rows; see [`StartState::changed`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Changed {
-    pub rows: u64,
-    pub links: u64,
-}
-
 impl SettlingResult {
     /// Returns the numbers of all pages; `None` if the teleport is not uniform.
     pub fn settled_pages(&self) -> Option<SettledPages<'_>> {
-        self.blocks[0].settled_pages()
+        self.block.settled_pages()
     }
 
     /// Returns the totals of a state to start from, if this settling was not stopped and is usable.
@@ -72,7 +64,7 @@ impl SettlingResult {
             sum: self.totals.sum,
             virtual_page: self.totals.virtual_page,
             strayed: self.totals.strayed,
-            effort: self.effort(),
+            effort: self.effort,
         };
         (self.by_itself && totals.sum >= SUM_MIN).then_some(totals)
     }
@@ -94,14 +86,13 @@ impl Settling<'_> {
         self.check_law().map(drop)
     }
 
-    /// Returns the level of the next sweep, or that there is none; `None` if settling from nothing is as quick as from
-    /// the present state, as too much waits.
-    fn begin(
-        &mut self,
+    /// Settles from the present state; returns `None` if settling from nothing is as quick, as too much waits.
+    fn resume(
+        mut self,
         waiting: Option<Waiting>,
         options: &RankOptions,
         watch: &mut dyn Watch,
-    ) -> Result<Option<Option<VisitLevel>>> {
+    ) -> Result<Option<SettlingResult>> {
         let is_near = |waiting: &Waiting| {
             let norm = waiting.all.norm();
             let share = ratio_up(norm, self.totals.sum.unsigned_abs());
@@ -110,7 +101,8 @@ impl Settling<'_> {
         let Some(waiting) = waiting.filter(is_near) else {
             return Ok(None);
         };
-        self.look(options, &waiting, true, watch).map(Some)
+        let next = self.look(options, &waiting, true, watch)?;
+        self.run_one(options, next, watch)
     }
 }
 
@@ -127,10 +119,11 @@ pub fn settle_from(
     start: &dyn StartState,
     watch: &mut dyn Watch,
 ) -> Result<Option<SettlingResult>> {
-    let (totals, changed, pages) = (start.totals(), start.changed(), rows.pages());
+    let (totals, pages) = (start.totals(), rows.pages());
+    let (changed_rows, changed_links) = start.changed();
     if totals.damping != options.damping
         || !is_useful(rows, totals.pages, totals.sum)
-        || changed.links > rows.links()
+        || changed_links > rows.links()
     {
         return Ok(None);
     }
@@ -146,7 +139,7 @@ pub fn settle_from(
         ..settling.totals
     };
     start.load(settling.blocks[0].first_pages(totals.pages as usize))?;
-    let is_same = changed.rows == 0 && pages == totals.pages;
+    let is_same = changed_rows == 0 && pages == totals.pages;
     if !is_same {
         settling.make_room(totals.effort.links)?;
     }
@@ -170,18 +163,15 @@ pub fn settle_from(
     // If nothing changed, nothing moves, however cheap it is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &RankOptions { spare, ..*options };
-    let Some(next) = settling.begin(waiting, options, watch)? else {
+    let Some(mut settled) = settling.resume(waiting, options, watch)? else {
         return Ok(None);
     };
-    let is_unmoved = changed.rows == 0 && next.is_none();
-    let Some(mut settled) = settling.run(options, next, watch)? else {
-        return Ok(None);
-    };
+    let is_unmoved = changed_rows == 0 && settled.effort.sweeps == 0;
     let own = start.own_effort().filter(|own| own.until == options.until);
-    if let Some(effort) = own.filter(|_| is_unmoved) {
-        settled.progress.sweeps = effort.sweeps;
-        settled.progress.links_touched = effort.links_touched;
-        settled.resumed = effort.resumed;
+    if let Some(own) = own.filter(|_| is_unmoved) {
+        settled.effort.sweeps = own.sweeps;
+        settled.effort.links_touched = own.links_touched;
+        settled.effort.resumed = own.resumed;
     }
     Ok(Some(settled))
 }
@@ -250,10 +240,7 @@ pub fn settle_near(
         Ok(touched)
     })?;
     let waiting = settling.end_sweep()?;
-    match settling.begin(waiting, options, watch)? {
-        Some(next) => settling.run(options, next, watch),
-        None => Ok(None),
-    }
+    settling.resume(waiting, options, watch)
 }
 
 #[cfg(test)]
@@ -261,7 +248,6 @@ mod tests {
     use super::super::settle;
     use super::super::tests::distance;
     use super::*;
-    use crate::engine::Scores;
     use crate::rank::elimination::{Kept, dense, numbers};
 
     const PAGES: u64 = 120;
@@ -297,8 +283,8 @@ mod tests {
             let exact = dense(&rows, options.damping());
             let settled = settle_near(&rows, &exact, &options, &mut ());
             let settled = settled.unwrap().unwrap();
-            assert!(settled.reached);
-            assert_eq!(settled.effort().links_touched, rows.links());
+            assert!(settled.effort.reached);
+            assert_eq!(settled.effort.links_touched, rows.links());
             let off = distance(&settled.importance(), &exact);
             assert!(off <= 1e-9, "{damping}: {off}");
         }
@@ -321,12 +307,12 @@ mod tests {
                 None => settle(&rows, &options, &mut ()).unwrap().unwrap(),
             };
             let bound = settled.certificate.received_l1.unwrap();
-            assert!(settled.reached && bound <= 1e-6, "{bound}");
+            assert!(settled.effort.reached && bound <= 1e-6, "{bound}");
             let off = distance(&settled.importance(), &exact);
             assert!(off <= bound + 1e-12, "{off} is not within {bound}");
-            settled.effort().links_touched
+            settled.effort.links_touched
         };
-        assert!(effort(&rough) < whole.effort().links_touched);
+        assert!(effort(&rough) < whole.effort.links_touched);
         let mut one = vec![0.0; PAGES as usize];
         one[3] = 1.0;
         let longer = [&rough[..], &rough[..]].concat();

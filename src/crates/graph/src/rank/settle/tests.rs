@@ -51,15 +51,12 @@ impl StartState for Held<'_> {
         None
     }
 
-    fn changed(&self) -> Changed {
+    fn changed(&self) -> (u64, u64) {
         let (old, new) = (
             self.only(&self.before, self.latest),
             self.only(self.latest, &self.before),
         );
-        Changed {
-            rows: new.rows.len() as u64,
-            links: old.links() + new.links(),
-        }
+        (new.rows.len() as u64, old.links() + new.links())
     }
 
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
@@ -201,10 +198,9 @@ fn where_nothing_changed_nothing_moves() {
         let held = Held::of(&first, &kept, &kept).unwrap();
         let again = settle_from(&kept, &options, &held, &mut ()).unwrap();
         let again = again.unwrap();
-        assert_eq!(again.progress.links_touched, 0);
+        assert_eq!(again.effort.links_touched, 0);
         let bits = |settled: &SettlingResult| {
-            let shard = settled.shard(0);
-            let pages = shard.estimates(0, 40);
+            let pages = settled.estimates(0, 40);
             let bits: Vec<(u64, u64)> = pages.map(|(y, x)| (y.to_bits(), x.to_bits())).collect();
             (bits, settled.certificate)
         };
@@ -255,17 +251,17 @@ fn hold_settled_to_dense(
     let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
-    let estimates = settled.shard(0).estimates(0, kept.pages as usize).collect();
+    let estimates = settled.estimates(0, kept.pages as usize).collect();
     hold_to(settled, kept, estimates, &exact, damping, &what);
     assert_eq!(
-        settled.reached,
-        settled.progress.bound.unwrap_or(2.0) <= until
+        settled.effort.reached,
+        settled.certificate.received_l1.unwrap_or(2.0) <= until
     );
     let possible = until >= 1e-11 / (1.0 - damping);
     assert!(
-        settled.reached || !possible,
+        settled.effort.reached || !possible,
         "{what}: {:?}",
-        settled.progress
+        settled.effort
     );
 }
 
@@ -333,7 +329,7 @@ fn closed_forms() {
     }
     let options = RankOptions::until(1 << 31, 1e-10);
     let ring = settle(&ring.build(), &options, &mut ()).unwrap().unwrap();
-    assert!(ring.reached);
+    assert!(ring.effort.reached);
     assert!(distance(&ring.importance(), &[0.001; 1000]) <= 1e-10);
     let mut star = GraphBuilder::new(SelfLinks::Drop);
     for page in 1..1000 {
@@ -356,7 +352,7 @@ fn pages_without_links_are_all_alike() {
     let options = RankOptions::until(3_650_722_201, 0.0);
     let settled = settle(&kept, &options, &mut ()).unwrap().unwrap();
     assert!(distance(&settled.importance(), &[1.0 / 7.0; 7]) < 1e-14);
-    assert_eq!(settled.progress.links_touched, 0);
+    assert_eq!(settled.effort.links_touched, 0);
     assert!(
         settle(&Kept::default(), &options, &mut ())
             .unwrap()
@@ -409,14 +405,14 @@ fn it_can_be_ended_at_any_time() {
         (settled, watch.seen)
     };
     let (all, seen) = run(u32::MAX);
-    assert!(all.unwrap().reached);
+    assert!(all.unwrap().effort.reached);
     assert!(run(1).0.is_none());
     for questions in [2, 3, 10, 11] {
         let (early, part) = run(questions);
         let early = early.unwrap();
-        assert!(!early.reached);
+        assert!(!early.effort.reached);
         let off = distance(&early.importance(), &exact.scores);
-        assert!(off <= early.progress.bound.unwrap_or(2.0) + exact.bound);
+        assert!(off <= early.certificate.received_l1.unwrap_or(2.0) + exact.bound);
         // A sweep that was cut short has visited nothing here: 65,536 rows are not over.
         let whole = part.len() - 1;
         assert_eq!(part[..whole], seen[..whole]);

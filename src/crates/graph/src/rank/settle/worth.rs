@@ -74,21 +74,20 @@ fn with_logarithm(least: i32) -> u64 {
 /// Level from which pages are visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum VisitLevel {
-    /// Level of the first sweep: a page with less than three tenths of the initial value, given the mean number of
-    /// links of the rows with links so far, waits until it has received more. The first such row is always visited, as
-    /// it is the mean itself: a sweep without visits would leave X at 0.
-    Beginning,
+    /// Level of the first sweep, given the initial value of a page on average: a page with less than three tenths of
+    /// that, given the mean number of links of the rows with links so far, waits until it has received more. The first
+    /// such row is always visited, as it is the mean itself: a sweep without visits would leave X at 0.
+    Beginning(i64),
     /// Level found in a histogram.
     From(i32),
 }
 
 impl VisitLevel {
-    /// Returns the level after `linked` rows with links and `links` links in total, in a sweep in which every page had
-    /// `each` at first.
-    pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
+    /// Returns the level after `linked` rows with links and `links` links in total.
+    pub fn of(self, linked: u64, links: u64) -> i32 {
         match self {
             VisitLevel::From(level) => level,
-            VisitLevel::Beginning => {
+            VisitLevel::Beginning(each) => {
                 level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1)))
             }
         }
@@ -98,9 +97,9 @@ impl VisitLevel {
 /// ||K||_1, and its distribution over levels.
 pub(super) struct LevelHistogram {
     /// Maximum loss by rounding T/n.
-    rest: u64,
-    dangling: u128,
-    levels: Vec<u128>,
+    pub rest: u64,
+    /// Units at pages without links, then at the pages of each level.
+    pub units: Vec<i128>,
 }
 
 /// Empty distribution.
@@ -108,8 +107,7 @@ impl Default for LevelHistogram {
     fn default() -> LevelHistogram {
         LevelHistogram {
             rest: 0,
-            dangling: 0,
-            levels: vec![0; LEVELS],
+            units: vec![0; 1 + LEVELS],
         }
     }
 }
@@ -117,47 +115,28 @@ impl Default for LevelHistogram {
 impl LevelHistogram {
     /// Adds a page with |K| of `units`.
     pub fn add(&mut self, units: u64, cost: Cost) {
-        if cost <= NO_LINKS || cost == REMOTE {
-            self.dangling += u128::from(units);
-        } else if units > 0 {
-            self.levels[level(units, cost) as usize] += u128::from(units);
-        }
-    }
-
-    /// Returns the sums over pages without links and of each level, for an all-reduce.
-    pub fn units(&self) -> Vec<i128> {
-        let levels = self.levels.iter().copied();
-        std::iter::once(self.dangling)
-            .chain(levels)
-            .map(|units| units as i128)
-            .collect()
-    }
-
-    /// Restores a distribution from [`LevelHistogram::units`] and the virtual page's rest.
-    pub fn of(units: &[i128], rest: u64) -> LevelHistogram {
-        let mut units = units.iter().map(|&units| units as u128);
-        LevelHistogram {
-            rest,
-            dangling: units.next().unwrap_or_default(),
-            levels: units.collect(),
-        }
+        let at = if cost <= NO_LINKS || cost == REMOTE {
+            0
+        } else {
+            1 + level(units, cost) as usize
+        };
+        self.units[at] += i128::from(units);
     }
 
     pub fn and(mut self, other: LevelHistogram) -> LevelHistogram {
-        self.dangling += other.dangling;
-        for (sum, units) in self.levels.iter_mut().zip(&other.levels) {
+        for (sum, units) in self.units.iter_mut().zip(&other.units) {
             *sum += units;
         }
         self
     }
 
     fn visitable(&self) -> u128 {
-        self.levels.iter().sum()
+        self.units[1..].iter().sum::<i128>() as u128
     }
 
     /// Returns ||K||_1, rounded up.
     pub fn norm(&self) -> u128 {
-        self.visitable() + self.dangling + u128::from(self.rest)
+        self.units.iter().sum::<i128>() as u128 + u128::from(self.rest)
     }
 
     /// Returns true if no page has anything to pass on.
@@ -177,8 +156,8 @@ impl LevelHistogram {
         let wanted = (all as f64 * share) as u128;
         let mut above = 0;
         let mut from = 0;
-        for (level, units) in self.levels.iter().enumerate().rev() {
-            above += units;
+        for (level, units) in self.units[1..].iter().enumerate().rev() {
+            above += *units as u128;
             if *units > 0 {
                 from = level as i32;
             }

@@ -1,0 +1,587 @@
+//! Settling in progress: a [`LedgerBlock`] for each shard of this process, the sums over all shards, and sweeps, one
+//! after the other, until the goal is reached. See [`super`] for their meaning.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::block::{self, LedgerBlock, SUPPLY, plus};
+use super::shards::ShardRows;
+use super::worth::{LevelHistogram, VisitLevel};
+use super::{SettlingProgress, SettlingResult, Watch};
+use crate::engine::{Certificate, Effort, certify, ratio_up};
+use crate::rank::peers::Peers;
+use crate::rank::{FINEST, RankOptions, Teleport};
+use crate::rows::{Bits, Row, Rows, Stop};
+use crate::threads::par_map;
+use crate::{Error, Result};
+
+/// Sums over all pages of all shards.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LedgerTotals {
+    /// Number of pages of all shards of all processes; a page that several shards know counts once.
+    pub pages: u64,
+    /// Damping in 1/2^32.
+    pub damping: u64,
+    /// W: sum of all weights; n for a uniform teleport.
+    pub weights: u64,
+    /// Sum of X.
+    pub sum: i128,
+    /// T: units received by the virtual page.
+    pub virtual_page: i128,
+    /// F: addition to the rounding error by larger units.
+    pub strayed: u128,
+    pub is_first_sweep: bool,
+}
+
+impl LedgerTotals {
+    /// Returns the virtual page's payment per unit of weight.
+    pub fn paid(&self) -> f64 {
+        self.virtual_page as f64 / self.weights.max(1) as f64
+    }
+
+    /// Returns the initial value of a page, on average.
+    pub fn at_first(&self) -> i64 {
+        SUPPLY / self.pages.max(1) as i64
+    }
+
+    /// Returns the payment to a page on top of its account, per unit of its weight: of the supply in the first sweep,
+    /// then T/W.
+    pub fn each(&self) -> i64 {
+        if self.is_first_sweep {
+            SUPPLY / self.weights.max(1) as i64
+        } else {
+            block::each(self.virtual_page, self.weights)
+        }
+    }
+}
+
+/// Settling in progress. All processes that settle together call the same methods in the same order.
+pub(super) struct Settling<'r> {
+    /// Blocks of one store, or of each shard of this process in their order.
+    pub blocks: Vec<LedgerBlock>,
+    pub totals: LedgerTotals,
+    /// Shards of this process; a store without shards is one.
+    pub shards: Vec<ShardRows<'r>>,
+    pub peers: &'r mut dyn Peers,
+    pub progress: SettlingProgress,
+    /// Number of links of all rows.
+    pub links: u64,
+    /// True if it started from a state, which has the costs of all rows.
+    pub is_resumed: bool,
+    /// Certificate of the last state that was weighed.
+    pub certificate: Certificate,
+    /// True if it reached the bound or further sweeps are useless.
+    pub by_itself: bool,
+    /// Smallest residual so far, and number of sweeps since it improved by a thousandth.
+    pub best: (f64, u32),
+    /// Residual before this sweep, and the share of it that was to be visited.
+    pub planned: Option<(f64, f64)>,
+    /// Limit of over-relaxation for each shard in the next sweep.
+    pub advance: Vec<u128>,
+}
+
+/// Result of [`Settling::weigh`]: what waits.
+pub(super) struct Waiting {
+    /// Distribution over all pages.
+    pub all: LevelHistogram,
+    /// ||K||_1 of each block of this process; the virtual page's rest counts for the first shard.
+    pub norms: Vec<u128>,
+}
+
+impl<'r> Settling<'r> {
+    /// Begins with pages that have nothing; all shards together have `pages`.
+    pub fn new(
+        shards: Vec<ShardRows<'r>>,
+        pages: u64,
+        damping: u64,
+        teleport: &Teleport,
+        peers: &'r mut dyn Peers,
+    ) -> Result<Settling<'r>> {
+        let totals = LedgerTotals {
+            pages,
+            damping,
+            weights: teleport.sum(pages),
+            sum: 0,
+            virtual_page: 0,
+            strayed: 0,
+            is_first_sweep: true,
+        };
+        let mut blocks = Vec::with_capacity(shards.len());
+        let mut links = [0];
+        for shard in &shards {
+            let mut block = LedgerBlock::new(shard.rows.pages(), totals, teleport.clone())?;
+            for remote in shard.remote {
+                block.set_remote(&remote.here)?;
+            }
+            blocks.push(block);
+            links[0] += i128::from(shard.rows.links());
+        }
+        peers.sum(&mut links)?;
+        let links = links[0] as u64;
+        Ok(Settling {
+            blocks,
+            totals,
+            advance: vec![0; shards.len()],
+            shards,
+            peers,
+            progress: SettlingProgress {
+                links,
+                ..SettlingProgress::default()
+            },
+            links,
+            is_resumed: false,
+            certificate: certify(0.0, f64::INFINITY, 0.0),
+            by_itself: false,
+            best: (f64::INFINITY, 0),
+            planned: None,
+        })
+    }
+
+    /// Begins with the pages of a store without shards, which is the only shard.
+    pub fn of_store(
+        rows: &'r dyn Rows,
+        damping: u64,
+        teleport: &Teleport,
+        peers: &'r mut dyn Peers,
+    ) -> Result<Settling<'r>> {
+        let shard = ShardRows { rows, remote: &[] };
+        Settling::new(vec![shard], rows.pages(), damping, teleport, peers)
+    }
+
+    /// Calls `work` on each block, which may pass something on, and returns the results.
+    pub fn hand_on<T: Send>(
+        &mut self,
+        work: impl Fn(usize, &mut LedgerBlock) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let totals = self.totals;
+        let done = par_map(&mut self.blocks, |at, block| {
+            block.tell(totals);
+            Ok((work(at, block)?, block.take_moved()))
+        })?;
+        let (results, moved): (Vec<T>, Vec<_>) = done.into_iter().unzip();
+        let mut moved = moved.into_iter().fold([0; 2], plus);
+        self.peers.sum(&mut moved)?;
+        self.totals.sum += moved[0];
+        self.totals.virtual_page += moved[1];
+        Ok(results)
+    }
+
+    /// Returns sums over all blocks of all processes.
+    fn sum<const N: usize>(
+        &mut self,
+        of: impl Fn(&mut LedgerBlock) -> [i128; N],
+    ) -> Result<[i128; N]> {
+        let mut sums = self.blocks.iter_mut().map(of).fold([0; N], plus);
+        self.peers.sum(&mut sums)?;
+        Ok(sums)
+    }
+
+    /// Sends what waits at remote pages to their owners: all of it, or most while sweeps continue
+    /// ([`LedgerBlock::take_remote`]).
+    pub fn cross(&mut self, all: bool) -> Result<()> {
+        if self.peers.shards() == 1 {
+            return Ok(());
+        }
+        let shards = &self.shards;
+        let outgoing = par_map(&mut self.blocks, |at, block| {
+            Ok(block.take_remote(shards[at].remote, all))
+        })?;
+        let incoming = self.peers.exchange(outgoing)?;
+        par_map(&mut self.blocks, |at, block| {
+            let mut messages = incoming[at].iter();
+            messages.try_for_each(|message| block.take_in(message))
+        })?;
+        Ok(())
+    }
+
+    /// Solves exactly for the pages without links, as if visited infinitely often: with c = T/W at the end, D is -c w
+    /// at each of these pages, so c W = T + sum of their D + c times the sum of their weights w.
+    pub fn visit_dangling(&mut self) -> Result<()> {
+        let [weights, waiting] = self.sum(|block| block.dangling())?;
+        let totals = &mut self.totals;
+        let each = match totals.weights.saturating_sub(weights as u64) {
+            // Every paid page has no links: each has its part of the supply.
+            0 => SUPPLY / totals.weights.max(1) as i64,
+            linked => block::each(totals.virtual_page + waiting, linked),
+        };
+        let moved = waiting + i128::from(each) * weights;
+        totals.sum += moved;
+        totals.virtual_page += moved;
+        totals.is_first_sweep = false;
+        for block in &mut self.blocks {
+            block.visit_dangling(each);
+        }
+        Ok(())
+    }
+
+    /// Checks the law, and computes what waits at all pages. Given the number of links, first halves numbers that might
+    /// get too large.
+    pub fn weigh(&mut self, links: Option<u64>) -> Result<Waiting> {
+        let is_large = self.check_law()?;
+        if let Some(links) = links
+            && is_large
+        {
+            self.halve(links)?;
+            self.check_law()?;
+        }
+        let totals = self.totals;
+        let worths = par_map(&mut self.blocks, |_, block| {
+            block.tell(totals);
+            Ok(block.weigh())
+        })?;
+        let weights = i128::from(self.totals.weights.max(1));
+        let rest = self.totals.virtual_page.rem_euclid(weights) as u64;
+        let mut norms: Vec<u128> = worths.iter().map(LevelHistogram::norm).collect();
+        if self.peers.local().first() == Some(&0) {
+            norms[0] += u128::from(rest);
+        }
+        let mut all = worths
+            .into_iter()
+            .fold(LevelHistogram::default(), LevelHistogram::and);
+        self.peers.sum(&mut all.units)?;
+        all.rest = rest;
+        Ok(Waiting { all, norms })
+    }
+
+    /// Checks the law. Returns true if units should be doubled.
+    pub fn check_law(&mut self) -> Result<bool> {
+        let [own, accounts, large] = self.sum(|block| block.sums())?;
+        let (sum, virtual_page) = (self.totals.sum, self.totals.virtual_page);
+        if accounts == -virtual_page && own == sum {
+            return Ok(large > 0);
+        }
+        Err(Error::internal(format!(
+            "settling: the books do not balance: all accounts are {accounts} units for {virtual_page} of the virtual page, \
+             and all pages own {own} units, not {sum}; please report it"
+        )))
+    }
+
+    /// Doubles the units, for rows with this many links.
+    pub fn halve(&mut self, links: u64) -> Result<()> {
+        let [own, accounts] = self.sum(LedgerBlock::halve)?;
+        let totals = &mut self.totals;
+        totals.sum = own;
+        totals.virtual_page = -accounts;
+        totals.strayed =
+            totals.strayed.div_ceil(2) + 3 * (u128::from(totals.pages) + u128::from(links));
+        Ok(())
+    }
+
+    /// Returns the sums of the negative parts of Y and of X.
+    pub fn below(&mut self) -> Result<[i128; 2]> {
+        let totals = self.totals;
+        self.sum(|block| {
+            block.tell(totals);
+            block.below()
+        })
+    }
+}
+
+/// Gain of a sweep, per unit that it was to visit, below which the next sweep does not over-relax.
+const GAIN_MIN: f64 = 0.1;
+/// Number of sweeps without a gain of a thousandth after which settling ends: 64-bit numbers resolve no more.
+const PATIENCE: u32 = 64;
+/// Multiple of 1/(1 - d) that replaces [`PATIENCE`] if more waits than rounding explains: near d = 1 a sweep may gain
+/// no more than 1 - d.
+const PATIENCE_UNDAMPED: f64 = 4.0;
+
+fn is_within(bound: f64, certificate: &Certificate) -> bool {
+    certificate.received_l1.unwrap_or(2.0) <= bound
+}
+
+/// Result of a sweep over all rows.
+#[derive(Default)]
+struct SweepResult {
+    /// Number of rows considered, and of their links.
+    rows: u64,
+    links: u64,
+    /// Number of rows with links that count, and of their links.
+    linked: (u64, u64),
+    /// Number of links of the visited rows.
+    links_touched: u64,
+    /// True if it was not stopped.
+    whole: bool,
+}
+
+/// Distance in rows at which a page's numbers are prefetched: rows come in the order of a crawl, so their pages are
+/// scattered in memory.
+const NEAR: usize = 16;
+/// Distance in rows at which a row's targets are prefetched.
+const NEAR_TARGETS: usize = 10;
+/// Distance in rows at which the accounts of a row's targets are prefetched.
+const NEAR_ACCOUNTS: usize = 4;
+/// Number of rows between two checks whether to stop.
+const ASK_EVERY: u64 = 1 << 16;
+
+/// Visits the pages of a block that reach the level. In the first sweep the rows are not known yet, and all pages are
+/// considered; later sweeps consider those that reached the level at the start.
+fn sweep_block(
+    block: &mut LedgerBlock,
+    rows: &dyn Rows,
+    (level, is_first): (VisitLevel, bool),
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<SweepResult> {
+    let marked: Option<Bits> = match level {
+        VisitLevel::From(from) if !is_first => Some(block.all_worth(from)),
+        _ => None,
+    };
+    let mut swept = SweepResult::default();
+    let mut visit = |block: &mut LedgerBlock, row: Row<'_>| {
+        if swept.rows.is_multiple_of(ASK_EVERY) && is_over() {
+            return Err(Stop::Enough);
+        }
+        let links = row.targets.len() as u64;
+        swept.rows += 1;
+        swept.links += links;
+        if is_first {
+            block.know(&row)?;
+        } else {
+            block.check_known(&row)?;
+        }
+        if block.has_links(row.page) {
+            swept.linked.0 += 1;
+            swept.linked.1 += links;
+            let (rows, links_so_far) = swept.linked;
+            let level = level.of(rows, links_so_far);
+            if block.is_worth(row.page, level) {
+                block.visit(&row)?;
+                swept.links_touched += links;
+            }
+        }
+        Ok(())
+    };
+    let mut visit_all = |block: &mut LedgerBlock, rows: &[Row<'_>]| {
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(later) = rows.get(at + NEAR) {
+                block.touch(later.page);
+            }
+            if let Some(later) = rows.get(at + NEAR_TARGETS) {
+                LedgerBlock::touch_targets(later);
+            }
+            if let Some(later) = rows.get(at + NEAR_ACCOUNTS) {
+                block.touch_accounts(later);
+            }
+            visit(block, *row)?;
+        }
+        Ok(())
+    };
+    let ended = match &marked {
+        None => rows.walk_many(&mut |rows| visit_all(block, rows)),
+        Some(marked) => rows.walk_some(marked, &mut |rows| visit_all(block, rows)),
+    };
+    swept.whole = Stop::is_whole(ended)?;
+    let expected = marked.map_or(swept.rows, |marked| marked.count());
+    if swept.whole && swept.rows != expected {
+        return Err(Error::internal(format!(
+            "the rows are not the same in every sweep: {} of {expected} pages with links had one",
+            swept.rows
+        )));
+    }
+    Ok(swept)
+}
+
+impl Settling<'_> {
+    /// Settles a store without shards, as [`Settling::run`] does.
+    pub fn run_one(
+        self,
+        options: &RankOptions,
+        next: Option<VisitLevel>,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<SettlingResult>> {
+        let settled = self.run(options, next, watch)?;
+        Ok(settled.and_then(|mut shards| shards.pop()))
+    }
+
+    /// Sweeps until the end, first over pages of the level `next`. Returns the result of each shard of this process;
+    /// `None` if it was stopped before anything was known, or an earlier state was useless.
+    pub fn run(
+        mut self,
+        options: &RankOptions,
+        mut next: Option<VisitLevel>,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Vec<SettlingResult>>> {
+        while let Some(level) = next {
+            let whole = self.sweep(level, watch)?;
+            if !whole && !self.has_rows() {
+                return Ok(None);
+            }
+            let Some(waiting) = self.end_sweep()? else {
+                return Ok(None);
+            };
+            self.progress.sweeps += 1;
+            next = self.look(options, &waiting, whole, watch)?;
+        }
+        // Numbers may resolve more when settling from nothing.
+        let is_useless = self.is_resumed && self.by_itself && !self.is_reached(options);
+        if is_useless {
+            return Ok(None);
+        }
+        self.end(options).map(Some)
+    }
+
+    /// Certifies this state; `whole` is false if the last sweep was stopped. Returns the level of the next sweep; `None` at
+    /// the end: the goal is reached, no sweep would help, or it was stopped.
+    pub fn look(
+        &mut self,
+        options: &RankOptions,
+        waiting: &Waiting,
+        whole: bool,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<VisitLevel>> {
+        let certificate = self.certificate(options, waiting);
+        self.certificate = certificate;
+        self.progress.bound = certificate.received_l1;
+        watch.swept(&self.progress);
+        self.by_itself = whole
+            && (self.is_enough(options, &certificate)
+                || self.is_stuck(options, waiting, &certificate));
+        // Stops all processes if it stops one.
+        let mut over = [i128::from(watch.is_over())];
+        self.peers.sum(&mut over)?;
+        let is_over = self.by_itself || !whole || over[0] > 0;
+        Ok((!is_over).then(|| self.level(options, waiting, &certificate)))
+    }
+
+    fn is_reached(&self, options: &RankOptions) -> bool {
+        is_within(options.until, &self.certificate)
+    }
+
+    fn end(mut self, options: &RankOptions) -> Result<Vec<SettlingResult>> {
+        // In the certificate what waits at remote pages counts as not passed on, and it can only be less at its owner.
+        self.cross(true)?;
+        let [received, distributed] = self.below()?;
+        let sum = self.totals.sum as f64;
+        let sums = (sum + received as f64, sum + distributed as f64);
+        let effort = Effort {
+            until: options.until,
+            reached: self.is_reached(options),
+            sweeps: self.progress.sweeps,
+            links_touched: self.progress.links_touched,
+            links: self.progress.links,
+            resumed: self.is_resumed,
+        };
+        let of_shard = |block| SettlingResult {
+            block,
+            totals: self.totals,
+            sums,
+            effort,
+            certificate: self.certificate,
+            by_itself: self.by_itself,
+        };
+        Ok(self.blocks.into_iter().map(of_shard).collect())
+    }
+
+    /// Returns true if all rows are known: a sweep read them, or the starting state was made of them.
+    fn has_rows(&self) -> bool {
+        self.is_resumed || self.progress.sweeps > 0
+    }
+
+    /// Visits the pages that reach the level. Returns false if it was stopped.
+    fn sweep(&mut self, level: VisitLevel, watch: &mut dyn Watch) -> Result<bool> {
+        let is_first = !self.has_rows();
+        let (shards, advance) = (self.shards.clone(), self.advance.clone());
+        let watch = Mutex::new(watch);
+        let is_over = || {
+            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            watch.is_over()
+        };
+        let swept = self.hand_on(|at, block| {
+            block.begin_sweep(advance[at]);
+            sweep_block(block, shards[at].rows, (level, is_first), &is_over)
+        })?;
+        let of = |of: &SweepResult| {
+            let links = [of.links_touched, of.links].map(i128::from);
+            [links[0], links[1], (!of.whole).into()]
+        };
+        let mut all = swept.iter().map(of).fold([0; 3], plus);
+        self.peers.sum(&mut all)?;
+        let [touched, links, stopped] = all;
+        let whole = stopped == 0;
+        self.progress.links_touched += touched as u64;
+        if is_first && whole {
+            self.links = links as u64;
+        }
+        self.cross(false)?;
+        Ok(whole)
+    }
+
+    /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
+    /// earlier state led to a state without importance, as it may if most of what it had is taken back.
+    pub fn end_sweep(&mut self) -> Result<Option<Waiting>> {
+        self.visit_dangling()?;
+        let waiting = self.weigh(Some(self.links))?;
+        if self.totals.sum > 0 {
+            Ok(Some(waiting))
+        } else if self.is_resumed {
+            Ok(None)
+        } else {
+            Err(Error::internal("settling: no importance is left"))
+        }
+    }
+
+    fn certificate(&self, options: &RankOptions, waiting: &Waiting) -> Certificate {
+        let of_all = |units: u128| ratio_up(units, self.totals.sum.unsigned_abs());
+        // Bounds the rounding of Y against one step from X.
+        let rounding = self.totals.strayed + 2 * u128::from(self.links);
+        certify(
+            options.damping(),
+            of_all(waiting.all.norm()),
+            of_all(rounding),
+        )
+    }
+
+    /// Returns true if it is as accurate as requested, and more would not be cheap.
+    fn is_enough(&self, options: &RankOptions, certificate: &Certificate) -> bool {
+        let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
+        let next = self.progress.links_touched + self.links;
+        is_within(options.on_to, certificate) && (next >= options.spare || is_fine())
+    }
+
+    /// Returns true if further sweeps would be useless.
+    fn is_stuck(
+        &mut self,
+        options: &RankOptions,
+        waiting: &Waiting,
+        certificate: &Certificate,
+    ) -> bool {
+        let residual = certificate.residual_l1;
+        self.best = match self.best {
+            (best, _) if residual < 0.999 * best => (residual, 0),
+            (best, since) => (best, since + 1),
+        };
+        let patience = if residual > certificate.rounding_l1 {
+            PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32)
+        } else {
+            PATIENCE
+        };
+        self.best.1 > patience || waiting.all.is_none()
+    }
+
+    /// Chooses the level of the next sweep, assuming that it gains as much per visit as the last one.
+    fn level(
+        &mut self,
+        options: &RankOptions,
+        waiting: &Waiting,
+        certificate: &Certificate,
+    ) -> VisitLevel {
+        let residual = certificate.residual_l1;
+        let gain = self
+            .planned
+            .map(|(before, share)| (before - residual) / (before * share));
+        // If over-relaxation does harm, a sweep without it never increases the norm.
+        let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
+        let advance = |norm: &u128| if helps { norm / 2 } else { 0 };
+        self.advance = waiting.norms.iter().map(advance).collect();
+        let damping = options.damping();
+        let until = if is_within(options.on_to, certificate) {
+            FINEST
+        } else if self.is_reached(options) {
+            options.on_to
+        } else {
+            options.until
+        };
+        let enough = (until * (1.0 - damping) - certificate.rounding_l1) / damping;
+        let (level, share) = waiting.all.level(enough / residual, gain);
+        self.planned = Some((residual, share));
+        level
+    }
+}
