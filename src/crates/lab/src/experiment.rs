@@ -2,8 +2,7 @@
 
 use cashrank::{Error, Result};
 use cashrank_graph::engine::{
-    Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, RowPolicy, WindowPolicy,
-    damping_units,
+    Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy, damping_units,
 };
 use cashrank_graph::rank::Teleport;
 use cashrank_graph::rank::pagerank::Walk;
@@ -349,7 +348,7 @@ fn read(
     }
     let window = &ranking.window;
     let rows = window.policy.rows(window.estimator);
-    let measures = if matches!(rows, RowPolicy::Measures(_)) {
+    let measures = if rows.keeps_measures() {
         Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?
     } else {
         ranking.pages.len() as u64

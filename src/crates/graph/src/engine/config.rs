@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::ledger::{USUAL_DAMPING, checked_damping};
+use super::row::RowPolicy;
 use super::scores::Estimator;
-use super::window::{RowPolicy, Span, WindowPolicy};
+use super::window::{Span, WindowPolicy};
 use crate::model::SelfLinks;
 use crate::rules::Follow;
 use crate::{Error, Result};

@@ -22,10 +22,9 @@ use serde::{Deserialize, Serialize};
 use super::config::Config;
 use super::history_view::{Bases, CellSweep, EstimatePage, HistoryView, walk};
 use super::ledger::{Totals, age_at, is_recycled};
-use super::mark::CashMark;
-use super::row::HistoryRow;
+use super::row::{HistoryRow, RowPolicy, default_weight};
 use super::scores::{Certificate, Effort, Estimator, Scores, certify, ratio_up};
-use super::window::{KeptMeasures, RowPolicy, Span, WindowPolicy, default_weight};
+use super::window::{CashMark, Span, WindowPolicy};
 use crate::Result;
 use crate::model::Fetches;
 
@@ -109,7 +108,7 @@ pub(super) fn facts(
 
 /// Returns a predicate that is true for rows that are measures of the window.
 pub fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
-    let keeps_measures = matches!(config.policy(), RowPolicy::Measures(_));
+    let keeps_measures = config.policy().keeps_measures();
     // A row of failed fetches only is not a measure: the page distributed nothing.
     move |row| {
         if keeps_measures {
@@ -154,7 +153,12 @@ impl<'p> Estimation<'p> {
         let marks = config
             .window
             .candidates(&marks, config.estimator(), start, oldest);
-        let best = best_mark(view, config, &now, &marks)?;
+        let residuals = residuals(view, config, &now, &marks)?;
+        let windows = marks.iter().map(|mark| **mark).zip(residuals);
+        // The newer one if equal.
+        let best = windows
+            .rev()
+            .min_by(|one, other| one.1.total_cmp(&other.1));
         let supply = (now.supply() as f64).max(1.0);
         let (base, residual) = best.unwrap_or((begun, f64::INFINITY));
         let since_base = now.clock - base.totals.clock;
@@ -232,29 +236,16 @@ fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     Ok(sum)
 }
 
-/// Returns the mark whose window has the least residual, the newer one if equal, and the residual; `None` without
-/// candidates, which are oldest first.
-fn best_mark(
-    view: &dyn HistoryView,
-    config: &Config,
-    now: &Totals,
-    candidates: &[&CashMark],
-) -> Result<Option<(CashMark, f64)>> {
-    if candidates.is_empty() {
-        return Ok(None);
-    }
-    let residuals = residuals(view, config, now, candidates)?.into_iter();
-    let windows = candidates.iter().map(|mark| **mark).zip(residuals);
-    Ok(windows.rev().min_by(|one, other| one.1.total_cmp(&other.1)))
-}
-
-/// Computes r for each candidate; infinite where nothing was distributed.
+/// Computes r for the windows that begin at these marks; infinite where nothing was distributed.
 fn residuals(
     view: &dyn HistoryView,
     config: &Config,
     now: &Totals,
     candidates: &[&CashMark],
 ) -> Result<Vec<f64>> {
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
     let pages = u128::from(now.pages.max(1));
     let mut bases = Bases::new(view, candidates)?;
     // |N + dW/pages| with dW/pages = whole + rest/pages: the rest adds at most `rest` units in total.
@@ -318,8 +309,23 @@ impl Estimation<'_> {
     fn scale(&self) -> Result<PageEstimate> {
         match self.config.policy() {
             RowPolicy::Sums => Ok(self.summed()),
-            RowPolicy::Measures(measures) => self.measured(measures),
-            RowPolicy::Folded(span) => self.interpolated(span),
+            RowPolicy::Folded(span) => {
+                let (clock, pages) = (self.now.clock, self.now.pages);
+                let recent = clock.saturating_sub(span.units(clock, pages, self.view.times()));
+                self.averaged(recent, |page| {
+                    let row = page.rows.first().filter(|row| row.span > 0)?;
+                    Some((row.cash as f64, default_weight(row)))
+                })
+            }
+            measures => {
+                let value = MeasuredValue {
+                    measures,
+                    start: self.start,
+                    now: self.now.clock,
+                    supply: self.now.supply(),
+                };
+                self.averaged(value.recent(), move |page| Some((value.of(page)?, 0.0)))
+            }
         }
     }
 
@@ -349,106 +355,69 @@ impl Estimation<'_> {
         })
     }
 
-    /// Sums all interpolated histories and computes the default history of recently introduced pages (section 3.3),
-    /// which are those admitted inside the window; if none of these has a measure, all pages.
-    ///
-    /// Such a page has H = c + w h, with c from its measures and w the weight of the default h in it. h is their mean,
-    /// h = mean(c + w h), which gives h = sum(c)/sum(1 - w): the cash received, over the time in which it was received,
-    /// in units of T.
-    fn interpolated(&self, span: Span) -> Result<PageEstimate> {
-        let (clock, count) = (self.now.clock, self.now.pages);
-        let recent = clock.saturating_sub(span.units(clock, count, self.view.times()));
+    /// Sums the histories of all pages, for windows in which a page may have none: `of` returns that of a page, c + w h,
+    /// as c and the weight w of the default history h in it; `None` if it has no measure. h is that of recently
+    /// introduced pages (section 3.3), which are those admitted since G was `recent`; if none of these has a measure, of
+    /// all pages. It is their mean, h = mean(c + w h), which gives h = sum(c)/sum(1 - w). For interpolated histories that
+    /// is the cash received, over the time in which it was received, in units of T.
+    fn averaged(
+        &self,
+        recent: u128,
+        of: impl Fn(&EstimatePage<'_>) -> Option<(f64, f64)> + 'static,
+    ) -> Result<PageEstimate> {
         let (mut all, mut young) = (Histories::default(), Histories::default());
         let add = |page: &EstimatePage<'_>| {
-            let Some(row) = page.rows.first().filter(|row| row.span > 0) else {
-                return;
-            };
-            all.add(row);
-            if page.admitted >= recent {
-                young.add(row);
+            if let Some(history) = of(page) {
+                all.add(history);
+                if page.admitted >= recent {
+                    young.add(history);
+                }
             }
         };
         self.walk(add, |_, _| Ok(()))?;
         let default = young.mean().or(all.mean()).unwrap_or(0.0);
+        let count = self.now.pages;
         // Pages without a measure have the default alone, with full weight.
-        let sum = all.cash as f64 + default * (all.weight + (count - all.pages) as f64);
+        let sum = all.own + default * (all.weight + (count - all.pages) as f64);
         if sum <= 0.0 {
             // A window far shorter than the step of G at one visit leaves nothing.
             return Ok(even(count));
         }
         Ok(Box::new(move |page| {
-            let measured = page.rows.first().filter(|row| row.span > 0);
-            let history = measured.map_or(default, |row| {
-                row.cash as f64 + default_weight(row) * default
-            });
-            (history / sum, history / sum)
-        }))
-    }
-
-    /// Sums all measures and computes the value that replaces missing ones: the mean of the pages that were admitted
-    /// recently.
-    fn measured(&self, measures: KeptMeasures) -> Result<PageEstimate> {
-        let value = MeasuredValue {
-            measures,
-            start: self.start,
-            now: self.now.clock,
-            supply: self.now.supply(),
-        };
-        let (mut sum, mut known) = (0.0, 0u64);
-        let (mut recent_sum, mut recent) = (0.0, 0u64);
-        let add = |page: &EstimatePage<'_>| {
-            let Some(found) = value.of(page) else {
-                return;
-            };
-            (sum, known) = (sum + found, known + 1);
-            if page.admitted >= value.recent() {
-                (recent_sum, recent) = (recent_sum + found, recent + 1);
-            }
-        };
-        self.walk(add, |_, _| Ok(()))?;
-        let default = match (recent, known) {
-            (0, 0) => 0.0,
-            (0, _) => sum / known as f64,
-            _ => recent_sum / recent as f64,
-        };
-        let sum = sum + default * (self.now.pages - known) as f64;
-        if sum <= 0.0 {
-            return Ok(even(self.now.pages));
-        }
-        Ok(Box::new(move |page| {
-            let share = value.of(page).unwrap_or(default) / sum;
+            let (own, weight) = of(page).unwrap_or((0.0, 1.0));
+            let share = (own + weight * default) / sum;
             (share, share)
         }))
     }
 }
 
-/// Sums over interpolated histories.
+/// Sums over histories.
 #[derive(Default)]
 struct Histories {
     pages: u64,
-    /// Sum of the cash in measures.
-    cash: u128,
+    own: f64,
     /// Sum of the weights of the default history.
     weight: f64,
 }
 
 impl Histories {
-    fn add(&mut self, state: &HistoryRow) {
+    fn add(&mut self, (own, weight): (f64, f64)) {
         self.pages += 1;
-        self.cash += state.cash;
-        self.weight += default_weight(state);
+        self.own += own;
+        self.weight += weight;
     }
 
     /// Returns the default history, which is their mean; `None` if no page has a history of its own.
     fn mean(&self) -> Option<f64> {
-        let own = self.pages as f64 - self.weight;
-        (own > 0.0).then(|| self.cash as f64 / own)
+        let pages = self.pages as f64 - self.weight;
+        (pages > 0.0).then(|| self.own / pages)
     }
 }
 
 /// Estimate of a window of measures before it is normalised (section 3.3).
+#[derive(Clone, Copy)]
 struct MeasuredValue {
-    measures: KeptMeasures,
+    measures: RowPolicy,
     start: u128,
     now: u128,
     supply: u128,
@@ -459,7 +428,7 @@ impl MeasuredValue {
     /// measure.
     fn recent(&self) -> u128 {
         match self.measures {
-            KeptMeasures::Since { least: 0 } => self.start,
+            RowPolicy::Since { least: 0 } => self.start,
             _ => self.now.saturating_sub(self.supply),
         }
     }
@@ -476,7 +445,7 @@ impl MeasuredValue {
         }
         let distributed: u128 = page.rows.iter().map(|row| row.cash).sum();
         let (units, length) = match self.measures {
-            KeptMeasures::Since { least: 0 } => (
+            RowPolicy::Since { least: 0 } => (
                 distributed + u128::from(page.waiting),
                 self.now.saturating_sub(self.start),
             ),

@@ -4,8 +4,11 @@
 //! *interval* (the time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first,
 //! so a page's measures are always joined in stream order. Therefore results do not depend on where the log was cut.
 
-use super::row::{HistoryRow, RowFetches};
-use super::window::RowPolicy;
+use std::iter::Peekable;
+
+use prefetch_index::prefetch_index;
+
+use super::row::{HistoryRow, RowFetches, RowPolicy};
 use crate::Result;
 use crate::model::{Digest, FetchTotals, PageId, Time};
 
@@ -268,91 +271,54 @@ impl Notes {
         self.order
             .extend(notes.map(|(note, at)| (note.page >> NOTE_BITS) << AT_BITS | at));
         self.order.sort_unstable();
-        NoteRun {
-            notes: self,
-            taken: 0,
-            ahead: Vec::with_capacity(ROWS_AHEAD),
-            at: 0,
-        }
-    }
-}
-
-/// Number of rows that are gathered at a time in page order: they lie anywhere in memory, so their loads overlap.
-const ROWS_AHEAD: usize = 64;
-
-/// Iterator over the rows of [`Notes`] in page order.
-struct NoteRun<'n> {
-    notes: &'n Notes,
-    /// Number of rows gathered into `ahead` so far.
-    taken: usize,
-    ahead: Vec<HistoryRow>,
-    /// Position in `ahead`.
-    at: usize,
-}
-
-impl NoteRun<'_> {
-    /// Returns the next row without consuming it.
-    fn peek(&mut self) -> Option<&HistoryRow> {
-        if self.at == self.ahead.len() {
-            let end = self.notes.order.len().min(self.taken + ROWS_AHEAD);
-            let next = &self.notes.order[self.taken..end];
-            let places = next.iter().map(|next| next & ((1 << AT_BITS) - 1));
-            self.ahead.clear();
-            self.ahead
-                .extend(places.map(|at| self.notes.row(at as usize)));
-            (self.taken, self.at) = (end, 0);
-        }
-        self.ahead.get(self.at)
-    }
-}
-
-impl Iterator for NoteRun<'_> {
-    type Item = HistoryRow;
-
-    fn next(&mut self) -> Option<HistoryRow> {
-        let mut row = *self.peek()?;
-        self.at += 1;
-        while let Some(&later) = self.peek().filter(|later| later.page == row.page) {
-            if !self.notes.policy.join(&mut row, &later) {
-                break;
+        let notes = &*self;
+        let place = |key: &u64| (key & ((1 << AT_BITS) - 1)) as usize;
+        let in_order = notes.order.iter().enumerate().map(move |(at, key)| {
+            if let Some(later) = notes.order.get(at + ROWS_AHEAD) {
+                prefetch_index(&*notes.notes, place(later));
+                prefetch_index(&*notes.moments, place(later));
             }
-            self.at += 1;
-        }
-        Some(row)
+            notes.row(place(key))
+        });
+        let mut rows = in_order.peekable();
+        std::iter::from_fn(move || {
+            let mut row = rows.next()?;
+            while let Some(later) = rows.peek()
+                && later.page == row.page
+                && notes.policy.join(&mut row, later)
+            {
+                rows.next();
+            }
+            Some(row)
+        })
     }
 }
+
+/// Distance in page order at which a note is prefetched: notes lie anywhere in memory.
+const ROWS_AHEAD: usize = 16;
 
 /// Iterator over admissions in page order.
 pub type Admissions<'a> = Box<dyn Iterator<Item = Result<Admission>> + 'a>;
 
 /// Finds the admission of pages that are asked for in ascending order.
 pub struct AdmissionCursor<'a> {
-    from: Admissions<'a>,
+    later: Peekable<Admissions<'a>>,
     current: Admission,
-    next: Option<Admission>,
 }
 
 impl<'a> AdmissionCursor<'a> {
     pub fn new(from: Admissions<'a>) -> AdmissionCursor<'a> {
         AdmissionCursor {
-            from,
+            later: from.peekable(),
             current: Admission::default(),
-            next: None,
         }
     }
 
     pub fn at(&mut self, page: u64) -> Result<Admission> {
-        loop {
-            if self.next.is_none() {
-                self.next = self.from.next().transpose()?;
-            }
-            match self.next {
-                Some(next) if next.first <= page => {
-                    self.current = next;
-                    self.next = None;
-                }
-                _ => return Ok(self.current),
-            }
+        let is_due = |next: &Result<Admission>| next.as_ref().map_or(true, |it| it.first <= page);
+        while let Some(next) = self.later.next_if(is_due) {
+            self.current = next?;
         }
+        Ok(self.current)
     }
 }

@@ -4,10 +4,9 @@ use super::config::Config;
 use super::estimate::measure;
 use super::history::{Admission, AdmissionCursor, Admissions};
 use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals, age_at, is_recycled};
-use super::mark::CashMark;
 use super::row::HistoryRow;
 use super::runs::{Blocks, RunReader};
-use super::window::TimeTable;
+use super::window::{CashMark, TimeTable};
 use crate::model::Fetches;
 use crate::{Error, Result};
 

@@ -6,10 +6,11 @@ use super::estimate::{Estimation, HistoryFacts, PageScores, Window, facts};
 use super::history::{Admission, Admissions, Notes};
 use super::history_view::HistoryView;
 use super::ledger::Totals;
-use super::mark::CashMark;
 use super::row::HistoryRow;
 use super::runs::{Blocks, merge, mergeable, rows_of_run};
-use super::{Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable};
+use super::{
+    CashMark, Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable,
+};
 use crate::graph::{self, LatestRows, node};
 use crate::model::{Limits, Page};
 use crate::{Error, Result};
@@ -125,30 +126,17 @@ impl Engine<InMemory> {
     pub fn ranking_by(&mut self, scores: Option<&dyn Scores>) -> Result<Ranking> {
         self.flush_log()?;
         self.merge_runs()?;
-        let mut pages = Vec::new();
         let engine = &*self;
-        let mut add = |page: u64, facts: &HistoryFacts, (importance, _): PageScores| {
-            pages.push(Page {
-                page: PageId(page),
-                url: Cow::Owned(engine.storage().name(page)),
-                importance,
-                rank: 0,
-                visits: facts.fetches.visits,
-                last_fetch: facts.fetches.last,
-                state: facts.fetches.state(),
-                ..Page::default()
-            });
-        };
         let config = engine.config();
+        let mut all: Vec<(HistoryFacts, PageScores)> = Vec::new();
         let window = match scores {
             Some(scores) => {
                 let window = Window::settled(config, scores);
                 let mut read = Vec::new();
                 facts(engine, config, |first, facts| {
                     scores.read(first, facts.len(), &mut read)?;
-                    for ((page, facts), scores) in (first..).zip(facts).zip(&read) {
-                        add(page, facts, window.estimator.read(*scores));
-                    }
+                    let read = read.iter().map(|scores| window.estimator.read(*scores));
+                    all.extend(facts.drain(..).zip(read));
                     Ok(())
                 })?;
                 window
@@ -156,19 +144,27 @@ impl Engine<InMemory> {
             None => {
                 engine.check_times()?;
                 let estimation = Estimation::begin(engine, config)?;
-                estimation.blocks(|first, pages| {
-                    for (page, (facts, scores)) in (first..).zip(pages) {
-                        add(page, facts, *scores);
-                    }
+                estimation.blocks(|_, pages| {
+                    all.append(pages);
                     Ok(())
                 })?;
                 estimation.window().clone()
             }
         };
-        let importance: Vec<f64> = pages.iter().map(|page| page.importance).collect();
-        for (page, rank) in pages.iter_mut().zip(ranks(&importance)) {
-            page.rank = rank;
-        }
+        let importance: Vec<f64> = all.iter().map(|(_, scores)| scores.0).collect();
+        let ranked = all.into_iter().zip(ranks(&importance));
+        let pages = (0..).zip(ranked);
+        let pages = pages.map(|(page, ((facts, (importance, _)), rank))| Page {
+            page: PageId(page),
+            url: Cow::Owned(engine.storage().name(page)),
+            importance,
+            rank,
+            visits: facts.fetches.visits,
+            last_fetch: facts.fetches.last,
+            state: facts.fetches.state(),
+            ..Page::default()
+        });
+        let pages = pages.collect();
         Ok(Ranking { window, pages })
     }
 

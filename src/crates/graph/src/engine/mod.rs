@@ -13,7 +13,6 @@ mod history;
 mod history_view;
 mod index;
 mod ledger;
-mod mark;
 mod memory;
 mod resolve;
 mod row;
@@ -41,16 +40,15 @@ pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Shares, TargetLinks, Totals, age, check_law,
     checked_damping, damping_units, has_room,
 };
-pub use mark::CashMark;
 pub use memory::{InMemory, Ranking, ranks};
 pub use resolve::{Admit, Resolver};
-pub use row::{HistoryRow, NO_TIME, RowFetches, digest_of};
+pub use row::{HistoryRow, NO_TIME, RowFetches, RowPolicy, digest_of};
 pub use runs::{Blocks, Rows, merge, mergeable, rows_of_run};
 pub use scores::{
     Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
     SettledTotals, certify, ratio_up,
 };
-pub use window::{FixedWindow, MEASURES_MAX, RowPolicy, Span, TimeTable, WindowPolicy};
+pub use window::{CashMark, FixedWindow, MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Receiver of the data that the engine does not keep. Calls come in stream order.
 pub trait Storage {

@@ -1,14 +1,10 @@
 //! Merging of the history's runs into one stream of rows in page order.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use super::history::{AdmissionCursor, Admissions};
-use super::mark::CashMark;
-use super::row::HistoryRow;
-use super::window::RowPolicy;
+use super::row::{HistoryRow, RowPolicy};
+use super::window::CashMark;
 use crate::{Error, Result};
 
 /// Stream of rows in page order.
@@ -26,32 +22,17 @@ pub fn merge<'a>(
     admissions: Option<Admissions<'a>>,
     start: u128,
 ) -> Blocks<'a> {
-    let runs = runs.into_iter().map(RunReader::new).collect();
-    if policy.is_timed() {
-        let mut pages = PageMerge {
-            policy,
-            runs,
-            heads: None,
-            admissions: admissions.map(AdmissionCursor::new),
-            start,
-            page: Vec::new(),
-        };
-        return until_failure(move |block| pages.next(block));
-    }
-    let mut sums = SumMerge {
-        sources: runs,
+    let mut merge = RunMerge {
         policy,
-        rows: vec![HistoryRow::default(); STRETCH],
+        runs: runs.into_iter().map(RunReader::new).collect(),
+        admissions: admissions.map(AdmissionCursor::new),
+        start,
+        pages: vec![Vec::new(); STRETCH],
         there: [0; STRETCH / 64],
     };
-    until_failure(move |block| sums.next(block))
-}
-
-/// Returns a reader that ends after the first error.
-fn until_failure<'a>(mut next: impl FnMut(&mut Vec<HistoryRow>) -> Result<()> + 'a) -> Blocks<'a> {
     let mut failed = false;
     Box::new(move |block| {
-        let read = if failed { Ok(()) } else { next(block) };
+        let read = if failed { Ok(()) } else { merge.next(block) };
         failed |= read.is_err();
         read
     })
@@ -90,11 +71,6 @@ impl RunReader<'_> {
         &self.block[self.taken - rows..self.taken]
     }
 
-    /// Returns the page of the next row.
-    fn page(&mut self) -> Result<Option<u64>> {
-        Ok(self.ahead()?.first().map(|row| row.page))
-    }
-
     fn next(&mut self) -> Result<Option<HistoryRow>> {
         let row = self.ahead()?.first().copied();
         self.taken += usize::from(row.is_some());
@@ -108,28 +84,30 @@ pub fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
     Box::new(std::iter::from_fn(move || source.next().transpose()))
 }
 
-/// Number of pages whose rows are added up at a time.
+/// Number of pages whose rows are merged at a time.
 const STRETCH: usize = 128;
-/// Number of consecutive rows of one run, with no row of another run in between, that are passed on without adding.
+/// Number of consecutive rows of one run, with no row of another run in between, that are passed on without joining.
 const ALONE: usize = 64;
 
-/// Merge of runs by a policy that joins any two rows of a page: adds up the rows of all runs in place, for one stretch
-/// of [`STRETCH`] pages at a time.
-struct SumMerge<'a> {
-    sources: Vec<RunReader<'a>>,
+/// Merge of runs, one stretch of [`STRETCH`] pages at a time.
+struct RunMerge<'a> {
     policy: RowPolicy,
-    /// Rows of the current stretch, one per page, and a bitmap of those present.
-    rows: Vec<HistoryRow>,
+    runs: Vec<RunReader<'a>>,
+    /// Admissions, if the runs include the oldest of all.
+    admissions: Option<AdmissionCursor<'a>>,
+    start: u128,
+    /// Rows of each page of the current stretch, and a bitmap of the pages that have some.
+    pages: Vec<Vec<HistoryRow>>,
     there: [u64; STRETCH / 64],
 }
 
-impl SumMerge<'_> {
+impl RunMerge<'_> {
     /// Appends the next rows to the block.
     fn next(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
         // The next page, the run that has it, and the next page of the other runs.
         let (mut first, mut others) = (None, u64::MAX);
-        for (at, source) in self.sources.iter_mut().enumerate() {
-            let Some(page) = source.page()? else {
+        for (at, run) in self.runs.iter_mut().enumerate() {
+            let Some(page) = run.ahead()?.first().map(|row| row.page) else {
                 continue;
             };
             match first {
@@ -143,25 +121,27 @@ impl SumMerge<'_> {
         let Some((first, at)) = first else {
             return Ok(());
         };
-        let source = &mut self.sources[at];
-        let ahead = source.ahead()?;
+        let run = &mut self.runs[at];
+        let ahead = run.ahead()?;
         let alone = &ahead[..ahead.partition_point(|row| row.page < others)];
-        if alone.len() >= ALONE && alone.is_sorted_by(|row, next| row.page < next.page) {
+        if !self.policy.is_timed()
+            && alone.len() >= ALONE
+            && alone.is_sorted_by(|row, next| row.page < next.page)
+        {
             let rows = alone.len();
             block.extend_from_slice(alone);
-            source.taken += rows;
+            run.taken += rows;
             return Ok(());
         }
         self.next_stretch(first)?;
-        self.give_out(block);
-        Ok(())
+        self.give_out(block)
     }
 
-    /// Adds up the stretch of pages from `first` on.
+    /// Reads the stretch of pages from `first` on, and joins rows where the policy joins any two.
     fn next_stretch(&mut self, first: u64) -> Result<()> {
-        for source in &mut self.sources {
+        for run in &mut self.runs {
             loop {
-                let ahead = source.ahead()?;
+                let ahead = run.ahead()?;
                 let mut rows = 0;
                 for row in ahead {
                     let at = row.page.checked_sub(first).ok_or_else(|| {
@@ -170,20 +150,19 @@ impl SumMerge<'_> {
                     if at >= STRETCH as u64 {
                         break;
                     }
-                    let at = at as usize;
-                    let (word, bit) = (&mut self.there[at / 64], 1 << (at % 64));
-                    match *word & bit {
-                        0 => self.rows[at] = *row,
-                        _ => {
-                            let joined = self.policy.join(&mut self.rows[at], row);
+                    let page = &mut self.pages[at as usize];
+                    match page.last_mut() {
+                        Some(sum) if !self.policy.is_timed() => {
+                            let joined = self.policy.join(sum, row);
                             debug_assert!(joined, "a policy without times joins all");
                         }
+                        _ => page.push(*row),
                     }
-                    *word |= bit;
+                    self.there[at as usize / 64] |= 1 << (at % 64);
                     rows += 1;
                 }
                 let (all, any) = (rows == ahead.len(), rows > 0);
-                source.taken += rows;
+                run.taken += rows;
                 if !(all && any) {
                     break;
                 }
@@ -192,81 +171,27 @@ impl SumMerge<'_> {
         Ok(())
     }
 
-    /// Appends the stretch's rows to the block.
-    fn give_out(&mut self, block: &mut Vec<HistoryRow>) {
+    /// Appends the stretch's rows to the block, joined and dropped by the policy.
+    fn give_out(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
+        let policy = self.policy;
         for (at, word) in self.there.iter_mut().enumerate() {
             while *word != 0 {
-                block.push(self.rows[64 * at + word.trailing_zeros() as usize]);
+                let page = &mut self.pages[64 * at + word.trailing_zeros() as usize];
+                if policy.is_timed() {
+                    if let Some(admissions) = &mut self.admissions
+                        && let Some(first) = page.first_mut()
+                        && !first.folded
+                    {
+                        let at = admissions.at(first.page)?;
+                        *first = policy.open(first, (at.clock, at.first));
+                    }
+                    page.dedup_by(|next, row| policy.join(row, next));
+                    policy.forget(page, self.start);
+                }
+                block.append(page);
                 *word &= *word - 1;
             }
         }
-    }
-}
-
-/// K-way merge, page by page; rows of one page come in the order of their runs.
-struct PageMerge<'a> {
-    policy: RowPolicy,
-    runs: Vec<RunReader<'a>>,
-    /// Next page of each run that is not at its end; `None` before the first page.
-    heads: Option<BinaryHeap<Reverse<(u64, usize)>>>,
-    /// Admissions, if the runs include the oldest of all.
-    admissions: Option<AdmissionCursor<'a>>,
-    start: u128,
-    /// Rows of the current page.
-    page: Vec<HistoryRow>,
-}
-
-impl PageMerge<'_> {
-    /// Appends the rows of the next pages to the block.
-    fn next(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
-        let mut heads = match self.heads.take() {
-            Some(heads) => heads,
-            None => {
-                let mut heads = BinaryHeap::with_capacity(self.runs.len());
-                for (run, reader) in self.runs.iter_mut().enumerate() {
-                    heads.extend(reader.page()?.map(|page| Reverse((page, run))));
-                }
-                heads
-            }
-        };
-        while let Some(&Reverse((page, _))) = heads.peek()
-            && block.len() < STRETCH
-        {
-            while let Some(mut head) = heads.peek_mut()
-                && head.0.0 == page
-            {
-                let run = head.0.1;
-                let row = self.runs[run].next()?;
-                // Replaces the head of the heap instead of popping and pushing.
-                match self.runs[run].page()? {
-                    Some(page) => *head = Reverse((page, run)),
-                    None => {
-                        PeekMut::pop(head);
-                    }
-                }
-                self.join(row)?;
-            }
-            self.policy.forget(&mut self.page, self.start);
-            block.append(&mut self.page);
-        }
-        self.heads = Some(heads);
-        Ok(())
-    }
-
-    /// Joins the next row of the current page to the one before, where the policy does so.
-    fn join(&mut self, row: Option<HistoryRow>) -> Result<()> {
-        let Some(mut row) = row else { return Ok(()) };
-        if let Some(last) = self.page.last_mut() {
-            if self.policy.join(last, &row) {
-                return Ok(());
-            }
-        } else if let Some(admissions) = &mut self.admissions
-            && !row.folded
-        {
-            let at = admissions.at(row.page)?;
-            row = self.policy.open(&row, (at.clock, at.first));
-        }
-        self.page.push(row);
         Ok(())
     }
 }

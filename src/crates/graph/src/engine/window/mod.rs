@@ -4,7 +4,6 @@
 //! and `fixed` with the estimator `received`. A window of *measures* keeps each visit separately: `fixed` with
 //! `distributed`, and `variable`. An *interpolation* keeps one number per page, which decays with time.
 
-mod rows;
 mod span;
 
 use std::fmt;
@@ -12,11 +11,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::mark::{CashMark, superfluous, superfluous_since};
+use super::ledger::Totals;
+use super::row::{RowPolicy, stretch};
 use super::scores::Estimator;
 
-pub(super) use rows::default_weight;
-pub use rows::{KeptMeasures, RowPolicy};
 pub use span::{Span, TimeTable};
 
 /// Policy that selects the window a store keeps.
@@ -77,11 +75,10 @@ impl WindowPolicy {
     /// Returns the policy by which rows are kept, if importance is read by `estimator`.
     pub fn rows(self, estimator: Estimator) -> RowPolicy {
         match (self, estimator) {
-            (WindowPolicy::Fixed(window), Estimator::Distributed) => {
-                let least = window.least;
-                RowPolicy::Measures(KeptMeasures::Since { least })
-            }
-            (WindowPolicy::Variable(last), _) => RowPolicy::Measures(KeptMeasures::Last(last)),
+            (WindowPolicy::Fixed(window), Estimator::Distributed) => RowPolicy::Since {
+                least: window.least,
+            },
+            (WindowPolicy::Variable(last), _) => RowPolicy::Last(last),
             (WindowPolicy::Interpolation(span), _) => RowPolicy::Folded(span),
             _ => RowPolicy::Sums,
         }
@@ -141,7 +138,7 @@ impl WindowPolicy {
     pub(super) fn noted(self, pages: u64, length: Length<'_>) -> (u64, u128) {
         match self {
             WindowPolicy::Fixed(window) if window.groups > 0 => {
-                (0, rows::stretch(length(window.span), window.groups))
+                (0, stretch(length(window.span), window.groups))
             }
             WindowPolicy::Interpolation(span) => (pages, length(span)),
             _ => (0, 0),
@@ -271,6 +268,58 @@ fn number(text: &str) -> Result<u32, String> {
 
 cashrank_base::stored_as_text!(WindowPolicy);
 
+/// Point in the stream at which windows can begin: the end of a round, or of a pass. The storage keeps a copy of the
+/// ledger's cells under `number`. The start of the stream is mark 0 and costs nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CashMark {
+    /// Number of the mark, from 1; 0 is the start of the stream.
+    pub number: u64,
+    /// The ledger's totals at the mark.
+    pub totals: Totals,
+}
+
+/// Returns the index of the mark to drop so that at most `limit` remain; `marks` are oldest first and end with the one
+/// just made. Never one of the newest two, unless `limit` is below 2.
+///
+/// The mark dropped is the one whose neighbours' ages are closest in proportion, so ages grow geometrically.
+fn superfluous(marks: &[CashMark], limit: usize) -> Option<usize> {
+    if marks.len() <= limit {
+        return None;
+    }
+    let now = marks.last()?.totals.rounds;
+    let age = |mark: &CashMark| u128::from(now - mark.totals.rounds);
+    let mut best: Option<(usize, u128, u128)> = None;
+    for at in 0..marks.len().saturating_sub(2) {
+        let older = if at == 0 {
+            u128::from(now)
+        } else {
+            age(&marks[at - 1])
+        };
+        let newer = age(&marks[at + 1]);
+        if best.is_none_or(|(_, o, n)| older * n < o * newer) {
+            best = Some((at, older, newer));
+        }
+    }
+    Some(best.map_or(0, |(at, _, _)| at))
+}
+
+/// Returns the index of the mark to drop for a window that begins at the mark nearest to G = `start`: one mark before
+/// `start` is kept, and the others are kept evenly spaced.
+fn superfluous_since(marks: &[CashMark], limit: usize, start: u128) -> Option<usize> {
+    if marks.len() <= limit {
+        return None;
+    }
+    let clock = |at: usize| marks[at].totals.clock;
+    let before = marks.partition_point(|mark| mark.totals.clock <= start);
+    if before > 1 {
+        return Some(before - 2);
+    }
+    // Gap between the neighbours if the mark is dropped.
+    let apart = |&at: &usize| clock(at + 1) - at.checked_sub(1).map_or(0, clock);
+    let least = (0..marks.len() - 1).min_by_key(apart);
+    Some(least.unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,6 +379,62 @@ mod tests {
         ] {
             let error = text.parse::<WindowPolicy>().unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    /// After any number of rounds, the ages of neighbouring marks differ at most by a fixed factor.
+    #[test]
+    fn ages_grow_geometrically() {
+        let mut marks: Vec<CashMark> = Vec::new();
+        for round in 1..=5_000u64 {
+            let mut mark = CashMark {
+                number: round,
+                ..CashMark::default()
+            };
+            mark.totals.rounds = round;
+            marks.push(mark);
+            if let Some(at) = superfluous(&marks, 6) {
+                marks.remove(at);
+            }
+            assert!(marks.len() <= 6);
+            let ages: Vec<u64> = marks.iter().map(|m| round - m.totals.rounds).collect();
+            if round >= 2 {
+                assert_eq!(ages[ages.len() - 2..], [1, 0], "the newest two are kept");
+            }
+            // Six marks over R rounds: equal ratios would be R^(1/5); dropping one at a time stays within a factor of 8
+            // of that.
+            let even = (round as f64).powf(0.2);
+            let mut older = round;
+            for &age in &ages[..ages.len() - 1] {
+                let ratio = older as f64 / age as f64;
+                assert!(ratio <= 8.0 * even, "round {round}: ages {ages:?}");
+                older = age;
+            }
+        }
+    }
+
+    /// With an evenly running clock, some mark is always within one gap of the window's start, and a gap is at most
+    /// twice the even one.
+    #[test]
+    fn marks_since_a_start_are_evenly_apart() {
+        let (limit, length) = (6, 100u128);
+        let mut marks: Vec<CashMark> = Vec::new();
+        for round in 1..=2_000u64 {
+            let mut mark = CashMark::default();
+            mark.totals.clock = u128::from(round);
+            marks.push(mark);
+            let start = u128::from(round).saturating_sub(length);
+            if let Some(at) = superfluous_since(&marks, limit, start) {
+                marks.remove(at);
+            }
+            assert!(marks.len() <= limit);
+            assert_eq!(marks.last().unwrap().totals.clock, u128::from(round));
+            let near = marks.iter().map(|mark| mark.totals.clock.abs_diff(start));
+            let nearest = near.min().unwrap().min(start);
+            assert!(
+                nearest <= 2 * length / (limit as u128 - 2),
+                "round {round}: {nearest}"
+            );
         }
     }
 }
