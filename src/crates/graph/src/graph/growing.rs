@@ -3,22 +3,22 @@
 //!
 //! Replaced rows are removed whenever they outweigh the live ones, so memory stays within twice what these need.
 
-use std::ops::Range;
-
-use super::table::Arena;
 use super::{Graph, Links};
 use crate::Result;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
+
+/// Smallest number of links or rows that are kept before replaced ones are removed.
+const LEAST: usize = 1 << 16;
 
 /// Rows of pages as of their last visits, in the order of first visits.
 #[derive(Debug, Default)]
 pub struct LatestRows {
     /// Number of known pages.
     pages: u64,
-    /// Range of each row in the links, and whether its page was found gone; `None` without a row.
-    rows: Vec<Range<usize>>,
-    gone: Vec<Option<bool>>,
-    links: Arena<u64>,
+    /// Rows of all visits; those that were replaced are removed from time to time.
+    log: Graph,
+    /// Position of each page's row in the log, and whether the page was found gone; `None` without a row.
+    rows: Vec<Option<(u32, bool)>>,
     /// Number of links in all live rows.
     live: usize,
     visited: Vec<u32>,
@@ -34,87 +34,81 @@ impl LatestRows {
     pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
         let at = page as usize;
         if at >= self.rows.len() {
-            self.rows.resize(at + 1, 0..0);
-            self.gone.resize(at + 1, None);
+            self.rows.resize(at + 1, None);
         }
-        let start = self.links.len();
-        self.links.push(links);
-        // An empty row has no position, so that compaction need not move it.
-        let range = match links.targets.len() {
-            0 => 0..0,
-            len => start..start + len,
-        };
-        let replaced = std::mem::replace(&mut self.rows[at], range);
-        self.live = self.live + links.targets.len() - replaced.len();
-        if self.gone[at].replace(gone).is_none() {
-            self.visited.push(page);
+        self.live += links.targets.len();
+        let row = (self.log.nodes() as u32, gone);
+        self.log.push(links);
+        match self.rows[at].replace(row) {
+            None => self.visited.push(page),
+            Some((replaced, _)) => self.live -= self.log.row(replaced as usize).len(),
         }
-        if self.links.len() / 2 > self.live.max(1 << 16) {
+        if self.log.links() / 2 > self.live.max(LEAST)
+            || self.log.nodes() / 2 > self.rows.len().max(LEAST)
+        {
             self.compact();
         }
     }
 
-    /// Moves the live rows together, in their stored order.
+    /// Removes the replaced rows.
     pub(super) fn compact(&mut self) {
-        let mut order: Vec<u32> = (0..self.rows.len() as u32)
-            .filter(|&row| !self.rows[row as usize].is_empty())
-            .collect();
-        order.sort_unstable_by_key(|&row| self.rows[row as usize].start);
-        let mut end = 0;
-        for row in order {
-            let row = &mut self.rows[row as usize];
-            let moved = end..end + row.len();
-            self.links.move_to(row.clone(), end);
-            end = moved.end;
-            *row = moved;
+        self.log = self.table(self.rows.len());
+        for (page, row) in (0..).zip(&mut self.rows) {
+            if let Some((at, _)) = row {
+                *at = page;
+            }
         }
-        self.links.truncate(end);
     }
 
     /// Returns the number of links kept, including those of replaced rows.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        self.links.len()
+        self.log.links()
     }
 
     /// Returns the links of a page; empty without a row.
     pub fn get(&self, page: u32) -> Links<'_> {
-        let range = self.rows.get(page as usize).cloned();
-        self.links.row(range.unwrap_or_default())
+        match self.rows.get(page as usize) {
+            Some(Some((at, _))) => self.log.at(*at as usize),
+            _ => Links::NONE,
+        }
     }
 
     pub fn has(&self, page: u32) -> bool {
-        self.gone.get(page as usize).is_some_and(Option::is_some)
+        self.rows.get(page as usize).is_some_and(Option::is_some)
     }
 
     fn of(&self, page: u32) -> Row<'_> {
+        let (at, gone) = self.rows[page as usize].unwrap_or_default();
         Row {
-            gone: self.gone[page as usize] == Some(true),
-            ..self.get(page).of(page)
+            gone,
+            ..self.log.at(at as usize).of(page)
         }
     }
 
     /// Returns the memory of the rows and a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
-        let links = (self.links.len() + self.live) * size_of::<u32>();
-        let weights = self.links.weights() * 2 * size_of::<u64>();
-        let rows = self.rows.len() * (size_of::<Range<usize>>() + size_of::<usize>());
-        (links + weights + rows) as u64
+        let of_page = size_of::<Option<(u32, bool)>>() + size_of::<u32>() + size_of::<usize>();
+        let table = self.live * size_of::<u32>() + self.rows.len() * of_page;
+        let weights = if self.log.is_weighted() {
+            self.live * size_of::<u64>()
+        } else {
+            0
+        };
+        self.log.bytes() + (table + weights) as u64
+    }
+
+    /// Returns the table of the rows of this number of pages.
+    fn table(&self, pages: usize) -> Graph {
+        let weights = if self.log.is_weighted() { self.live } else { 0 };
+        let mut table = Graph::with_room(pages, self.live, weights);
+        (0..pages as u32).for_each(|page| table.push(self.get(page)));
+        table
     }
 
     /// Returns the table of the rows of all known pages.
-    pub fn into_table(mut self) -> Graph {
-        let weights = match self.links.weights() {
-            0 => 0,
-            _ => self.live,
-        };
-        let pages = self.rows.len().max(self.pages as usize);
-        self.rows.resize(pages, 0..0);
-        let mut table = Graph::with_room(pages, self.live, weights);
-        for row in self.rows {
-            table.push(self.links.row(row));
-        }
-        table
+    pub fn into_table(self) -> Graph {
+        self.table(self.rows.len().max(self.pages as usize))
     }
 }
 

@@ -117,88 +117,14 @@ impl<W: Weight> Links<'_, W> {
     }
 }
 
-/// Links and their weights, without row boundaries.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Arena<W> {
-    pub targets: Vec<u32>,
-    /// Weight of each link; empty if no row has weights.
-    pub weights: Vec<W>,
-}
-
-impl<W> Default for Arena<W> {
-    fn default() -> Arena<W> {
-        Arena {
-            targets: Vec::new(),
-            weights: Vec::new(),
-        }
-    }
-}
-
-impl<W: Weight> Arena<W> {
-    pub fn with_room(links: usize, weights: usize) -> Arena<W> {
-        Arena {
-            targets: Vec::with_capacity(links),
-            weights: Vec::with_capacity(weights),
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.targets.len()
-    }
-
-    pub fn weights(&self) -> usize {
-        self.weights.len()
-    }
-
-    #[inline]
-    pub fn row(&self, row: Range<usize>) -> Links<'_, W> {
-        Links {
-            weights: self.weights.get(row.clone()).unwrap_or_default(),
-            targets: &self.targets[row],
-        }
-    }
-
-    /// Appends a row. The first one with weights assigns weights to the links before it.
-    pub fn push(&mut self, links: Links<'_, W>) {
-        if !links.weights.is_empty() {
-            self.weights.resize(self.targets.len(), W::ONE);
-        }
-        self.targets.extend_from_slice(links.targets);
-        self.weights.extend_from_slice(links.weights);
-        if !self.weights.is_empty() {
-            self.weights.resize(self.targets.len(), W::ONE);
-        }
-    }
-
-    /// Moves a row to a smaller offset.
-    pub fn move_to(&mut self, row: Range<usize>, start: usize) {
-        if !self.weights.is_empty() {
-            self.weights.copy_within(row.clone(), start);
-        }
-        self.targets.copy_within(row, start);
-    }
-
-    pub fn truncate(&mut self, len: usize) {
-        self.targets.truncate(len);
-        self.weights.truncate(len);
-    }
-}
-
 /// Rows of links; a row is never changed once added.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct LinkRows<W = u64> {
     /// Ends of the rows: row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
     ends: Vec<usize>,
-    links: Arena<W>,
-}
-
-impl<W> Default for LinkRows<W> {
-    fn default() -> LinkRows<W> {
-        LinkRows {
-            ends: Vec::new(),
-            links: Arena::default(),
-        }
-    }
+    targets: Vec<u32>,
+    /// Weight of each link; empty if no row has weights.
+    weights: Vec<W>,
 }
 
 #[inline]
@@ -229,10 +155,11 @@ fn to_starts(lens: &mut [usize]) -> usize {
 }
 
 impl<W: Weight> LinkRows<W> {
-    pub(super) fn with_room(rows: usize, links: usize, weights: usize) -> LinkRows<W> {
+    pub(crate) fn with_room(rows: usize, links: usize, weights: usize) -> LinkRows<W> {
         LinkRows {
             ends: Vec::with_capacity(rows),
-            links: Arena::with_room(links, weights),
+            targets: Vec::with_capacity(links),
+            weights: Vec::with_capacity(weights),
         }
     }
 
@@ -243,83 +170,97 @@ impl<W: Weight> LinkRows<W> {
 
     /// Returns the number of links in all rows.
     pub fn links(&self) -> usize {
-        self.links.len()
+        self.targets.len()
     }
 
     /// Returns the memory of rows and links, in bytes.
     pub fn bytes(&self) -> u64 {
-        let links = self.links.len() * size_of::<u32>() + self.links.weights() * size_of::<W>();
-        (links + self.ends.len() * size_of::<usize>()) as u64
+        let links = size_of_val(&self.targets[..]) + size_of_val(&self.weights[..]);
+        (links + size_of_val(&self.ends[..])) as u64
     }
 
     pub fn is_weighted(&self) -> bool {
-        self.links.weights() > 0
+        !self.weights.is_empty()
     }
 
     /// Yields the targets of each row.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
-        ranges(&self.ends).map(|row| &self.links.targets[row])
+        ranges(&self.ends).map(|row| &self.targets[row])
     }
 
     /// Returns the targets of one row.
     pub fn row(&self, row: usize) -> &[u32] {
-        &self.links.targets[self.range(row)]
+        self.at(row).targets
     }
 
     /// Yields all rows with their weights.
     pub fn all(&self) -> impl ExactSizeIterator<Item = Links<'_, W>> {
-        ranges(&self.ends).map(|row| self.links.row(row))
+        ranges(&self.ends).map(|row| self.within(row))
     }
 
     /// Returns one row with its weights.
     pub fn at(&self, row: usize) -> Links<'_, W> {
-        self.links.row(self.range(row))
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        self.within(start..self.ends[row])
     }
 
     /// Returns the targets of all links, row after row.
     pub fn targets(&self) -> &[u32] {
-        &self.links.targets
+        &self.targets
     }
 
-    fn range(&self, row: usize) -> Range<usize> {
-        let start = if row == 0 { 0 } else { self.ends[row - 1] };
-        start..self.ends[row]
+    #[inline]
+    fn within(&self, row: Range<usize>) -> Links<'_, W> {
+        Links {
+            weights: self.weights.get(row.clone()).unwrap_or_default(),
+            targets: &self.targets[row],
+        }
     }
 
+    /// Adds a row. The first one with weights assigns weights to the links before it.
     pub fn push(&mut self, links: Links<'_, W>) {
-        self.links.push(links);
-        self.ends.push(self.links.len());
+        if !links.weights.is_empty() {
+            self.weights.resize(self.targets.len(), W::ONE);
+        }
+        self.targets.extend_from_slice(links.targets);
+        self.weights.extend_from_slice(links.weights);
+        if !self.weights.is_empty() {
+            self.weights.resize(self.targets.len(), W::ONE);
+        }
+        self.end();
     }
 
     /// Adds a link to the row that [`LinkRows::end`] ends; either all links have a weight, or none.
     pub fn link(&mut self, target: u32, weight: Option<W>) {
-        self.links.targets.push(target);
-        self.links.weights.extend(weight);
+        self.targets.push(target);
+        self.weights.extend(weight);
     }
 
     /// Ends a row, which has the links added since the last one.
     pub fn end(&mut self) {
-        self.ends.push(self.links.len());
+        self.ends.push(self.targets.len());
     }
 
     /// Returns for each of `nodes` targets the rows that link to it, ascending, with the weights of the links.
     pub fn transposed(&self, nodes: usize) -> LinkRows<W> {
         let (mut ends, sum) = starts(nodes, self.targets());
-        let mut links = Arena {
-            targets: vec![0; sum],
-            weights: vec![W::ONE; self.links.weights()],
-        };
+        let mut targets = vec![0; sum];
+        let mut weights = vec![W::ONE; self.weights.len()];
         for (from, row) in self.all().enumerate() {
             for (target, weight) in row.iter() {
                 let at = &mut ends[target as usize];
-                links.targets[*at] = from as u32;
-                if let Some(place) = links.weights.get_mut(*at) {
+                targets[*at] = from as u32;
+                if let Some(place) = weights.get_mut(*at) {
                     *place = weight;
                 }
                 *at += 1;
             }
         }
-        LinkRows { ends, links }
+        LinkRows {
+            ends,
+            targets,
+            weights,
+        }
     }
 }
 
@@ -353,24 +294,25 @@ impl Graph {
             Ok(())
         })?;
         let sum = to_starts(&mut ends);
-        let weights = if is_weighted { sum } else { 0 };
-        let mut links = Arena {
-            targets: vec![0; sum],
-            weights: vec![1; weights],
-        };
+        let mut targets = vec![0; sum];
+        let mut weights = vec![1; if is_weighted { sum } else { 0 }];
         rows.sweep(&mut |row| {
             let end = &mut ends[row.page as usize];
             for (target, weight) in Links::from(row).linked() {
-                let place = links.targets.get_mut(*end);
+                let place = targets.get_mut(*end);
                 *place.ok_or_else(|| Error::internal("rows differ between two sweeps"))? = target;
-                if let Some(place) = links.weights.get_mut(*end) {
+                if let Some(place) = weights.get_mut(*end) {
                     *place = weight;
                 }
                 *end += 1;
             }
             Ok(())
         })?;
-        Ok(LinkRows { ends, links })
+        Ok(LinkRows {
+            ends,
+            targets,
+            weights,
+        })
     }
 }
 
