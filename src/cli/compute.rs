@@ -8,11 +8,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Context;
+use cashrank_base::model::Fetches;
 use cashrank_graph::engine::{Page, PageId, ranks};
 use cashrank_graph::rank::chosen::ChosenList;
-use cashrank_graph::rank::computing::{Computing, MeasureInput, MeasureParameters, MeasureResult};
+use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResult, NamesVisit};
 use cashrank_graph::rank::measures::{Uses, measure};
-use cashrank_graph::sites::{Level, RollUp, RollUpPage, SiteTotal, Sites};
+use cashrank_graph::sites::{Level, RollUp, SiteTotal, Sites};
 use cashrank_ingest::load::LoadedGraph;
 use cashrank_store::snapshot::export::{Format, NumberColumn, OptionalColumns, Setup, export};
 use cashrank_store::snapshot::{
@@ -214,16 +215,11 @@ impl ComputeArgs {
             None => budget,
         };
         let loaded = self.load.load(&self.inputs, "compute", room)?;
-        let input = MeasureInput {
-            rows: &loaded.graph,
-            names: &|visit| {
-                let mut pages = loaded.pages.iter();
-                pages.try_for_each(|page| visit(page.name.as_bytes()))
-            },
-            reading: 0,
-            folder: None,
+        let names: &NamesVisit<'_> = &|visit| {
+            let mut pages = loaded.pages.iter();
+            pages.try_for_each(|page| visit(page.name.as_bytes()))
         };
-        let computed = computing.compute(input, &mut ())?;
+        let computed = computing.compute(&loaded.graph, (names, 0), &mut ())?;
         let computed = computed.context("nothing was ranked")?;
         self.write(&output, &loaded, &computed)?;
         report_lines("--teleport", computed.skipped);
@@ -375,13 +371,12 @@ fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParame
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
     let mut roll_up = RollUp::new(sites);
     for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {
-        roll_up.add(&RollUpPage {
-            page,
-            importance: 0.0,
-            is_gone: false,
+        let fetches = Fetches {
             visits: facts.visits,
-            last_fetch: facts.last_fetch,
-        });
+            last: facts.last_fetch,
+            ..Fetches::default()
+        };
+        roll_up.add(page, 0.0, &fetches);
     }
     roll_up.finish()
 }

@@ -1,10 +1,9 @@
 //! Options of commands that read rankings of pages or sites, and descriptions of a ranking's accuracy.
 
-use std::path::Path;
 
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
-use cashrank_graph::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks, pair_bytes_within};
+use cashrank_graph::sites::{Level, Pairing, RollUpBy, SiteLinks};
 use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
 use clap::ArgAction;
@@ -217,14 +216,12 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Returns the settings for links between sites: the memory for pairs, and the folder of the files for those that
-    /// do not fit.
-    pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
+    /// Returns the settings for links between sites.
+    pub fn pairing(&self, memory: Option<u64>) -> Pairing {
         Pairing {
             links: self.site_links,
             inside: self.inside,
-            bytes: pair_bytes_within(PAIR_BYTES, memory),
-            folder: Some(folder.into()),
+            memory,
         }
     }
 }

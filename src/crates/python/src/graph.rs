@@ -52,8 +52,7 @@ pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::
     let pairing = Pairing {
         links: wanted.site_links,
         inside: wanted.inside,
-        bytes: u64::MAX,
-        folder: None,
+        memory: None,
     };
     let graph = SiteGraph::of_rows(&rows, &sites, pairing)?;
     edges(&graph, wanted.weights, stop)

@@ -5,7 +5,7 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use cashrank::{Error, Result, Store};
-use cashrank_graph::sites::{Level, PAIR_BYTES, Pairing, SiteLinks};
+use cashrank_graph::sites::{Level, Pairing, SiteLinks};
 use cashrank_store::snapshot::links::LinkGraph;
 use cashrank_store::snapshot::{LevelRanking, RankingName};
 use cashrank_store::store::{RealDisk, unfinished};
@@ -110,8 +110,7 @@ impl Args {
         let pairing = Pairing {
             links: SiteLinks::Once,
             inside: self.inside,
-            bytes: PAIR_BYTES,
-            folder: Some(folder.into()),
+            memory,
         };
         let graph = LinkGraph::of(&ranking, pairing, memory, folder)?;
         write_names(&graph, &beside(basename, "urls"))?;

@@ -1,7 +1,6 @@
 //! Computation of a measure of pages or sites from the links and names of pages: names determine the sites and the
 //! chosen pages, links between sites are derived from those between pages, and the measure is computed from these.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,9 +11,7 @@ use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registe
 use super::settle::Watch;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
-use crate::sites::{
-    Level, PAIR_BYTES, Pairing, SiteGraph, SiteLinks, Sites, SitesBuilder, pair_bytes_within,
-};
+use crate::sites::{Level, Pairing, SiteGraph, SiteLinks, Sites, SitesBuilder};
 use crate::{Error, Result};
 
 /// Request for a computation: a measure, its level and its parameters.
@@ -29,8 +26,6 @@ pub struct Computing {
     pub site_links: SiteLinks,
     /// True if links inside a site count as well.
     pub inside: bool,
-    /// Memory in bytes for sorting pairs of linked sites.
-    pub pair_bytes: u64,
     /// Pages that the virtual page pays, or that are trusted.
     pub chosen: Option<Arc<ChosenList>>,
 }
@@ -79,18 +74,6 @@ pub struct MeasureParameters {
 /// Function that passes names to its argument, in the order of the pages' numbers.
 pub type NamesVisit<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
 
-/// Names and links of pages, from which a measure is computed.
-pub struct MeasureInput<'a> {
-    /// Links of the pages.
-    pub rows: &'a dyn Rows,
-    /// Names of all pages.
-    pub names: &'a NamesVisit<'a>,
-    /// Memory in bytes that reading names takes.
-    pub reading: u64,
-    /// Folder of temporary files for links between sites that exceed the memory.
-    pub folder: Option<PathBuf>,
-}
-
 /// Result of a computation.
 #[derive(Debug)]
 pub struct MeasureResult {
@@ -114,7 +97,6 @@ impl Computing {
             options: MeasureOptions::default(),
             site_links: SiteLinks::default(),
             inside: false,
-            pair_bytes: PAIR_BYTES,
             chosen: None,
         }
     }
@@ -137,23 +119,25 @@ impl Computing {
         }
     }
 
-    /// Computes the measure. Returns `None` if it was stopped before anything was known.
+    /// Computes the measure from the links and names of pages. Reading names takes `reading` bytes. Returns `None` if it
+    /// was stopped before anything was known.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if there are no sites, [`Error::Missing`] if no page was chosen; errors of
     /// [`MeasureSpec::compute`].
     pub fn compute(
         &self,
-        input: MeasureInput<'_>,
+        rows: &dyn Rows,
+        (names, reading): (&NamesVisit<'_>, u64),
         watch: &mut dyn Watch,
     ) -> Result<Option<MeasureResult>> {
         self.check()?;
         let mut options = self.options.clone();
         let mut chosen = self.chosen.clone().map(ChosenPages::new);
-        let builder = || SitesBuilder::new(self.level, options.memory, input.reading);
+        let builder = || SitesBuilder::new(self.level, options.memory, reading);
         let mut sites = (!self.level.is_page()).then(builder);
         if chosen.is_some() || sites.is_some() {
-            (input.names)(&mut |name| {
+            names(&mut |name| {
                 if let Some(chosen) = &mut chosen {
                     chosen.add(name);
                 }
@@ -167,16 +151,15 @@ impl Computing {
             (options.teleport, skipped) = chosen.teleport(sites.as_ref())?;
         }
         let graph;
-        let mut nodes = input.rows;
+        let mut nodes = rows;
         if let Some(sites) = &sites {
             let left = |taken| options.memory.map(|memory| memory.saturating_sub(taken));
             let pairing = Pairing {
                 links: self.site_links,
                 inside: self.inside,
-                bytes: pair_bytes_within(self.pair_bytes, left(sites.bytes())),
-                folder: input.folder,
+                memory: left(sites.bytes()),
             };
-            graph = SiteGraph::of_rows(input.rows, sites, pairing)?;
+            graph = SiteGraph::of_rows(rows, sites, pairing)?;
             options.memory = left(sites.bytes() + graph.bytes());
             nodes = &graph;
         }

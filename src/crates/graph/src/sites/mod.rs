@@ -6,16 +6,14 @@
 //! * [`RollUp`] sums a ranking of pages over the pages of each site;
 //! * a [`SiteGraph`] has the weighted links between sites ([`SiteLinks`]), which are ranked like links between pages.
 //!
-//! Memory: 4 bytes per page for the column, plus the sites and the pairs of linked sites. Pairs beyond their limit are
-//! sorted through temporary files.
+//! Memory: 4 bytes per page for the column, plus the sites, and 32 bytes per pair of linked sites.
 
 mod graph;
 mod level;
 mod map;
-mod pairs;
 mod roll;
 
-pub use graph::{PAIR_BYTES, Pairing, SiteGraph, SiteLinks, pair_bytes_within};
+pub use graph::{Pairing, SiteGraph, SiteLinks};
 pub use level::Level;
 pub use map::{NO_SITE, Sites, SitesBuilder};
-pub use roll::{RollUp, RollUpBy, RollUpPage, SiteTotal};
+pub use roll::{RollUp, RollUpBy, SiteTotal};

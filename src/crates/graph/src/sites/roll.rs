@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use super::Sites;
 use crate::metrics::sum::CompensatedSum;
-use crate::model::{Page, PageId, SiteFacts, Time};
+use crate::model::{Fetches, Page, PageId, PageState, SiteFacts, Time};
 
 /// Adds up pages by site.
 #[derive(Debug)]
@@ -94,16 +94,6 @@ impl SiteTotal {
     }
 }
 
-/// Facts about a page that are added up.
-#[derive(Debug, Clone, Copy)]
-pub struct RollUpPage {
-    pub page: PageId,
-    pub importance: f64,
-    pub is_gone: bool,
-    pub visits: u64,
-    pub last_fetch: Option<Time>,
-}
-
 impl<'s> RollUp<'s> {
     pub fn new(sites: &'s Sites) -> RollUp<'s> {
         RollUp {
@@ -113,27 +103,28 @@ impl<'s> RollUp<'s> {
     }
 
     /// Adds a page; one without a site is left out.
-    pub fn add(&mut self, page: &RollUpPage) {
-        let Some(site) = self.sites.site(page.page.index()) else {
+    pub fn add(&mut self, page: PageId, importance: f64, fetches: &Fetches) {
+        let Some(site) = self.sites.site(page.index()) else {
             return;
         };
         let total = &mut self.totals[site];
-        let (best, is_gone) = total.best_of;
-        let is_best = if page.is_gone == is_gone {
-            page.importance > best
+        let is_gone = fetches.state() == Some(PageState::Gone);
+        let (best, best_is_gone) = total.best_of;
+        let is_best = if is_gone == best_is_gone {
+            importance > best
         } else {
-            is_gone
+            best_is_gone
         };
         if total.pages == 0 || is_best {
-            (total.best, total.best_of) = (page.page, (page.importance, page.is_gone));
+            (total.best, total.best_of) = (page, (importance, is_gone));
         }
-        if total.pages == 0 || page.importance > total.largest {
-            total.largest = page.importance;
+        if total.pages == 0 || importance > total.largest {
+            total.largest = importance;
         }
-        total.sum.add(page.importance);
+        total.sum.add(importance);
         total.pages += 1;
-        total.visits += page.visits;
-        total.last_fetch = total.last_fetch.max(page.last_fetch);
+        total.visits += fetches.visits;
+        total.last_fetch = total.last_fetch.max(fetches.last);
     }
 
     pub fn finish(self) -> Vec<SiteTotal> {
@@ -165,13 +156,12 @@ mod tests {
             (0.25, None),
         ];
         for (page, (importance, last_fetch)) in (0..).map(PageId).zip(pages) {
-            roll_up.add(&RollUpPage {
-                page,
-                importance,
-                is_gone: false,
+            let fetches = Fetches {
                 visits: page.0,
-                last_fetch,
-            });
+                last: last_fetch,
+                ..Fetches::default()
+            };
+            roll_up.add(page, importance, &fetches);
         }
         let totals = roll_up.finish();
         let of = |total: &SiteTotal| {
@@ -212,13 +202,13 @@ mod tests {
             ] {
                 let mut roll_up = RollUp::new(&sites);
                 for page in order {
-                    roll_up.add(&RollUpPage {
-                        page: PageId(page),
-                        importance: [0.5, 0.25, 0.125][page as usize],
-                        is_gone: gone[page as usize],
+                    let fetches = Fetches {
                         visits: 1,
-                        last_fetch: None,
-                    });
+                        gone: Some(gone[page as usize]),
+                        ..Fetches::default()
+                    };
+                    let importance = [0.5, 0.25, 0.125][page as usize];
+                    roll_up.add(PageId(page), importance, &fetches);
                 }
                 let total = roll_up.finish()[0];
                 assert_eq!(

@@ -18,9 +18,9 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::metrics::Positions;
-use crate::model::{PageState, SiteFacts};
+use crate::model::SiteFacts;
 use crate::rows::Bits;
-use crate::sites::{Level, RollUp, RollUpBy, RollUpPage, SiteTotal, Sites, SitesBuilder};
+use crate::sites::{Level, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
 /// Ranking of pages or sites.
@@ -104,13 +104,7 @@ impl Snapshot {
             if local.as_ref().is_some_and(|local| !local.get(page.page.0)) {
                 continue;
             }
-            roll_up.add(&RollUpPage {
-                page: page.page,
-                importance: page.importance,
-                is_gone: page.fetches.state() == Some(PageState::Gone),
-                visits: page.fetches.visits,
-                last_fetch: page.fetches.last,
-            });
+            roll_up.add(page.page, page.importance, &page.fetches);
         }
         Ok(roll_up.finish())
     }

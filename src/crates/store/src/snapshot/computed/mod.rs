@@ -24,7 +24,7 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, NO_TIME, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::model::SiteFacts;
-use crate::rank::computing::{Computing, MeasureInput, MeasureParameters};
+use crate::rank::computing::{Computing, MeasureParameters, NamesVisit};
 use crate::rank::measures::Accuracy;
 use crate::rules::list::SkippedLines;
 use crate::sites::{Level, SiteTotal, Sites};
@@ -331,13 +331,10 @@ fn make(
     let rows = snapshot.rows()?;
     let name = ComputedName::of(computing);
     let path = name.beside(snapshot.path());
-    let input = MeasureInput {
-        rows: &rows,
-        names: &|visit| snapshot.all_names(visit),
-        reading: to_read(snapshot.len()),
-        folder: path.parent().map(Path::to_path_buf),
-    };
-    let computed = computing.compute(input, &mut Watching::new(watcher, None))?;
+    let names: &NamesVisit<'_> = &|visit| snapshot.all_names(visit);
+    let reading = to_read(snapshot.len());
+    let watching = &mut Watching::new(watcher, None);
+    let computed = computing.compute(&rows, (names, reading), watching)?;
     let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
         return Ok(None);
     };

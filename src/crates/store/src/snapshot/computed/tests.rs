@@ -190,13 +190,11 @@ fn a_roll_up_adds_the_snapshot_up() {
     );
 }
 
-/// The bytes do not depend on the memory for pairs.
 #[test]
 fn the_same_links_give_the_same_bytes() {
     let crawl = Crawl::new();
-    let bytes = [0, 1 << 20].map(|pair_bytes| {
-        let mut asked = computing("pagerank", Level::Prefix(1));
-        asked.pair_bytes = pair_bytes;
+    let bytes = [(); 2].map(|()| {
+        let asked = computing("pagerank", Level::Prefix(1));
         let (path, _) = crawl.compute(&asked).unwrap().unwrap();
         fs::read(path).unwrap()
     });
