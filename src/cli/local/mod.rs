@@ -14,9 +14,10 @@ use cashrank_base::rules::Follow;
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::PageId;
+use cashrank_graph::rank::pagerank::PowerOptions;
 use cashrank_ingest::load::Crawled;
 use cashrank_steer::local::{
-    LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy, PowerMethod,
+    LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy,
 };
 use cashrank_steer::schedule::Candidate;
 use cashrank_store::snapshot::Snapshot;
@@ -273,9 +274,9 @@ impl LocalArgs {
         LocalSearchOptions {
             policy: self.method.select.unwrap_or(Policy::Share),
             estimator: self.method.estimate,
-            power: PowerMethod {
+            power: PowerOptions {
                 damping: self.damping,
-                ..PowerMethod::default()
+                ..LocalSearchOptions::default().power
             },
             seed: 1,
         }

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cashrank::Result;
-use cashrank_steer::local::{
-    LocalEstimator, LocalSearch, LocalSearchOptions, Policy, PowerMethod, best_by,
-};
+use cashrank_graph::rank::pagerank::PowerOptions;
+use cashrank_steer::local::{LocalEstimator, LocalSearch, LocalSearchOptions, Policy, best_by};
 use rand_pcg::Pcg64;
 use serde::Serialize;
 
@@ -33,7 +32,7 @@ pub struct Study<'a> {
     /// Rule that decides between equal scores.
     pub ties: Ties,
     /// Settings of the power method.
-    pub power: PowerMethod,
+    pub power: PowerOptions,
     /// Seed of random draws.
     pub seed: u64,
     /// Number of domains at a time; distances do not depend on it.
@@ -345,7 +344,7 @@ pub struct Times {
 /// Errors of [`LocalSearch`].
 pub fn times(
     sizes: &[usize],
-    power: PowerMethod,
+    power: PowerOptions,
     seed: u64,
     tell: &dyn Fn(&str),
 ) -> Result<Vec<Times>> {
@@ -364,8 +363,8 @@ pub fn times(
             },
         )?;
         let matrix = search.matrix();
-        let ranks = power.rank(matrix);
-        let rank_s = least(&mut || power.rank(matrix).len());
+        let ranks = matrix.ranks(&power, &[]);
+        let rank_s = least(&mut || matrix.ranks(&power, &[]).len());
         let time = |policy: Policy| {
             let mut draws = Pcg64::new(seed.into(), 0);
             least(&mut || {

@@ -317,7 +317,7 @@ impl<'a> World<'a> {
         let truth = self.truth(domain);
         let known = self.domain(domain)?;
         let matrix = known.matrix();
-        let ranks = options.power.rank(&matrix);
+        let ranks = matrix.ranks(&options.power, &[]);
         let damping = options.power.damping;
         let draws = &mut Pcg64::new(0, 0);
         let influences = Policy::Complement.scores(&matrix, &ranks, damping, draws);
@@ -329,7 +329,7 @@ impl<'a> World<'a> {
             let mut more = known.clone();
             more.fetch(page, self.row(page))?;
             let expanded = more.matrix();
-            let moved = options.power.rank_from(&expanded, &ranks);
+            let moved = expanded.ranks(&options.power, &ranks);
             let sum: f64 = moved[..domain.len()].iter().sum();
             let moved = moved[..domain.len()].iter().map(|rank| rank / sum);
             points.push(Influence {

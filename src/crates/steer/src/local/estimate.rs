@@ -46,7 +46,8 @@
 //! link is followed. g is approximated by the PageRank of F. Unfetched pages have no impact yet: a
 //! [`Policy`](super::Policy) estimates what they may have.
 
-use super::{LocalGraph, Matrix, PowerMethod};
+use super::{LocalGraph, Matrix};
+use crate::rank::pagerank::PowerOptions;
 
 /// Method of estimating the domain's PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,7 +118,7 @@ pub fn estimate(
     known: &LocalGraph,
     matrix: &Matrix,
     ranks: &[f64],
-    power: &PowerMethod,
+    power: &PowerOptions,
     estimator: LocalEstimator,
 ) -> LocalEstimate {
     let at_least = at_least(matrix, power);
@@ -138,7 +139,7 @@ pub fn estimate(
     if estimator == LocalEstimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {
         let stage = |part: usize| {
             let matrix = known.matrix_of(matrix.domain + beyond / part);
-            let ranks = power.rank_from(&matrix, ranks);
+            let ranks = matrix.ranks(power, ranks);
             (normalised(&ranks[..matrix.domain]), leak(&matrix, &ranks))
         };
         let (quarter, _) = stage(4);
@@ -189,7 +190,7 @@ fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
 }
 
 /// Returns (1 - alpha) v for each page of the domain.
-fn at_least(matrix: &Matrix, power: &PowerMethod) -> Vec<f64> {
+fn at_least(matrix: &Matrix, power: &PowerOptions) -> Vec<f64> {
     let members = matrix.len();
     let mut visits = vec![1.0; members];
     let mut next = vec![0.0; members];
@@ -202,7 +203,7 @@ fn at_least(matrix: &Matrix, power: &PowerMethod) -> Vec<f64> {
         }
         let added: f64 = next.iter().zip(&visits).map(|(a, b)| a - b).sum();
         std::mem::swap(&mut visits, &mut next);
-        if added <= power.threshold * members as f64 {
+        if added <= power.residual * members as f64 {
             break;
         }
     }

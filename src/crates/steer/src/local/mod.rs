@@ -12,7 +12,7 @@
 //!
 //! and p* = E_L g / ||E_L g||_1 is sought, the PageRank g of G on the domain (section 4). [`LocalSearch`] is
 //! FindGlobalPR (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] chooses k pages of the frontier, they
-//! are fetched and join F, and the PageRank f of F is recomputed ([`PowerMethod`]); at the end `estimate` restricts it
+//! are fetched and join F, and the PageRank f of F is recomputed by the power method; at the end `estimate` restricts it
 //! to the domain. With k T = n or 2n pages outside the distance to p* falls to a fraction. When no page is left to
 //! fetch, F is everything reachable, and if that is the web, f is g.
 //!
@@ -26,14 +26,12 @@
 
 mod estimate;
 mod known;
-mod memory;
 mod search;
 mod select;
 #[cfg(test)]
 mod tests;
 
 pub use estimate::{Impact, LocalEstimate, LocalEstimator, estimate};
-pub use known::{LocalGraph, Matrix};
-pub use memory::Size;
-pub use search::{LocalSearch, LocalSearchOptions, PageRequest, PowerMethod};
+pub use known::{LocalGraph, Matrix, Size};
+pub use search::{LocalSearch, LocalSearchOptions, PageRequest};
 pub use select::{Policy, best_by};

@@ -17,36 +17,14 @@ use rand_pcg::Pcg64;
 use super::{LocalEstimate, LocalEstimator, LocalGraph, Matrix, Policy, best_by, estimate};
 use crate::engine::checked_damping;
 use crate::rank::Teleport;
-use crate::rank::pagerank::Walk;
+use crate::rank::pagerank::{PowerOptions, Walk};
 use crate::{Error, Result};
 
-/// Settings of the power method.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PowerMethod {
-    /// Alpha, the random surfer's probability of following a link: at least 0, less than 1.
-    pub damping: f64,
-    /// Delta: stops when a step moves the vector by less than this in L1. Above 0.
-    pub threshold: f64,
-}
-
-impl Default for PowerMethod {
-    fn default() -> PowerMethod {
-        PowerMethod {
-            damping: 0.85,
-            threshold: 1e-6,
-        }
-    }
-}
-
-impl PowerMethod {
-    /// Returns the PageRank of the members, which sums to 1, from a uniform start.
-    pub fn rank(&self, matrix: &Matrix) -> Vec<f64> {
-        self.rank_from(matrix, &[])
-    }
-
-    /// Returns the PageRank starting from earlier ranks of the first members; new members start with an even share.
-    pub fn rank_from(&self, matrix: &Matrix, before: &[f64]) -> Vec<f64> {
-        let members = matrix.len();
+impl Matrix {
+    /// Returns the PageRank of the members, which sums to 1, starting from earlier ranks of the first members; the others
+    /// start with an even share.
+    pub fn ranks(&self, power: &PowerOptions, before: &[f64]) -> Vec<f64> {
+        let members = self.len();
         let even = 1.0 / members as f64;
         let before = &before[..before.len().min(members)];
         let mut now: Vec<f64> = before
@@ -55,45 +33,59 @@ impl PowerMethod {
             .collect();
         now.resize(members, even);
         let walk = Walk {
-            links: &matrix.inside,
-            damping: self.damping,
+            links: &self.inside,
+            damping: power.damping,
             teleport: &Teleport::default(),
         };
-        walk.settle(now, self.threshold).scores
+        walk.settle(now, power.residual).scores
     }
 }
 
 /// Options of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocalSearchOptions {
     /// Policy that chooses pages.
     pub policy: Policy,
     /// Estimator of the domain's PageRank.
     pub estimator: LocalEstimator,
-    /// Settings of the power method.
-    pub power: PowerMethod,
+    /// Alpha, and delta as the residual.
+    pub power: PowerOptions,
     /// Seed of random draws.
     pub seed: u64,
+}
+
+impl Default for LocalSearchOptions {
+    fn default() -> LocalSearchOptions {
+        LocalSearchOptions {
+            policy: Policy::default(),
+            estimator: LocalEstimator::default(),
+            power: PowerOptions {
+                damping: 0.85,
+                residual: 1e-6,
+            },
+            seed: 0,
+        }
+    }
 }
 
 impl LocalSearchOptions {
     /// Checks that all numbers are in range.
     pub fn check(&self) -> Result<()> {
-        let PowerMethod { damping, threshold } = self.power;
+        let PowerOptions { damping, residual } = self.power;
         checked_damping(damping)?;
-        if threshold > 0.0 && threshold < 2.0 {
+        if residual > 0.0 && residual < 2.0 {
             Ok(())
         } else {
             Err(Error::Usage(format!(
-                "threshold {threshold}: above 0 and below 2"
+                "threshold {residual}: above 0 and below 2"
             )))
         }
     }
 
     /// Returns the settings of the power method between rounds.
-    fn coarse(&self) -> PowerMethod {
-        PowerMethod {
-            threshold: self.policy.threshold(self.power.threshold),
+    fn coarse(&self) -> PowerOptions {
+        PowerOptions {
+            residual: self.policy.threshold(self.power.residual),
             ..self.power
         }
     }
@@ -152,7 +144,7 @@ impl LocalSearch {
             ));
         }
         let matrix = known.matrix();
-        let ranks = options.coarse().rank(&matrix);
+        let ranks = matrix.ranks(&options.coarse(), &[]);
         Ok(LocalSearch {
             draws: Pcg64::new(u128::from(options.seed), 0),
             known,
@@ -196,7 +188,7 @@ impl LocalSearch {
     /// Recomputes the ranks of all fetched pages, as exactly as the policy needs them.
     pub fn update(&mut self) {
         self.matrix = self.known.matrix();
-        self.ranks = self.options.coarse().rank_from(&self.matrix, &self.ranks);
+        self.ranks = self.matrix.ranks(&self.options.coarse(), &self.ranks);
     }
 
     /// Ends the search and returns the known graph.
@@ -222,7 +214,7 @@ impl LocalSearch {
     /// Estimates the domain's global PageRank by this estimator.
     pub fn estimate_by(&self, estimator: LocalEstimator) -> LocalEstimate {
         let power = &self.options.power;
-        let ranks = power.rank_from(&self.matrix, &self.ranks);
+        let ranks = self.matrix.ranks(power, &self.ranks);
         estimate::estimate(&self.known, &self.matrix, &ranks, power, estimator)
     }
 }

@@ -8,16 +8,16 @@ use super::*;
 use crate::Result;
 use crate::engine::SelfLinks;
 use crate::graph::{Graph, GraphBuilder};
-use crate::rank::pagerank::{self, pagerank};
+use crate::rank::pagerank::{self, PowerOptions, pagerank};
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 
 /// 0.85 as exact PageRank uses it: in steps of 2^-32.
 const ALPHA: f64 = 3_650_722_201.0 / 4_294_967_296.0;
 
-fn power() -> PowerMethod {
-    PowerMethod {
+fn power() -> PowerOptions {
+    PowerOptions {
         damping: ALPHA,
-        threshold: 1e-14,
+        residual: 1e-14,
     }
 }
 
@@ -169,7 +169,7 @@ proptest! {
         }
         let domain = fetched.div_ceil(2);
         let matrix = known(&web, domain, fetched - domain).matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let (z, differences) = differences(&matrix, &ranks, ALPHA);
         let influences = scores(Policy::Complement, &matrix, &ranks, ALPHA);
         for (place, difference) in (0..).zip(&differences) {
@@ -195,7 +195,7 @@ proptest! {
             for (outside, expected) in [(0, exact(&own)), (web.len() - domain, exact(&web))] {
                 let known = known(&web, domain, outside);
                 let matrix = known.matrix();
-                let ranks = power().rank(&matrix);
+                let ranks = matrix.ranks(&power(), &[]);
                 let estimate = estimate(&known, &matrix, &ranks, &power(), estimator);
                 let expected = normalised(&expected[..domain]);
                 prop_assert!(l1(&estimate.ranks, &expected) < 1e-10, "{:?} {expected:?}", estimate.ranks);
@@ -218,7 +218,7 @@ proptest! {
             }
         }
         let matrix = known.matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let expected = normalised(&exact(&left)[..domain]);
         for estimator in [LocalEstimator::Plain, LocalEstimator::Extrapolated] {
             let estimate = estimate(&known, &matrix, &ranks, &power(), estimator);
@@ -232,7 +232,7 @@ proptest! {
     fn weighted_links_hand_on_by_weight(web in weighted_webs(), domain in 1usize..3) {
         let all = known_weighted(&web, domain, web.len() - domain);
         let matrix = all.matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let estimate = estimate(&all, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let expected = exact_weighted(&web);
         prop_assert!(l1(&estimate.ranks, &normalised(&expected[..domain])) < 1e-10);
@@ -244,7 +244,7 @@ proptest! {
     fn impacts_are_what_flows_into_the_domain(web in weighted_webs(), domain in 1usize..3) {
         let all = known_weighted(&web, domain, web.len() - domain);
         let matrix = all.matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let estimate = estimate(&all, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let exact = exact_weighted(&web);
         let mut sum = 0.0;
@@ -282,7 +282,7 @@ proptest! {
         let domain = fetched.div_ceil(2);
         let known = known_weighted(&web, domain, fetched - domain);
         let matrix = known.matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let global = exact_weighted(&web);
         for (rank, least) in global.iter().zip(&estimate.at_least) {
@@ -297,7 +297,7 @@ proptest! {
         let fetched = ((web.len() as f64 * split) as usize).max(1);
         let domain = fetched.div_ceil(2);
         let matrix = known_weighted(&web, domain, fetched - domain).matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         for policy in Policy::ALL {
             let scores = scores(policy, &matrix, &ranks, ALPHA);
             prop_assert_eq!(scores.len(), matrix.frontier.len());
@@ -312,7 +312,7 @@ proptest! {
         let domain = fetched.div_ceil(2);
         let known = known(&web, domain, fetched - domain);
         let matrix = known.matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let global = exact(&web);
         for page in 0..domain {
@@ -389,7 +389,7 @@ proptest! {
 fn the_rank_that_comes_from_outside() {
     let known = known(&vec![vec![1], vec![0]], 1, 1);
     let matrix = known.matrix();
-    let ranks = power().rank(&matrix);
+    let ranks = matrix.ranks(&power(), &[]);
     let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
     assert!((estimate.outside[0] - ALPHA).abs() < 1e-12);
     assert!((estimate.certified[0] - 1.0).abs() < 1e-9);
@@ -403,7 +403,7 @@ fn links_that_were_not_followed_leak() {
     // 0 <-> 1, and 0 -> 2, 1 -> 3, both not fetched.
     let known = known(&vec![vec![1, 2], vec![0, 3], vec![], vec![]], 2, 0);
     let matrix = known.matrix();
-    let ranks = power().rank(&matrix);
+    let ranks = matrix.ranks(&power(), &[]);
     let estimate = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
     assert!((estimate.leak - 0.5).abs() < 1e-12);
     // v = 1 + alpha v/2; the estimate is 1/(1 - alpha).
@@ -590,9 +590,9 @@ fn what_cannot_be_is_refused() {
 
     let open = LocalGraph::default();
     assert!(LocalSearch::new(open, LocalSearchOptions::default()).is_err());
-    for (damping, threshold) in [(1.0, 1e-6), (-0.1, 1e-6), (0.85, 0.0), (f64::NAN, 1e-6)] {
+    for (damping, residual) in [(1.0, 1e-6), (-0.1, 1e-6), (0.85, 0.0), (f64::NAN, 1e-6)] {
         let options = LocalSearchOptions {
-            power: PowerMethod { damping, threshold },
+            power: PowerOptions { damping, residual },
             ..LocalSearchOptions::default()
         };
         assert!(options.check().is_err());
@@ -636,7 +636,7 @@ fn estimates_are_exact_whatever_the_policy_asks_for() {
         search.update();
     }
     let matrix = search.known().matrix();
-    let expected = normalised(&power().rank(&matrix)[..30]);
+    let expected = normalised(&matrix.ranks(&power(), &[])[..30]);
     assert!(l1(&search.estimate().ranks, &expected) < 1e-12);
 }
 
@@ -654,7 +654,7 @@ fn extrapolation_keeps_the_order() {
     for outside in 4..120 {
         let known = known(&web, 40, outside);
         let matrix = known.matrix();
-        let ranks = power().rank(&matrix);
+        let ranks = matrix.ranks(&power(), &[]);
         let plain = estimate(&known, &matrix, &ranks, &power(), LocalEstimator::Plain);
         let ahead = estimate(
             &known,
