@@ -54,14 +54,9 @@ impl<'a> Row<'a> {
 
     /// Yields the targets that are links, each with its part of what the page passes on.
     pub fn parts(self) -> impl Iterator<Item = (u32, f64)> + 'a {
-        let all: u64 = self.weights.iter().sum();
-        let alike = 1.0 / self.targets.len() as f64;
-        let targets = self.targets.iter().enumerate();
-        targets.filter_map(move |(at, &target)| match self.weights.get(at) {
-            None => Some((target, alike)),
-            Some(0) => None,
-            Some(&weight) => Some((target, weight as f64 / all as f64)),
-        })
+        let all = self.weight() as f64;
+        let links = Links::from(self).linked();
+        links.map(move |(target, weight)| (target, weight as f64 / all))
     }
 }
 

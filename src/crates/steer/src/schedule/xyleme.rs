@@ -10,6 +10,7 @@
 //! read, sum exactly to what the seeds brought, after every page.
 
 use super::{CrawlFacts, CrawlState, Strategy, StrategySpec};
+use crate::graph::Links;
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -129,17 +130,10 @@ impl Strategy for Xyleme {
         self.make_room(crawl);
         let cash = self.take(crawl, row.page);
         let damped = part(cash, self.damping);
-        let weights = row.weights.iter().map(|&weight| u128::from(weight));
-        let all = match row.weights {
-            [] => row.targets.len() as u128,
-            _ => weights.clone().sum(),
-        };
+        let all = u128::from(row.weight());
         let mut rest = cash;
-        let weights = weights.chain(std::iter::repeat(1));
-        for (&target, weight) in row.targets.iter().zip(weights) {
-            if weight == 0 {
-                continue;
-            }
+        for (target, weight) in Links::from(row).linked() {
+            let weight = u128::from(weight);
             let share = damped / all * weight + damped % all * weight / all;
             rest -= share;
             if crawl.is_read(target) {

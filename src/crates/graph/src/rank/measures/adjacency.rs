@@ -38,8 +38,7 @@ pub(super) const ADJACENCY: MeasureSpec = MeasureSpec {
         with_virtual_page(rows, options, watch, &mut |x, next| {
             rows.sweep(&mut |row| {
                 let own = x[row.page as usize];
-                row.parts()
-                    .for_each(|(target, _)| next[target as usize] += own);
+                row.links().for_each(|target| next[target as usize] += own);
                 Ok(())
             })?;
             Ok(())

@@ -16,7 +16,7 @@ pub(super) const IN_DEGREE: MeasureSpec = MeasureSpec {
     bytes: |nodes, _, _| 8 * nodes,
     compute: |rows, _, _| {
         degrees(rows, |row, degrees| {
-            for (target, _) in row.parts() {
+            for target in row.links() {
                 degrees[target as usize] += 1.0;
             }
         })
@@ -31,7 +31,7 @@ pub(super) const OUT_DEGREE: MeasureSpec = MeasureSpec {
     bytes: |nodes, _, _| 8 * nodes,
     compute: |rows, _, _| {
         degrees(rows, |row, degrees| {
-            degrees[row.page as usize] = row.parts().count() as f64;
+            degrees[row.page as usize] = row.degree() as f64;
         })
     },
 };

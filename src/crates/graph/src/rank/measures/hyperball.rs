@@ -47,7 +47,7 @@ pub(super) fn harmonic(
         let mut links = Vec::new();
         rows.sweep(&mut |row| {
             if balls.grew[row.page as usize] {
-                links.extend(row.parts().map(|(target, _)| (row.page, target)));
+                links.extend(row.links().map(|target| (row.page, target)));
                 if links.len() >= BATCH {
                     balls.join(&links)?;
                     links.clear();

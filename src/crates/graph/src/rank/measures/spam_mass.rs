@@ -71,7 +71,7 @@ fn mass(
 fn linked(rows: &dyn Rows) -> Result<Vec<bool>> {
     let mut linked = vec![false; rows.pages() as usize];
     rows.sweep(&mut |row| {
-        linked[row.page as usize] = row.parts().next().is_some();
+        linked[row.page as usize] = row.degree() > 0;
         Ok(())
     })?;
     Ok(linked)
