@@ -15,16 +15,9 @@ const RULES_MAX: usize = 255;
 /// Share of the virtual page's payments for some pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FocusRule {
-    pages: FocusPages,
+    /// Pages in this scope; `None`: all unread pages.
+    pages: Option<Scope>,
     share: f64,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum FocusPages {
-    /// Pages in this scope.
-    Fit(Scope),
-    /// All unread pages.
-    Unread,
 }
 
 impl FromStr for FocusRule {
@@ -43,10 +36,10 @@ impl FromStr for FocusRule {
             .ok()
             .filter(|share| *share > 0.0 && *share <= 1.0);
         let pages = match pages {
-            "unread" => FocusPages::Unread,
+            "unread" => None,
             pages => {
-                let fit = pages.parse();
-                FocusPages::Fit(fit.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?)
+                let scope = pages.parse();
+                Some(scope.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?)
             }
         };
         Ok(FocusRule {
@@ -92,10 +85,7 @@ impl Focus {
 
     /// Returns the rule that the page of this name belongs to, from 1; 0: none.
     pub fn rule_of(&self, name: &[u8]) -> u8 {
-        let names = |rule: &FocusRule| match &rule.pages {
-            FocusPages::Fit(pages) => pages.has(name),
-            FocusPages::Unread => true,
-        };
+        let names = |rule: &FocusRule| rule.pages.as_ref().is_none_or(|pages| pages.has(name));
         self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
     }
 
@@ -165,7 +155,7 @@ impl Focused {
 
     /// Returns the rule that pays a page.
     fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
-        let is_for_unread = |rule: usize| matches!(self.focus.0[rule].pages, FocusPages::Unread);
+        let is_for_unread = |rule: usize| self.focus.0[rule].pages.is_none();
         self.rule(page)
             .filter(|&rule| !(is_read && is_for_unread(rule)))
     }

@@ -8,18 +8,17 @@
 //! which they were written. So lists do not depend on which older rows checkpoints dropped. Importance that a strategy
 //! wants comes from the snapshot's ranking. Nothing is kept for the next list, whose snapshot has a newer ranking.
 //!
-//! Memory: 1 byte per page, 12 to 28 for the name order while it is sorted and 4 afterwards, what the strategy keeps
+//! Memory: 1 byte per page, 16 for the name order while it is sorted and 4 afterwards, what the strategy keeps
 //! (Forecast 20 bytes, and 4 per page read), and the list.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::hosts::HostSet;
-use super::next::ListLimits;
+use super::next::{HostSet, ListLimits, listed_seeds};
 use super::refresh::{self, Looks};
 use super::{
     Candidate, CrawlFacts, CrawlHistory, CrawlState, NameOrder, NextOptions, PageSelection,
-    ScoredPage, SettledRanking, seeds,
+    ScoredPage, SettledRanking,
 };
 use crate::decode::Time;
 use crate::graph::Graph;
@@ -43,7 +42,7 @@ const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 /// page is known, and there are no seeds; or if the strategy needs rows and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
-        Err(Error::Missing(_)) if !options.seeds.is_empty() => Ok(seeds::listed(options, None)?.0),
+        Err(Error::Missing(_)) if !options.seeds.is_empty() => Ok(listed_seeds(options, None)?.0),
         snapshot => next_of(&snapshot?, options, THREADS),
     }
 }
@@ -59,7 +58,7 @@ pub fn next_of(
     let pages = snapshot.info().pages;
     let store = snapshot.store().display();
     if pages == 0 && !options.seeds.is_empty() {
-        return Ok(seeds::listed(options, Some(snapshot))?.0);
+        return Ok(listed_seeds(options, Some(snapshot))?.0);
     }
     if pages == 0 {
         return Err(Error::Missing(format!(
@@ -98,7 +97,7 @@ impl ListSource<'_> {
     fn list(&self) -> Result<Vec<Candidate>> {
         let options = self.options;
         let count = options.count;
-        let (mut first, mut limits) = seeds::listed(options, Some(self.snapshot))?;
+        let (mut first, mut limits) = listed_seeds(options, Some(self.snapshot))?;
         if options.known_hosts {
             let mut known = HostSet::default();
             known.add_fetched(self.snapshot)?;

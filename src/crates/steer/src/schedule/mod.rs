@@ -12,7 +12,6 @@ mod fica;
 mod focus;
 mod forecast;
 mod history;
-mod hosts;
 mod list;
 mod merged;
 mod names;
@@ -20,7 +19,6 @@ mod near;
 mod next;
 mod plain;
 mod refresh;
-mod seeds;
 mod settled;
 mod takers;
 #[cfg(test)]
@@ -30,15 +28,14 @@ mod xyleme;
 pub use choice::{Choice, StrategyParameters};
 pub use focus::{Focus, FocusRule, Focused};
 pub use history::{CrawlHistory, CrawlState};
-pub use hosts::HostSet;
 pub use list::{next, next_of};
 pub use merged::next_of_shards;
 pub use names::{NameOrder, name_key};
 pub use next::{
-    Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
+    Candidate, HostSet, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
+    SeedChoice,
 };
 pub use refresh::{Looks, change_rate, gain};
-pub use seeds::SeedChoice;
 pub use takers::Taker;
 
 use std::cmp::Ordering;

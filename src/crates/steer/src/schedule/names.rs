@@ -1,5 +1,4 @@
-//! Name order: which pages are neighbours by their names. 4 bytes per page, and 12 while it is built, with 16 more per
-//! page of the largest host (if there is only one host, of its largest folder).
+//! Name order: which pages are neighbours by their names. 4 bytes per page, and 16 while it is built.
 //!
 //! Sites name pages by section and in sequence, and pages with similar names have similar links. Names are ordered by
 //! host (its last two labels first), then by the first two folders, then by the other folders, then by what follows the
@@ -12,15 +11,12 @@ use std::ops::{AddAssign, Range, SubAssign};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
-use crate::threads::par_map;
+use crate::threads::{par_map, sort_by_key};
 use crate::url::{host, path_and_query};
 
 /// Pages in name order.
 #[derive(Debug, Default)]
 pub struct NameOrder(Vec<u32>);
-
-/// Number of bits, the highest that differ, by which pages are distributed before they are sorted.
-const BUCKET_BITS: u32 = 16;
 
 impl NameOrder {
     /// Returns the order of `pages` names, for which `each` calls its visitor in page order; `threads` threads each ask
@@ -30,51 +26,29 @@ impl NameOrder {
         threads: usize,
         each: impl Fn(Range<u64>, &mut dyn FnMut(&[u8])) -> Result<()> + Sync,
     ) -> Result<NameOrder> {
-        let mut keys = vec![0; pages as usize];
+        let mut keyed: Vec<(u64, u32)> = (0..pages as u32).map(|page| (0, page)).collect();
         let part = pages.div_ceil(threads.max(1) as u64).max(1);
-        let mut parts: Vec<&mut [u64]> = keys.chunks_mut(part as usize).collect();
-        par_map(&mut parts, |at, keys| {
+        let mut parts: Vec<&mut [(u64, u32)]> = keyed.chunks_mut(part as usize).collect();
+        par_map(&mut parts, |at, keyed| {
             let first = at as u64 * part;
-            let mut next = keys.iter_mut();
+            let mut next = keyed.iter_mut();
             each(first..first + next.len() as u64, &mut |name| {
-                if let Some(to) = next.next() {
-                    *to = name_key(name);
+                if let Some((key, _)) = next.next() {
+                    *key = name_key(name);
                 }
             })
         })?;
-        Ok(NameOrder::of_keys(&keys))
+        Ok(NameOrder::sorted(keyed))
     }
 
     /// Returns the order of pages whose names have these keys ([`name_key`]), in page order.
     pub fn of_keys(keys: &[u64]) -> NameOrder {
-        let differ = keys.iter().fold(0, |differ, key| differ | (key ^ keys[0]));
-        let same = differ.leading_zeros().min(64 - BUCKET_BITS);
-        let bucket = |page: u32| (keys[page as usize] << same >> (64 - BUCKET_BITS)) as usize;
-        let pages = 0..keys.len() as u32;
-        let mut ends = vec![0u32; (1 << BUCKET_BITS) + 1];
-        pages.clone().for_each(|page| ends[bucket(page) + 1] += 1);
-        for at in 1..ends.len() {
-            ends[at] += ends[at - 1];
-        }
-        // Each bucket's start moves to its end.
-        let mut order = vec![0; keys.len()];
-        for page in pages {
-            let next = &mut ends[bucket(page)];
-            order[*next as usize] = page;
-            *next += 1;
-        }
-        let (mut start, mut keyed) = (0, Vec::new());
-        for end in ends {
-            let pages = &mut order[start..end as usize];
-            keyed.clear();
-            keyed.extend(pages.iter().map(|&page| (keys[page as usize], page)));
-            keyed.sort_unstable();
-            for (page, (_, sorted)) in pages.iter_mut().zip(&keyed) {
-                *page = *sorted;
-            }
-            start = end as usize;
-        }
-        NameOrder(order)
+        NameOrder::sorted(keys.iter().copied().zip(0..).collect())
+    }
+
+    fn sorted(mut keyed: Vec<(u64, u32)>) -> NameOrder {
+        sort_by_key(&mut keyed, |of| *of);
+        NameOrder(keyed.iter().map(|(_, page)| *page).collect())
     }
 
     /// Returns the order with these pages, which must be all pages, each once.

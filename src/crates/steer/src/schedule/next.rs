@@ -1,16 +1,22 @@
-//! Parameters of a list of pages to fetch next, its items, and its limits.
+//! Parameters of a list of pages to fetch next, its items, its limits, and the seeds that it begins with.
+//!
+//! Seeds come before everything that an order chooses: the unread ones, in the given order. A crawl begins with seeds,
+//! without a snapshot or even a store. The limits of a list (its length, its scope, pages per host and domain, the pause
+//! after a failure) apply to seeds, too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::hosts::HostSet;
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::{Choice, Focus};
+use crate::Result;
 use crate::decode::Time;
 use crate::engine::YEAR;
 use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
 use crate::rules::{Scope, Shard};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, SnapshotPage};
 use crate::url::{domain, host};
 
 /// Pages that are wanted.
@@ -216,5 +222,144 @@ impl<'a> ListLimits<'a> {
             *self.hosts.entry(host.to_vec()).or_default() += 1;
         }
         true
+    }
+}
+
+/// Chooses the seeds that a list will begin with, from any number of them: those that were unread as of a snapshot,
+/// each once, as far as the limits allow.
+pub struct SeedChoice<'a> {
+    options: &'a NextOptions,
+    snapshot: Option<&'a Snapshot>,
+    limits: ListLimits<'a>,
+    names: HashSet<String>,
+    /// Chosen seeds, with the snapshot's facts about them.
+    chosen: Vec<(Seed, Option<SnapshotPage>)>,
+}
+
+impl<'a> SeedChoice<'a> {
+    /// Returns an empty choice.
+    pub fn new(options: &'a NextOptions, snapshot: Option<&'a Snapshot>) -> SeedChoice<'a> {
+        SeedChoice {
+            options,
+            snapshot,
+            limits: ListLimits::new(options, snapshot),
+            names: HashSet::new(),
+            chosen: Vec::new(),
+        }
+    }
+
+    /// Continues with these seeds.
+    pub fn add(&mut self, seeds: Vec<Seed>) -> Result<()> {
+        if self.chosen.len() >= self.options.count {
+            return Ok(());
+        }
+        let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
+        let (mut known, mut now) = (Vec::new().into_iter(), None);
+        if let Some(snapshot) = self.snapshot {
+            known = snapshot.pages_of(&numbers)?.into_iter();
+            now = self.options.now(snapshot);
+        }
+        for seed in seeds {
+            let page = seed.page.and_then(|_| known.next());
+            let is_open = page.is_none_or(|page| {
+                page.fetches.visits == 0
+                    && page.fetches.last.is_none()
+                    && !self.options.exclude.get(page.page.0)
+                    && !self.options.is_failing(now, &page.fetches)
+            });
+            if is_open
+                && self.chosen.len() < self.options.count
+                && !self.names.contains(&seed.name)
+                && self.limits.takes(&seed.name)
+            {
+                self.names.insert(seed.name.clone());
+                self.chosen.push((seed, page));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the chosen seeds.
+    pub fn seeds(self) -> Vec<Seed> {
+        self.chosen.into_iter().map(|(seed, _)| seed).collect()
+    }
+}
+
+/// Returns the seeds that a list begins with, and what its limits leave for other pages.
+pub(super) fn listed_seeds<'a>(
+    options: &'a NextOptions,
+    snapshot: Option<&'a Snapshot>,
+) -> Result<(Vec<Candidate>, ListLimits<'a>)> {
+    let mut choice = SeedChoice::new(options, snapshot);
+    choice.add(options.seeds.clone())?;
+    let candidate = |(seed, page): (Seed, Option<SnapshotPage>)| Candidate {
+        page: page.map(|page| page.page),
+        importance: page.map_or(0.0, |page| page.importance),
+        fetches: page.map(|page| page.fetches).unwrap_or_default(),
+        url: seed.name,
+        ..Candidate::default()
+    };
+    let listed = choice.chosen.into_iter().map(candidate).collect();
+    Ok((listed, choice.limits))
+}
+
+/// Number of names that are read at a time.
+const NAMES: u64 = 1 << 18;
+
+/// Set of hosts, by their hashes.
+#[derive(Debug, Default)]
+pub struct HostSet(HashSet<u64>);
+
+impl HostSet {
+    /// Adds the hosts of all visited pages of a snapshot, of which it reads all names.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error) if names or columns are damaged or cannot be read.
+    pub fn add_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
+        self.each_fetched(snapshot, false, |hosts, name| hosts.add(name))
+    }
+
+    /// Removes the hosts of all visited pages of a snapshot. Reads names until no host is left.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error) if names or columns are damaged or cannot be read.
+    pub fn remove_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
+        self.each_fetched(snapshot, true, |hosts, name| {
+            hosts.0.remove(&xxh3_64(host(name)));
+        })
+    }
+
+    /// Adds the host of the page of this name.
+    pub fn add(&mut self, name: &[u8]) {
+        self.0.insert(xxh3_64(host(name)));
+    }
+
+    /// Returns whether the set has the host of the page of this name.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.0.contains(&xxh3_64(host(name)))
+    }
+
+    /// Calls `each` with the name of each visited page; with `until_empty` while there are hosts.
+    fn each_fetched(
+        &mut self,
+        snapshot: &Snapshot,
+        until_empty: bool,
+        mut each: impl FnMut(&mut HostSet, &[u8]),
+    ) -> Result<()> {
+        let visited = snapshot.visited(1)?;
+        let mut page = 0;
+        while page < snapshot.len() {
+            let names = page..snapshot.len().min(page + NAMES);
+            snapshot.each_name(names, &mut |name| {
+                if visited.get(page) {
+                    each(self, name);
+                }
+                page += 1;
+            })?;
+            if until_empty && self.0.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
