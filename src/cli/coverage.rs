@@ -13,9 +13,8 @@ use super::common::{
 };
 use super::log::Paint;
 
-/// Memory per page, in bytes: its flow, what waits there, and whether it was read, in arrays that may have spare
-/// capacity.
-const COVERED_BYTES: u64 = 26;
+/// Memory per page, in bytes: settling, the weight of a seed, and whether it was read.
+const COVERED_BYTES: u64 = 27;
 /// Memory per host with a single page, in bytes.
 const BY_HOST_BYTES: u64 = 320;
 

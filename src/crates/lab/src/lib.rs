@@ -15,6 +15,7 @@ pub mod crawl;
 pub mod errors;
 pub mod experiment;
 pub mod figures;
+mod flow;
 pub mod folder;
 pub mod local;
 pub mod orders;

@@ -12,11 +12,11 @@ use std::fmt;
 use cashrank::Result;
 use cashrank_graph::engine::damping_units;
 use cashrank_graph::rank::RankOptions;
-use cashrank_graph::rank::coverage::SeedFlow;
 use cashrank_graph::rank::settle::settle;
 use cashrank_graph::rows::Row;
 use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
 
+use crate::flow::SeedFlow;
 use circulating::Circulating;
 pub use learning::Learning;
 use learning::LearningOrder;
@@ -217,10 +217,6 @@ impl Strategy for RankMass {
 
     fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
         Some(self.flow.waiting(page))
-    }
-
-    fn links(&self) -> u64 {
-        self.flow.links()
     }
 }
 

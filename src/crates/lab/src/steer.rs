@@ -25,13 +25,14 @@ use cashrank_graph::engine::damping_units;
 use cashrank_graph::graph::Graph;
 use cashrank_graph::metrics::kendall::tau_b;
 use cashrank_graph::rank::RankOptions;
-use cashrank_graph::rank::coverage::{CoverageBounds, SeedFlow};
+use cashrank_graph::rank::coverage::CoverageBounds;
 use cashrank_graph::rank::settle::{settle, settle_near};
 use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
 use cashrank_steer::schedule::{
     Choice, CrawlFacts, CrawlHistory, NameOrder, SettledRanking, name_key,
 };
 
+use crate::flow::SeedFlow;
 use crate::orders::{Batching, PaperOrder, Queue, QueuedStrategy, larger_sites};
 use crate::random::{Purpose, Random};
 

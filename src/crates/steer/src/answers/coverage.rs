@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::rank::coverage::{SeedFlow, seeds as first_pages};
+use crate::rank::coverage::{SeedShares, seeds as first_pages};
 use crate::rows::Rows;
 use crate::snapshot::Snapshot;
 use crate::url::host;
@@ -76,10 +76,9 @@ impl Seeds {
     }
 }
 
-/// Flow from the seeds over the links of a snapshot.
-#[derive(Debug)]
+/// What readers who start at the seeds see over the links of a snapshot.
 pub struct SeedCoverage {
-    flow: SeedFlow,
+    shares: SeedShares,
     /// Bounds on what was read, and the numbers that they are about.
     pub covered: Covered,
 }
@@ -100,11 +99,10 @@ impl SeedCoverage {
                 "{store}: no page was read yet, so readers have nowhere to start"
             )));
         }
-        let mut flow = SeedFlow::from(damping, &seeds);
-        let bounds = flow.push(&rows)?;
+        let shares = SeedShares::of(&rows, damping, &seeds)?;
         let info = snapshot.info();
         let read = |pages: &mut dyn Iterator<Item = u32>| {
-            pages.filter(|&page| flow.is_read(page)).count() as u64
+            pages.filter(|&page| shares.is_read(page)).count() as u64
         };
         let covered = Covered {
             records: info.counters.records,
@@ -113,16 +111,15 @@ impl SeedCoverage {
             seeds: seeds.len() as u64,
             seeds_read: read(&mut seeds.iter().copied()),
             damping: info.settings.config.damping_asked(),
-            at_least: bounds.at_least,
-            at_most: bounds.at_most,
+            at_least: shares.bounds.at_least,
+            at_most: shares.bounds.at_most,
         };
-        Ok(SeedCoverage { flow, covered })
+        Ok(SeedCoverage { shares, covered })
     }
 
     /// Estimates the lower bound after these pages have been read, too.
     pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
-        self.flow
-            .with(pages.map(|page| self.flow.waiting(page)).sum())
+        self.shares.with(pages)
     }
 
     /// Returns the coverage by host, hosts with the most left to fetch first.
@@ -147,16 +144,21 @@ impl SeedCoverage {
             }
             if let Some(host) = hosts.get_mut(name) {
                 host.pages += 1;
-                host.at_least += self.flow.own(page);
-                if self.flow.is_read(page) {
+                if self.shares.is_read(page) {
                     host.read += 1;
+                    host.at_least += self.shares.share(page);
                 } else {
-                    host.unread += self.flow.waiting(page);
+                    host.unread += self.shares.share(page);
                 }
             }
             page += 1;
         })?;
         let mut hosts: Vec<CoveredHost> = hosts.into_values().collect();
+        for host in &mut hosts {
+            for share in [&mut host.at_least, &mut host.unread] {
+                *share = (*share - self.shares.slack).max(0.0);
+            }
+        }
         hosts.sort_by(|a, b| {
             let by_rest = b.unread.total_cmp(&a.unread);
             by_rest.then_with(|| a.host.cmp(&b.host))

@@ -12,8 +12,8 @@
 //! lower distances will have higher ranks" (section 3): scores are 1/(1 + d), 1 at roots, and 0 where no path leads.
 //! They are exact.
 //!
-//! Roots are the chosen nodes; by default, the nodes whose links were read before any link to them, where the crawl
-//! began. If links have weights, the link's share of its row replaces 1/O(i).
+//! Roots are the chosen nodes; by default, where the crawl began: the nodes whose links were read before any link to them
+//! ([`seeds`]). If links have weights, the link's share of its row replaces 1/O(i).
 //!
 //! **Departure from the paper**: its distances evolve while a crawl follows them, with a learning rate that goes from 1
 //! to 0 (equations 3 to 5). Here all links are known, and the learning rate is 1. The crawl order `fica` has the
@@ -27,6 +27,7 @@ use std::collections::BinaryHeap;
 use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, swept};
 use crate::Result;
 use crate::graph::Graph;
+use crate::rank::coverage::seeds;
 use crate::rank::settle::Watch;
 use crate::rows::{Bits, Rows};
 
@@ -50,7 +51,7 @@ fn fica(
 ) -> Result<Option<Measured>> {
     let graph = Graph::of_rows(rows, true)?;
     let roots = if options.teleport.is_uniform() {
-        first_pages(rows)?
+        seeds(rows, &Bits::default())?
     } else {
         options.teleport.check(rows.pages())?;
         let chosen = |node: &u32| options.teleport.weight(*node as usize) > 0;
@@ -62,22 +63,6 @@ fn fica(
     swept(watch, rows, 1);
     let scores = distances.into_iter().map(|distance| 1.0 / (1.0 + distance));
     Ok(Some(Measured::exact(scores.collect())))
-}
-
-/// Returns the nodes to which no earlier row links.
-fn first_pages(rows: &dyn Rows) -> Result<Vec<u32>> {
-    let mut linked = Bits::new(rows.pages());
-    let mut first = Vec::new();
-    rows.sweep(&mut |row| {
-        if !linked.get(row.page.into()) {
-            first.push(row.page);
-        }
-        for target in row.links() {
-            linked.set(target.into());
-        }
-        Ok(())
-    })?;
-    Ok(first)
 }
 
 /// Returns the logarithmic distance of every node from the nearest root, infinite where no path leads; `None` if it was
