@@ -352,7 +352,7 @@ impl<'a> Crawl<'a> {
             published,
             by_sites: *order == Order::Paper(PaperOrder::LargerSites),
             scores_read: match order {
-                Order::Strategy(choice, _) => ["fica", "distance"].contains(&choice.spec().name),
+                Order::Strategy(choice, _) => choice.spec().name == "fica",
                 Order::Paper(order) => matches!(order, PaperOrder::Greedy | PaperOrder::Fica(_)),
                 Order::Oracle => false,
             },

@@ -111,7 +111,7 @@ impl QueuedStrategy {
     /// Adds a queue to the strategy of this name if rows change the scores of their targets alone.
     pub fn wrap(name: &str, strategy: Box<dyn Strategy>) -> Box<dyn Strategy> {
         match name {
-            "breadth-first" | "distance" | "fica" => Box::new(QueuedStrategy {
+            "breadth-first" | "fica" => Box::new(QueuedStrategy {
                 strategy,
                 queue: Queue::default(),
             }),
@@ -162,7 +162,7 @@ mod tests {
     fn queues_list_what_scores_do() {
         let none = Graph::default();
         let facts = CrawlFacts::of(&none);
-        for name in ["breadth-first", "distance", "fica", "fica:k=3"] {
+        for name in ["breadth-first", "fica", "fica:k=3"] {
             let choice: Choice = name.parse().unwrap();
             let mut plain = CrawlHistory::new(choice.strategy());
             let wrapped = QueuedStrategy::wrap(choice.spec().name, choice.strategy());

@@ -1,9 +1,8 @@
-//! FICA (Zareh Bidoki, Yazdani, Ghodsnia 2007), its Algorithm 1 to the letter, and its plain logarithmic distance:
+//! FICA (Zareh Bidoki, Yazdani, Ghodsnia 2007), its Algorithm 1 to the letter:
 //!
 //! ```text
-//! fica:      d_j = min over links i -> j of alpha log10(links of i) + (1 - alpha) d_i
-//!            alpha = exp(-beta floor(pages read / K)), the page just read counted
-//! distance:  d_j = min over links i -> j of log10(links of i) + d_i                          (equation 2)
+//! d_j = min over links i -> j of alpha log10(links of i) + (1 - alpha) d_i
+//! alpha = exp(-beta floor(pages read / K)), the page just read counted
 //! ```
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
@@ -11,42 +10,30 @@
 //! follows the crawl likewise ([`StrategyParameters::k_of`]). `cashrank-lab` has the other learning rates that the paper
 //! compares.
 //!
-//! The plain logarithmic distance is also a measure of pages (`rank/measures/fica.rs`).
+//! The plain logarithmic distance is a measure of pages (`rank/measures/fica.rs`).
 
 use super::{CrawlFacts, CrawlState, Strategy, StrategyParameters, StrategySpec};
 use crate::rows::Row;
 
-pub(super) const FICA: StrategySpec = StrategySpec {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
     parameters: &["k", "beta"],
     ..StrategySpec::of(|parameters| {
-        Box::new(DistanceOrder {
-            fica: Some(parameters.clone()),
+        Box::new(Fica {
+            parameters: parameters.clone(),
             scores: Vec::new(),
         })
     })
 };
 
-pub(super) const DISTANCE: StrategySpec = StrategySpec {
-    name: "distance",
-    about: "least logarithmic distance from the seeds",
-    ..StrategySpec::of(|_| {
-        Box::new(DistanceOrder {
-            fica: None,
-            scores: Vec::new(),
-        })
-    })
-};
-
-struct DistanceOrder {
-    /// Parameters of FICA; `None`: the plain distance.
-    fica: Option<StrategyParameters>,
+struct Fica {
+    parameters: StrategyParameters,
     /// Negated distance of each page; negative infinity without one.
     scores: Vec<f64>,
 }
 
-impl DistanceOrder {
+impl Fica {
     fn get(&self, page: u32) -> Option<f64> {
         let score = self.scores.get(page as usize).copied();
         score.filter(|score| score.is_finite())
@@ -63,7 +50,7 @@ impl DistanceOrder {
     }
 }
 
-impl Strategy for DistanceOrder {
+impl Strategy for Fica {
     fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
         if by.is_none() {
             self.raise(crawl, page, 0.0);
@@ -77,14 +64,9 @@ impl Strategy for DistanceOrder {
         }
         let link = -libm::log10(degree as f64);
         let own = self.get(row.page).unwrap_or(0.0);
-        let score = match &self.fica {
-            None => own + link,
-            Some(parameters) => {
-                let turns = u64::from(crawl.read()) / parameters.k_of(crawl);
-                let alpha = libm::exp(-parameters.beta * turns as f64);
-                alpha * link + (1.0 - alpha) * own
-            }
-        };
+        let turns = u64::from(crawl.read()) / self.parameters.k_of(crawl);
+        let alpha = libm::exp(-self.parameters.beta * turns as f64);
+        let score = alpha * link + (1.0 - alpha) * own;
         for target in row.links().filter(|&target| !crawl.is_read(target)) {
             self.raise(crawl, target, score);
         }
@@ -113,14 +95,10 @@ mod tests {
         (0..6).map(|page| Some(0.0 - score(page)?)).collect()
     }
 
-    /// Works out equations 2 and 3 by hand.
+    /// Works out equation 3 by hand.
     #[test]
-    fn distances_are_those_of_the_equations() {
+    fn distances_are_those_of_the_equation() {
         let (two, three) = (2f64.log10(), 3f64.log10());
-        let plain = [0.0, three, three, three, three + two];
-        let mut expected: Vec<Option<f64>> = plain.into_iter().map(Some).collect();
-        expected.push(None);
-        assert_eq!(distances("distance"), expected);
         // With K = 1, alpha is exp(-0.1) at the first page and exp(-0.2) at the second.
         let (first, second) = ((-0.1f64).exp(), (-0.2f64).exp());
         let one = first * three;
