@@ -37,6 +37,14 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
+/// The answer to clients when a frontier's file is damaged.
+#[cfg(feature = "frontier")]
+impl cashrank_fence::Unusable for Problem {
+    fn unusable(path: &std::path::Path, what: &'static str) -> Problem {
+        Problem::Failed(format!("{}: damaged: {what}", path.display()))
+    }
+}
+
 /// Source of the answers.
 pub trait Backend: Send + Sync + 'static {
     /// Returns counts, the bound, and the snapshots so far, as JSON.

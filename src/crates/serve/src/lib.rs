@@ -29,21 +29,17 @@
 //! | others | calls of another protocol, over HTTP/2, if there are any ([`Calls`]): only with the feature `frontier` |
 //!
 //! axum finds the function for a path, and its layers do what all answers have in common (`http.rs`). Connections are
-//! hyper's (`server.rs`, `stream.rs`, `held.rs`): layers see a request once its header has arrived, and an answer until
+//! hyper's (`server.rs`, `held.rs`): layers see a request once its header has arrived, and an answer until
 //! it is handed over, so they cannot limit the time and memory of clients that are slow to send or to take.
 
 mod access;
 mod backend;
 mod calls;
-mod explained;
-#[cfg(feature = "frontier")]
-mod fence;
 mod held;
 mod http;
 mod limits;
 mod pool;
 mod server;
-mod stream;
 mod workers;
 
 pub use access::{Token, is_loopback};

@@ -23,6 +23,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
+use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
 use crate::access::{Token, is_loopback};
@@ -32,7 +33,6 @@ use crate::held::PendingAnswers;
 use crate::http::{self, KnownClient, ServiceContext};
 use crate::limits::ServiceLimits;
 use crate::pool;
-use crate::stream::Timed;
 use crate::workers::{Pace, Workers};
 
 /// Time that running answers get when the service is stopped.
@@ -222,7 +222,11 @@ async fn accept(listener: TcpListener, limits: ServiceLimits, routes: Router) {
 async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, crowded: &Notify) {
     // Answers are written in one piece: waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Timed::new(stream, limits));
+    // A client that sends or takes nothing for as long is disconnected.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_read_timeout(Some(limits.times.idle));
+    stream.set_write_timeout(Some(limits.times.write));
+    let stream = TokioIo::new(Box::pin(stream));
     let (held, known) = (PendingAnswers::default(), KnownClient::default());
     let answers = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(known.clone());

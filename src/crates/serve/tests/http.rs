@@ -149,33 +149,6 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     }
 }
 
-/// Regression: requests that are not HTTP were refused without an explanation.
-#[test]
-fn what_is_no_http_is_told_so() {
-    let service = start(ServiceLimits::default());
-    for (request, status, reason) in [
-        ("HELLO\r\n\r\n", "400", "not an HTTP request"),
-        ("GET / HTTP/7.3\r\n\r\n", "400", "not an HTTP request"),
-        (
-            "GET / HTTP/1.1\r\nno header\r\n\r\n",
-            "400",
-            "not an HTTP request",
-        ),
-    ] {
-        let answer = exchange(&service, request);
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(
-            head.starts_with(&format!("HTTP/1.1 {status}")),
-            "{request}: {head}"
-        );
-        assert!(
-            head.contains(&format!("content-length: {}", body.len())),
-            "{request}: {head}"
-        );
-        assert!(body.contains(reason), "{request}: {body}");
-    }
-}
-
 /// A list has a mark and an age; a client that has the list already gets a short answer.
 #[test]
 fn a_list_is_sent_once_to_whoever_says_what_it_has() {
