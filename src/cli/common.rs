@@ -16,7 +16,6 @@ pub use cashrank_base::model::{Exit, counted, thousands};
 use cashrank_base::model::{Feature, name_settings};
 use cashrank_crawl::decode::{Time, utc};
 use cashrank_crawl::source::{InputName, open_plain};
-use cashrank_graph::engine::SelfLinks;
 use cashrank_steer::answers::SkippedLines;
 pub use cashrank_store::memory::bytes;
 use cashrank_store::memory::{address_space, available, check_address_space, check_room, human};
@@ -307,11 +306,26 @@ pub fn note_keyboard(inputs: &[InputName], command: &str) {
     }
 }
 
-/// Parses one of several words, for clap: completions and help list them.
+/// Parses one of the words of a type, for clap: completions and help list them with their descriptions, if they have
+/// any. Refuses the name of a part that this build lacks.
+pub fn words<T>(
+    words: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err: ToString> + Clone + Send + Sync + 'static,
+{
+    one_of(words, |name| {
+        Feature::require(name)?;
+        parsed(name)
+    })
+}
+
+/// Parses one of several words, like [`words`], by a function.
 pub fn one_of<T: Clone + Send + Sync + 'static>(
-    words: impl IntoIterator<Item = impl Into<PossibleValue>>,
-    read: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
+    words: impl IntoIterator<Item = (&'static str, &'static str)>,
+    read: fn(&str) -> Result<T, String>,
 ) -> impl TypedValueParser<Value = T> {
+    let words = words.into_iter().map(|(name, about)| word(name, about));
     PossibleValuesParser::new(words).try_map(move |name| read(&name))
 }
 
@@ -357,9 +371,14 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Forms<T> {
     }
 }
 
-/// Returns a possible value with its description in the help.
-pub fn word(name: &'static str, about: &'static str) -> PossibleValue {
-    PossibleValue::new(name).help(about)
+/// Returns a possible value with its description in the help, if it has one.
+fn word(name: &'static str, about: &'static str) -> PossibleValue {
+    let word = PossibleValue::new(name);
+    if about.is_empty() {
+        word
+    } else {
+        word.help(about)
+    }
 }
 
 /// Parses a size in [`bytes`], at least 1.
@@ -376,23 +395,6 @@ where
     T::Err: ToString,
 {
     text.parse::<T>().map_err(|error| error.to_string())
-}
-
-/// Parses the name of a format, for clap; refuses one that this build lacks.
-pub fn built<T: FromStr>(name: &str) -> Result<T, String>
-where
-    T::Err: ToString,
-{
-    Feature::require(name)?;
-    parsed(name)
-}
-
-/// Parses [`SelfLinks`] by name, for clap.
-pub fn self_links() -> impl TypedValueParser<Value = SelfLinks> {
-    PossibleValuesParser::new(["drop", "keep"]).map(|name| match &*name {
-        "keep" => SelfLinks::Keep,
-        _ => SelfLinks::Drop,
-    })
 }
 
 /// Parses a limit of at least 1.

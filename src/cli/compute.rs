@@ -66,30 +66,6 @@ pub struct ComputeArgs {
     /// Rank pages, or sites.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     level: Level,
-    #[command(flatten)]
-    parameters: ParameterArgs,
-    #[command(flatten)]
-    sites: SiteGraphArgs,
-    /// Use at most N threads [default: the number of processors].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    threads: Option<u64>,
-    /// Of inputs: the format to write, of a table [default: tsv].
-    #[arg(long, value_name = "FORMAT", value_parser = tables())]
-    to: Option<Format>,
-    #[command(flatten)]
-    output: SummedOutputArgs,
-    #[command(flatten)]
-    memory: MemoryArg,
-    /// Print only problems.
-    #[arg(long, short)]
-    quiet: bool,
-    #[command(flatten)]
-    load: LoadArgs,
-}
-
-/// Parameters of measures.
-#[derive(clap::Args)]
-struct ParameterArgs {
     /// For personalised: the pages at which readers begin; for spam-mass: the pages that are trusted.
     ///
     /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow behind a tab,
@@ -114,6 +90,23 @@ struct ParameterArgs {
     /// N is a power of 2 from 64; the standard error is 1.04 / sqrt(N).
     #[arg(long, value_name = "N")]
     registers: Option<u32>,
+    #[command(flatten)]
+    sites: SiteGraphArgs,
+    /// Use at most N threads [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    /// Of inputs: the format to write, of a table [default: tsv].
+    #[arg(long, value_name = "FORMAT", value_parser = tables())]
+    to: Option<Format>,
+    #[command(flatten)]
+    output: SummedOutputArgs,
+    #[command(flatten)]
+    memory: MemoryArg,
+    /// Print only problems.
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    load: LoadArgs,
 }
 
 impl ComputeArgs {
@@ -128,12 +121,11 @@ impl ComputeArgs {
     /// Refuses options that have no effect on the computation.
     fn check(&self) -> anyhow::Result<()> {
         let measure = measure(&self.measure)?;
-        let given = &self.parameters;
         for (is_given, uses, option) in [
-            (given.damping.is_some(), Uses::Damping, "--damping"),
-            (given.until.is_some(), Uses::Until, "--until"),
-            (given.gamma.is_some(), Uses::Gamma, "--gamma"),
-            (given.registers.is_some(), Uses::Registers, "--registers"),
+            (self.damping.is_some(), Uses::Damping, "--damping"),
+            (self.until.is_some(), Uses::Until, "--until"),
+            (self.gamma.is_some(), Uses::Gamma, "--gamma"),
+            (self.registers.is_some(), Uses::Registers, "--registers"),
         ] {
             anyhow::ensure!(
                 !is_given || measure.has(uses),
@@ -159,13 +151,13 @@ impl ComputeArgs {
         computing.site_links = self.sites.site_links;
         computing.inside = self.sites.inside;
         let options = &mut computing.options;
-        options.damping = self.parameters.damping.unwrap_or(damping);
-        options.until = self.parameters.until.unwrap_or(options.until);
-        options.gamma = self.parameters.gamma.unwrap_or(options.gamma);
-        options.registers = self.parameters.registers;
+        options.damping = self.damping.unwrap_or(damping);
+        options.until = self.until.unwrap_or(options.until);
+        options.gamma = self.gamma.unwrap_or(options.gamma);
+        options.registers = self.registers;
         options.threads = threads(self.threads);
         options.memory = self.memory.budget(options.threads)?;
-        if let Some(file) = &self.parameters.teleport {
+        if let Some(file) = &self.teleport {
             let list = std::slice::from_ref(file);
             let chosen = ChosenList::read(lines(list), options.memory)?;
             options.memory = beside(options.memory, &chosen);
@@ -206,7 +198,7 @@ impl ComputeArgs {
     fn of_inputs(&self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
         output.must_spare(&self.inputs)?;
-        output.must_spare(&self.parameters.teleport)?;
+        output.must_spare(&self.teleport)?;
         output.must_show(self.to().name(), self.to().is_text())?;
         let computing = self.computing(0.85)?;
         let budget = self.memory.budget(threads(None) + 3)?;

@@ -15,7 +15,7 @@ use cashrank_ingest::records::{RecordFormat, SortRoom};
 use cashrank_store::memory::check_address_space;
 
 use super::common::{
-    self, Exit, MemoryArg, note_keyboard, one_of, positive, print_json, stop_on_signal, threads,
+    self, Exit, MemoryArg, note_keyboard, positive, print_json, stop_on_signal, threads, words,
 };
 use super::export::scratch;
 use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
@@ -43,8 +43,14 @@ pub struct ConvertArgs {
     /// Files, or `-` for standard input; plain, gzip or zstd. Archives and Parquet tables, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    #[command(flatten)]
-    file: FileArgs,
+    /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output.
+    ///
+    /// It appears under this name once it is complete.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file if it exists.
+    #[arg(long)]
+    force: bool,
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: OrNone<Format>,
@@ -52,7 +58,7 @@ pub struct ConvertArgs {
     ///
     /// Those of one time stay as they come, and one without a time follows those before it. What does not fit into memory goes to a
     /// temporary file beside the output, or for standard output in TMPDIR.
-    #[arg(long, value_name = "ORDER", value_parser = one_of(["time"], |name| Ok::<_, String>(name.to_owned())))]
+    #[arg(long, value_name = "ORDER", value_parser = words::<String>([("time", "")]))]
     sort: Option<String>,
     /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
@@ -75,21 +81,9 @@ pub struct ConvertArgs {
     limits: LimitArgs,
 }
 
-#[derive(clap::Args)]
-struct FileArgs {
-    /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output.
-    ///
-    /// It appears under this name once it is complete.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-    /// Replace the file if it exists.
-    #[arg(long)]
-    force: bool,
-}
-
 impl ConvertArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let output = OutputTarget::open(Some(&self.file.output), self.file.force)?;
+        let output = OutputTarget::open(Some(&self.output), self.force)?;
         let job = self.job(&output)?;
         output.must_spare(&self.inputs)?;
         self.check(&job, &output)?;
@@ -98,7 +92,7 @@ impl ConvertArgs {
         let mut reporter = Reporter::new(&job.inputs, 1, self.log);
         // Only a complete and verified result is kept, durably.
         let done = output.write(|out| {
-            let converted = convert(&job, Box::new(out), &self.file.output, &mut reporter)?;
+            let converted = convert(&job, Box::new(out), &self.output, &mut reporter)?;
             let keep = if is_sound(&converted) {
                 Keep::Durably
             } else {
@@ -162,7 +156,7 @@ impl ConvertArgs {
                 input: self.rules.resolve(None)?,
                 source: self.verify.options(),
             },
-            to: RecordFormat::of_name(&self.file.output)?,
+            to: RecordFormat::of_name(&self.output)?,
             sort,
             strict: self.strict,
             stop: Arc::new(AtomicBool::new(false)),

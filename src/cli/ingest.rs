@@ -21,8 +21,8 @@ use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    Exit, STORE, certain_pages, not_believed, note_keyboard, one_of, parsed, positive, self_links,
-    some_bytes, stop_on_signal, threads,
+    Exit, STORE, certain_pages, not_believed, note_keyboard, parsed, positive, some_bytes,
+    stop_on_signal, threads, words,
 };
 use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs};
 use super::log::Verbosity;
@@ -126,7 +126,7 @@ pub struct IngestArgs {
     #[arg(long, help_heading = RANKING, value_name = "SIZE|none", value_parser = size_or_none)]
     keep_links: Option<OrNone<u64>>,
     /// Keep or drop links from a page to itself [default: drop].
-    #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = self_links())]
+    #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = words::<SelfLinks>(SelfLinks::ALL.map(|of| (of.name(), ""))))]
     self_links: Option<SelfLinks>,
     /// With every snapshot, also rank sites or pages by other measures, like domain:pagerank,host:harmonic.
     ///
@@ -209,7 +209,7 @@ pub struct IngestArgs {
     #[arg(long, help_heading = WINDOWS, value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
     /// Rank by what pages received in the window, or by what they passed on [default: received, where it is known].
-    #[arg(long, help_heading = WINDOWS, value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
+    #[arg(long, help_heading = WINDOWS, value_name = "WHAT", value_parser = words::<Estimator>([("received", ""), ("distributed", "")]))]
     estimator: Option<Estimator>,
     /// How many points to keep at which a window can begin; each takes up to 8 bytes a page [default: 6].
     #[arg(long, help_heading = WINDOWS, value_name = "N")]

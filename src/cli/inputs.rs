@@ -11,7 +11,7 @@ use cashrank_crawl::source::{InputName, SourceOptions};
 use cashrank_graph::engine::{Config, SelfLinks};
 use cashrank_ingest::load::{LoadedGraph, load};
 
-use super::common::{bytes, note_keyboard, one_of, parsed, positive, self_links};
+use super::common::{bytes, note_keyboard, parsed, positive, words};
 use super::values::{OrNone, formats};
 
 /// Heading of the help for rules.
@@ -42,7 +42,7 @@ pub struct RulesArgs {
     /// Take the links of archived pages from their HTML, or from the crawler's own records of them [default: html].
     ///
     /// Those are the `outlink` lines in the metadata records of a WARC file.
-    #[arg(long, value_name = "WHENCE", value_parser = one_of(Outlinks::ALL.map(Outlinks::name), parsed::<Outlinks>))]
+    #[arg(long, value_name = "WHENCE", value_parser = words::<Outlinks>(Outlinks::ALL.map(|of| (of.name(), ""))))]
     outlinks: Option<Outlinks>,
 }
 
@@ -154,7 +154,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     /// What to do with links from a page to itself [default: drop].
-    #[arg(long, value_name = "HOW", value_parser = self_links())]
+    #[arg(long, value_name = "HOW", value_parser = words::<SelfLinks>(SelfLinks::ALL.map(|of| (of.name(), ""))))]
     self_links: Option<SelfLinks>,
     #[command(flatten)]
     rules: RulesArgs,

@@ -7,10 +7,9 @@ use cashrank_graph::sites::{Level, Pairing, RollUpBy, SiteLinks};
 use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
 use clap::ArgAction;
-use clap::builder::PossibleValue;
 
 use super::common::{
-    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say, word,
+    Forms, MemoryArg, accuracy_of, certain_text, counted, parsed, rounded_up, say, words,
 };
 
 /// Which ranking of a snapshot.
@@ -23,7 +22,7 @@ pub struct LevelArgs {
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     pub level: Level,
     /// Without --measure: rank sites by the importance of all their pages, or otherwise.
-    #[arg(long, value_name = "WAY", default_value = "sum", value_parser = roll_ups())]
+    #[arg(long, value_name = "WAY", default_value = "sum", value_parser = words::<RollUpBy>(RollUpBy::ALL.map(|by| (by.name(), by.about()))))]
     pub roll_up: RollUpBy,
 }
 
@@ -148,29 +147,19 @@ pub fn levels() -> Forms<Level> {
     Forms::new(Level::FORMS, parsed::<Level>)
 }
 
-fn roll_ups() -> impl clap::builder::TypedValueParser<Value = RollUpBy> {
-    let words = RollUpBy::ALL.map(|by| word(by.name(), by.about()));
-    one_of(words, parsed::<RollUpBy>)
-}
-
 /// Name of importance among the measures.
 const IMPORTANCE: &str = "importance";
 
 /// Parses measures by name, for clap.
 pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
-    one_of(measure_words(), |name| Ok(name.to_owned()))
+    words::<String>(MEASURES.iter().map(|measure| (measure.name, measure.about)))
 }
 
 /// Parses the names of all rankings, including importance, which every snapshot has.
 fn rankings() -> impl clap::builder::TypedValueParser<Value = String> {
-    let importance = word(IMPORTANCE, "the ranking that each snapshot has");
-    let words = [importance].into_iter().chain(measure_words());
-    one_of(words, |name| Ok(name.to_owned()))
-}
-
-fn measure_words() -> impl Iterator<Item = PossibleValue> {
-    let measures = MEASURES.iter();
-    measures.map(|measure| word(measure.name, measure.about))
+    let importance = (IMPORTANCE, "the ranking that each snapshot has");
+    let measures = MEASURES.iter().map(|measure| (measure.name, measure.about));
+    words::<String>([importance].into_iter().chain(measures))
 }
 
 /// Formats a number of pages or sites.
@@ -203,7 +192,7 @@ pub fn note_parameters(left: &LevelRanking, right: &LevelRanking) {
 #[derive(clap::Args)]
 pub struct SiteGraphArgs {
     /// What a link from one site to another weighs.
-    #[arg(long, value_name = "WHAT", default_value = "count", value_parser = site_links())]
+    #[arg(long, value_name = "WHAT", default_value = "count", value_parser = words::<SiteLinks>(SiteLinks::ALL.map(|of| (of.name(), of.about()))))]
     pub site_links: SiteLinks,
     /// Count links inside a site, too.
     #[arg(long)]
@@ -224,11 +213,6 @@ impl SiteGraphArgs {
             memory,
         }
     }
-}
-
-fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
-    let words = SiteLinks::ALL.map(|links| word(links.name(), links.about()));
-    one_of(words, parsed::<SiteLinks>)
 }
 
 /// Describes the accuracy of a ranking.

@@ -13,8 +13,8 @@ use cashrank_store::snapshot::export::{
 };
 
 use super::common::{
-    Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, one_of, parsed, print,
-    report_lines, say, shown, thousands, word, write_certain, write_json,
+    Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, print, report_lines, say,
+    shown, thousands, words, write_certain, write_json,
 };
 use super::json::{Joined, object};
 use super::levels::LevelArgs;
@@ -48,7 +48,7 @@ pub struct RankArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     from: Option<PathBuf>,
     /// Print a table in this format [default with --from: tsv].
-    #[arg(long, value_name = "FORMAT", value_parser = tables(), conflicts_with = "json")]
+    #[arg(long, value_name = "FORMAT", value_parser = words::<Format>(TABLES.map(|of| (of.name(), of.about()))), conflicts_with = "json")]
     to: Option<Format>,
     #[command(flatten)]
     stores: StoresArg,
@@ -161,14 +161,8 @@ impl RankArgs {
     }
 }
 
-/// Parses the text formats that hold tables, for clap.
-fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
-    let formats = [Format::Tsv, Format::Csv, Format::Jsonl];
-    one_of(
-        formats.map(|format| word(format.name(), format.about())),
-        parsed::<Format>,
-    )
-}
+/// Text formats that hold tables.
+const TABLES: [Format; 3] = [Format::Tsv, Format::Csv, Format::Jsonl];
 
 fn write_plain(out: &mut dyn Write, known: &Rank, ranking: &LevelRanking) -> anyhow::Result<()> {
     let url = shown(&known.url);

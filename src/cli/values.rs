@@ -8,7 +8,7 @@ use cashrank_graph::engine::{Span, WindowPolicy};
 use cashrank_ingest::ingest::Every;
 use cashrank_steer::schedule::Taker;
 
-use super::common::{Forms, built, one_of, parsed, some_bytes, word};
+use super::common::{Forms, one_of, parsed, some_bytes, words};
 
 /// Value that may be left open: a format that is recognised from the content, or `none`. clap reads a plain `Option` as an
 /// option that may lack its value.
@@ -26,8 +26,8 @@ fn or_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Or
 
 /// Parses the formats by name, for clap.
 pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<Format>> {
-    let auto = word("auto", "recognised from the content");
-    let formats = Format::ALL.map(|format| word(format.name(), format.about()));
+    let auto = ("auto", "recognised from the content");
+    let formats = Format::ALL.map(|format| (format.name(), format.about()));
     one_of([auto].into_iter().chain(formats), |name| match name {
         "auto" => Ok(OrNone(None)),
         name => parsed(name).map(|format| OrNone(Some(format))),
@@ -36,8 +36,7 @@ pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<F
 
 /// Parses the formats of lists of pages by name, for clap.
 pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
-    let takers = Taker::ALL.map(|taker| word(taker.name(), taker.about()));
-    one_of(takers, built::<Taker>)
+    words::<Taker>(Taker::ALL.map(|taker| (taker.name(), taker.about())))
 }
 
 /// Parses windows in their forms, for clap.

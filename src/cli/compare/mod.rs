@@ -78,7 +78,7 @@ pub struct CompareArgs {
     /// Compare moves by change of importance, by change relative to the importance before, or by rank.
     ///
     /// By rank, only pages are listed whose importance changed in the same direction.
-    #[arg(long, value_name = "KEY", default_value = "relative", value_parser = one_of(By::ALL.map(By::name), parsed::<By>), requires = "moved", conflicts_with = "page")]
+    #[arg(long, value_name = "KEY", default_value = "relative", value_parser = words::<By>(By::ALL.map(|by| (by.name(), ""))), requires = "moved", conflicts_with = "page")]
     by: By,
     /// List only pages that are among the first K on either side.
     #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved", conflicts_with = "page")]

@@ -8,7 +8,6 @@ mod since;
 
 use std::path::{Path, PathBuf};
 
-use cashrank_base::model::Feature;
 use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
 use cashrank_store::memory::{check_room, to_read};
@@ -21,7 +20,7 @@ use cashrank_store::store::RealDisk;
 
 use self::links::COMMON_CRAWL;
 use self::since::{ChangeFilter, SinceArgs};
-use super::common::{Exit, MemoryArg, built, counted, one_of, pages as common_pages, parsed, word};
+use super::common::{Exit, MemoryArg, counted, pages as common_pages, words};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{OutputTarget, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
@@ -88,7 +87,7 @@ pub struct ExportArgs {
     ///
     /// All but id are sorted, in at most 256 MiB of memory; what does not fit goes to a temporary file beside the output, or for
     /// standard output in TMPDIR.
-    #[arg(long, value_name = "ORDER", value_parser = orders())]
+    #[arg(long, value_name = "ORDER", value_parser = words::<Order>(Order::ALL.map(|of| (of.name(), of.about()))))]
     sort: Option<Order>,
     /// Add the columns `cash` and `distributed`, C and H of the paper behind `ingest --window`.
     ///
@@ -122,7 +121,7 @@ const OLD: &str =
 #[derive(clap::Args)]
 pub(super) struct ScoringArgs {
     /// The score of a page, in formats that hold one; tables get a column of this name [default: importance].
-    #[arg(long, value_name = "SCORE", value_parser = scores())]
+    #[arg(long, value_name = "SCORE", value_parser = words::<Score>(Score::ALL.map(|of| (of.name(), of.about()))))]
     score: Option<Score>,
     /// The field that the score is for (elasticsearch, vespa) [default: importance].
     #[arg(long, value_name = "FIELD")]
@@ -175,38 +174,18 @@ fn report_left_out(left_out: u64, format: Format) {
 pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let tables = Format::ALL.into_iter();
     let tables = tables.filter(|format| format.content() == Content::Table);
-    one_of(
-        tables.map(|format| word(format.name(), format.about())),
-        built::<Format>,
-    )
+    words::<Format>(tables.map(|format| (format.name(), format.about())))
 }
 
 /// Parses the names of all formats, including those of links only, for clap.
 fn all_formats() -> impl clap::builder::TypedValueParser<Value = String> {
-    let formats = Format::ALL.map(|format| word(format.name(), format.about()));
-    let links = word(
+    let formats = Format::ALL.map(|format| (format.name(), format.about()));
+    let links = (
         COMMON_CRAWL,
         "as Common Crawl publishes them: with --links vertices and edges; with --level barehost, host or domain ranks by \
          harmonic centrality and PageRank, which `compute` made",
     );
-    one_of(formats.into_iter().chain([links]), |name| {
-        Feature::require(name)?;
-        Ok(name.to_owned())
-    })
-}
-
-fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
-    one_of(
-        Order::ALL.map(|order| word(order.name(), order.about())),
-        parsed::<Order>,
-    )
-}
-
-fn scores() -> impl clap::builder::TypedValueParser<Value = Score> {
-    one_of(
-        Score::ALL.map(|score| word(score.name(), score.about())),
-        parsed::<Score>,
-    )
+    words::<String>(formats.into_iter().chain([links]))
 }
 
 impl ExportArgs {

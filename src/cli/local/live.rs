@@ -31,7 +31,7 @@ struct LiveSearch<'a> {
 impl LocalArgs {
     /// Refuses options that contradict `--live`.
     fn check_live(&self, outputs: &Outputs) -> anyhow::Result<()> {
-        let mut inputs = self.crawl.inputs.iter();
+        let mut inputs = self.inputs.iter();
         if inputs.any(|input| InputName::parse(input) == InputName::Stdin) {
             bail!("with --live, standard input is the crawler; name files with the crawl so far");
         }
@@ -45,7 +45,7 @@ impl LocalArgs {
                 "with --live, standard output is for the pages to fetch: write the impact to a file (--impact FILE)"
             );
         }
-        if self.ranks.is_none() && self.crawl.store.is_none() {
+        if self.ranks.is_none() && self.store.is_none() {
             bail!("--live without --store needs --ranks FILE: nothing else keeps the results");
         }
         if !self.list.to().is_text() && self.list.is_standard()? {
@@ -53,31 +53,37 @@ impl LocalArgs {
                 "Parquet is written to a file: -o 'round-*.parquet', where * is the number of the round"
             );
         }
-        self.list.check_rounds(self.live.rounds)
+        self.list.check_rounds(self.rounds)
     }
 
     /// Lists pages round by round, and reads the crawler's records in between.
     pub fn live(&self, domain: &Domain, outputs: &Outputs) -> anyhow::Result<Exit> {
         self.check_live(outputs)?;
-        let (mut crawled, search, mut writer) = match &self.crawl.store {
-            Some(store) => self.begin_in_store(store, domain)?,
+        let opened = self.store.as_deref().map(|store| self.open_store(store));
+        let (crawl, mut writer, budget) = match opened.transpose()? {
+            Some((snapshot, writer, budget)) => {
+                (CrawlSource::Store(snapshot), Some(writer), budget)
+            }
             None => {
                 let crawl = CrawlSource::Files(Box::new(self.crawled()?));
-                let members = crawl.members(domain)?;
-                let budget = self.memory.budget(1)?;
-                let need = crawl.room(
-                    &members,
-                    (self.search().policy, self.n.unwrap_or(0)),
-                    budget,
-                )?;
-                let (known, _) = crawl.known(&members.pages)?;
-                let search = LocalSearch::new(known, self.search())?;
-                let CrawlSource::Files(mut crawled) = crawl else {
-                    bail!("--live has no crawl to start from");
-                };
-                crawled.limit_memory(budget.map(|budget| budget.saturating_sub(need)));
-                (*crawled, search, None)
+                (crawl, None, self.memory.budget(1)?)
             }
+        };
+        let members = crawl.members(domain)?;
+        let listed = (self.search().policy, self.n.unwrap_or(0));
+        let need = crawl.room(&members, listed, budget)?;
+        let (known, _) = crawl.known(&members.pages)?;
+        let search = LocalSearch::new(known, self.search())?;
+        let left = budget.map(|budget| budget.saturating_sub(need));
+        let mut crawled = match (crawl, &writer) {
+            (CrawlSource::Store(snapshot), Some(writer)) => {
+                Crawled::of_store(&snapshot, writer, left)?
+            }
+            (CrawlSource::Files(mut crawled), _) => {
+                crawled.limit_memory(left);
+                *crawled
+            }
+            (CrawlSource::Store(_), None) => bail!("--live has no writer for its store"),
         };
         let mut live = LiveSearch {
             args: self,
@@ -92,12 +98,8 @@ impl LocalArgs {
         live.end(crawled, writer, outputs)
     }
 
-    /// Opens the store for writing, and starts from the crawl in it.
-    fn begin_in_store(
-        &self,
-        store: &Path,
-        domain: &Domain,
-    ) -> anyhow::Result<(Crawled, LocalSearch, Option<Writer>)> {
+    /// Opens a store for writing. Returns the crawl in it, and the memory beside the writer's.
+    fn open_store(&self, store: &Path) -> anyhow::Result<(Box<Snapshot>, Writer, Option<u64>)> {
         let Some(settings) = settings_of(&RealDisk, store)? else {
             bail!(Error::Missing(format!(
                 "{}: not a cashrank store; `cashrank ingest` creates one",
@@ -122,24 +124,14 @@ impl LocalArgs {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let ingest = snapshot.memory_to_resume().total();
         let left = budget.map(|budget| budget.saturating_sub(ingest));
-        let crawl = CrawlSource::Store(Box::new(snapshot));
-        let members = crawl.members(domain)?;
-        let need = crawl.room(&members, (self.search().policy, self.n.unwrap_or(0)), left)?;
-        let (known, _) = crawl.known(&members.pages)?;
-        let search = LocalSearch::new(known, self.search())?;
-        let CrawlSource::Store(snapshot) = crawl else {
-            bail!("--live has no store to start from");
-        };
-        let left = left.map(|left| left.saturating_sub(need));
-        let crawled = Crawled::of_store(&snapshot, &writer, left)?;
-        Ok((crawled, search, Some(writer)))
+        Ok((Box::new(snapshot), writer, left))
     }
 }
 
 impl LiveSearch<'_> {
     /// Lists the next round. Returns `false` if there is none, or if its reader went away.
     fn ask(&mut self, crawled: &Crawled) -> anyhow::Result<bool> {
-        if self.rounds == self.args.live.rounds {
+        if self.rounds == self.args.rounds {
             return Ok(false);
         }
         self.rounds += 1;
@@ -159,7 +151,7 @@ impl LiveSearch<'_> {
         say!(
             "round {} of {}: {} listed",
             self.rounds,
-            self.args.live.rounds,
+            self.args.rounds,
             common::pages(asked.len() as u64)
         );
         report_few(count as u64, asked.len());

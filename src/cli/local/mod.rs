@@ -25,7 +25,7 @@ use cashrank_store::store::RealDisk;
 
 use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, report_skipped, say, store_unless,
-    threads,
+    threads, words,
 };
 use super::inputs::RulesArgs;
 use super::json::object;
@@ -63,16 +63,36 @@ With --impact the outside pages that lift the domain most are listed:
   importance   its PageRank among all pages fetched
   into_domain  the part of its links that lead into the domain, by weight")]
 pub struct LocalArgs {
-    #[command(flatten)]
-    crawl: CrawlArgs,
+    /// Files with a crawl of the domain, and of outside pages fetched so far, instead of a store.
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<OsString>,
+    /// A store that keeps links (`ingest --keep-links`) [default, without inputs: the environment variable
+    /// CASHRANK_STORE].
+    #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
+    store: Option<PathBuf>,
+    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content
+    /// [default: auto].
+    #[arg(long, value_parser = formats())]
+    format: Option<OrNone<Format>>,
     /// The domain: host:NAME, or another rule as of `ingest --scope`, or file:PATH, a list of URLs. May be repeated.
     #[arg(long, value_name = "PAGES", required = true)]
     domain: Vec<String>,
     /// List K pages outside, best first.
     #[arg(short, long = "count", alias = "n", value_name = "K", value_parser = pages)]
     n: Option<u64>,
-    #[command(flatten)]
-    method: MethodArgs,
+    /// Which pages outside to list [default: share].
+    ///
+    /// share: by the PageRank that flows into them from the domain and from pages that link into it; sc: by Stochastic
+    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf: by PageRank flow; outlink: by
+    /// links from the domain; random.
+    #[arg(long, value_name = "WHICH", value_parser = words::<Policy>(Policy::ALL.map(|of| (of.name(), ""))))]
+    select: Option<Policy>,
+    /// How to estimate ranks in the whole web.
+    ///
+    /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
+    /// `--select sc --estimate sc`, Stochastic Complementation.
+    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of([("extrapolated", ""), ("sc", ""), ("plain", "")], estimator))]
+    estimate: LocalEstimator,
     #[command(flatten)]
     list: ListArgs,
     /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank, outside,
@@ -83,8 +103,16 @@ pub struct LocalArgs {
     /// share, importance and into_domain.
     #[arg(long, value_name = "FILE")]
     impact: Option<PathBuf>,
-    #[command(flatten)]
-    live: LiveArgs,
+    /// Work with a crawler, in rounds: write the pages to fetch, and read its records from standard input.
+    ///
+    /// Pages go to standard output, with an empty line after each round, or to -o FILE, where * in the name is the number of the
+    /// round. The next round follows when all pages of the last one have arrived or failed. With --store, the records go into the
+    /// store.
+    #[arg(long, requires = "n", conflicts_with = "json")]
+    live: bool,
+    /// With --live: how many rounds.
+    #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
+    rounds: u64,
     /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
@@ -100,52 +128,6 @@ pub struct LocalArgs {
     rules: RulesArgs,
 }
 
-#[derive(clap::Args)]
-struct CrawlArgs {
-    /// Files with a crawl of the domain, and of outside pages fetched so far, instead of a store.
-    #[arg(value_name = "INPUT")]
-    inputs: Vec<OsString>,
-    /// A store that keeps links (`ingest --keep-links`) [default, without inputs: the environment variable
-    /// CASHRANK_STORE].
-    #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
-    store: Option<PathBuf>,
-    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content
-    /// [default: auto].
-    #[arg(long, value_parser = formats())]
-    format: Option<OrNone<Format>>,
-}
-
-#[derive(clap::Args)]
-struct MethodArgs {
-    /// Which pages outside to list [default: share].
-    ///
-    /// share: by the PageRank that flows into them from the domain and from pages that link into it; sc: by Stochastic
-    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf: by PageRank flow; outlink: by
-    /// links from the domain; random.
-    #[arg(long, value_name = "WHICH", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
-    select: Option<Policy>,
-    /// How to estimate ranks in the whole web.
-    ///
-    /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
-    /// `--select sc --estimate sc`, Stochastic Complementation.
-    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "sc", "plain"], estimator))]
-    estimate: LocalEstimator,
-}
-
-#[derive(clap::Args)]
-struct LiveArgs {
-    /// Work with a crawler, in rounds: write the pages to fetch, and read its records from standard input.
-    ///
-    /// Pages go to standard output, with an empty line after each round, or to -o FILE, where * in the name is the number of the
-    /// round. The next round follows when all pages of the last one have arrived or failed. With --store, the records go into the
-    /// store.
-    #[arg(long, requires = "n", conflicts_with = "json")]
-    live: bool,
-    /// With --live: how many rounds.
-    #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
-    rounds: u64,
-}
-
 fn estimator(name: &str) -> Result<LocalEstimator, String> {
     Ok(match name {
         "extrapolated" => LocalEstimator::Extrapolated,
@@ -155,17 +137,17 @@ fn estimator(name: &str) -> Result<LocalEstimator, String> {
 
 impl LocalArgs {
     pub fn run(mut self) -> anyhow::Result<Exit> {
-        self.crawl.store = store_unless(&self.crawl.inputs, self.crawl.store.as_deref())?;
+        self.store = store_unless(&self.inputs, self.store.as_deref())?;
         let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
         self.search().check()?;
         self.check()?;
         let outputs = self.outputs()?;
-        if self.live.live {
+        if self.live {
             return self.live(&domain, &outputs);
         }
         let list = self.list.open()?;
-        list.must_spare(&self.crawl.inputs)?;
-        let crawl = match &self.crawl.store {
+        list.must_spare(&self.inputs)?;
+        let crawl = match &self.store {
             Some(store) => CrawlSource::Store(Box::new(Snapshot::latest(&RealDisk, store)?)),
             None => CrawlSource::Files(Box::new(self.crawled()?)),
         };
@@ -247,13 +229,13 @@ impl LocalArgs {
         let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<OutputTarget>> {
             let Some(path) = path else { return Ok(None) };
             let output = OutputTarget::open(Some(path), self.list.force)?;
-            output.must_spare(&self.crawl.inputs)?;
+            output.must_spare(&self.inputs)?;
             Ok(Some(output))
         };
         let (ranks, impact) = (open(&self.ranks)?, open(&self.impact)?);
         let is_standard = |output: &Option<_>| *output == Some(OutputTarget::Standard);
         let (to_ranks, to_impact) = (is_standard(&ranks), is_standard(&impact));
-        let lists = self.n.is_some() && !self.json && !self.live.live && self.list.is_standard()?;
+        let lists = self.n.is_some() && !self.json && !self.live && self.list.is_standard()?;
         if lists && to_ranks {
             bail!(
                 "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
@@ -267,13 +249,13 @@ impl LocalArgs {
 
     /// Returns the format of the inputs; `None`: recognised from the content.
     fn format(&self) -> Option<Format> {
-        self.crawl.format.and_then(|format| format.0)
+        self.format.and_then(|format| format.0)
     }
 
     fn search(&self) -> LocalSearchOptions {
         LocalSearchOptions {
-            policy: self.method.select.unwrap_or(Policy::Share),
-            estimator: self.method.estimate,
+            policy: self.select.unwrap_or(Policy::Share),
+            estimator: self.estimate,
             power: PowerOptions {
                 damping: self.damping,
                 ..LocalSearchOptions::default().power
@@ -284,14 +266,14 @@ impl LocalArgs {
 
     /// Refuses options that contradict each other.
     fn check(&self) -> anyhow::Result<()> {
-        if self.crawl.store.is_some() && !self.live.live {
-            let format = self.crawl.format.map(|_| "--format");
+        if self.store.is_some() && !self.live {
+            let format = self.format.map(|_| "--format");
             let follow = self.follow.as_ref().map(|_| "--follow");
             if let Some(option) = self.rules.given().or(format).or(follow) {
                 bail!("{option} goes with inputs: a store's links were read by its own settings");
             }
         }
-        let select = self.method.select.map(|_| "--select");
+        let select = self.select.map(|_| "--select");
         let list = self.list.to.map(|_| "--to").or(select);
         if let Some(option) = list.or(self.list.output.as_ref().map(|_| "--output"))
             && self.n.is_none()
@@ -316,7 +298,7 @@ impl LocalArgs {
         };
         let follow = self.follow.clone().unwrap_or_default();
         let mut crawled = Crawled::new(&self.rules.resolve(None)?, &follow, &limits)?;
-        for input in &self.crawl.inputs {
+        for input in &self.inputs {
             crawled.read(&InputName::parse(input), self.format())?;
         }
         report_remarks(&crawled.report);

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use super::{Digest, FetchTotals, Fingerprint, LINKS_MAX};
 use crate::words;
-use serde::{Deserialize, Serialize};
 
 /// Time as seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
@@ -274,15 +273,16 @@ impl Rel {
     }
 }
 
-/// Treatment of links from a page to itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SelfLinks {
-    /// Self-links are dropped: a page cannot vote for itself.
-    #[default]
-    Drop,
-    /// Self-links count like other links.
-    Keep,
+words! {
+    /// Treatment of links from a page to itself.
+    #[derive(Default)]
+    SelfLinks {
+        /// Self-links are dropped: a page cannot vote for itself.
+        #[default]
+        Drop = "drop",
+        /// Self-links count like other links.
+        Keep = "keep",
+    }
 }
 
 /// Bytes of text at which a batch ends early: relative links can be far shorter than their absolute form.
