@@ -33,10 +33,7 @@ fn check(rule: SelfLinks, links: usize, reference: &str) {
     assert_eq!((c.common_pages, c.union_pages), (325_557, 325_557));
     // Ours uses floor(0.85 x 2^32) / 2^32, 1.4e-10 less than 0.85.
     assert!(c.l1 < 1e-9 && ranks.bound < 1e-11);
-    assert!(
-        c.relative.relative_error_percent < 1e-6
-            && c.relative.relative_error_top_tenth_percent < 1e-6
-    );
+    assert!(c.relative_error_percent < 1e-6 && c.relative_error_top_tenth_percent < 1e-6);
     // Pages that agree to the last digits (some at rank 10) may come in either order.
     assert!(c.kendall_tau_b.is_some_and(|tau| tau > 0.9999));
     assert!(c.top.iter().all(|top| top.k - top.common <= 1));

@@ -56,6 +56,12 @@ impl<'a, R> TextTable<'a, R> {
         table
     }
 
+    /// Writes the line of heads, and those of all rows.
+    pub fn write_all(&self, out: &mut dyn Write, rows: &[R]) -> io::Result<()> {
+        writeln!(out, "{}", self.head())?;
+        rows.iter().try_for_each(|row| self.write(out, row))
+    }
+
     /// Returns the line of heads.
     pub fn head(&self) -> String {
         self.line(|column| column.head.to_owned())
@@ -118,12 +124,10 @@ mod tests {
             .number("n", 3, |row: &(u8, &str)| row.0.to_string())
             .text("name", 6, |row| row.1.into())
             .number("end", 3, end);
-        let mut out = table.head().into_bytes();
-        for row in [(7, "a"), (12, "longer than that"), (1, "")] {
-            out.push(b'\n');
-            table.write(&mut out, &row).unwrap();
-        }
-        let lines = "  n  name    end\n  7  a     \n\n 12  longer than that    x\n\n  1\n";
+        let mut out = Vec::new();
+        let rows = [(7, "a"), (12, "longer than that"), (1, "")];
+        table.write_all(&mut out, &rows).unwrap();
+        let lines = "  n  name    end\n  7  a     \n 12  longer than that    x\n  1\n";
         assert_eq!(String::from_utf8(out).unwrap(), lines);
     }
 }

@@ -39,16 +39,16 @@ impl Look {
 
 /// Checks every page; returns the number of certain changes.
 fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
-    let margin = margin(left.bound(), right.bound());
+    let bounds = [left.bound(), right.bound()];
+    let margin = margin(bounds[0], bounds[1]);
     let wanted = MoveOptions {
         count: 100,
         by: By::Change,
         top: u64::MAX,
-        margin,
         certain_only: false,
     };
     let counts = [left, right].map(|look| look.pagerank.len() as u64);
-    let mut movers = MoveCollector::new(wanted, counts);
+    let mut movers = MoveCollector::new(wanted, bounds, counts);
     let pages = left.pagerank.len().max(right.pagerank.len());
     for page in 0..pages {
         movers.add(page, left.standing(page), right.standing(page));

@@ -1,18 +1,15 @@
-//! `compare --moved`: finds what moved, names it, and writes it as a table or as JSON.
+//! `compare --moved`: finds what moved, and writes it as a table or as JSON.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::collections::HashMap;
 use std::io::Write;
 
-use cashrank::{Error, PageState};
-use cashrank_graph::engine::PageId;
+use cashrank::{Error, Mover, PageState};
 use cashrank_graph::metrics::NameHash;
-use cashrank_graph::metrics::moved::{
-    By, Move, MoveOptions, MoveSummary, Moves, Standing, margin, moved_by_name,
-};
-use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, moved, same_numbers};
+use cashrank_graph::metrics::moved::{By, MoveOptions, Moves, margin, moved_by_name};
+use cashrank_steer::answers::named_moves;
+use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, same_numbers};
 
-use super::agreement::Agreement;
+use super::Agreement;
 use super::side::{CompareSide, scores};
 use crate::cli::common::{MemoryArg, say, shown};
 use crate::cli::json::{Joined, object};
@@ -25,65 +22,47 @@ pub struct MovesReport<'a> {
     sides: [&'a CompareSide; 2],
     elapsed: Elapsed,
     by: By,
-    summary: MoveSummary,
-    rose: Vec<NamedPage<Move<()>>>,
-    fell: Vec<NamedPage<Move<()>>>,
-    new: Vec<NamedPage<Standing>>,
-    missing: Vec<NamedPage<Standing>>,
+    found: Moves<Mover>,
 }
 
-/// Position of a page, or its move, with its name.
-struct NamedPage<T> {
-    of: T,
-    /// Result of the page's fetches, on the right side; `None` across stores and for files of scores.
-    state: Option<PageState>,
-    url: String,
-}
-
-/// Names of the listed pages; also their states, if both sides number pages alike.
-type MovedNames<P> = HashMap<P, (String, Option<PageState>)>;
-
-/// Compares by page number if both sides number pages alike, else by name. Computes the margin from the bounds.
+/// Compares by page number if both sides number pages alike, else by name.
 pub fn report<'a>(
     left: &'a CompareSide,
     right: &'a CompareSide,
     wanted: MoveOptions,
     memory: &MemoryArg,
 ) -> anyhow::Result<MovesReport<'a>> {
-    let bounds = [left.bound_l1(), right.bound_l1()];
-    let wanted = MoveOptions {
-        margin: margin(bounds[0], bounds[1]),
-        ..wanted
-    };
     note_settings(left, right);
-    if wanted.certain_only && wanted.margin.is_none() {
+    if wanted.certain_only && margin(left.bound_l1(), right.bound_l1()).is_none() {
         say!(
             "note: a ranking has no bound, so no change is certain, and none is listed with --certain-only"
         );
     }
-    let sides = [left, right];
-    if let Some((l, r)) = left.snapshot().zip(right.snapshot())
-        && one_store(l, r)?
-    {
-        let found = moved(l, r, wanted)?;
-        let elapsed = elapsed(l.info(), r.info(), true)?;
-        let names = by_number(&found, l, r)?;
-        return Ok(MovesReport::of(sides, elapsed, wanted.by, found, names));
-    }
-    for side in sides {
-        side.check_lasts("--moved")?;
-    }
-    let elapsed = match left.ranking().zip(right.ranking()) {
-        Some((l, r)) => {
-            let (l, r) = (l.snapshot(), r.snapshot());
-            elapsed(l.info(), r.info(), l.store() == r.store())?
+    let snapshots = left.snapshot().zip(right.snapshot());
+    let (found, elapsed) = match snapshots {
+        Some((l, r)) if one_store(l, r)? => (
+            named_moves(l, r, wanted)?,
+            elapsed(l.info(), r.info(), true)?,
+        ),
+        _ => {
+            let elapsed = match left.ranking().zip(right.ranking()) {
+                Some((l, r)) => {
+                    let (l, r) = (l.snapshot(), r.snapshot());
+                    elapsed(l.info(), r.info(), l.store() == r.store())?
+                }
+                None => Elapsed::default(),
+            };
+            (by_name(left, right, wanted, memory)?, elapsed)
         }
-        None => Elapsed::default(),
     };
-    let (left_scores, right_scores) = scores(left, right, memory)?;
-    let found = moved_by_name(left_scores, right_scores, bounds, wanted)?;
-    let names = by_name(&found, left, right)?;
-    Ok(MovesReport::of(sides, elapsed, wanted.by, found, names))
+    let sides = [left, right];
+    Ok(MovesReport {
+        agreement: Agreement::of(sides, found.summary.l1),
+        sides,
+        elapsed,
+        by: wanted.by,
+        found,
+    })
 }
 
 /// Prints notes about settings that make importances differ although no link does.
@@ -106,131 +85,91 @@ fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
     Ok(same || same_numbers(left, right)?)
 }
 
-/// Returns the pages to name on the left side, and those on the right side.
-fn listed<P: Copy>(found: &Moves<P>) -> [Vec<P>; 2] {
-    let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
-    let on_right = moves.chain(found.new.iter().map(|(page, _)| *page));
-    let on_left = found.missing.iter().map(|(page, _)| *page);
-    [on_left.collect(), on_right.collect()]
-}
-
-fn by_number(
-    found: &Moves<PageId>,
-    left: &Snapshot,
-    right: &Snapshot,
-) -> Result<MovedNames<PageId>, Error> {
-    let mut names = HashMap::new();
-    // If two stores share one numbering, either can name a common page.
-    for (side, pages) in [left, right].into_iter().zip(listed(found)) {
-        let known = side.named_pages(&pages)?.into_iter();
-        names.extend(known.map(|page| (page.page, (page.url.into_owned(), page.state))));
-    }
-    Ok(names)
-}
-
-/// Reads the sides once more to find the names that belong to the hashes.
+/// Joins the sides by name, and reads them once more to find the names that belong to the hashes.
 fn by_name(
-    found: &Moves<NameHash>,
     left: &CompareSide,
     right: &CompareSide,
-) -> Result<MovedNames<NameHash>, Error> {
-    let mut names = HashMap::new();
-    let [on_left, on_right] = listed(found);
-    for (side, pages) in [(right, on_right), (left, on_left)] {
-        let mut wanted: HashSet<NameHash> = pages.into_iter().collect();
-        if wanted.is_empty() {
+    wanted: MoveOptions,
+    memory: &MemoryArg,
+) -> anyhow::Result<Moves<Mover>> {
+    for side in [left, right] {
+        side.check_lasts("--moved")?;
+    }
+    let bounds = [left.bound_l1(), right.bound_l1()];
+    let (left_scores, right_scores) = scores(left, right, memory)?;
+    let found = moved_by_name(left_scores, right_scores, bounds, wanted)?;
+    let mut names: HashMap<NameHash, Option<String>> = HashMap::new();
+    let moves = found.rose.iter().chain(&found.fell);
+    for (side, pages) in [
+        (right, moves.chain(&found.new).collect::<Vec<_>>()),
+        (left, found.missing.iter().collect()),
+    ] {
+        if pages.is_empty() {
             continue;
         }
+        names.extend(pages.iter().map(|page| (page.page, None)));
         side.each(|name, _| {
-            let hash = NameHash::of(name);
-            if wanted.remove(&hash) {
-                let name = String::from_utf8_lossy(name).into_owned();
-                names.insert(hash, (name, None));
+            if let Some(found) = names.get_mut(&NameHash::of(name)) {
+                *found = Some(String::from_utf8_lossy(name).into_owned());
             }
             Ok(())
         })?;
-        if !wanted.is_empty() {
-            return Err(Error::InputChanged(format!(
+        if pages.iter().any(|page| names[&page.page].is_none()) {
+            anyhow::bail!(Error::InputChanged(format!(
                 "{side}: changed while it was read; run the command again"
             )));
         }
     }
-    Ok(names)
+    let margin = found.summary.margin;
+    found.try_map(|pages| {
+        let named = pages.into_iter().map(|page| {
+            let url = names.remove(&page.page).flatten().unwrap_or_default();
+            Mover::of(&page, url, None, margin)
+        });
+        Ok(named.collect())
+    })
 }
 
-impl<'a> MovesReport<'a> {
-    fn of<P: Copy + Eq + Hash>(
-        sides: [&'a CompareSide; 2],
-        elapsed: Elapsed,
-        by: By,
-        found: Moves<P>,
-        mut names: MovedNames<P>,
-    ) -> MovesReport<'a> {
-        // Each page is in one list, once.
-        let mut name = |page: &P| names.remove(page).unwrap_or_default();
-        let mut moving = |pages: Vec<Move<P>>| -> Vec<_> {
-            let row = |page: Move<P>| {
-                let (url, state) = name(&page.page);
-                let Move { left, right, .. } = page;
-                let page = ();
-                let of = Move { page, left, right };
-                NamedPage { of, state, url }
-            };
-            pages.into_iter().map(row).collect()
-        };
-        let (rose, fell) = (moving(found.rose), moving(found.fell));
-        let mut single = |pages: Vec<(P, Standing)>| -> Vec<_> {
-            let row = |(page, of): (P, Standing)| {
-                let (url, state) = name(&page);
-                NamedPage { of, state, url }
-            };
-            pages.into_iter().map(row).collect()
-        };
-        MovesReport {
-            agreement: Agreement::of(sides, found.summary.l1),
-            new: single(found.new),
-            missing: single(found.missing),
-            sides,
-            elapsed,
-            by,
-            summary: found.summary,
-            rose,
-            fell,
-        }
-    }
+/// Returns the change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
+fn relative(page: &Mover) -> Option<f64> {
+    let relative = page.change() / page.importance_before.unwrap_or(0.0);
+    relative.is_finite().then_some(relative)
+}
 
+impl MovesReport<'_> {
     /// Returns the report as JSON.
     pub fn json(&self) -> impl serde::Serialize {
-        let moving = |rows: &[NamedPage<Move<()>>]| {
-            let row = |row: &NamedPage<Move<()>>| {
-                let (page, change) = (&row.of, row.of.change());
+        let moving = |rows: &[Mover]| {
+            let row = |row: &Mover| {
+                let change = row.change();
+                let ranks = row.rank_before.zip(row.rank);
                 object! {
-                    "left_rank": page.left.rank,
-                    "right_rank": page.right.rank,
+                    "left_rank": row.rank_before,
+                    "right_rank": row.rank,
                     // Smallest and largest rank that the bounds allow.
-                    "left_ranks": page.left.ranks,
-                    "right_ranks": page.right.ranks,
-                    "rank_change": page.rank_change(),
-                    "left_importance": page.left.importance,
-                    "right_importance": page.right.importance,
+                    "left_ranks": row.ranks_before,
+                    "right_ranks": row.ranks,
+                    "rank_change": ranks.map(|(left, right)| left as i64 - right as i64),
+                    "left_importance": row.importance_before,
+                    "right_importance": row.importance,
                     "change": change,
-                    "relative": page.relative(),
+                    "relative": relative(row),
                     "per_day": self.days().map(|days| change / days),
                     "per_hour": self.hours().map(|hours| change / hours),
                     "per_turnover": self.elapsed.turnovers.map(|turnovers| change / turnovers),
-                    "certain": page.is_certain(self.summary.margin),
-                    "rank_certain": page.is_rank_certain(),
+                    "certain": row.certain,
+                    "rank_certain": row.rank_certain,
                     "state": row.state,
                     "url": row.url.clone(),
                 }
             };
             rows.iter().map(row).collect::<Vec<_>>()
         };
-        let single = |rows: &[NamedPage<Standing>]| {
-            let row = |row: &NamedPage<Standing>| {
+        let single = |rows: &[Mover]| {
+            let row = |row: &Mover| {
                 object! {
-                    "rank": row.of.rank,
-                    "importance": row.of.importance,
+                    "rank": row.rank.or(row.rank_before),
+                    "importance": row.importance.or(row.importance_before),
                     "state": row.state,
                     "url": row.url.clone(),
                 }
@@ -245,13 +184,13 @@ impl<'a> MovesReport<'a> {
             "turnovers": self.elapsed.turnovers,
         };
         let lists = object! {
-            "rose": moving(&self.rose),
-            "fell": moving(&self.fell),
-            "new": single(&self.new),
-            "missing": single(&self.missing),
+            "rose": moving(&self.found.rose),
+            "fell": moving(&self.found.fell),
+            "new": single(&self.found.new),
+            "missing": single(&self.found.missing),
         };
         let agreement = Joined(&self.agreement, head);
-        Joined(agreement, Joined(&self.summary, lists))
+        Joined(agreement, Joined(&self.found.summary, lists))
     }
 
     /// Returns the days between the sides, if at least one.
@@ -268,7 +207,7 @@ impl<'a> MovesReport<'a> {
 
     /// Writes the totals as `key<TAB>value` lines, then a table for each list.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let sums = &self.summary;
+        let sums = &self.found.summary;
         writeln!(out, "{}", self.agreement.line)?;
         let [left, right] = self.sides;
         left.write(out, "left", sums.left_pages)?;
@@ -303,33 +242,35 @@ impl<'a> MovesReport<'a> {
                 "top\t{k}\t{stayed} stayed\t{entered} entered\t{left} left"
             )?;
         }
-        for (name, rows) in [("rose", &self.rose), ("fell", &self.fell)] {
+        for (name, rows) in [("rose", &self.found.rose), ("fell", &self.found.fell)] {
             write_list(out, name, &self.moves_table(rows), rows)?;
         }
-        let singles = TextTable::<NamedPage<Standing>>::new(" ")
-            .number("rank", 9, |row| row.of.rank.to_string())
-            .number("importance", 11, |row| format!("{:.4e}", row.of.importance))
+        let singles = TextTable::<Mover>::new(" ")
+            .number("rank", 9, |row| {
+                row.rank.or(row.rank_before).unwrap_or(0).to_string()
+            })
+            .number("importance", 11, |row| {
+                share(row.importance.or(row.importance_before))
+            })
             .text(" url", 0, name_of);
-        write_list(out, "new", &singles, &self.new)?;
-        write_list(out, "missing", &singles, &self.missing)
+        write_list(out, "new", &singles, &self.found.new)?;
+        write_list(out, "missing", &singles, &self.found.missing)
     }
 
     /// Returns the table of pages that are on both sides.
-    fn moves_table(&self, rows: &[NamedPage<Move<()>>]) -> TextTable<'_, NamedPage<Move<()>>> {
-        type Row = NamedPage<Move<()>>;
-        let ranks = rows.iter().flat_map(|row| [row.of.left, row.of.right]);
-        let wide = ranks.map(|of| range(of).len()).fold(9, usize::max);
-        let mut table = TextTable::<Row>::new(" ")
-            .number("rank", wide, |row| range(row.of.right))
-            .number("was", wide, |row| range(row.of.left))
-            .number("importance", 11, |row| {
-                format!("{:.4e}", row.of.right.importance)
-            })
-            .number("was", 11, |row| format!("{:.4e}", row.of.left.importance))
-            .number("change", 11, |row| format!("{:+.3e}", row.of.change()))
+    fn moves_table(&self, rows: &[Mover]) -> TextTable<'_, Mover> {
+        let was = |row: &Mover| range(row.rank_before, row.ranks_before);
+        let now = |row: &Mover| range(row.rank, row.ranks);
+        let ranks = rows.iter().flat_map(|row| [was(row), now(row)]);
+        let wide = ranks.map(|rank| rank.len()).fold(9, usize::max);
+        let mut table = TextTable::<Mover>::new(" ")
+            .number("rank", wide, now)
+            .number("was", wide, was)
+            .number("importance", 11, |row| share(row.importance))
+            .number("was", 11, |row| share(row.importance_before))
+            .number("change", 11, |row| format!("{:+.3e}", row.change()))
             .number("relative", 10, |row| {
-                let relative = row.of.relative();
-                relative.map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
+                relative(row).map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
             });
         let per_turnover = self
             .elapsed
@@ -342,41 +283,46 @@ impl<'a> MovesReport<'a> {
         ];
         for (unit, width, span) in rates.into_iter().flatten() {
             table = table.number(unit, width, move |row| {
-                format!("{:+.3e}", row.of.change() / span)
+                format!("{:+.3e}", row.change() / span)
             });
         }
+        let by = self.by;
+        let is_certain = move |row: &Mover| match by {
+            By::Rank => row.rank_certain,
+            By::Change | By::Relative => row.certain,
+        };
         table
-            .number("certain", 7, |row| {
-                sure(row.of.is_certain_by(self.by, self.summary.margin)).into()
-            })
+            .number("certain", 7, move |row| sure(is_certain(row)).into())
             .text(" url", 0, name_of)
     }
 }
 
-fn write_list<T>(
+fn write_list(
     out: &mut dyn Write,
     name: &str,
-    table: &TextTable<'_, NamedPage<T>>,
-    rows: &[NamedPage<T>],
+    table: &TextTable<'_, Mover>,
+    rows: &[Mover],
 ) -> anyhow::Result<()> {
-    if !rows.is_empty() {
-        writeln!(out, "\n{name}\n{}", table.head())?;
+    if rows.is_empty() {
+        return Ok(());
     }
-    for row in rows {
-        table.write(out, row)?;
-    }
-    Ok(())
+    writeln!(out, "\n{name}")?;
+    Ok(table.write_all(out, rows)?)
 }
 
-fn name_of<T>(row: &NamedPage<T>) -> String {
+fn name_of(row: &Mover) -> String {
     format!(" {}{}", shown(&row.url), gone(row.state))
 }
 
+fn share(importance: Option<f64>) -> String {
+    format!("{:.4e}", importance.unwrap_or(0.0))
+}
+
 /// Formats a rank, or the range that the bounds allow.
-fn range(standing: Standing) -> String {
-    match standing.ranks {
+fn range(rank: Option<u64>, ranks: Option<[u64; 2]>) -> String {
+    match ranks {
         Some([least, greatest]) if least < greatest => format!("{least}-{greatest}"),
-        _ => standing.rank.to_string(),
+        _ => rank.unwrap_or(0).to_string(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use cashrank::{Error, Rank};
-use cashrank_graph::metrics::moved::{Move, Standing, margin};
+use cashrank_graph::metrics::moved::{is_moved, margin};
 use cashrank_steer::answers::pages_of;
 
 use super::moved::{gone, note_settings, sure};
@@ -120,23 +120,14 @@ impl PagesReport<'_> {
         margin(left.of.bound_l1(), right.of.bound_l1())
     }
 
-    /// Returns the changes of pages that both sides know.
-    fn moves(&self) -> impl Iterator<Item = Option<Move<()>>> {
-        let standing = |of: &Rank| {
-            Some(Standing {
-                importance: of.importance?,
-                rank: of.rank?,
-                ranks: None,
-            })
-        };
+    /// Returns the changes of pages that both sides know, each with whether PageRank certainly changed in that direction.
+    fn changes(&self) -> impl Iterator<Item = Option<(f64, Option<bool>)>> {
         let [left, right] = &self.sides;
+        let margin = self.margin();
         let both = left.ranks.iter().zip(&right.ranks);
         both.map(move |(left, right)| {
-            Some(Move {
-                page: (),
-                left: standing(left)?,
-                right: standing(right)?,
-            })
+            let change = right.importance? - left.importance?;
+            Some((change, margin.map(|_| is_moved(change, margin))))
         })
     }
 
@@ -144,15 +135,14 @@ impl PagesReport<'_> {
     pub fn json(&self) -> impl serde::Serialize {
         let [left, right] = &self.sides;
         let both = left.json().into_iter().zip(right.json());
-        let pages = self.urls.iter().zip(both).zip(self.moves());
-        let pages = pages.map(|((url, (left, right)), moved)| {
+        let pages = self.urls.iter().zip(both).zip(self.changes());
+        let pages = pages.map(|((url, (left, right)), change)| {
             object! {
                 "url": url,
                 "left": left,
                 "right": right,
-                "change": moved.map(|moved| moved.change()),
-                // True if PageRank itself certainly changed in that direction; null without bounds.
-                "certain": moved.and_then(|moved| moved.is_certain(self.margin())),
+                "change": change.map(|(change, _)| change),
+                "certain": change.and_then(|(_, is_certain)| is_certain),
             }
         });
         object! {
@@ -169,7 +159,7 @@ impl PagesReport<'_> {
         for (name, side) in named.clone() {
             side.of.write(out, name, side.pages)?;
         }
-        for (at, (url, moved)) in self.urls.iter().zip(self.moves()).enumerate() {
+        for (at, (url, change)) in self.urls.iter().zip(self.changes()).enumerate() {
             writeln!(out, "{}", shown(url))?;
             for (name, side) in named.clone() {
                 let of = &side.ranks[at];
@@ -183,9 +173,9 @@ impl PagesReport<'_> {
                     _ => writeln!(out, "  {name:<6} not known")?,
                 }
             }
-            if let Some(moved) = moved {
-                let certain = sure(moved.is_certain(self.margin()));
-                writeln!(out, "  change {:+.6e}, certain: {certain}", moved.change())?;
+            if let Some((change, is_certain)) = change {
+                let certain = sure(is_certain);
+                writeln!(out, "  change {change:+.6e}, certain: {certain}")?;
             }
         }
         for (name, side) in named {

@@ -1,11 +1,12 @@
 //! Answers as objects: pages, candidates, what moved, snapshots.
 
 use cashrank::Moment;
+use cashrank::Mover;
 use cashrank::PageId;
 use cashrank::PageState;
-use cashrank_graph::metrics::moved::{Move, Moves, Standing};
+use cashrank_graph::metrics::moved::Moves;
 use cashrank_steer::schedule::Candidate;
-use cashrank_store::snapshot::{LevelRanking, Snapshot, SnapshotEntry};
+use cashrank_store::snapshot::{LevelRanking, SnapshotEntry};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -163,6 +164,23 @@ pub struct PyMove {
     rank_certain: Option<bool>,
 }
 
+impl From<Mover> for PyMove {
+    fn from(page: Mover) -> PyMove {
+        PyMove {
+            url: page.url,
+            state: page.state.map(PageState::name),
+            rank_before: page.rank_before,
+            rank: page.rank,
+            ranks_before: page.ranks_before,
+            ranks: page.ranks,
+            importance_before: page.importance_before,
+            importance: page.importance,
+            certain: page.certain,
+            rank_certain: page.rank_certain,
+        }
+    }
+}
+
 #[pymethods]
 impl PyMove {
     /// Change of importance, -1 to 1; where the page is not known its importance is 0.
@@ -241,81 +259,19 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// With the names of the pages.
-    pub fn of(py: Python<'_>, found: &Named) -> PyResult<Comparison> {
-        let margin = found.moves.summary.margin;
-        let mut names = found.names.iter().cloned();
-        let mut object = |left: Option<Standing>, right: Option<Standing>, certain| {
-            let both = left.zip(right);
-            let moved = both.map(|(left, right)| Move {
-                page: (),
-                left,
-                right,
-            });
-            let (url, state) = names.next().unwrap_or_default();
-            let made = PyMove {
-                ranks_before: moved.and_then(|moved| moved.left.ranks),
-                ranks: moved.and_then(|moved| moved.right.ranks),
-                rank_certain: moved.and_then(|moved| moved.is_rank_certain()),
-                url,
-                state,
-                rank_before: left.map(|standing| standing.rank),
-                rank: right.map(|standing| standing.rank),
-                importance_before: left.map(|standing| standing.importance),
-                importance: right.map(|standing| standing.importance),
-                certain,
-            };
-            Py::new(py, made)
-        };
-        let mut both = |pages: &[Move<PageId>]| -> PyResult<Vec<Py<PyMove>>> {
-            let objects = pages
-                .iter()
-                .map(|page| object(Some(page.left), Some(page.right), page.is_certain(margin)));
-            objects.collect()
-        };
-        let (rose, fell) = (both(&found.moves.rose)?, both(&found.moves.fell)?);
-        let new = found.moves.new.iter();
-        let new = new
-            .map(|(_, right)| object(None, Some(*right), None))
-            .collect::<PyResult<_>>()?;
-        let missing = found.moves.missing.iter();
-        let missing = missing
-            .map(|(_, left)| object(Some(*left), None, None))
-            .collect::<PyResult<_>>()?;
+    /// Of what moved.
+    pub fn of(py: Python<'_>, found: Moves<Mover>) -> PyResult<Comparison> {
+        let found = found.try_map(|pages| {
+            let objects = pages.into_iter().map(|page| Py::new(py, PyMove::from(page)));
+            objects.collect::<PyResult<Vec<_>>>()
+        })?;
         Ok(Comparison {
-            rose,
-            fell,
-            new,
-            missing,
-            summary: as_dict(py, &found.moves.summary)?.unbind(),
+            rose: found.rose,
+            fell: found.fell,
+            new: found.new,
+            missing: found.missing,
+            summary: as_dict(py, &found.summary)?.unbind(),
         })
-    }
-}
-
-/// What moved, and the names of these pages in the order of the lists.
-pub struct Named {
-    moves: Moves<PageId>,
-    names: Vec<(String, Option<&'static str>)>,
-}
-
-impl Named {
-    /// Of two snapshots of one store.
-    ///
-    /// # Errors
-    /// Names are damaged or cannot be read.
-    pub fn new(moves: Moves<PageId>, left: &Snapshot, right: &Snapshot) -> cashrank::Result<Named> {
-        let moved = moves.rose.iter().chain(&moves.fell).map(|page| page.page);
-        let on_right: Vec<PageId> = moved
-            .chain(moves.new.iter().map(|(page, _)| *page))
-            .collect();
-        let on_left: Vec<PageId> = moves.missing.iter().map(|(page, _)| *page).collect();
-        let mut names = Vec::new();
-        for (side, pages) in [(right, on_right), (left, on_left)] {
-            let named = side.named_pages(&pages)?.into_iter();
-            names
-                .extend(named.map(|page| (page.url.into_owned(), page.state.map(PageState::name))));
-        }
-        Ok(Named { moves, names })
     }
 }
 

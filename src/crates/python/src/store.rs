@@ -6,15 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cashrank::{Digest, Error, Options, PageId, What};
 use cashrank_graph::engine::ShardCounts;
-use cashrank_graph::metrics::moved::{MoveOptions, margin};
+use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::rank::Goal;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_graph::rank::measures::{Uses, measure};
 use cashrank_graph::sites::Level;
-use cashrank_steer::answers::{Ends, HistoryOptions, history, pages_of};
+use cashrank_steer::answers::{Ends, HistoryOptions, history, named_moves, pages_of};
 use cashrank_store::snapshot::{
-    LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, moved,
-    publish_computed,
+    LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, publish_computed,
 };
 use cashrank_store::store::{RealDisk, open_view_to_publish};
 use numpy::PyArray1;
@@ -22,9 +21,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::answers::{
-    Comparison, Named, Page, PyCandidate, PyMoment, SnapshotInfo, as_dict, pages,
-};
+use crate::answers::{Comparison, Page, PyCandidate, PyMoment, SnapshotInfo, as_dict, pages};
 use crate::batch::{Columns, add_all};
 use crate::errors::{Raise, closed, invalid};
 use crate::graph::{Wanted, edges_of, needs_numpy};
@@ -692,14 +689,12 @@ impl Store {
                 .parse()
                 .map_err(|why: cashrank::Error| invalid(format!("by={why}")))?,
             top: top.unwrap_or(u64::MAX),
-            margin: margin(left.bound_l1(), right.bound_l1()),
             certain_only,
         };
         let found = run(py, OnSignal::Leave, move |_| {
-            let (left, right) = (left.snapshot(), right.snapshot());
-            Named::new(moved(left, right, wanted)?, left, right)
+            named_moves(left.snapshot(), right.snapshot(), wanted)
         })?;
-        Comparison::of(py, &found)
+        Comparison::of(py, found)
     }
 
     /// Read all of the store, and raise Damaged if it is not as it was written.

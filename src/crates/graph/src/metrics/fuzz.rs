@@ -28,7 +28,6 @@ pub fn scores(data: &[u8]) {
         count: dice.below(5),
         by: dice.one_of([By::Change, By::Relative, By::Rank]),
         top: dice.one_of([1, u64::MAX]),
-        margin: None,
         certain_only: dice.below(2) == 1,
     };
     if let Ok(found) = moved_by_name(all.clone(), part.clone(), [Some(0.1), None], wanted) {

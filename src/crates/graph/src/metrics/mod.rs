@@ -54,9 +54,17 @@ pub struct Comparison {
     pub l2: f64,
     /// Largest absolute difference of a page.
     pub linf: f64,
-    /// Errors in percent of the reference.
-    #[serde(flatten)]
-    pub relative: RelativeErrors,
+    /// Mean of 100 |left - right| / right over all pages (Abiteboul, Preda, Cobena, WWW 2003, section 4.2) whose reference
+    /// is not 0. A page that only the reference has counts with an error of 100 %.
+    pub relative_error_percent: f64,
+    /// Number of pages in `relative_error_percent`.
+    pub relative_error_pages: u64,
+    /// The mean over the tenth of these pages (rounded up) that the reference ranks highest (figure 3 of that paper).
+    pub relative_error_top_tenth_percent: f64,
+    /// Number of pages in `relative_error_top_tenth_percent`.
+    pub relative_error_top_tenth_pages: u64,
+    /// Number of pages of the union left out of the relative errors: the reference is 0, or lacks the page.
+    pub reference_zero_pages: u64,
     /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than two, or a side
     /// gives all of them the same score.
     pub kendall_tau_b: Option<f64>,
@@ -66,24 +74,6 @@ pub struct Comparison {
     pub rank_biased_overlap: f64,
     /// Parameter p of the overlap.
     pub rank_biased_overlap_p: f64,
-}
-
-/// Mean relative errors in percent: 100/N * sum of |X_j - Imp_j| / Imp_j (Abiteboul, Preda, Cobena, WWW 2003, section
-/// 4.2), over all pages and over the reference's top tenth (figure 3). They are undefined if the reference is 0: those
-/// pages are left out and counted. A page that only the reference has counts with an error of 100 %.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RelativeErrors {
-    /// Mean of |left - right| / right in percent, over all pages whose reference is not 0.
-    pub relative_error_percent: f64,
-    /// Number of pages in `relative_error_percent`.
-    pub relative_error_pages: u64,
-    /// Mean of |left - right| / right in percent, over the tenth of these pages (rounded up) that the reference ranks
-    /// highest.
-    pub relative_error_top_tenth_percent: f64,
-    /// Number of pages in `relative_error_top_tenth_percent`.
-    pub relative_error_top_tenth_pages: u64,
-    /// Number of pages of the union left out of the relative errors: the reference is 0, or lacks the page.
-    pub reference_zero_pages: u64,
 }
 
 /// Overlap of the two sides' k best pages.
@@ -99,7 +89,6 @@ pub struct TopK {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors = &self.relative;
         let lines: [(&str, &dyn fmt::Debug); 12] = [
             ("left_pages", &self.left_pages),
             ("right_pages", &self.right_pages),
@@ -108,17 +97,17 @@ impl fmt::Display for Comparison {
             ("l1", &self.l1),
             ("l2", &self.l2),
             ("linf", &self.linf),
-            ("relative_error_percent", &errors.relative_error_percent),
-            ("relative_error_pages", &errors.relative_error_pages),
+            ("relative_error_percent", &self.relative_error_percent),
+            ("relative_error_pages", &self.relative_error_pages),
             (
                 "relative_error_top_tenth_percent",
-                &errors.relative_error_top_tenth_percent,
+                &self.relative_error_top_tenth_percent,
             ),
             (
                 "relative_error_top_tenth_pages",
-                &errors.relative_error_top_tenth_pages,
+                &self.relative_error_top_tenth_pages,
             ),
-            ("reference_zero_pages", &errors.reference_zero_pages),
+            ("reference_zero_pages", &self.reference_zero_pages),
         ];
         for (key, value) in lines {
             writeln!(f, "{key}\t{value:?}")?;
@@ -137,17 +126,15 @@ impl fmt::Display for Comparison {
 
 /// Compares two rankings; `right` is the reference. Fails with [`Error::Unsupported`] if a side is empty, has a name
 /// twice, or its scores sum to 0 or overflow `f64`.
-pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
-    let mut left = ComparedSide::new("left", left)?;
-    let mut right = ComparedSide::new("right", right)?;
-    let (left_pages, right_pages) = (left.rows.len() as u64, right.rows.len() as u64);
+pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
     // No rank is stored: a page is in the top k if it is not after the k-th row.
     let mut overlaps = TopOverlap::levels(&mut left.rows, &mut right.rows);
     let best = [&mut left, &mut right].map(|side| best(&mut side.rows, rbo::DEPTH));
     let positive = right.rows.iter().filter(|row| row.score > 0.0).count();
     let top_tenth = cut(&mut right.rows, positive.div_ceil(10));
-    left.sort()?;
-    right.sort()?;
+    let left = ComparedSide::of("left", left)?;
+    let right = ComparedSide::of("right", right)?;
+    let (left_pages, right_pages) = (left.rows.len() as u64, right.rows.len() as u64);
     let (mut norms, mut all, mut top) = (
         NormSums::default(),
         MeanError::default(),
@@ -179,13 +166,11 @@ pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
         l1: norms.l1(),
         l2: norms.l2(),
         linf: norms.linf(),
-        relative: RelativeErrors {
-            relative_error_percent: all.percent(),
-            relative_error_pages: all.pages,
-            relative_error_top_tenth_percent: top.percent(),
-            relative_error_top_tenth_pages: top.pages,
-            reference_zero_pages: union_pages - all.pages,
-        },
+        relative_error_percent: all.percent(),
+        relative_error_pages: all.pages,
+        relative_error_top_tenth_percent: top.percent(),
+        relative_error_top_tenth_pages: top.pages,
+        reference_zero_pages: union_pages - all.pages,
         kendall_tau_b: kendall::tau_b(common),
         top: overlaps.into_iter().map(TopOverlap::result).collect(),
         rank_biased_overlap: rbo::extrapolated(&best[0], &best[1]),
@@ -193,47 +178,37 @@ pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
     })
 }
 
-/// One side of a comparison.
+/// One side of a comparison: its rows by name, and their sum.
 struct ComparedSide {
-    name: &'static str,
     rows: Vec<ScoreRow>,
     total: f64,
 }
 
 impl ComparedSide {
-    fn new(name: &'static str, scores: Scores) -> Result<ComparedSide> {
-        let rows = scores.rows;
+    /// Sorts by name before summing, so that the total doesn't depend on the order of input. `name` is that of the side in
+    /// errors.
+    fn of(name: &str, scores: Scores) -> Result<ComparedSide> {
+        let mut rows = scores.rows;
         if rows.is_empty() {
             return Err(Error::Unsupported(format!(
                 "the {name} side holds no pages"
             )));
         }
-        Ok(ComparedSide {
-            name,
-            rows,
-            total: 0.0,
-        })
-    }
-
-    /// Sorts by name before summing, so that the total doesn't depend on the order of input.
-    fn sort(&mut self) -> Result<()> {
-        let name = self.name;
-        self.rows.sort_unstable_by_key(|row| row.name);
-        if let Some(pair) = self.rows.windows(2).find(|w| w[0].name == w[1].name) {
+        rows.sort_unstable_by_key(|row| row.name);
+        if let Some(pair) = rows.windows(2).find(|w| w[0].name == w[1].name) {
             return Err(Error::Unsupported(format!(
                 "the {name} side names a page twice, with scores {:?} and {:?}; keep one of them",
                 pair[0].score, pair[1].score
             )));
         }
-        let total = self.rows.iter().map(|row| row.score);
-        self.total = total.collect::<CompensatedSum>().value();
-        if self.total == 0.0 || self.total.is_infinite() {
+        let total = rows.iter().map(|row| row.score);
+        let total = total.collect::<CompensatedSum>().value();
+        if total == 0.0 || total.is_infinite() {
             return Err(Error::Unsupported(format!(
-                "the scores of the {name} side sum to {}: they cannot be normalised",
-                self.total
+                "the scores of the {name} side sum to {total}: they cannot be normalised"
             )));
         }
-        Ok(())
+        Ok(ComparedSide { rows, total })
     }
 
     /// Returns the normalised score; 0 if absent.
@@ -351,7 +326,7 @@ fn cut(rows: &mut [ScoreRow], k: usize) -> Option<ScoreRow> {
 }
 
 /// Returns the names of the `k` best rows (or of all, if there are fewer), best first.
-fn best(rows: &mut [ScoreRow], k: usize) -> Vec<[u64; 2]> {
+fn best(rows: &mut [ScoreRow], k: usize) -> Vec<NameHash> {
     let k = k.min(rows.len());
     cut(rows, k);
     rows[..k].sort_unstable_by(by_rank);

@@ -12,13 +12,13 @@ use crate::{Error, Limits, Result};
 /// Page: the hash of its name, and its score: finite, not negative, not -0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScoreRow {
-    pub(super) name: [u64; 2],
+    pub(super) name: NameHash,
     pub(super) score: f64,
 }
 
 /// Hash of a page's name, which is all that is kept of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NameHash(pub(super) [u64; 2]);
+pub struct NameHash([u64; 2]);
 
 impl NameHash {
     /// Hashes a name (XXH3, 128 bits).
@@ -49,7 +49,7 @@ impl Scores {
             )));
         }
         self.rows.push(ScoreRow {
-            name: NameHash::of(name).0,
+            name: NameHash::of(name),
             score: score + 0.0, // -0 becomes 0.
         });
         Ok(())

@@ -36,19 +36,13 @@ fn by_hand() {
     close(c.linf, 0.5);
     // b: (1/4)/(1/2), c: (1/8)/(3/8), d: all of it; a and e have no reference.
     close(
-        c.relative.relative_error_percent,
+        c.relative_error_percent,
         100.0 * (0.5 + 1.0 / 3.0 + 1.0) / 3.0,
     );
-    assert_eq!(
-        (
-            c.relative.relative_error_pages,
-            c.relative.reference_zero_pages
-        ),
-        (3, 2)
-    );
+    assert_eq!((c.relative_error_pages, c.reference_zero_pages), (3, 2));
     // A tenth of 3, rounded up: b.
-    close(c.relative.relative_error_top_tenth_percent, 50.0);
-    assert_eq!(c.relative.relative_error_top_tenth_pages, 1);
+    close(c.relative_error_top_tenth_percent, 50.0);
+    assert_eq!(c.relative_error_top_tenth_pages, 1);
     assert_eq!(c.kendall_tau_b, None); // The left side scores b and c equally.
     assert!(c.top.is_empty());
 }
@@ -58,8 +52,8 @@ fn top_tenth_with_ties_has_its_size() {
     let right = numbered(&[1.0; 95]);
     let left = numbered(&[2.0; 95]);
     let c = compare(left, right).unwrap();
-    assert_eq!(c.relative.relative_error_top_tenth_pages, 10);
-    assert_eq!(c.relative.relative_error_pages, 95);
+    assert_eq!(c.relative_error_top_tenth_pages, 10);
+    assert_eq!(c.relative_error_pages, 95);
     assert_eq!(c.top.len(), 1);
     assert_eq!(c.top[0].common, 10); // Ties fall alike on both sides.
 }
@@ -101,7 +95,7 @@ fn disjoint() {
     let c = compare(scores(&[("a", 1.0), ("b", 2.0)]), scores(&[("c", 1.0)])).unwrap();
     assert_eq!((c.l1, c.common_pages, c.kendall_tau_b), (2.0, 0, None));
     assert_eq!(c.rank_biased_overlap, 0.0);
-    assert_eq!(c.relative.relative_error_percent, 100.0);
+    assert_eq!(c.relative_error_percent, 100.0);
 }
 
 #[test]
@@ -136,7 +130,7 @@ proptest! {
         // A multiple by a power of two is normalised to the same bits.
         let scaled: Vec<f64> = values.iter().map(|v| v * 2f64.powi(factor as i32 % 40)).collect();
         let c = compare(numbered(&values), numbered(&scaled)).unwrap();
-        prop_assert_eq!((c.l1, c.linf, c.relative.relative_error_percent), (0.0, 0.0, 0.0));
+        prop_assert_eq!((c.l1, c.linf, c.relative_error_percent), (0.0, 0.0, 0.0));
         prop_assert!(c.top.iter().all(|top| top.overlap == 1.0));
         prop_assert!((c.rank_biased_overlap - 1.0).abs() < 1e-14);
         let varied = values.iter().any(|&value| value != values[0]);
@@ -193,10 +187,10 @@ proptest! {
             .filter(|&i| share(&b, i) > 0.0)
             .map(|i| differences[i] / share(&b, i))
             .collect();
-        close(c.relative.relative_error_percent, 100.0 * relative.iter().sum::<f64>() / relative.len() as f64);
-        prop_assert_eq!(c.relative.relative_error_pages, relative.len() as u64);
-        prop_assert_eq!(c.relative.reference_zero_pages + c.relative.relative_error_pages, c.union_pages);
-        prop_assert_eq!(c.relative.relative_error_top_tenth_pages, (relative.len() as u64).div_ceil(10));
+        close(c.relative_error_percent, 100.0 * relative.iter().sum::<f64>() / relative.len() as f64);
+        prop_assert_eq!(c.relative_error_pages, relative.len() as u64);
+        prop_assert_eq!(c.reference_zero_pages + c.relative_error_pages, c.union_pages);
+        prop_assert_eq!(c.relative_error_top_tenth_pages, (relative.len() as u64).div_ceil(10));
         let common = a.iter().zip(&b).map(|(&x, &y)| (x, y)).collect();
         prop_assert_eq!(c.kendall_tau_b, kendall::tau_b(common));
     }

@@ -27,8 +27,8 @@ fn errors_are_those_of_metrics() {
     let other = compare(scores(&estimate), scores(reference.importance())).unwrap();
     let tau = other.kendall_tau_b.unwrap();
     for (ours, theirs) in [
-        (errors.all, other.relative.relative_error_percent),
-        (errors.top, other.relative.relative_error_top_tenth_percent),
+        (errors.all, other.relative_error_percent),
+        (errors.top, other.relative_error_top_tenth_percent),
         (errors.weighted, 100.0 * other.l1),
         (errors.ordering, 50.0 * (1.0 - tau)),
     ] {

@@ -6,7 +6,7 @@
 //! | [`NEXT`] | parameters of a list of pages to crawl, by name |
 //! | [`Store`] | store that answers questions |
 //! | [`Page`](crate::model::Page), [`Rank`], [`History`], [`Top`], [`LinkList`] | answers, for people and as JSON |
-//! | [`SnapshotMovers`], [`Host`] | further answers |
+//! | [`named_moves`], [`SnapshotMovers`], [`Host`] | further answers |
 //! | [`Ends`] | outgoing or incoming links of a page |
 //! | [`SeedCoverage`] | share of what readers see that was read |
 //! | [`Resettling`] | more accurate ranking of a store's records |
@@ -31,7 +31,7 @@ pub use coverage::{Covered, CoveredHost, SeedCoverage, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
 pub use links::{Ends, LinkList, LinkSweep, LinkTarget};
 pub use list::{LookedUp, look_up, names_of, seeds_of};
-pub use movers::{Mover, SnapshotMovers, movers};
+pub use movers::{Mover, SnapshotMovers, movers, named_moves};
 pub use next::{NEXT, SkippedOf};
 pub use page::{RankingOf, Top, ranks_of};
 pub use parameter::{Parameter, Takes};

@@ -1,13 +1,13 @@
-//! Changes between two snapshots of a store.
+//! Changes between two rankings.
 
 use serde::Serialize;
 
 use crate::Result;
-use crate::metrics::moved::{Move, MoveOptions, MoveSummary, margin};
+use crate::metrics::moved::{Move, MoveOptions, MoveSummary, Moves};
 use crate::model::{PageId, PageState};
 use crate::snapshot::{Snapshot, moved};
 
-/// Pages that moved between two snapshots.
+/// Pages that moved between two snapshots of a store.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SnapshotMovers {
     /// File name of the older snapshot; absent if there is only one.
@@ -32,12 +32,13 @@ pub struct Mover {
     pub state: Option<PageState>,
     /// Rank in the older snapshot; absent for a page that was not known.
     pub rank_before: Option<u64>,
-    /// Rank in the newer snapshot.
+    /// Rank in the newer snapshot; absent for a page that it lacks.
     pub rank: Option<u64>,
     /// Smallest and largest rank that the error bound allowed in the older snapshot; absent without a bound and for a
-    /// new page.
+    /// page that only one has.
     pub ranks_before: Option<[u64; 2]>,
-    /// Smallest and largest rank that the error bound allows in the newer snapshot; absent without a bound.
+    /// Smallest and largest rank that the error bound allows in the newer snapshot; absent without a bound and for a page
+    /// that only one has.
     pub ranks: Option<[u64; 2]>,
     /// Importance in the older snapshot.
     pub importance_before: Option<f64>,
@@ -82,52 +83,85 @@ pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>
     Ok(SnapshotMovers::between(older, newer, wanted)?.movers)
 }
 
+impl Mover {
+    /// Returns the change of importance, -1 to 1; 0 counts for a ranking that lacks the page.
+    pub fn change(&self) -> f64 {
+        self.importance.unwrap_or(0.0) - self.importance_before.unwrap_or(0.0)
+    }
+
+    /// Converts a move of a page with this name, whose fetches had this result.
+    #[doc(hidden)]
+    pub fn of<P>(
+        page: &Move<P>,
+        url: String,
+        state: Option<PageState>,
+        margin: Option<f64>,
+    ) -> Mover {
+        let (left, right) = (page.left, page.right);
+        let both = left.zip(right);
+        Mover {
+            url,
+            state,
+            rank_before: left.map(|side| side.rank),
+            rank: right.map(|side| side.rank),
+            ranks_before: both.and_then(|(left, _)| left.ranks),
+            ranks: both.and_then(|(_, right)| right.ranks),
+            importance_before: left.map(|side| side.importance),
+            importance: right.map(|side| side.importance),
+            certain: page.is_certain(margin),
+            rank_certain: page.is_rank_certain(),
+        }
+    }
+}
+
+/// Returns what moved from `older` to `newer`, in which pages have the
+/// [`same_numbers`](crate::snapshot::same_numbers), with the names of the pages.
+///
+/// # Errors
+/// A snapshot, or names, are damaged or cannot be read.
+pub fn named_moves(
+    older: &Snapshot,
+    newer: &Snapshot,
+    wanted: MoveOptions,
+) -> Result<Moves<Mover>> {
+    let found = moved(older, newer, wanted)?;
+    let margin = found.summary.margin;
+    found.try_map(|pages| {
+        // The newer one has all pages of a list, or none.
+        let is_known = pages.first().is_none_or(|page| page.right.is_some());
+        named(&pages, if is_known { newer } else { older }, margin)
+    })
+}
+
+/// Names pages as a snapshot does, which must have them.
+fn named(pages: &[Move<PageId>], snapshot: &Snapshot, margin: Option<f64>) -> Result<Vec<Mover>> {
+    let numbers: Vec<PageId> = pages.iter().map(|page| page.page).collect();
+    let named = pages.iter().zip(snapshot.named_pages(&numbers)?);
+    Ok(named
+        .map(|(page, named)| Mover::of(page, named.url.into_owned(), named.state, margin))
+        .collect())
+}
+
 impl SnapshotMovers {
     /// Compares `older` and `newer`, two snapshots of one store; each list has `wanted.count` pages. Pages that moved
-    /// are ordered by the criterion in `wanted`, ties by the change of importance, then by rank. The margin is computed
-    /// from the bounds of the two snapshots: that of `wanted` is ignored.
+    /// are ordered by the criterion in `wanted`, ties by the change of importance, then by rank.
     pub fn between(
         older: &Snapshot,
         newer: &Snapshot,
         wanted: MoveOptions,
     ) -> Result<SnapshotMovers> {
-        let margin = margin(older.bound_l1(), newer.bound_l1());
-        let found = moved(older, newer, MoveOptions { margin, ..wanted })?;
+        let found = moved(older, newer, wanted)?;
         let mut both: Vec<Move<PageId>> = found.rose.into_iter().chain(found.fell).collect();
         let size = |page: &Move<PageId>| page.size(wanted.by);
+        let rank = |page: &Move<PageId>| page.right.map(|side| side.rank);
         both.sort_by(|a, b| {
             size(b)
                 .total_cmp(&size(a))
                 .then(b.change().abs().total_cmp(&a.change().abs()))
-                .then(a.right.rank.cmp(&b.right.rank))
+                .then(rank(a).cmp(&rank(b)))
                 .then(a.page.cmp(&b.page))
         });
         both.truncate(wanted.count);
-        let numbers = both.iter().map(|page| page.page);
-        let numbers: Vec<PageId> = numbers.chain(found.new.iter().map(|new| new.0)).collect();
-        let mut named = newer.named_pages(&numbers)?.into_iter();
-        let mut movers = Vec::new();
-        for (page, named) in both.iter().zip(named.by_ref()) {
-            movers.push(Mover {
-                url: named.url.into_owned(),
-                state: named.state,
-                rank_before: Some(page.left.rank),
-                rank: Some(page.right.rank),
-                ranks_before: page.left.ranks,
-                ranks: page.right.ranks,
-                importance_before: Some(page.left.importance),
-                importance: Some(page.right.importance),
-                certain: page.is_certain(margin),
-                rank_certain: page.is_rank_certain(),
-            });
-        }
-        let new = found.new.iter().zip(named).map(|((_, now), named)| Mover {
-            url: named.url.into_owned(),
-            state: named.state,
-            rank: Some(now.rank),
-            importance: Some(now.importance),
-            ..Mover::default()
-        });
         let name = |snapshot: &Snapshot| {
             let name = snapshot.path().file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()
@@ -135,9 +169,9 @@ impl SnapshotMovers {
         Ok(SnapshotMovers {
             from: Some(name(older)),
             to: name(newer),
+            movers: named(&both, newer, found.summary.margin)?,
+            new: named(&found.new, newer, found.summary.margin)?,
             summary: Some(found.summary),
-            movers,
-            new: new.collect(),
         })
     }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use super::ranks::{descending_key, importance_of};
 use super::{Info, LevelRanking, Selection, Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
-use crate::metrics::moved::{MoveCollector, MoveOptions, Moves, RankBounds, Standing};
+use crate::metrics::moved::{Move, MoveCollector, MoveOptions, Moves, RankBounds, Standing};
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
 use crate::rows::{Bits, Rows};
@@ -41,18 +41,23 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
 /// Returns the moves from `left` to `right`, which must have the [`same_numbers`]; in a shard those of its own pages.
 /// Remaining ties are in the order of the pages' first appearance. Memory: a few MB besides the lists and, with bounds,
 /// up to 100 bytes for each page among the first [`MoveOptions::top`], once for all that tie.
-pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
-    let bounds = rank_bounds(left, right, wanted.top)?;
+pub fn moved(
+    left: &Snapshot,
+    right: &Snapshot,
+    wanted: MoveOptions,
+) -> Result<Moves<Move<PageId>>> {
+    let ranks = rank_bounds(left, right, wanted.top)?;
     let local = right.within(&Selection::default())?;
-    let pages = [left, right].map(|side| side.info().ranked_pages());
-    let mut movers = MoveCollector::new(wanted, pages);
+    let sides = [left, right];
+    let pages = sides.map(|side| side.info().ranked_pages());
+    let mut movers = MoveCollector::new(wanted, sides.map(Snapshot::bound_l1), pages);
     side_by_side(left, right, &mut |page, l, r| {
         if local.as_ref().is_some_and(|local| !local.get(page.0)) {
             return;
         }
         let with_ranks = |side: usize, standing: Option<Standing>| {
             standing.map(|standing| Standing {
-                ranks: bounds
+                ranks: ranks
                     .as_ref()
                     .and_then(|of| of[side].of(standing.importance)),
                 ..standing

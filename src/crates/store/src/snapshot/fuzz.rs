@@ -111,7 +111,6 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         count: 3,
         by: By::Relative,
         top: 2,
-        margin: snapshot.info().bound_l1(),
         certain_only: false,
     };
     if let Ok(found) = moved(&snapshot, &snapshot, wanted) {

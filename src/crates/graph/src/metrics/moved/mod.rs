@@ -69,58 +69,53 @@ pub struct Standing {
     pub ranks: Option<[u64; 2]>,
 }
 
-/// Page on both sides.
+/// Page with its standing on each side that has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Move<P> {
     /// Identity of the page.
     pub page: P,
     /// Importance and rank on the left side.
-    pub left: Standing,
+    pub left: Option<Standing>,
     /// Importance and rank on the right side.
-    pub right: Standing,
+    pub right: Option<Standing>,
 }
 
 impl<P> Move<P> {
-    /// Returns the change of importance, -1 to 1.
+    /// Returns the change of importance, -1 to 1; an absent page counts as 0.
     pub fn change(&self) -> f64 {
-        self.right.importance - self.left.importance
+        share(self.right) - share(self.left)
     }
 
     /// Returns the change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
     pub fn relative(&self) -> Option<f64> {
-        let relative = self.change() / self.left.importance;
+        let relative = self.change() / share(self.left);
         relative.is_finite().then_some(relative)
     }
 
-    /// Returns the number of ranks the page rose; negative if it fell.
-    pub fn rank_change(&self) -> i64 {
-        (self.left.rank as i64).saturating_sub(self.right.rank as i64)
+    /// Returns the number of ranks the page rose; negative if it fell. `None` for a page of one side only.
+    pub fn rank_change(&self) -> Option<i64> {
+        let (left, right) = self.left.zip(self.right)?;
+        Some((left.rank as i64).saturating_sub(right.rank as i64))
     }
 
-    /// Returns whether the page's PageRank certainly changed in that direction; `None` without a margin.
+    /// Returns whether the page's PageRank certainly changed in that direction; `None` without a margin, and for a page
+    /// of one side only.
     pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
+        self.left.zip(self.right)?;
         margin.map(|_| is_moved(self.change(), margin))
     }
 
     /// Returns whether the page's rank by PageRank certainly changed in that direction: the intervals that the two
     /// bounds permit do not overlap. `None` without the intervals.
     pub fn is_rank_certain(&self) -> Option<bool> {
-        let ([best, worst], [best_after, worst_after]) = self.left.ranks.zip(self.right.ranks)?;
+        let ([best, worst], [best_after, worst_after]) = self.left?.ranks.zip(self.right?.ranks)?;
         Some(worst_after < best || worst < best_after)
-    }
-
-    /// Returns whether the quantity that pages are ordered by, rank or importance, certainly changed in that direction.
-    pub fn is_certain_by(&self, by: By, margin: Option<f64>) -> Option<bool> {
-        match by {
-            By::Rank => self.is_rank_certain(),
-            By::Change | By::Relative => self.is_certain(margin),
-        }
     }
 
     /// Returns the change that keeps the page's ratio to the mean page. `growth`: number of pages on the left divided
     /// by that on the right.
-    pub fn dilution(&self, growth: f64) -> f64 {
-        self.left.importance * (growth - 1.0)
+    fn dilution(&self, growth: f64) -> f64 {
+        share(self.left) * (growth - 1.0)
     }
 
     /// Returns the absolute size of the move.
@@ -135,9 +130,20 @@ impl<P> Move<P> {
             By::Relative if self.change() == 0.0 => 0.0,
             // A rise from zero is larger than any number.
             By::Relative => self.relative().unwrap_or(f64::INFINITY),
-            By::Rank => self.rank_change() as f64,
+            By::Rank => self.rank_change().unwrap_or(0) as f64,
         }
     }
+
+    /// Returns the better rank of the two sides.
+    fn best_rank(&self) -> u64 {
+        let ranks = [self.left, self.right].into_iter().flatten();
+        ranks.map(|side| side.rank).min().unwrap_or(u64::MAX)
+    }
+}
+
+/// Returns the importance on a side, 0 if that lacks the page.
+fn share(side: Option<Standing>) -> f64 {
+    side.map_or(0.0, |standing| standing.importance)
 }
 
 cashrank_base::words! {
@@ -163,10 +169,8 @@ pub struct MoveOptions {
     pub by: By,
     /// Lists only pages of this rank or better on a side. Sums are over all pages.
     pub top: u64,
-    /// Certainty margin; see [`margin`].
-    pub margin: Option<f64>,
-    /// Lists only those pages on both sides whose change is certain ([`Move::is_certain_by`]); none without bounds.
-    /// Sums are over all pages.
+    /// Lists only those pages on both sides of which it is certain that what they are ordered by, rank or importance,
+    /// changed; none without bounds. Sums are over all pages.
     pub certain_only: bool,
 }
 
@@ -177,7 +181,6 @@ impl Default for MoveOptions {
             count: 20,
             by: By::default(),
             top: MoveOptions::TOP,
-            margin: None,
             certain_only: false,
         }
     }
@@ -212,19 +215,38 @@ pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
     (change - dilution).abs() <= margin.unwrap_or(change.abs() / 2.0)
 }
 
-/// Lists and summary of moves.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Moves<P> {
+/// Lists of pages that moved, and their summary. A row is a [`Move`], or what is made of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Moves<R> {
     /// Counts and sums over all pages.
     pub summary: MoveSummary,
     /// Pages that rose, largest move first.
-    pub rose: Vec<Move<P>>,
+    pub rose: Vec<R>,
     /// Pages that fell, largest move first.
-    pub fell: Vec<Move<P>>,
-    /// Pages on the right side only.
-    pub new: Vec<(P, Standing)>,
-    /// Pages on the left side only.
-    pub missing: Vec<(P, Standing)>,
+    pub fell: Vec<R>,
+    /// Pages on the right side only, best rank first.
+    pub new: Vec<R>,
+    /// Pages on the left side only, best rank first.
+    pub missing: Vec<R>,
+}
+
+impl<R> Moves<R> {
+    /// Converts the rows, list by list.
+    ///
+    /// # Errors
+    /// Errors of `rows`.
+    pub fn try_map<S, E>(
+        self,
+        mut rows: impl FnMut(Vec<R>) -> Result<Vec<S>, E>,
+    ) -> Result<Moves<S>, E> {
+        Ok(Moves {
+            summary: self.summary,
+            rose: rows(self.rose)?,
+            fell: rows(self.fell)?,
+            new: rows(self.new)?,
+            missing: rows(self.missing)?,
+        })
+    }
 }
 
 /// Counts and sums over all pages.
@@ -268,6 +290,7 @@ pub struct MoveSummary {
 #[derive(Debug)]
 pub struct MoveCollector<P> {
     wanted: MoveOptions,
+    margin: Option<f64>,
     /// Number of pages on the left side divided by that on the right.
     growth: f64,
     summary: MoveSummary,
@@ -276,16 +299,21 @@ pub struct MoveCollector<P> {
     stays: Stays,
     rose: BestItems<Move<P>>,
     fell: BestItems<Move<P>>,
-    new: BestItems<(P, Standing)>,
-    missing: BestItems<(P, Standing)>,
+    new: BestItems<Move<P>>,
+    missing: BestItems<Move<P>>,
 }
 
 impl<P: Copy + Ord> MoveCollector<P> {
-    /// Returns a collector without pages. `left` and `right`: number of pages that each side will have.
-    pub fn new(wanted: MoveOptions, [left, right]: [u64; 2]) -> MoveCollector<P> {
+    /// Returns a collector without pages, for sides with these bounds on their L1 errors, which will have as many pages.
+    pub fn new(
+        wanted: MoveOptions,
+        bounds: [Option<f64>; 2],
+        [left, right]: [u64; 2],
+    ) -> MoveCollector<P> {
         let growth = left as f64 / right as f64;
         MoveCollector {
             wanted,
+            margin: margin(bounds[0], bounds[1]),
             // If a side has no pages, none is on both.
             growth: if growth.is_finite() { growth } else { 1.0 },
             summary: MoveSummary::default(),
@@ -302,40 +330,32 @@ impl<P: Copy + Ord> MoveCollector<P> {
     /// Adds a page with its standing on each side that has it. Each page must be added once; importances must not be
     /// negative or NaN.
     pub fn add(&mut self, page: P, left: Option<Standing>, right: Option<Standing>) {
-        let share = |side: Option<Standing>| side.map_or(0.0, |standing| standing.importance);
         self.norms.add(share(left), share(right));
         self.stays.add(left.map(|s| s.rank), right.map(|s| s.rank));
-        let in_top = |standing: Standing| standing.rank <= self.wanted.top;
-        let listed = left.is_some_and(in_top) || right.is_some_and(in_top);
-        match (left, right) {
-            (None, None) => {}
-            (None, Some(right)) => {
-                self.summary.new_pages += 1;
-                if listed {
-                    self.new.add((page, right), by_rank);
-                }
+        let page = Move { page, left, right };
+        let is_listed = page.best_rank() <= self.wanted.top;
+        let (list, count) = match (left, right) {
+            (None, None) => return,
+            (None, Some(_)) => (&mut self.new, &mut self.summary.new_pages),
+            (Some(_), None) => (&mut self.missing, &mut self.summary.missing_pages),
+            (Some(left), Some(right)) => {
+                self.summary.same_rank_pages += u64::from(left.rank == right.rank);
+                return self.common(page, is_listed);
             }
-            (Some(left), None) => {
-                self.summary.missing_pages += 1;
-                if listed {
-                    self.missing.add((page, left), by_rank);
-                }
-            }
-            (Some(left), Some(right)) => self.common(Move { page, left, right }, listed),
+        };
+        *count += 1;
+        if is_listed {
+            list.add(page, by_rank);
         }
     }
 
-    fn common(&mut self, page: Move<P>, listed: bool) {
+    fn common(&mut self, page: Move<P>, is_listed: bool) {
         let summary = &mut self.summary;
-        let change = page.change();
-        let margin = self.wanted.margin;
-        let by = self.wanted.by;
-        let certain = page.is_certain_by(by, margin);
+        let (change, margin, by) = (page.change(), self.margin, self.wanted.by);
         let dilution = page.dilution(self.growth);
         let part = (dilution * change.signum()).clamp(0.0, change.abs());
         self.dilution.add(part);
         summary.common_pages += 1;
-        summary.same_rank_pages += u64::from(page.left.rank == page.right.rank);
         if !is_moved(change, margin) {
             summary.unchanged_pages += 1;
         } else {
@@ -347,19 +367,24 @@ impl<P: Copy + Ord> MoveCollector<P> {
             *moved += 1;
             summary.diluted_pages += u64::from(is_dilution(change, dilution, margin));
         }
+        let is_certain = match by {
+            By::Rank => page.is_rank_certain(),
+            By::Change | By::Relative => page.is_certain(margin),
+        };
+        if !is_listed || self.wanted.certain_only && is_certain != Some(true) {
+            return;
+        }
         let key = page.key(by);
-        let listed = listed && (certain == Some(true) || !self.wanted.certain_only);
         // If most pages are replaced by new ones, ranks of some that lose importance rise: these neither rose nor fell.
-        if listed && key > 0.0 && change > 0.0 {
+        if key > 0.0 && change > 0.0 {
             self.rose.add(page, |a, b| order(by, 1.0, a, b));
-        } else if listed && key < 0.0 && change < 0.0 {
+        } else if key < 0.0 && change < 0.0 {
             self.fell.add(page, |a, b| order(by, -1.0, a, b));
         }
     }
 
-    pub fn finish(self) -> Moves<P> {
+    pub fn finish(self) -> Moves<Move<P>> {
         let by = self.wanted.by;
-        let margin = self.wanted.margin;
         let found = self.summary;
         let (left_pages, right_pages) = (
             found.common_pages + found.missing_pages,
@@ -369,7 +394,7 @@ impl<P: Copy + Ord> MoveCollector<P> {
             summary: MoveSummary {
                 left_pages,
                 right_pages,
-                margin,
+                margin: self.margin,
                 l1: self.norms.l1(),
                 l2: self.norms.l2(),
                 linf: self.norms.linf(),
@@ -393,24 +418,22 @@ pub fn moved_by_name(
     right: Scores,
     bounds: [Option<f64>; 2],
     wanted: MoveOptions,
-) -> Result<Moves<NameHash>> {
-    let mut left = ComparedSide::new("left", left)?;
-    let mut right = ComparedSide::new("right", right)?;
-    left.sort()?;
-    right.sort()?;
+) -> Result<Moves<Move<NameHash>>> {
+    let left = ComparedSide::of("left", left)?;
+    let right = ComparedSide::of("right", right)?;
     let ranks = [
         SortedScores::of(&left, bounds[0]),
         SortedScores::of(&right, bounds[1]),
     ];
     let pages = [&left, &right].map(|side| side.rows.len() as u64);
-    let mut movers = MoveCollector::new(wanted, pages);
+    let mut movers = MoveCollector::new(wanted, bounds, pages);
     join(&left.rows, &right.rows, |l, r| {
         let standing = |side: &ComparedSide, ranks: &SortedScores, row: &ScoreRow| Standing {
             importance: side.share(Some(row)),
             rank: ranks.of_score(row.score),
             ranks: ranks.bounds(side, row),
         };
-        let Some(name) = l.or(r).map(|row| NameHash(row.name)) else {
+        let Some(name) = l.or(r).map(|row| row.name) else {
             return;
         };
         let l = l.map(|row| standing(&left, &ranks[0], row));
@@ -423,14 +446,16 @@ pub fn moved_by_name(
 /// Compares by "Order" in the module's head; `sign` is 1 for pages that rose, -1 for pages that fell.
 fn order<P: Ord>(by: By, sign: f64, a: &Move<P>, b: &Move<P>) -> Ordering {
     let largest = |a: f64, b: f64| (sign * b).total_cmp(&(sign * a));
+    let rank = |page: &Move<P>| page.right.map(|side| side.rank);
     largest(a.key(by), b.key(by))
         .then(largest(a.change(), b.change()))
-        .then(a.right.rank.cmp(&b.right.rank))
+        .then(rank(a).cmp(&rank(b)))
         .then(a.page.cmp(&b.page))
 }
 
-fn by_rank<P: Ord>(a: &(P, Standing), b: &(P, Standing)) -> Ordering {
-    a.1.rank.cmp(&b.1.rank).then(a.0.cmp(&b.0))
+fn by_rank<P: Ord>(a: &Move<P>, b: &Move<P>) -> Ordering {
+    let ranks = a.best_rank().cmp(&b.best_rank());
+    ranks.then(a.page.cmp(&b.page))
 }
 
 /// Pages of the ranks 1 to k that stayed, entered and left.

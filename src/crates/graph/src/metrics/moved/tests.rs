@@ -7,7 +7,6 @@ fn wanted(count: usize, by: By) -> MoveOptions {
         count,
         by,
         top: u64::MAX,
-        margin: None,
         certain_only: false,
     }
 }
@@ -27,17 +26,26 @@ fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
 
 type Sides = (Vec<Option<Standing>>, Vec<Option<Standing>>);
 
-fn run((left, right): &Sides, wanted: MoveOptions) -> Moves<usize> {
+fn run(sides: &Sides, wanted: MoveOptions) -> Moves<Move<usize>> {
+    run_within(sides, wanted, None)
+}
+
+/// Finds the moves of two sides that both have this bound, which is then the margin.
+fn run_within(
+    (left, right): &Sides,
+    wanted: MoveOptions,
+    bound: Option<f64>,
+) -> Moves<Move<usize>> {
     let pages = [left, right].map(|side| side.iter().flatten().count() as u64);
-    let mut movers = MoveCollector::new(wanted, pages);
+    let mut movers = MoveCollector::new(wanted, [bound; 2], pages);
     for (page, (left, right)) in left.iter().zip(right).enumerate() {
         movers.add(page, *left, *right);
     }
     movers.finish()
 }
 
-fn pages<T>(of: &[T], page: impl Fn(&T) -> usize) -> Vec<usize> {
-    of.iter().map(page).collect()
+fn pages(of: &[Move<usize>]) -> Vec<usize> {
+    of.iter().map(|page| page.page).collect()
 }
 
 /// Six pages. Sixteenths are exact.
@@ -67,14 +75,14 @@ fn what_moved_by_hand() {
     let sides = by_hand();
     let found = run(&sides, wanted(10, By::Change));
     // 2 and 3 gained equally; 2 ranks better now.
-    assert_eq!(pages(&found.rose, |page| page.page), [2, 3]);
-    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
-    assert_eq!(pages(&found.new, |page| page.0), [5]);
-    assert_eq!(pages(&found.missing, |page| page.0), [4]);
+    assert_eq!(pages(&found.rose), [2, 3]);
+    assert_eq!(pages(&found.fell), [0, 1]);
+    assert_eq!(pages(&found.new), [5]);
+    assert_eq!(pages(&found.missing), [4]);
     let two = found.rose[0];
     assert_eq!(
         (two.change(), two.relative(), two.rank_change()),
-        (0.125, Some(1.0), 1)
+        (0.125, Some(1.0), Some(1))
     );
     assert_eq!(found.rose[1].relative(), None);
     assert_eq!(two.is_certain(None), None);
@@ -104,11 +112,11 @@ fn what_moved_by_hand() {
 
     // A rise from zero comes first; 0 and 1 lost a quarter each, 0 more importance.
     let found = run(&sides, wanted(10, By::Relative));
-    assert_eq!(pages(&found.rose, |page| page.page), [3, 2]);
-    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    assert_eq!(pages(&found.rose), [3, 2]);
+    assert_eq!(pages(&found.fell), [0, 1]);
     let found = run(&sides, wanted(10, By::Rank));
-    assert_eq!(pages(&found.rose, |page| page.page), [2, 3]);
-    assert_eq!(pages(&found.fell, |page| page.page), [1]);
+    assert_eq!(pages(&found.rose), [2, 3]);
+    assert_eq!(pages(&found.fell), [1]);
 }
 
 #[test]
@@ -116,23 +124,19 @@ fn certain_is_more_than_half_of_both_bounds() {
     assert_eq!(margin(Some(0.25), Some(0.5)), Some(0.375));
     assert_eq!(margin(None, Some(0.5)), None);
     assert_eq!(margin(Some(0.5), None), None);
-    let with = |margin| MoveOptions {
-        margin: Some(margin),
-        ..wanted(0, By::Change)
-    };
     let sure = |margin| {
-        let found = run(&by_hand(), with(margin)).summary;
+        let found = run_within(&by_hand(), wanted(0, By::Change), Some(margin)).summary;
         (found.rose_pages, found.fell_pages, found.unchanged_pages)
     };
     assert_eq!(sure(0.0), (2, 2, 0));
     assert_eq!(sure(0.1), (2, 1, 1));
     assert_eq!(sure(0.125), (0, 0, 4));
     let certain = MoveOptions {
-        count: 9,
         certain_only: true,
-        ..with(0.1)
+        ..wanted(9, By::Change)
     };
-    assert_eq!(run(&by_hand(), certain).fell.len(), 1);
+    let found = run_within(&by_hand(), certain, Some(0.1));
+    assert_eq!(found.fell.len(), 1);
 }
 
 /// Ranks of (nearly) tied pages are uncertain; and a page that lost importance did not rise, whatever its rank.
@@ -173,31 +177,33 @@ fn ranks_change_for_certain_if_their_intervals_do_not_overlap() {
     };
     assert_eq!(ranks(&left), [[1, 1], [2, 2], [3, 4], [3, 4]]);
     assert_eq!(ranks(&right), [[2, 3], [4, 4], [2, 3], [1, 1]]);
-    let wanted = |certain_only| MoveOptions {
-        margin: margin(Some(bound), Some(bound)),
-        certain_only,
-        ..wanted(9, By::Rank)
+    let run = |sides: &Sides, certain_only| {
+        let wanted = MoveOptions {
+            certain_only,
+            ..wanted(9, By::Rank)
+        };
+        run_within(sides, wanted, Some(bound))
     };
     let sides = (left, right);
-    let found = run(&sides, wanted(false));
-    assert_eq!(pages(&found.rose, |page| page.page), [3, 2]);
-    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    let found = run(&sides, false);
+    assert_eq!(pages(&found.rose), [3, 2]);
+    assert_eq!(pages(&found.fell), [0, 1]);
     // Pages 2 and 3 tie on the left, and 0 and 2 on the right: 2 may have been third before and after.
-    let found = run(&sides, wanted(true));
-    assert_eq!(pages(&found.rose, |page| page.page), [3]);
-    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    let found = run(&sides, true);
+    assert_eq!(pages(&found.rose), [3]);
+    assert_eq!(pages(&found.fell), [0, 1]);
     assert_eq!(found.rose[0].is_rank_certain(), Some(true));
     let swapped = (sides.1, sides.0);
-    let found = run(&swapped, wanted(true));
-    assert_eq!(pages(&found.rose, |page| page.page), [0, 1]);
+    let found = run(&swapped, true);
+    assert_eq!(pages(&found.rose), [0, 1]);
     // A page may rise in rank because another loses more than it loses itself.
     let (left, right) = (
         standings(&[Some(0.6), Some(0.4)]),
         standings(&[Some(0.1), Some(0.3)]),
     );
-    let found = run(&(left, right), super::tests::wanted(9, By::Rank));
+    let found = run(&(left, right), false);
     assert!(found.rose.is_empty());
-    assert_eq!(pages(&found.fell, |page| page.page), [0]);
+    assert_eq!(pages(&found.fell), [0]);
 }
 
 /// Two pages become four. The first keeps its ratio to the mean of 1.5; that of the second goes from 0.5 to 1.5.
@@ -218,11 +224,8 @@ fn what_new_pages_take_is_dilution() {
         standing(0.125, 3),
     ];
     for margin in [None, Some(0.01)] {
-        let wanted = MoveOptions {
-            margin,
-            ..wanted(9, By::Change)
-        };
-        let found = run(&(left.clone(), right.clone()), wanted).summary;
+        let sides = (left.clone(), right.clone());
+        let found = run_within(&sides, wanted(9, By::Change), margin).summary;
         assert_eq!((found.rose_pages, found.fell_pages), (1, 1));
         assert_eq!(found.diluted_pages, 1);
         // The whole loss of the first; the second gained in spite of it.
@@ -233,7 +236,7 @@ fn what_new_pages_take_is_dilution() {
 /// A thousand pages, ranked 1 to 1000; on the right the first five are last.
 #[test]
 fn what_stays_of_the_first() {
-    let mut movers = MoveCollector::new(wanted(3, By::Rank), [1000; 2]);
+    let mut movers = MoveCollector::new(wanted(3, By::Rank), [None; 2], [1000; 2]);
     for page in 0..1000u64 {
         let standing = |rank: u64| Standing {
             importance: (1001 - rank) as f64 / 500_500.0,
@@ -255,7 +258,7 @@ fn what_stays_of_the_first() {
     assert_eq!(found.summary.rose_pages, 995);
     // Five ranks each, so the greater gain of importance counts; these are equal too, so the better rank comes first.
     let rose: Vec<_> = found.rose.iter().map(|page| page.rank_change()).collect();
-    assert_eq!(rose, [5, 5, 5]);
+    assert_eq!(rose, [Some(5); 3]);
     let fell: Vec<_> = found.fell.iter().map(|page| page.page).collect();
     assert_eq!(fell.len(), 3);
     assert!(fell.iter().all(|&page| page < 5));
@@ -361,12 +364,12 @@ fn naive((left, right): &Sides, wanted: MoveOptions) -> [Vec<usize>; 4] {
     lists
 }
 
-fn listed(found: &Moves<usize>) -> [Vec<usize>; 4] {
+fn listed(found: &Moves<Move<usize>>) -> [Vec<usize>; 4] {
     [
-        pages(&found.rose, |page| page.page),
-        pages(&found.fell, |page| page.page),
-        pages(&found.new, |page| page.0),
-        pages(&found.missing, |page| page.0),
+        pages(&found.rose),
+        pages(&found.fell),
+        pages(&found.new),
+        pages(&found.missing),
     ]
 }
 
@@ -378,15 +381,14 @@ proptest! {
         count in 0usize..20,
         top in prop_oneof![Just(u64::MAX), 1u64..60],
     ) {
-        let wanted = MoveOptions { count, by, top, margin: None, certain_only: false };
+        let wanted = MoveOptions { count, by, top, certain_only: false };
         prop_assert_eq!(listed(&run(&sides, wanted)), naive(&sides, wanted));
     }
 
     #[test]
     fn sums_are_by_definition(sides in sides(), margin in 0.0..0.1f64) {
         let (left, right) = &sides;
-        let found = run(&sides, MoveOptions { margin: Some(margin), ..wanted(3, By::Change) }).summary;
-        let share = |side: Option<Standing>| side.map_or(0.0, |s| s.importance);
+        let found = run_within(&sides, wanted(3, By::Change), Some(margin)).summary;
         let pairs = || left.iter().zip(right).filter_map(|(l, r)| l.zip(*r));
         let count = |test: &dyn Fn(Standing, Standing) -> bool| {
             pairs().filter(|(l, r)| test(*l, *r)).count() as u64
@@ -463,7 +465,7 @@ proptest! {
             (found.l1, found.dilution_l1) = (0.0, 0.0);
         }
         prop_assert_eq!(named, numbered);
-        let of = |moves: &[Move<usize>]| -> Vec<(NameHash, Standing, Standing)> {
+        let of = |moves: &[Move<usize>]| -> Vec<(NameHash, Option<Standing>, Option<Standing>)> {
             let mut rows: Vec<_> = moves
                 .iter()
                 .map(|m| (NameHash::of(name(m.page).as_bytes()), m.left, m.right))
@@ -471,7 +473,7 @@ proptest! {
             rows.sort_by_key(|row| row.0);
             rows
         };
-        let hashed = |moves: &[Move<NameHash>]| -> Vec<(NameHash, Standing, Standing)> {
+        let hashed = |moves: &[Move<NameHash>]| -> Vec<(NameHash, Option<Standing>, Option<Standing>)> {
             let mut rows: Vec<_> = moves.iter().map(|m| (m.page, m.left, m.right)).collect();
             rows.sort_by_key(|row| row.0);
             rows
