@@ -1,31 +1,28 @@
 //! `cashrank top`: the most important pages or sites.
 
-use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use cashrank::{Error, PageState};
+use cashrank::PageState;
 use cashrank_graph::sites::RollUpBy;
 use cashrank_steer::answers::{Rankings, Top};
-use cashrank_store::memory::{check_room, to_read};
+use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::export::Page;
-use cashrank_store::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
+use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
-use serde::ser::{Error as _, SerializeSeq};
-use serde::{Serialize, Serializer};
 
 use super::common::{self, Exit, MemoryArg, positive, print, print_json, records, thousands};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
-use super::log::{Paint, cut, width};
+use super::log::{cut, width};
 use super::snapshots::SnapshotArg;
 use super::stores::StoresArg;
 use super::table::TextTable;
 
-/// Maximum memory for sorting a long list, in bytes.
-const SORTING: u64 = 32 << 20;
-/// Memory for a site of a list with its best pages, in bytes; `PAGE_BYTES` is that for each of these pages. Names may
-/// have a few hundred bytes.
+/// Memory for a listed page, in bytes, with a name of some hundred bytes.
+const PAGE_BYTES: u64 = 512;
+/// Memory for a listed site with the name of its best page, in bytes; `BEST_BYTES` is that for each of its pages that is
+/// listed, too.
 const SITE_BYTES: u64 = 1 << 10;
-const PAGE_BYTES: u64 = 1 << 8;
+const BEST_BYTES: u64 = 1 << 8;
 
 /// Show the most important pages or sites.
 #[derive(clap::Args)]
@@ -76,105 +73,58 @@ impl TopArgs {
         let snapshots = self.stores.open(&self.snapshot)?;
         let rankings = self.level.open_all(snapshots, &self.memory)?;
         let rankings = Rankings::of(&rankings)?;
-        let top = Top::with(rankings, self.listed(rankings)?)?;
-        if self.json {
-            return print_listed(top);
-        }
-        show_of(rankings, top)
-    }
-
-    /// Returns the rows; those of a long list are read while they are printed.
-    fn listed<'r>(&self, rankings: Rankings<'r>) -> anyhow::Result<RankedList<'r>> {
-        let ranking = rankings.first();
+        let budget = self.check_memory(rankings)?;
         let selection = Selection {
             scope: self.scope.rules(),
             without_gone: self.gone.without_gone,
         };
-        let count = self.n.min(rankings.len() as usize);
-        let work = || format!("listing {count} of {}", ranking.level().plural());
+        let mut top = Top::of(rankings, self.n, &selection)?;
         if let Some(best) = self.best {
-            // The best pages are read for all sites at once.
-            let pages = (count as u64).saturating_mul(best);
-            let pages = pages.min(ranking.snapshot().len());
-            let need = count as u64 * SITE_BYTES + pages * PAGE_BYTES;
-            let budget = self.memory.budget(1)?;
-            check_room(budget, need, work, "list fewer, or leave --best out")?;
-            let mut top = Top::of(ranking, self.n, &selection)?;
-            top.add_pages(ranking, best as usize, budget)?;
-            return Ok(RankedList::of(top.top));
+            top.add_pages(rankings.first(), best as usize, budget)?;
         }
-        let memory = if count > LISTED {
-            let read = rankings
-                .snapshots()
-                .map(|of| to_read(of.len()))
-                .sum::<u64>();
-            let beside = read + rankings.held_bytes();
-            let memory = self.memory.to_sort(beside, work, "list fewer")?;
-            memory.min(SORTING)
+        if self.json {
+            return print_json(&top);
+        }
+        show_of(rankings, &top)
+    }
+
+    /// Returns the budget; refuses a list that does not fit into it.
+    fn check_memory(&self, rankings: Rankings<'_>) -> anyhow::Result<Option<u64>> {
+        let level = rankings.first().level();
+        let count = (self.n as u64).min(rankings.len());
+        // Each of several stores lists as many, of which the best are shown.
+        let stores = rankings.each().count() as u64;
+        let of_each = if level.is_page() {
+            PAGE_BYTES
         } else {
-            0
+            SITE_BYTES
         };
-        Ok(rankings.listed(count, &selection, memory, &std::env::temp_dir())?)
-    }
-}
-
-/// Rows, serialised as a JSON list.
-struct PageSequence<'r> {
-    rows: RefCell<Box<dyn Iterator<Item = cashrank::Result<Page<'static>>> + 'r>>,
-    failed: &'r Cell<Option<Error>>,
-}
-
-impl Serialize for PageSequence<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut list = to.serialize_seq(None)?;
-        for row in &mut *self.rows.borrow_mut() {
-            let row = row.map_err(|error| {
-                let text = error.to_string();
-                self.failed.set(Some(error));
-                S::Error::custom(text)
-            })?;
-            list.serialize_element(&row)?;
-        }
-        list.end()
-    }
-}
-
-/// Prints the list as JSON while its rows are read.
-fn print_listed(top: Top<RankedList<'_>>) -> anyhow::Result<Exit> {
-    let failed = Cell::new(None);
-    let rows = RefCell::new(top.top.rows);
-    let failed = &failed;
-    let printed = print_json(&Top {
-        snapshot: top.snapshot,
-        records: top.records,
-        pages: top.pages,
-        bound_l1: top.bound_l1,
-        certain_top: top.certain_top,
-        of: top.of,
-        top: PageSequence { rows, failed },
-    });
-    // An error of reading is the cause of the error of writing: report that one.
-    match failed.take() {
-        Some(error) => Err(error.into()),
-        None => printed,
+        let pages = count.saturating_mul(self.best.unwrap_or(0));
+        let pages = pages.min(rankings.first().snapshot().len());
+        let need = count * stores * of_each + pages * BEST_BYTES + rankings.held_bytes();
+        let budget = self.memory.budget(0)?;
+        let work = || format!("listing {count} of {}", level.plural());
+        let instead = match self.best {
+            Some(_) => "list fewer, or leave --best out",
+            None => "list fewer, or use `cashrank export --sort rank`, which sorts on disk",
+        };
+        check_room(budget, need, work, instead)?;
+        Ok(budget)
     }
 }
 
 /// Prints the `n` most important pages of a store's current snapshot, and the bound.
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
-    let snapshot = Snapshot::latest(&RealDisk, store)?;
-    let ranking = LevelRanking::of_pages(snapshot);
-    let rows = RankedList::of(ranking.top(n, &Selection::default())?);
-    show_of((&ranking).into(), Top::with(&ranking, rows)?)
+    let ranking = LevelRanking::of_pages(Snapshot::latest(&RealDisk, store)?);
+    let top = Top::of(&ranking, n, &Selection::default())?;
+    show_of((&ranking).into(), &top)
 }
 
-fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<Exit> {
+fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
     let ranking = rankings.first();
-    let RankedList {
-        rows,
-        last_rank,
-        longest_name: sites,
-    } = top.top;
+    let rows = &top.top;
+    let last_rank = rows.last().map_or(0, |row| row.rank);
+    let sites = rows.iter().map(|row| row.url.len()).max().unwrap_or(0);
     let certain = certain_of(ranking, top.certain_top);
     let ranks = thousands(last_rank).len().max("rank".len());
     let level = ranking.level();
@@ -216,10 +166,9 @@ fn show_of(rankings: Rankings<'_>, top: Top<RankedList<'_>>) -> anyhow::Result<E
         })
         .text(name, 0, named);
     print(|out| {
-        writeln!(out, "{}", Paint::stdout().bold(&table.head()))?;
+        writeln!(out, "{}", table.head())?;
         for row in rows {
-            let row = row?;
-            table.write(out, &row)?;
+            table.write(out, row)?;
             let best_pages = row.site.iter().flat_map(|site| &site.best_pages);
             for page in best_pages {
                 writeln!(

@@ -9,17 +9,13 @@ use cashrank_base::model::name_settings;
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
-use cashrank_steer::answers::{
-    self, Ends, History, HistoryOptions, LinkList, Listing, Moment, Question, Rank, Subject,
-};
-use cashrank_store::snapshot::{self, Info, RankingName, page_ranks};
+use cashrank_steer::answers::{Question, Subject, canonical};
+use cashrank_store::snapshot::{self, Info};
 use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::AnswerCache;
-use super::current::{
-    Current, OpenSnapshot, SnapshotAnswer, SnapshotPart, is_prepared, lock, written,
-};
+use super::current::{Current, lock, written};
 use super::live::LiveIngest;
 use super::status::{CoverageStatus, ServiceStatus, SnapshotStatus};
 use crate::cli::common::{say, time};
@@ -36,14 +32,6 @@ pub struct StoreBackend {
     /// Summaries of snapshots, by file name.
     infos: Mutex<HashMap<String, SnapshotStatus>>,
     cache: AnswerCache,
-}
-
-#[derive(Serialize)]
-struct RankAnswer {
-    #[serde(flatten)]
-    rank: Rank,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<Vec<Moment>>,
 }
 
 impl StoreBackend {
@@ -131,83 +119,6 @@ impl StoreBackend {
             },
         })
     }
-
-    /// Returns the first `n` rows of a listing.
-    fn listing(&self, listing: Listing, n: usize) -> Result<Vec<u8>> {
-        let held = if is_prepared(&listing) {
-            self.cache.with(SnapshotPart::Listing(listing.clone()))?
-        } else {
-            self.current.get()?
-        };
-        held.first(&listing, n)
-    }
-
-    /// Returns ranks, with their history over the newest `snapshots` if requested.
-    fn rank(
-        &self,
-        urls: &[String],
-        ranking: &RankingName,
-        snapshots: Option<usize>,
-    ) -> Result<Vec<RankAnswer>> {
-        let ranks = if ranking.is_usual() {
-            let held = self.cache.with(SnapshotPart::Names)?;
-            page_ranks(held.snapshot(), urls, &held.pages(urls)?).map_err(problem)?
-        } else {
-            self.current.get()?.ranks(urls, ranking)?
-        };
-        let past = snapshots.map(|most| self.past(urls, ranking, most));
-        let mut past = past.transpose()?.unwrap_or_default().into_iter();
-        let answers = ranks.into_iter().map(|rank| RankAnswer {
-            rank,
-            history: past.next().map(|history| history.history),
-        });
-        Ok(answers.collect())
-    }
-
-    /// Returns the history of pages. Snapshots that cannot be read are left out and reported.
-    fn past(&self, urls: &[String], ranking: &RankingName, most: usize) -> Result<Vec<History>> {
-        let options = HistoryOptions {
-            ranking: ranking.clone(),
-            most: Some(most),
-            ..HistoryOptions::default()
-        };
-        let mut failed = |error: cashrank::Error| {
-            say!("cashrank: {error}");
-            Ok(())
-        };
-        answers::history(&RealDisk, &self.store, urls, &options, &mut failed).map_err(problem)
-    }
-
-    /// Returns the links of a page, best rank first; with `within`, its incoming links, found by a sweep over at most
-    /// `within` links.
-    fn links(&self, url: String, n: usize, within: Option<u64>) -> Result<LinkList> {
-        let names = self.cache.with(SnapshotPart::Names)?;
-        let found = names.pages(std::slice::from_ref(&url))?.pop().flatten();
-        let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
-        let page = u32::try_from(page.0)
-            .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
-        // Only the current snapshot has rows; page numbers are the same in all.
-        let held: Arc<OpenSnapshot> = self.current.get()?;
-        let snapshot = held.snapshot();
-        let own = Ends::of(snapshot, page).map_err(problem)?;
-        let (visited, gone) = (own.visited, own.gone);
-        let found = match within {
-            Some(most) => {
-                let rows = snapshot.rows().map_err(problem)?;
-                Ends::to(&rows, page, most).map_err(problem)?
-            }
-            None => own,
-        };
-        let (count, links) = found.listed(snapshot, n).map_err(problem)?;
-        Ok(LinkList {
-            url,
-            visited,
-            gone,
-            count,
-            links,
-            swept: found.swept,
-        })
-    }
 }
 
 /// Returns an error's message with settings named as parameters.
@@ -223,7 +134,8 @@ pub fn problem(error: Error) -> Problem {
     }
 }
 
-fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
+/// Returns an answer as JSON.
+pub fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(answer).map_err(|error| Problem::Failed(error.to_string()))
 }
 
@@ -241,20 +153,12 @@ impl Backend for StoreBackend {
     }
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
-        let Question { n, subject } = Question::of(question, parameters).map_err(problem)?;
-        match subject {
-            Subject::Listing(listing) => self.listing(listing, n),
-            Subject::Rank(urls, ranking, history) => {
-                let pages = self.rank(&urls, &ranking, history)?;
-                json(&serde_json::json!({ "pages": pages }))
+        let question = Question::of(question, parameters).map_err(problem)?;
+        match question.subject {
+            Subject::Rank(..) | Subject::Links(..) | Subject::Search(_) => {
+                self.current.get()?.answer(&question)
             }
-            Subject::Links(url, within) => json(&self.links(url, n, within)?),
-            Subject::Search(wanted) => {
-                let held = self.current.get()?;
-                let answer = held.snapshot().search(&wanted).map_err(problem)?;
-                let snapshot = held.name();
-                json(&SnapshotAnswer { snapshot, answer })
-            }
+            _ => self.cache.answer(question),
         }
     }
 
@@ -263,8 +167,7 @@ impl Backend for StoreBackend {
     }
 
     fn canonical(&self, url: &str) -> String {
-        let form = answers::canonical(url);
-        String::from_utf8(form).unwrap_or_else(|_| url.into())
+        String::from_utf8(canonical(url)).unwrap_or_else(|_| url.into())
     }
 
     fn log(&self, text: &str) {

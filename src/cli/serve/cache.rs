@@ -1,27 +1,32 @@
-//! Cache of answers that take long: lists of pages to crawl next, and parts of snapshots.
+//! Cache of answers that take long: lists of pages to crawl next, and answers that are about all pages of a snapshot.
 //!
-//! A request is answered at once with the last result, which names its snapshot. One thread makes lists for requests
-//! that have no answer yet. Another, at a low priority, refreshes the results that were requested within the last
-//! minute ([`LIVELY`]) when a newer snapshot appears. Each makes one result at a time and pauses after it, so that it
-//! uses at most a quarter of a processor however fast snapshots come; an ingest at full speed loses less, and one that
-//! waits for its crawler has the newest lists. A part that was not requested lately is read by the next request for it.
+//! A request is answered at once with the last answer, which names its snapshot. The first request for an answer computes
+//! it; lists are made by a thread of their own. Another one, at a low priority, refreshes the answers that were requested
+//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each makes one answer at a time and pauses after
+//! it, so that it uses at most a quarter of a processor however fast snapshots come; an ingest at full speed loses less,
+//! and one that waits for its crawler has the newest lists. An answer that was not requested lately is computed by the
+//! next request for it.
 //!
 //! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
+use cashrank_steer::answers::{Question, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
+use once_cell::sync::OnceCell;
 
 use super::super::common::check_list;
 use super::backend::problem;
-use super::current::{Current, OpenSnapshot, SnapshotPart, lock};
+use super::current::{Current, OpenSnapshot, lock};
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;
-/// Time for which a result is refreshed after its last request.
+/// Maximum number of other cached answers.
+const ANSWERS: usize = 24;
+/// Time for which an answer is refreshed after its last request.
 const LIVELY: Duration = Duration::from_secs(60);
 /// Interval at which a newer snapshot is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -59,32 +64,35 @@ struct CacheShared {
 
 #[derive(Default)]
 struct Kept {
-    lists: Vec<CachedList>,
-    parts: Vec<CachedPart>,
+    answers: Vec<CachedAnswer>,
     stop: bool,
     /// Number of threads started.
     started: usize,
 }
 
-/// Request for a list, with its last result.
-struct CachedList {
-    query: NextQuery,
-    options: NextOptions,
-    asked: Instant,
-    /// Snapshot version, and the list made from it or the error.
-    made: Option<(String, Result<Arc<NextList>>)>,
+/// Request whose answer is cached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum CachedRequest {
+    List(NextQuery),
+    /// Question, and the time at which the file of the ranking that it is about was written, if that has one of its own.
+    Question(Question, Option<SystemTime>),
 }
 
-/// Part of a snapshot, and the snapshot that it was last read from.
-struct CachedPart {
-    part: SnapshotPart,
+/// Answer to a cached request.
+#[derive(Clone)]
+enum CachedValue {
+    List(Arc<NextList>),
+    Json(Vec<u8>),
+}
+
+/// Request, with its last answer or error.
+struct CachedAnswer {
+    request: CachedRequest,
     asked: Instant,
+    /// Snapshot of the answer.
     held: Arc<OpenSnapshot>,
-}
-
-enum Work {
-    List(NextQuery, Box<NextOptions>),
-    Part(SnapshotPart),
+    /// Empty until the answer is computed; a list's error is kept, so that it is not made again for the same snapshot.
+    value: Arc<OnceCell<Result<CachedValue>>>,
 }
 
 impl AnswerCache {
@@ -96,62 +104,59 @@ impl AnswerCache {
         }))
     }
 
-    /// Returns the newest snapshot whose `part` was read; if it was not requested lately, the current snapshot, and the
-    /// caller reads it.
-    pub fn with(&self, part: SnapshotPart) -> Result<Arc<OpenSnapshot>> {
+    /// Answers a question from the newest snapshot for which it was answered; if it was not asked lately, from the
+    /// current one.
+    pub fn answer(&self, question: Question) -> Result<Vec<u8>> {
         let newest = self.0.current.get()?;
-        let mut kept = lock(&self.0.kept);
-        let now = Instant::now();
-        let held = match kept.parts.iter_mut().find(|read| read.part == part) {
-            Some(read) => {
-                if !is_lively(read.asked) {
-                    read.held = newest.clone();
-                }
-                read.asked = now;
-                read.held.clone()
-            }
-            None => {
-                kept.parts.push(CachedPart {
-                    part,
-                    asked: now,
-                    held: newest.clone(),
-                });
-                newest.clone()
-            }
+        let written = match &question.subject {
+            Subject::Top(ranking, ..) => newest.ranking_written(ranking),
+            _ => None,
         };
-        // If no thread refreshes parts, the caller reads the newest.
-        Ok(self.0.start(&mut kept).map_or(newest, |()| held))
+        let request = CachedRequest::Question(question.clone(), written);
+        let mut kept = lock(&self.0.kept);
+        // If no thread refreshes answers, the caller computes the newest.
+        let is_refreshed = self.0.start(&mut kept).is_ok();
+        let found = kept.answers.iter().position(|of| of.request == request);
+        let at = match found {
+            Some(at) => at,
+            None => kept.add(request, &newest)?,
+        };
+        let answer = &mut kept.answers[at];
+        if answer.held.version() != newest.version() && !(is_refreshed && answer.is_lively()) {
+            (answer.held, answer.value) = (newest, Arc::default());
+        }
+        answer.asked = Instant::now();
+        let (held, value) = (answer.held.clone(), answer.value.clone());
+        drop(kept);
+        let made = value.get_or_try_init(|| held.answer(&question).map(CachedValue::Json).map(Ok));
+        match made?.clone()? {
+            CachedValue::Json(json) => Ok(json),
+            CachedValue::List(_) => Err(Problem::Failed("a list answers a question".into())),
+        }
     }
 
     /// Returns the newest list for a query; it may be longer than requested. `None` if the first one is still being
     /// made.
     pub fn list(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
-        let version = self.0.current.get()?.version();
-        let now = Instant::now();
+        let newest = self.0.current.get()?;
         let mut kept = lock(&self.0.kept);
-        let mut answer = Ok(None);
-        if let Some(list) = kept.list_for(query) {
-            list.asked = now;
-            answer = match &list.made {
-                Some((_, Ok(made))) => Ok(Some(made.clone())),
+        let mut found = Ok(None);
+        if let Some(answer) = kept.list_for(query)? {
+            answer.asked = Instant::now();
+            found = match answer.value.get() {
+                Some(Ok(CachedValue::List(list))) => Ok(Some(list.clone())),
                 // An error for one snapshot need not occur for the next.
-                Some((of, Err(problem))) if *of == version => Err(problem.clone()),
+                Some(Err(problem)) if answer.held.version() == newest.version() => {
+                    Err(problem.clone())
+                }
                 _ => Ok(None),
             };
         } else {
-            let mut options = NextOptions::of(&query.options).map_err(problem)?;
-            options.count = query.n;
-            kept.make_room()?;
-            kept.lists.push(CachedList {
-                query: query.clone(),
-                options,
-                asked: now,
-                made: None,
-            });
+            kept.add(CachedRequest::List(query.clone()), &newest)?;
         }
         // A thread that could not be started at an earlier request may start now.
         self.0.start(&mut kept)?;
-        answer
+        found
     }
 }
 
@@ -162,101 +167,126 @@ impl Drop for AnswerCache {
     }
 }
 
-fn is_lively(asked: Instant) -> bool {
-    asked.elapsed() < LIVELY
+/// Returns the options of a list.
+fn options_of(query: &NextQuery) -> Result<NextOptions> {
+    let mut options = NextOptions::of(&query.options).map_err(problem)?;
+    options.count = query.n;
+    Ok(options)
 }
 
-impl CachedList {
-    /// Creates the task of making this list.
-    fn work(&self) -> Work {
-        Work::List(self.query.clone(), Box::new(self.options.clone()))
+impl CachedRequest {
+    fn is_list(&self) -> bool {
+        matches!(self, CachedRequest::List(_))
     }
 
-    /// Returns whether this list answers a query. For unread pages, a shorter list is a prefix of a longer one.
-    fn answers(&self, query: &NextQuery) -> bool {
-        self.query.options == query.options
-            && (self.query.n == query.n
-                || self.options.which == PageSelection::NotFetched && self.query.n > query.n)
+    /// Returns whether the answer is refreshed for each new snapshot: all are but those about some pages, sites, or
+    /// another measure, whose number has no bound.
+    fn is_refreshed(&self) -> bool {
+        match self {
+            CachedRequest::Question(question, _) => match &question.subject {
+                Subject::Top(name, selection, _) => name.is_usual() && selection.is_all(),
+                _ => true,
+            },
+            CachedRequest::List(_) => true,
+        }
+    }
+}
+
+impl CachedAnswer {
+    fn is_lively(&self) -> bool {
+        self.asked.elapsed() < LIVELY && self.request.is_refreshed()
+    }
+
+    /// Returns whether this is a list that does not exist yet.
+    fn is_awaited(&self) -> bool {
+        self.request.is_list() && self.value.get().is_none()
     }
 }
 
 impl Kept {
-    /// Returns the longest list that answers a query, preferring lists that have a result.
-    fn list_for(&mut self, query: &NextQuery) -> Option<&mut CachedList> {
-        let lists = self.lists.iter_mut();
-        let answering = lists.filter(|list| list.answers(query));
-        answering.max_by_key(|list| (list.made.is_some(), list.query.n))
+    /// Returns the longest list that answers a query, preferring lists that exist. For unread pages, a shorter list is a
+    /// prefix of a longer one.
+    fn list_for(&mut self, query: &NextQuery) -> Result<Option<&mut CachedAnswer>> {
+        let is_prefix = options_of(query)?.which == PageSelection::NotFetched;
+        let answers = self.answers.iter_mut().filter_map(|answer| {
+            let CachedRequest::List(list) = &answer.request else {
+                return None;
+            };
+            let n = list.n;
+            let is_long = n == query.n || is_prefix && n > query.n;
+            (list.options == query.options && is_long).then_some((n, answer))
+        });
+        let best = answers.max_by_key(|(n, answer)| (answer.value.get().is_some(), *n));
+        Ok(best.map(|(_, answer)| answer))
     }
 
-    /// Evicts the least recently requested list if there are too many. A list without a result stays.
-    fn make_room(&mut self) -> Result<()> {
-        if self.lists.len() < LISTS {
-            return Ok(());
+    /// Adds a request without an answer, and returns its position. If there are too many of its kind, the least recently
+    /// requested one is evicted; a list that is being made stays.
+    fn add(&mut self, request: CachedRequest, held: &Arc<OpenSnapshot>) -> Result<usize> {
+        let is_list = request.is_list();
+        let most = if is_list { LISTS } else { ANSWERS };
+        let alike = || {
+            let all = self.answers.iter().enumerate();
+            all.filter(|(_, answer)| answer.request.is_list() == is_list)
+        };
+        if alike().count() >= most {
+            let made = alike().filter(|(_, answer)| !answer.is_awaited());
+            let oldest = made.min_by_key(|(_, answer)| answer.asked);
+            let (oldest, _) = oldest.ok_or_else(|| {
+                Problem::Later(format!(
+                    "{most} other lists are being made: try again later"
+                ))
+            })?;
+            self.answers.remove(oldest);
         }
-        let made = self.lists.iter().enumerate();
-        let made = made.filter(|(_, list)| list.made.is_some());
-        let (oldest, _) = made.min_by_key(|(_, list)| list.asked).ok_or_else(|| {
-            Problem::Later(format!(
-                "{LISTS} other lists are being made: try again later"
-            ))
-        })?;
-        self.lists.remove(oldest);
-        Ok(())
+        self.answers.push(CachedAnswer {
+            request,
+            asked: Instant::now(),
+            held: held.clone(),
+            value: Arc::default(),
+        });
+        Ok(self.answers.len() - 1)
     }
 
     /// Returns whether this worker may have something to do once there is a newer snapshot.
     fn is_waiting(&self, kind: WorkerKind) -> bool {
-        match kind {
-            WorkerKind::First => self.lists.iter().any(|list| list.made.is_none()),
-            WorkerKind::Refresh => {
-                let lists = self.lists.iter().map(|list| list.asked);
-                let parts = self.parts.iter().map(|read| read.asked);
-                lists.chain(parts).any(is_lively)
-            }
-        }
+        self.answers.iter().any(|answer| match kind {
+            WorkerKind::First => answer.is_awaited(),
+            WorkerKind::Refresh => answer.is_lively(),
+        })
     }
 
-    /// Returns the next task for a snapshot: a list that has no result yet, or the refresh of the result that was made
-    /// from the oldest snapshot.
-    fn task(&self, kind: WorkerKind, held: &OpenSnapshot) -> Option<Work> {
+    /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the answer of the oldest
+    /// snapshot.
+    fn task(&self, kind: WorkerKind, newest: &OpenSnapshot) -> Option<CachedRequest> {
         if kind == WorkerKind::First {
-            let new = self.lists.iter().find(|list| list.made.is_none());
-            return new.map(CachedList::work);
+            let new = self.answers.iter().find(|answer| answer.is_awaited());
+            return new.map(|answer| answer.request.clone());
         }
-        let version = held.version();
-        let lists = self.lists.iter().filter_map(|list| {
-            let (of, made) = list.made.as_ref()?;
-            let since = made.as_ref().map_or(None, |made| made.made);
-            (is_lively(list.asked) && *of != version).then_some((since, list))
-        });
-        let list = lists.min_by_key(|(since, _)| *since);
-        let parts = self
-            .parts
-            .iter()
-            .filter(|read| is_lively(read.asked) && read.held.version() != version);
-        let part = parts.min_by_key(|read| read.held.written());
-        match (list, part) {
-            (Some((since, list)), part) if part.is_none_or(|part| part.held.written() >= since) => {
-                Some(list.work())
-            }
-            (_, part) => part.map(|part| Work::Part(part.part.clone())),
-        }
+        let version = newest.version();
+        let made = self.answers.iter().filter(|of| of.value.get().is_some());
+        let old = made.filter(|of| of.is_lively() && of.held.version() != version);
+        let oldest = old.min_by_key(|answer| answer.held.written());
+        oldest.map(|answer| answer.request.clone())
     }
 
-    fn keep(&mut self, held: Arc<OpenSnapshot>, work: Work, made: Result<Option<Arc<NextList>>>) {
-        match work {
-            Work::List(query, _) => {
-                if let Some(list) = self.lists.iter_mut().find(|list| list.query == query) {
-                    list.made = made.transpose().map(|made| (held.version(), made));
-                }
-            }
-            // A part that could not be read is read by the next request, which gets the error.
-            Work::Part(part) => {
-                if let Some(read) = self.parts.iter_mut().find(|read| read.part == part) {
-                    read.held = held;
-                }
-            }
-        }
+    /// Keeps a new answer. A question that could not be answered is answered by the next request for it, which gets the
+    /// error.
+    fn keep(
+        &mut self,
+        held: Arc<OpenSnapshot>,
+        request: &CachedRequest,
+        made: Result<CachedValue>,
+    ) {
+        let known = self.answers.iter_mut().find(|of| of.request == *request);
+        let Some(answer) = known else {
+            return;
+        };
+        answer.held = held;
+        answer.value = match (request, made) {
+            (CachedRequest::Question(..), Err(_)) => Arc::default(),
+            (_, made) => Arc::new(OnceCell::with_value(made)),
+        };
     }
 }
 
@@ -289,18 +319,22 @@ impl CacheShared {
             let _ = rustix::process::nice(NICE);
         }
         let mut rested = Instant::now();
-        while let Some((held, work)) = self.next_task(kind, rested) {
+        while let Some((held, request)) = self.next_task(kind, rested) {
             let before = thread_time();
-            let made = catch_unwind(AssertUnwindSafe(|| make(&held, &work)));
+            let made = catch_unwind(AssertUnwindSafe(|| make(&held, &request)));
             let made =
                 made.unwrap_or_else(|_| Err(Problem::Failed("making the list failed".into())));
-            lock(&self.kept).keep(held, work, made);
+            lock(&self.kept).keep(held, &request, made);
             rested = Instant::now() + thread_time().saturating_sub(before) * REST;
         }
     }
 
     /// Waits for a task, at least until `rested`; `None` on shutdown.
-    fn next_task(&self, kind: WorkerKind, rested: Instant) -> Option<(Arc<OpenSnapshot>, Work)> {
+    fn next_task(
+        &self,
+        kind: WorkerKind,
+        rested: Instant,
+    ) -> Option<(Arc<OpenSnapshot>, CachedRequest)> {
         let mut kept = lock(&self.kept);
         while !kept.stop {
             let is_waiting = kept.is_waiting(kind);
@@ -310,9 +344,9 @@ impl CacheShared {
                 let held = self.current.get().ok();
                 kept = lock(&self.kept);
                 if let Some(held) = held
-                    && let Some(work) = kept.task(kind, &held)
+                    && let Some(request) = kept.task(kind, &held)
                 {
-                    return Some((held, work));
+                    return Some((held, request));
                 }
             }
             let most = if is_waiting {
@@ -327,19 +361,21 @@ impl CacheShared {
     }
 }
 
-/// Makes a list, or reads a part, which stays with its snapshot.
-fn make(held: &OpenSnapshot, work: &Work) -> Result<Option<Arc<NextList>>> {
+/// Computes the answer to a request from a snapshot.
+fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     check_list(held.info().pages, BESIDE).map_err(problem)?;
-    let options = match work {
-        Work::List(_, options) => options,
-        Work::Part(part) => return held.read(part).map(|()| None),
+    let query = match request {
+        CachedRequest::List(query) => query,
+        CachedRequest::Question(question, _) => {
+            return held.answer(question).map(CachedValue::Json);
+        }
     };
-    let pages = next_of(held.snapshot(), options, 1).map_err(problem)?;
+    let pages = next_of(held.snapshot(), &options_of(query)?, 1).map_err(problem)?;
     let page = |page: Candidate| NextPage {
         url: page.url,
         score: page.score,
     };
-    Ok(Some(Arc::new(NextList {
+    Ok(CachedValue::List(Arc::new(NextList {
         snapshot: held.name().into(),
         version: held.version(),
         records: held.info().counters.records,

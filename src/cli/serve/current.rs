@@ -1,57 +1,35 @@
-//! The current snapshot of a store, with what was read of it to answer questions.
+//! The current snapshot of a store, and what was read of it to answer questions.
 //!
-//! A [`Listing`] is computed when it is first requested, with as many rows as anyone may request, and kept with the
-//! snapshot, as is, for up to [`LOOKUP_PAGES`] pages, the position of each name. For more pages, names are found by a
-//! sweep over the store's fingerprints. Roll-ups to sites take 4 bytes per page and about 100 per site, so at most
-//! [`OPENED`] rankings of at most [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is
-//! opened again.
+//! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
+//! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
-use cashrank_graph::engine::PageId;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, Host, LISTING_MAX, Listing, Rank, SeedCoverage, Seeds, SnapshotMovers,
-    Top, pages_of, ranks_of,
+    Covered, CoveredHost, Ends, History, HistoryOptions, Host, LISTING_MAX, LinkList, Moment,
+    Question, Rank, SeedCoverage, Seeds, SnapshotMovers, Subject, Top, history, pages_of, ranks_of,
 };
-use cashrank_store::snapshot::{
-    self, Failing, Info, LevelRanking, Lookup, RankingName, Selection, Snapshot,
-};
+use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 use once_cell::sync::OnceCell;
 use serde::Serialize;
 
-use super::backend::{as_parameters, problem};
+use super::backend::{as_parameters, json, problem};
 use super::live::thin;
+use crate::cli::common::say;
 
-/// Maximum number of pages of a snapshot whose name positions are kept in memory, 12 bytes a page.
-const LOOKUP_PAGES: u64 = 8_000_000;
 /// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
-/// Number of listings that are prepared for each new snapshot.
-const PREPARED: usize = 6;
-/// Maximum number of other listings that are kept.
-const LISTINGS: usize = 18;
 /// Maximum number of open rankings.
 const OPENED: usize = 2;
 /// Maximum memory of a ranking's sites, in bytes.
 const SITES_BYTES: u64 = 1 << 30;
-
-/// Part of a snapshot that is read once and kept.
-#[derive(Clone, PartialEq, Eq)]
-pub enum SnapshotPart {
-    Listing(Listing),
-    /// Position of each name.
-    Names,
-}
-
-/// Answer of a listing: its first rows as JSON.
-type FirstRows = Box<dyn Fn(usize) -> serde_json::Result<Vec<u8>> + Send + Sync>;
 
 /// Name of a ranking, and the time at which its file was written, if it has a file of its own.
 type RankingKey = (RankingName, Option<SystemTime>);
@@ -68,20 +46,29 @@ pub struct Current {
 pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
-    snapshot: Snapshot,
-    prepared: Recent<Listing, FirstRows, PREPARED>,
-    listings: Recent<(Listing, Option<SystemTime>), FirstRows, LISTINGS>,
+    /// Ranking of its pages.
+    pages: LevelRanking,
     rankings: Recent<RankingKey, LevelRanking, OPENED>,
-    lookup: OnceCell<Lookup>,
+    /// Coverage, and the hosts with the most unread.
+    coverage: OnceCell<(Covered, Vec<CoveredHost>)>,
     covered: Arc<Mutex<Vec<Covered>>>,
 }
 
 /// Answer with the name of its snapshot.
 #[derive(Serialize)]
-pub struct SnapshotAnswer<'a, T> {
-    pub snapshot: &'a str,
+struct SnapshotAnswer<'a, T> {
+    snapshot: &'a str,
     #[serde(flatten)]
-    pub answer: T,
+    answer: T,
+}
+
+/// Rank of a page or site, with its history if requested.
+#[derive(Serialize)]
+struct RankAnswer {
+    #[serde(flatten)]
+    rank: Rank,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<Moment>>,
 }
 
 /// Coverage with the hosts that have the most unread, and that of earlier snapshots.
@@ -127,11 +114,9 @@ impl Current {
                 .file_name()
                 .map_or(name, |name| name.to_string_lossy().into_owned()),
             written: written(path),
-            snapshot,
-            prepared: Recent::default(),
-            listings: Recent::default(),
+            pages: LevelRanking::of_pages(snapshot),
             rankings: Recent::default(),
-            lookup: OnceCell::new(),
+            coverage: OnceCell::new(),
             covered: self.covered.clone(),
         });
         *held = Some(new.clone());
@@ -154,12 +139,12 @@ impl OpenSnapshot {
     }
 
     pub fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
+        self.pages.snapshot()
     }
 
     /// Returns the snapshot's counters and settings.
     pub fn info(&self) -> &Info {
-        self.snapshot.info()
+        self.snapshot().info()
     }
 
     /// Returns a string that identifies this snapshot, even among those of the same name in a recreated store.
@@ -174,111 +159,151 @@ impl OpenSnapshot {
         )
     }
 
-    /// Reads a part unless it has been read already.
-    pub fn read(&self, part: &SnapshotPart) -> Result<()> {
-        match part {
-            SnapshotPart::Listing(listing) => self.first(listing, 0).map(drop),
-            SnapshotPart::Names if self.has_lookup() => self.lookup().map(drop),
-            SnapshotPart::Names => Ok(()),
+    /// Returns the time at which the file of a ranking was written, if it has one of its own.
+    pub fn ranking_written(&self, name: &RankingName) -> Option<SystemTime> {
+        let file = name.file(self.snapshot().path());
+        file.and_then(|file| written(&file))
+    }
+
+    /// Answers a question from this snapshot alone, as JSON.
+    pub fn answer(&self, question: &Question) -> Result<Vec<u8>> {
+        let (n, snapshot) = (question.n, &*self.name);
+        match &question.subject {
+            Subject::Top(ranking, selection, pages) => {
+                json(&self.top(ranking, selection, *pages, n)?)
+            }
+            Subject::Movers(certain_only) => json(&self.movers(*certain_only, n)?),
+            Subject::Hosts => json(&serde_json::json!({ "hosts": self.hosts(n)? })),
+            Subject::Coverage => {
+                let (covered, hosts) = self.coverage()?;
+                let answer = CoverageAnswer {
+                    covered,
+                    hosts: &hosts[..n.min(hosts.len())],
+                    history: lock(&self.covered).clone(),
+                };
+                json(&SnapshotAnswer { snapshot, answer })
+            }
+            Subject::Failures => {
+                let answer = self.snapshot().failing(n).map_err(problem)?;
+                json(&SnapshotAnswer { snapshot, answer })
+            }
+            Subject::Search(wanted) => {
+                let answer = self.snapshot().search(wanted).map_err(problem)?;
+                json(&SnapshotAnswer { snapshot, answer })
+            }
+            Subject::Rank(urls, ranking, history) => {
+                let pages = self.rank(urls, ranking, *history)?;
+                json(&serde_json::json!({ "pages": pages }))
+            }
+            Subject::Links(url, within) => json(&self.links(url, n, *within)?),
         }
-    }
-
-    /// Returns the first `n` rows of a listing as JSON.
-    pub fn first(&self, listing: &Listing, n: usize) -> Result<Vec<u8>> {
-        let listed = match listing {
-            Listing::Top(name, ..) if !is_prepared(listing) => {
-                self.listings.of((listing.clone(), self.key(name).1))
-            }
-            _ => self.prepared.of(listing.clone()),
-        };
-        let rows = listed.get_or_try_init(|| self.list(listing))?;
-        rows(n).map_err(|error| Problem::Failed(error.to_string()))
-    }
-
-    fn list(&self, listing: &Listing) -> Result<FirstRows> {
-        let name = self.name.clone();
-        Ok(match listing {
-            Listing::Top(ranking, selection, pages) => {
-                let top = self.top(ranking, selection, *pages)?;
-                Box::new(move |n| serde_json::to_vec(&top.first(n)))
-            }
-            Listing::Movers(certain_only) => {
-                let movers = self.movers(*certain_only)?;
-                Box::new(move |n| serde_json::to_vec(&movers.first(n)))
-            }
-            Listing::Hosts => {
-                let hosts = self.hosts()?;
-                Box::new(move |n| {
-                    let first = &hosts[..n.min(hosts.len())];
-                    serde_json::to_vec(&serde_json::json!({ "hosts": first }))
-                })
-            }
-            Listing::Coverage => {
-                let (covered, hosts) = self.covered()?;
-                let history = self.covered.clone();
-                Box::new(move |n| {
-                    let answer = CoverageAnswer {
-                        covered: &covered,
-                        hosts: &hosts[..n.min(hosts.len())],
-                        history: lock(&history).clone(),
-                    };
-                    let snapshot = &name;
-                    serde_json::to_vec(&SnapshotAnswer { snapshot, answer })
-                })
-            }
-            Listing::Failures => {
-                let failing: Failing = self.snapshot.failing(LISTING_MAX).map_err(problem)?;
-                Box::new(move |n| {
-                    let (snapshot, answer) = (&*name, failing.first(n));
-                    serde_json::to_vec(&SnapshotAnswer { snapshot, answer })
-                })
-            }
-        })
     }
 
     /// Returns the best of a ranking that are selected, with `pages` of each site.
-    fn top(&self, name: &RankingName, selection: &Selection, pages: Option<usize>) -> Result<Top> {
-        if name.is_usual() {
-            let ranking = self.open_known(name)?;
-            return Top::of(&ranking, LISTING_MAX, selection).map_err(problem);
-        }
-        let ranking = self.rankings.of(self.key(name));
-        let ranking = ranking.get_or_try_init(|| self.open_known(name))?;
-        let mut top = Top::of(ranking, LISTING_MAX, selection).map_err(problem)?;
-        if let Some(pages) = pages {
-            let added = top.add_pages(ranking, pages, Some(SITES_BYTES));
-            added.map_err(problem)?;
-        }
-        Ok(top)
-    }
-
-    /// Returns the ranks of URLs in a ranking of sites or by a measure.
-    pub fn ranks(&self, urls: &[String], name: &RankingName) -> Result<Vec<Rank>> {
-        let ranking = self.rankings.of(self.key(name));
-        let ranking = ranking.get_or_try_init(|| self.open_known(name))?;
-        let ranks = ranks_of(ranking, urls).map_err(problem)?;
-        Ok(ranks.into_iter().map(|(_, rank)| rank).collect())
-    }
-
-    fn key(&self, name: &RankingName) -> RankingKey {
-        let file = name.file(self.snapshot.path());
-        (name.clone(), file.and_then(|file| written(&file)))
-    }
-
-    fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
-        let snapshot = Snapshot::open(&RealDisk, self.snapshot.path())?;
-        LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
-    }
-
-    fn open_known(&self, name: &RankingName) -> Result<LevelRanking> {
-        self.open(name).map_err(|error| match error {
-            Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
-            error => problem(error),
+    fn top(
+        &self,
+        name: &RankingName,
+        selection: &Selection,
+        pages: Option<usize>,
+        n: usize,
+    ) -> Result<Top> {
+        self.with_ranking(name, |ranking| {
+            let mut top = Top::of(ranking, n, selection)?;
+            if let Some(pages) = pages {
+                top.add_pages(ranking, pages, Some(SITES_BYTES))?;
+            }
+            Ok(top)
         })
     }
 
+    /// Returns ranks, with their history over the newest `snapshots` if requested.
+    fn rank(
+        &self,
+        urls: &[String],
+        ranking: &RankingName,
+        snapshots: Option<usize>,
+    ) -> Result<Vec<RankAnswer>> {
+        let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
+        let past = snapshots.map(|most| self.past(urls, ranking, most));
+        let mut past = past.transpose()?.unwrap_or_default().into_iter();
+        let answers = ranks.into_iter().map(|(_, rank)| RankAnswer {
+            rank,
+            history: past.next().map(|history| history.history),
+        });
+        Ok(answers.collect())
+    }
+
+    /// Returns the history of pages. Snapshots that cannot be read are left out and reported.
+    fn past(&self, urls: &[String], ranking: &RankingName, most: usize) -> Result<Vec<History>> {
+        let options = HistoryOptions {
+            ranking: ranking.clone(),
+            most: Some(most),
+            ..HistoryOptions::default()
+        };
+        let mut failed = |error: Error| {
+            say!("cashrank: {error}");
+            Ok(())
+        };
+        let store = self.snapshot().store();
+        history(&RealDisk, store, urls, &options, &mut failed).map_err(problem)
+    }
+
+    /// Returns the links of a page, best rank first; with `within`, its incoming links, found by a sweep over at most
+    /// `within` links.
+    fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
+        let snapshot = self.snapshot();
+        let found = pages_of(&[url.to_owned()], |names| snapshot.find(names)).map_err(problem)?;
+        let page = found.into_iter().flatten().next();
+        let page = page.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
+        let page = u32::try_from(page.0)
+            .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
+        let own = Ends::of(snapshot, page).map_err(problem)?;
+        let (visited, gone) = (own.visited, own.gone);
+        let found = match within {
+            Some(most) => {
+                let rows = snapshot.rows().map_err(problem)?;
+                Ends::to(&rows, page, most).map_err(problem)?
+            }
+            None => own,
+        };
+        let (count, links) = found.listed(snapshot, n).map_err(problem)?;
+        Ok(LinkList {
+            url: url.to_owned(),
+            visited,
+            gone,
+            count,
+            links,
+            swept: found.swept,
+        })
+    }
+
+    /// Reads a ranking, which is opened unless it is open.
+    fn with_ranking<T>(
+        &self,
+        name: &RankingName,
+        read: impl FnOnce(&LevelRanking) -> cashrank::Result<T>,
+    ) -> Result<T> {
+        if name.is_usual() {
+            return read(&self.pages).map_err(problem);
+        }
+        let key = (name.clone(), self.ranking_written(name));
+        let ranking = self.rankings.of(key);
+        let ranking = ranking.get_or_try_init(|| {
+            self.open(name).map_err(|error| match error {
+                Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+                error => problem(error),
+            })
+        })?;
+        read(ranking).map_err(problem)
+    }
+
+    fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
+        let snapshot = Snapshot::open(&RealDisk, self.snapshot().path())?;
+        LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
+    }
+
     /// Returns the most important hosts, best first; none if names are opaque.
-    fn hosts(&self) -> Result<Vec<Host>> {
+    fn hosts(&self, n: usize) -> Result<Vec<Host>> {
         let name = RankingName {
             level: Level::Host,
             ..RankingName::default()
@@ -287,43 +312,36 @@ impl OpenSnapshot {
             Err(Error::Unsupported(_)) => return Ok(Vec::new()),
             opened => opened.map_err(problem)?,
         };
-        let best = ranking.top(LISTING_MAX, &Selection::default());
-        let host = |row: cashrank::Page<'static>| {
-            let site = row.site.unwrap_or_default();
-            Host {
-                host: row.url.into_owned(),
-                rank: row.rank,
-                pages: site.pages,
-                importance: row.importance,
-                best: site.best,
-                best_state: site.best_state,
-            }
-        };
-        Ok(best.map_err(problem)?.into_iter().map(host).collect())
+        let best = ranking.top(n, &Selection::default()).map_err(problem)?;
+        Ok(best.into_iter().map(Host::from).collect())
     }
 
     /// Returns the share of what readers see that was read, and the hosts with the most unread.
-    fn covered(&self) -> Result<(Covered, Vec<CoveredHost>)> {
-        let coverage = SeedCoverage::of(&self.snapshot, &Seeds::Found).map_err(problem)?;
-        let mut hosts = coverage.hosts(&self.snapshot).map_err(problem)?;
-        hosts.truncate(LISTING_MAX);
-        let covered = coverage.covered;
-        let mut history = lock(&self.covered);
-        history.retain(|earlier| earlier.records < covered.records);
-        if history.len() == HISTORY {
-            thin(&mut history);
-        }
-        history.push(covered.clone());
-        Ok((covered, hosts))
+    fn coverage(&self) -> Result<&(Covered, Vec<CoveredHost>)> {
+        self.coverage.get_or_try_init(|| {
+            let snapshot = self.snapshot();
+            let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
+            let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
+            hosts.truncate(LISTING_MAX);
+            let covered = coverage.covered;
+            let mut history = lock(&self.covered);
+            history.retain(|earlier| earlier.records < covered.records);
+            if history.len() == HISTORY {
+                thin(&mut history);
+            }
+            history.push(covered.clone());
+            Ok((covered, hosts))
+        })
     }
 
     /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.
-    fn movers(&self, certain_only: bool) -> Result<SnapshotMovers> {
-        let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
+    fn movers(&self, certain_only: bool, n: usize) -> Result<SnapshotMovers> {
+        let newer = self.snapshot();
+        let names = snapshot::names(&RealDisk, newer.store()).map_err(problem)?;
         let before = names.into_iter().rfind(|name| *name < self.name);
         let older = before.map(|name| {
-            let folder = self.snapshot.path().with_file_name(name);
-            Snapshot::open(&RealDisk, &folder)
+            let path = newer.path().with_file_name(name);
+            Snapshot::open(&RealDisk, &path)
         });
         // A snapshot that was removed in the meantime counts as absent.
         let Some(Ok(older)) = older else {
@@ -333,41 +351,11 @@ impl OpenSnapshot {
             });
         };
         let wanted = MoveOptions {
-            count: LISTING_MAX,
+            count: n,
             certain_only,
             ..MoveOptions::default()
         };
-        SnapshotMovers::between(&older, &self.snapshot, wanted).map_err(problem)
-    }
-
-    fn has_lookup(&self) -> bool {
-        self.info().pages <= LOOKUP_PAGES
-    }
-
-    fn lookup(&self) -> Result<&Lookup> {
-        self.lookup
-            .get_or_try_init(|| Lookup::new(&self.snapshot).map_err(problem))
-    }
-
-    /// Looks up pages by URLs in any form, or by opaque names.
-    pub fn pages(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
-        pages_of(urls, |names| {
-            let found = if self.has_lookup() {
-                self.lookup()?.find(&self.snapshot, names)
-            } else {
-                self.snapshot.find(names)
-            };
-            found.map_err(problem)
-        })
-    }
-}
-
-/// Returns whether a listing is prepared for each new snapshot: all are but those of some pages, of sites, or by another
-/// measure, whose number has no bound.
-pub fn is_prepared(listing: &Listing) -> bool {
-    match listing {
-        Listing::Top(name, selection, _) => name.is_usual() && selection.is_all(),
-        _ => true,
+        SnapshotMovers::between(&older, newer, wanted).map_err(problem)
     }
 }
 
@@ -378,7 +366,7 @@ pub fn written(path: &Path) -> Option<SystemTime> {
 
 /// Map of at most `MOST` values; the least recently requested ones are evicted. The first caller computes a value while
 /// others wait for it; a computation that failed is tried again.
-pub struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<OnceCell<V>>)>>);
+struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<OnceCell<V>>)>>);
 
 impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
     fn default() -> Recent<K, V, MOST> {
@@ -388,7 +376,7 @@ impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
 
 impl<K: PartialEq, V, const MOST: usize> Recent<K, V, MOST> {
     /// Returns the value for this key, which may still have to be computed.
-    pub fn of(&self, key: K) -> Arc<OnceCell<V>> {
+    fn of(&self, key: K) -> Arc<OnceCell<V>> {
         let mut kept = lock(&self.0);
         let known = kept.iter().position(|(known, _)| *known == key);
         let found = match known {

@@ -2,7 +2,7 @@
 //!
 //! | item | meaning |
 //! |---|---|
-//! | [`Question`], [`Listing`] | question about a snapshot, by name |
+//! | [`Question`], [`Subject`] | question about a snapshot, by name |
 //! | [`NEXT`] | parameters of a list of pages to crawl, by name |
 //! | [`Store`] | store that answers questions |
 //! | [`Page`](crate::model::Page), [`Rank`], [`History`], [`Top`], [`LinkList`] | answers, for people and as JSON |
@@ -35,7 +35,7 @@ pub use movers::{Mover, SnapshotMovers, movers, named_moves};
 pub use next::{NEXT, SkippedOf};
 pub use page::{RankingOf, Top, ranks_of};
 pub use parameter::{Parameter, Takes};
-pub use question::{Host, LISTING_MAX, Listing, Question, Subject};
+pub use question::{Host, LISTING_MAX, Question, Subject};
 pub use settle::Resettling;
 pub use shards::Rankings;
 pub use store::Store;

@@ -10,7 +10,7 @@ use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, page_ranks, p
 
 /// Most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Top<R = Vec<Page<'static>>> {
+pub struct Top {
     /// Name of the snapshot; of several shards, the id of their common ranking.
     pub snapshot: String,
     /// Number of records read until the snapshot.
@@ -25,7 +25,7 @@ pub struct Top<R = Vec<Page<'static>>> {
     #[serde(flatten)]
     pub of: Option<RankingOf>,
     /// Pages or sites, best first.
-    pub top: R,
+    pub top: Vec<Page<'static>>,
 }
 
 /// Ranking of sites, or by a measure.
@@ -42,12 +42,16 @@ pub struct RankingOf {
     pub computed: Option<ComputedInfo>,
 }
 
-impl<R> Top<R> {
-    /// Returns an answer with these rows of a ranking, best first.
+impl Top {
+    /// Returns the `n` selected pages or sites of best rank.
     ///
     /// # Errors
-    /// Errors of [`LevelRanking::certain_top`].
-    pub fn with<'r>(rankings: impl Into<Rankings<'r>>, top: R) -> Result<Top<R>> {
+    /// Errors of [`Rankings::top`] and [`Rankings::certain_top`].
+    pub fn of<'r>(
+        rankings: impl Into<Rankings<'r>>,
+        n: usize,
+        selection: &Selection,
+    ) -> Result<Top> {
         let rankings: Rankings<'_> = rankings.into();
         let ranking = rankings.first();
         Ok(Top {
@@ -62,18 +66,8 @@ impl<R> Top<R> {
                 roll_up: ranking.roll_up(),
                 computed: ranking.computed().cloned(),
             }),
-            top,
+            top: rankings.top(n, selection)?,
         })
-    }
-}
-
-impl Top {
-    /// Returns the `n` selected pages or sites of best rank.
-    ///
-    /// # Errors
-    /// Errors of [`LevelRanking::top`].
-    pub fn of(ranking: &LevelRanking, n: usize, selection: &Selection) -> Result<Top> {
-        Top::with(ranking, ranking.top(n, selection)?)
     }
 
     /// Adds the `n` most important pages of each site, by [`LevelRanking::best_pages`].
@@ -92,16 +86,6 @@ impl Top {
             row.site.get_or_insert_default().best_pages = best_pages;
         }
         Ok(())
-    }
-
-    /// Returns the first `n` rows.
-    pub fn first(&self, n: usize) -> Top {
-        Top {
-            top: self.top.iter().take(n).cloned().collect(),
-            snapshot: self.snapshot.clone(),
-            of: self.of.clone(),
-            ..*self
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::parameter::{Parameter, Takes, parsed, put, read};
-use crate::model::PageState;
+use crate::model::{Page, PageState};
 use crate::rank::measures::measure;
 use crate::rules::Scope;
 use crate::snapshot::{RankingName, SearchOptions, Selection};
@@ -34,19 +34,6 @@ pub struct Question {
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// List of all pages or sites.
-    Listing(Listing),
-    /// Rank and fetches of these pages or sites in a ranking, and their ranks in the newest snapshots.
-    Rank(Vec<String>, RankingName, Option<usize>),
-    /// Links of a page; with a number, links to it among as many kept links.
-    Links(String, Option<u64>),
-    /// Pages by a part of their URL, or within a scope.
-    Search(SearchOptions),
-}
-
-/// List whose first [`LISTING_MAX`] rows can be kept for all questions about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listing {
     /// Most important selected pages or sites of a ranking, with a number of pages of each site.
     Top(RankingName, Selection, Option<usize>),
     /// Largest moves since the previous snapshot; only the certain ones if the flag is set.
@@ -57,6 +44,12 @@ pub enum Listing {
     Coverage,
     /// Pages that could not be fetched, and their hosts.
     Failures,
+    /// Rank and fetches of these pages or sites in a ranking, and their ranks in the newest snapshots.
+    Rank(Vec<String>, RankingName, Option<usize>),
+    /// Links of a page; with a number, links to it among as many kept links.
+    Links(String, Option<u64>),
+    /// Pages by a part of their URL, or within a scope.
+    Search(SearchOptions),
 }
 
 /// Given parameters of a question.
@@ -216,18 +209,18 @@ impl Question {
         }
         let n = asked.n.unwrap_or(if is_links { 100 } else { 20 });
         let subject = match name {
-            "top" => Subject::Listing(Listing::Top(
+            "top" => Subject::Top(
                 asked.ranking,
                 Selection {
                     scope: asked.scope,
                     without_gone: asked.without_gone,
                 },
                 asked.best,
-            )),
-            "movers" => Subject::Listing(Listing::Movers(asked.certain_only)),
-            "hosts" => Subject::Listing(Listing::Hosts),
-            "coverage" => Subject::Listing(Listing::Coverage),
-            "failures" => Subject::Listing(Listing::Failures),
+            ),
+            "movers" => Subject::Movers(asked.certain_only),
+            "hosts" => Subject::Hosts,
+            "coverage" => Subject::Coverage,
+            "failures" => Subject::Failures,
             "rank" => Subject::Rank(asked.urls, asked.ranking, asked.history),
             "links" => {
                 let within = asked.within.unwrap_or(LINKS_WITHIN);
@@ -263,6 +256,21 @@ pub struct Host {
     pub best_state: Option<PageState>,
 }
 
+impl From<Page<'static>> for Host {
+    /// Converts a row of the ranking of hosts.
+    fn from(row: Page<'static>) -> Host {
+        let site = row.site.unwrap_or_default();
+        Host {
+            host: row.url.into_owned(),
+            rank: row.rank,
+            pages: site.pages,
+            importance: row.importance,
+            best: site.best,
+            best_state: site.best_state,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,8 +282,7 @@ mod tests {
         Question::of(name, &given.collect::<Vec<_>>())
     }
 
-    fn listing(n: usize, listing: Listing) -> Question {
-        let subject = Subject::Listing(listing);
+    fn listing(n: usize, subject: Subject) -> Question {
         Question { n, subject }
     }
 
@@ -284,7 +291,7 @@ mod tests {
         let usual = RankingName::default();
         assert_eq!(
             asked("top", &[]).unwrap(),
-            listing(20, Listing::Top(usual.clone(), Selection::default(), None))
+            listing(20, Subject::Top(usual.clone(), Selection::default(), None))
         );
         let by = RankingName {
             level: crate::sites::Level::Domain,
@@ -304,7 +311,7 @@ mod tests {
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
             listing(
                 20,
-                Listing::Top(
+                Subject::Top(
                     usual.clone(),
                     {
                         let mut scope: Scope = "host:a.org".parse().unwrap();
@@ -317,7 +324,7 @@ mod tests {
         );
         assert_eq!(
             asked("hosts", &[("n", "1000")]).unwrap(),
-            listing(1_000, Listing::Hosts)
+            listing(1_000, Subject::Hosts)
         );
         let both = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(
@@ -344,7 +351,7 @@ mod tests {
         );
         assert_eq!(
             asked("movers", &[("certain-only", "1")]).unwrap(),
-            listing(20, Listing::Movers(true))
+            listing(20, Subject::Movers(true))
         );
         assert_eq!(
             asked("search", &[("text", "X"), ("scope", "host:a"), ("n", "3")])

@@ -4,12 +4,10 @@
 //! its own pages, and every page is an own page of one shard: so the lists of all shards together equal the list of a
 //! single store with all pages.
 
-use std::path::Path;
-
 use super::{Rank, ranks_of};
 use crate::metrics::Positions;
 use crate::model::{Page, PageId};
-use crate::snapshot::{LISTED, LevelRanking, RankedList, Selection, Snapshot};
+use crate::snapshot::{LevelRanking, Selection, Snapshot};
 use crate::{Error, Result};
 
 /// Ranking of one store, or the rankings of all shards of a crawl that were ranked together, read as one.
@@ -128,47 +126,21 @@ impl<'r> Rankings<'r> {
         Ok(Some(positions.certain()))
     }
 
-    /// Returns the `n` selected rows of best rank, as [`LevelRanking::listed`] does. Ties between shards are ordered by
-    /// page number, then by URL.
+    /// Returns the `n` selected rows of best rank, best first. Ties between shards are ordered by page number, then by
+    /// URL.
     ///
     /// # Errors
-    /// Errors of [`LevelRanking::listed`].
-    pub fn listed(
-        self,
-        n: usize,
-        selection: &Selection,
-        memory: u64,
-        folder: &Path,
-    ) -> Result<RankedList<'r>> {
-        let memory = memory / self.0.len() as u64;
-        let all = self
-            .each()
-            .map(|of| of.listed(n, selection, memory, folder));
-        let mut all = all.collect::<Result<Vec<_>>>()?;
-        if all.len() == 1 {
-            return Ok(all.remove(0));
+    /// Errors of [`LevelRanking::top`].
+    pub fn top(self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
+        let mut rows = Vec::new();
+        for ranking in self.each() {
+            rows.extend(ranking.top(n, selection)?);
         }
-        let most = |of: fn(&RankedList<'_>) -> u64| all.iter().map(of).max().unwrap_or(0);
-        let last_rank = most(|listed| listed.last_rank);
-        let longest_name = most(|listed| listed.longest_name as u64) as usize;
-        let lists = all.into_iter().map(|listed| listed.rows.peekable());
-        let mut lists: Vec<_> = lists.collect();
-        let rows = std::iter::from_fn(move || {
-            let heads = lists.iter_mut().enumerate();
-            let heads = heads.filter_map(|(at, list)| Some((at, list.peek()?)));
-            let best = heads.min_by(|(_, one), (_, other)| order(one).cmp(&order(other)));
-            let at = best?.0;
-            lists[at].next()
-        });
-        let rows = rows.take(n);
-        if n > LISTED {
-            return Ok(RankedList {
-                rows: Box::new(rows),
-                last_rank,
-                longest_name,
-            });
+        if self.are_several() {
+            rows.sort_by(|a, b| (a.rank, a.page, &a.url).cmp(&(b.rank, b.page, &b.url)));
+            rows.truncate(n);
         }
-        Ok(RankedList::of(rows.collect::<Result<_>>()?))
+        Ok(rows)
     }
 
     /// Iterates over all listed rows in number order, one shard after another.
@@ -187,13 +159,10 @@ impl<'r> Rankings<'r> {
         if !self.are_several() {
             return Ok(found);
         }
-        for (at, ranking) in self.each().enumerate() {
+        // What the first shard says holds unless the page is another's own.
+        for ranking in self.each().skip(1) {
             let snapshot = ranking.snapshot();
-            let of_shard = if at == 0 {
-                found.clone()
-            } else {
-                ranks_of(ranking, urls)?
-            };
+            let of_shard = ranks_of(ranking, urls)?;
             let numbers: Vec<_> = of_shard.iter().filter_map(|(number, _)| *number).collect();
             let mut names = snapshot.names_of(&numbers)?.into_iter();
             for (found, answer) in found.iter_mut().zip(of_shard) {
@@ -205,12 +174,4 @@ impl<'r> Rankings<'r> {
         }
         Ok(found)
     }
-}
-
-/// Returns the sort key of rows of several lists: best first, ties by page number, then by URL. An error has none, and
-/// comes before all rows.
-fn order<'a>(row: &'a Result<Page<'static>>) -> Option<(u64, PageId, &'a str)> {
-    row.as_ref()
-        .ok()
-        .map(|row| (row.rank, row.page, row.url.as_ref()))
 }

@@ -169,43 +169,6 @@ impl Snapshot {
     }
 }
 
-/// Table for repeated lookups by name: pages of a snapshot, sorted by the low 64 bits of their names' fingerprints. Takes
-/// 12 bytes of memory per page, and no scans.
-pub struct Lookup {
-    pages: Vec<(u64, u32)>,
-}
-
-impl Lookup {
-    /// Reads the fingerprints of a snapshot, once. Pages from 2^32 on are left out.
-    pub fn new(snapshot: &Snapshot) -> Result<Lookup> {
-        let mut pages = Vec::with_capacity(snapshot.info().pages as usize);
-        for (page, print) in (0..=u32::MAX).zip(snapshot.fingerprints()) {
-            pages.push((print? as u64, page));
-        }
-        pages.sort_unstable();
-        Ok(Lookup { pages })
-    }
-
-    /// Finds the pages of `snapshot`, from which this was made, with these names. Candidates are verified against the
-    /// names themselves.
-    pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
-        let fingerprints = snapshot.key.fingerprints();
-        let mut found = vec![None; names.len()];
-        for (name, found) in names.iter().zip(&mut found) {
-            let wanted = store::kept(fingerprints.of(name)) as u64;
-            let from = self.pages.partition_point(|&(print, _)| print < wanted);
-            let same = self.pages[from..]
-                .iter()
-                .take_while(|&&(print, _)| print == wanted);
-            let same: Vec<PageId> = same.map(|&(_, page)| PageId(u64::from(page))).collect();
-            let known = snapshot.names_of(&same)?;
-            let at = known.iter().position(|known| known.as_bytes() == *name);
-            *found = at.map(|at| same[at]);
-        }
-        Ok(found)
-    }
-}
-
 /// Rank and other facts of one page or site.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rank {

@@ -298,13 +298,6 @@ impl LevelRanking {
         }
     }
 
-    /// Sorts numbers into the order in which names are read once.
-    pub(super) fn by_name(&self, numbers: &mut [PageId]) {
-        if let Of::Sites(rolled) = &self.of {
-            numbers.sort_unstable_by_key(|site| rolled.totals[site.index()].best);
-        }
-    }
-
     /// Returns true if lists have this row: in a shard only its own pages, and sites that have such pages.
     pub fn lists(&self, row: &Page<'_>) -> bool {
         let is_shard = self.snapshot.info().settings.input.shard.is_some();

@@ -100,16 +100,12 @@ where
 }
 
 /// Number of facts in an encoded row, and bytes of each: whether it is known (1), and 8 of the value.
-const FACTS: usize = 14;
+const FACTS: usize = 11;
 const FACT_BYTES: usize = 9;
 
-/// Encodes a row except for its name, which is in the key at `at`, and the best pages of a site, of which there may be
-/// many: facts, further numbers, and the name of the best page.
+/// Encodes what tables have of a row, except for its name, which is in the key at `at`: facts, and further numbers.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
-    let site = row.site.as_ref();
-    let best = site.and_then(|site| site.best.as_deref());
     let real = |number: Option<f64>| number.map(f64::to_bits);
-    let code = |state: Option<PageState>| state.map(|state| state as u64);
     let facts: [Option<u64>; FACTS] = [
         Some(at as u64),
         Some(row.page.0),
@@ -117,32 +113,24 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         Some(row.rank),
         Some(row.visits),
         row.last_fetch.map(|time| time as u64),
-        code(row.state),
+        row.state.map(|state| state as u64),
         real(row.cash),
         real(row.distributed),
         row.change.map(|change| change as u64),
-        site.map(|site| site.pages),
-        real(site.and_then(|site| site.largest)),
-        code(site.and_then(|site| site.best_state)),
-        best.map(|best| best.len() as u64),
+        row.site.as_ref().map(|site| site.pages),
     ];
     let more = row.more.iter().map(|number| real(*number));
     for fact in facts.into_iter().chain(more) {
         into.push(fact.is_some().into());
         into.extend_from_slice(&fact.unwrap_or_default().to_le_bytes());
     }
-    into.extend_from_slice(best.unwrap_or_default().as_bytes());
 }
 
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let fact = |bytes: &[u8]| (bytes[0] == 1).then(|| number(&bytes[1..]));
     let real = |bits: Option<u64>| bits.map(f64::from_bits);
-    let state = |code: Option<u64>| PageState::ALL.get(code? as usize).copied();
-    let (facts, rest) = value.split_at_checked(FACTS * FACT_BYTES)?;
+    let (facts, more) = value.split_at_checked(FACTS * FACT_BYTES)?;
     let facts: Vec<_> = facts.chunks_exact(FACT_BYTES).map(fact).collect();
-    let (more, best) =
-        rest.split_at_checked(rest.len() - facts[13].unwrap_or_default() as usize)?;
-    let best = String::from_utf8(best.to_vec()).ok()?;
     key.drain(..(facts[0]? as usize).min(key.len()));
     Some(Page {
         page: PageId(facts[1]?),
@@ -150,15 +138,12 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
         rank: facts[3]?,
         visits: facts[4]?,
         last_fetch: facts[5].map(|time| time as i64),
-        state: state(facts[6]),
+        state: facts[6].and_then(|at| PageState::ALL.get(at as usize).copied()),
         cash: real(facts[7]),
         distributed: real(facts[8]),
         change: facts[9].and_then(|at| Change::ALL.get(at as usize).copied()),
         site: facts[10].map(|pages| SiteFacts {
             pages,
-            largest: real(facts[11]),
-            best_state: state(facts[12]),
-            best: facts[13].map(|_| best),
             ..SiteFacts::default()
         }),
         url: Cow::Owned(String::from_utf8(key).ok()?),
@@ -191,9 +176,6 @@ mod tests {
                 change: Change::ALL.get(at).copied(),
                 site: (at == 0).then(|| SiteFacts {
                     pages: 9,
-                    largest: Some(0.125),
-                    best: Some("http://www.example.org/best".into()),
-                    best_state: Some(PageState::Gone),
                     ..SiteFacts::default()
                 }),
             })
@@ -217,11 +199,6 @@ mod tests {
             assert_eq!(row.change, Change::ALL.get(row.page.index()).copied());
             let site = row.site.as_ref();
             assert_eq!(site.map(|site| site.pages), first.then_some(9));
-            assert_eq!(site.and_then(|site| site.largest), first.then_some(0.125));
-            let best = site.and_then(|site| site.best.as_deref());
-            assert_eq!(best, first.then_some("http://www.example.org/best"));
-            let state = site.and_then(|site| site.best_state);
-            assert_eq!(state, first.then_some(PageState::Gone));
             assert_eq!((row.importance, row.visits), (0.5, 7));
         });
         sorted
