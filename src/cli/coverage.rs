@@ -11,7 +11,7 @@ use cashrank_store::store::RealDisk;
 use super::common::{
     Exit, MemoryArg, StoreArg, lines, print, print_json, report_lines, shown, thousands,
 };
-use super::log::Paint;
+use super::table::TextTable;
 
 /// Memory per page, in bytes: settling, the weight of a seed, and whether it was read.
 const COVERED_BYTES: u64 = 27;
@@ -77,16 +77,15 @@ impl CoverageArgs {
         }
         let coverage = SeedCoverage::of(&snapshot, &seeds)?;
         let covered = &coverage.covered;
-        let mut hosts = if self.by_host {
-            coverage.hosts(&snapshot)?
-        } else {
-            Vec::new()
-        };
-        hosts.truncate(self.n);
+        let hosts = self.by_host.then(|| coverage.hosts(&snapshot));
+        let hosts = hosts.transpose()?.map(|mut hosts| {
+            hosts.truncate(self.n);
+            hosts
+        });
         if self.json {
             let mut answer = serde_json::to_value(covered)?;
-            if self.by_host {
-                answer["hosts"] = serde_json::to_value(&hosts)?;
+            if let Some(hosts) = hosts {
+                answer["hosts"] = serde_json::to_value(hosts)?;
             }
             return print_json(&answer);
         }
@@ -111,15 +110,10 @@ impl CoverageArgs {
                 thousands(covered.read),
                 thousands(covered.pages)
             )?;
-            if self.by_host {
-                show_hosts(out, &hosts)?;
-            }
-            Ok(())
+            hosts.map_or(Ok(()), |hosts| show_hosts(out, &hosts))
         })
     }
-}
 
-impl CoverageArgs {
     /// Returns the memory left after the pages; refuses a store whose pages do not fit.
     fn check_memory(&self, pages: u64) -> Result<Option<u64>, Error> {
         let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
@@ -137,23 +131,14 @@ impl CoverageArgs {
 }
 
 fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Result<()> {
-    let head = format!(
-        "\n{:>10}  {:>10}  {:>12}  {:>12}  host",
-        "pages", "read", "read, least", "unread, least"
-    );
-    writeln!(out, "{}", Paint::stdout().bold(&head))?;
-    for host in hosts {
-        writeln!(
-            out,
-            "{:>10}  {:>10}  {:>12}  {:>13}  {}",
-            thousands(host.pages),
-            thousands(host.read),
-            percent(host.at_least, f64::floor),
-            percent(host.unread, f64::floor),
-            shown(&host.host)
-        )?;
-    }
-    Ok(())
+    let table = TextTable::<CoveredHost>::new("  ")
+        .number("pages", 10, |host| thousands(host.pages))
+        .number("read", 10, |host| thousands(host.read))
+        .number("read, least", 12, |host| percent(host.at_least, f64::floor))
+        .number("unread, least", 13, |host| percent(host.unread, f64::floor))
+        .text("host", 0, |host| shown(&host.host).into_owned());
+    writeln!(out)?;
+    Ok(table.write_all(out, hosts)?)
 }
 
 /// Formats a share in tenths of a percent; `round` keeps a proven bound valid.

@@ -9,12 +9,8 @@ use super::common::{
     Exit, MemoryArg, StoreArg, positive, print, rounded_up, shown, thousands, time, write_json,
 };
 use super::levels::LevelArgs;
-use super::log::Paint;
 use super::table::TextTable;
 use crate::cli::common::say;
-
-/// Maximum number of bars; with more snapshots, each bar shows the last of its share.
-const BARS: usize = 60;
 
 /// Show how the ranks of pages or sites changed, snapshot by snapshot.
 #[derive(clap::Args)]
@@ -24,8 +20,7 @@ Examples:
   cashrank history https://example.org/ -n 10 --json --store ranks
   cashrank history example.org --level domain --store ranks
 
-The bars show ranks on a logarithmic scale: the highest is the best. Importance falls when pages are added; its ratio to \
-the mean of all pages does not. `ingest --keep-snapshots` says which snapshots stay.")]
+Importance falls when pages are added; its ratio to the mean of all pages does not. `ingest --keep-snapshots` says which snapshots stay.")]
 pub struct HistoryArgs {
     /// URLs in any form, or names of nodes or sites.
     #[arg(value_name = "URL", required = true)]
@@ -88,7 +83,6 @@ fn write_plain(
     if !history.known {
         return Ok(writeln!(out, "  not known in any snapshot")?);
     }
-    writeln!(out, "  {}", bars(&history.history))?;
     // Scores of other measures are on scales of their own.
     let score = measure.unwrap_or("importance");
     let table = TextTable::<Moment>::new("  ")
@@ -115,67 +109,5 @@ fn write_plain(
                 .rank
                 .map_or(String::new(), |_| bound.map_or("-".into(), rounded_up))
         });
-    writeln!(out, "{}", Paint::stdout().bold(&table.head()))?;
-    for moment in &history.history {
-        table.write(out, moment)?;
-    }
-    Ok(())
-}
-
-/// Draws ranks as bars on a logarithmic scale: the best rank is highest, an unknown one is a space.
-fn bars(history: &[Moment]) -> String {
-    const SHAPES: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let count = history.len().min(BARS);
-    // Each share is represented by its last snapshot.
-    let shares = (1..=count).map(|share| &history[share * history.len() / count - 1]);
-    let heights: Vec<Option<f64>> = shares
-        .map(|moment| moment.rank.map(|rank| -(rank as f64).ln()))
-        .collect();
-    let known = || heights.iter().flatten().copied();
-    let (low, high) = (
-        known().fold(f64::INFINITY, f64::min),
-        known().fold(f64::NEG_INFINITY, f64::max),
-    );
-    let bar = |height: &Option<f64>| match height {
-        None => ' ',
-        // All ranks are equal: neither best nor worst.
-        Some(_) if low == high => SHAPES[3],
-        Some(height) => {
-            let share = (height - low) / (high - low);
-            SHAPES[(share * 7.0).round() as usize]
-        }
-    };
-    heights.iter().map(bar).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ranks(ranks: &[Option<u64>]) -> String {
-        let moment = |&rank| Moment {
-            rank,
-            ..Moment::default()
-        };
-        bars(&ranks.iter().map(moment).collect::<Vec<_>>())
-    }
-
-    /// Ranks 1, 2, 4, ... 128 are at equal distances.
-    #[test]
-    fn bars_are_logarithms_of_ranks() {
-        let doubled: Vec<Option<u64>> = (0..8).map(|power| Some(1 << power)).collect();
-        assert_eq!(ranks(&doubled), "█▇▆▅▄▃▂▁");
-        assert_eq!(ranks(&[None, Some(9), Some(3)]), " ▁█");
-        assert_eq!(ranks(&[Some(5), Some(5)]), "▄▄");
-        assert_eq!(ranks(&[]), "");
-    }
-
-    #[test]
-    fn many_snapshots_share_bars() {
-        let mut many: Vec<Option<u64>> = vec![Some(2); 10 * BARS];
-        many[10 * BARS - 1] = Some(1);
-        let bars = ranks(&many);
-        assert_eq!(bars.chars().count(), BARS);
-        assert!(bars.ends_with("▁█"), "{bars}");
-    }
+    Ok(table.write_all(out, &history.history)?)
 }

@@ -123,7 +123,7 @@ pub struct IngestArgs {
     ///
     /// Rankings with a proven error, `next`, `links`, `settle` and `compute` need the links. If they outgrow the space, they are
     /// all dropped [default: for a new store 8G or half of the free space, whichever is less; otherwise as before].
-    #[arg(long, help_heading = RANKING, value_name = "SIZE|none", value_parser = size_or_none)]
+    #[arg(long, alias = "keep-rows", help_heading = RANKING, value_name = "SIZE|none", value_parser = size_or_none)]
     keep_links: Option<OrNone<u64>>,
     /// Keep or drop links from a page to itself [default: drop].
     #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = words::<SelfLinks>(SelfLinks::ALL.map(|of| (of.name(), ""))))]
@@ -164,7 +164,7 @@ pub struct IngestArgs {
         not(feature = "serve"),
         doc = "\n\nThis build has none: cargo install --features serve."
     )]
-    #[arg(long, help_heading = "Service", value_name = "ADDRESS", value_parser = service_address)]
+    #[arg(long, alias = "serve", help_heading = "Service", value_name = "ADDRESS", value_parser = service_address)]
     #[cfg_attr(not(feature = "serve"), allow(dead_code))]
     listen: Option<std::net::SocketAddr>,
     #[cfg(feature = "serve")]

@@ -1,4 +1,4 @@
-//! Output of long-running commands: verbosity, time stamps, colours and progress.
+//! Output of long-running commands: verbosity, time stamps and progress.
 
 use std::io::{IsTerminal, stderr, stdout};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -39,46 +39,6 @@ impl Verbosity {
 
 fn at_its_time(text: &str) -> String {
     format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
-}
-
-/// Colours for a terminal. Text stays plain elsewhere, and if `NO_COLOR` is set.
-#[derive(Clone, Copy)]
-pub struct Paint(bool);
-
-impl Paint {
-    /// Returns the colours of standard output.
-    pub fn stdout() -> Paint {
-        Paint(stdout().is_terminal() && is_wanted())
-    }
-
-    /// Returns the colours of standard error.
-    pub fn stderr() -> Paint {
-        Paint(stderr().is_terminal() && is_wanted())
-    }
-
-    /// Formats the head of a table.
-    pub fn bold(self, text: &str) -> String {
-        self.with("1", text)
-    }
-
-    /// Formats an error.
-    pub fn red(self, text: &str) -> String {
-        self.with("1;31", text)
-    }
-
-    fn with(self, code: &str, text: &str) -> String {
-        if self.0 {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
-    }
-}
-
-fn is_wanted() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    !refused && !dumb
 }
 
 /// Returns the width of the terminal that standard output is connected to, in columns. `None`: it is not a terminal,
@@ -140,7 +100,5 @@ mod tests {
         assert_eq!(text, "read");
         assert_eq!(cut("http://ä.example/", 17), "http://ä.example/");
         assert_eq!(cut("http://ä.example/long", 12), "http://ä....");
-        assert_eq!(Paint(false).red("x"), "x");
-        assert_eq!(Paint(true).red("x"), "\x1b[1;31mx\x1b[0m");
     }
 }

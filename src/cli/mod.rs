@@ -22,7 +22,6 @@ mod log;
 #[cfg(feature = "man")]
 mod man;
 mod next;
-mod old_names;
 mod output;
 mod panics;
 mod rank;
@@ -133,7 +132,7 @@ struct Completions {
 pub fn main() -> ExitCode {
     panics::hear();
     common::survive_file_size_limit();
-    let found = help::in_two_steps(Cli::command()).get_matches_from(old_names::arguments());
+    let found = help::in_two_steps(Cli::command()).get_matches();
     let command = match Cli::from_arg_matches(&found) {
         Ok(cli) => cli.command,
         Err(error) => error.exit(),
@@ -147,7 +146,7 @@ pub fn main() -> ExitCode {
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             // The error's text includes its cause: the chain (`{:#}`) would print it twice.
-            say!("{} {error}", log::Paint::stderr().red("cashrank:"));
+            say!("cashrank: {error}");
             let exit = common::exit_of(&error);
             if exit == Exit::Memory {
                 common::report_address_space();

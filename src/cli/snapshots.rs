@@ -12,7 +12,6 @@ use cashrank_store::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
 use super::json::object;
-use super::log::Paint;
 use super::table::TextTable;
 use crate::cli::common::say;
 
@@ -158,7 +157,7 @@ fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()
             let marks = marks.into_iter().filter(|(is_set, _)| *is_set);
             marks.map(|(_, mark)| mark).collect::<Vec<_>>().join(", ")
         });
-    writeln!(out, "{}", Paint::stdout().bold(&table.head()))?;
+    writeln!(out, "{}", table.head())?;
     for kept in kept {
         table.write(out, kept)?;
         for of in &kept.computed {
