@@ -6,7 +6,6 @@ use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
 use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands, write_json};
-use super::json::object;
 use crate::cli::common::say;
 
 /// Show what a page links to, or with --in what links to it.
@@ -65,14 +64,7 @@ impl LinksArgs {
         print(|out| {
             for end in &ends {
                 if self.json {
-                    let link = object! {
-                        "url": &end.url,
-                        "rank": end.rank,
-                        "importance": end.importance,
-                        "state": end.state,
-                        "weight"?: end.weight,
-                    };
-                    write_json(out, &link)?;
+                    write_json(out, end)?;
                 } else {
                     writeln!(out, "{}", shown(&end.url))?;
                 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_store::memory::human;
@@ -35,8 +34,6 @@ pub(super) struct Reporter {
     started: Instant,
     pub(super) log: Verbosity,
     pub(super) remarks: Remarks,
-    /// Formats read so far.
-    pub(super) formats: Vec<Format>,
     bar: Option<ProgressBar>,
     extent: Extent,
     /// Counts of records and links at the first report.
@@ -74,7 +71,6 @@ impl Reporter {
             started: Instant::now(),
             log,
             remarks: Remarks::default(),
-            formats: Vec::new(),
             bar,
             extent: Extent {
                 once,
@@ -167,7 +163,6 @@ impl Observer for Reporter {
             }
             IngestEvent::Spooling { from } => format!("spool: send the stream from byte {from} on"),
             IngestEvent::Guessed { input, format, why } => {
-                self.formats.push(format);
                 format!("{input}: read as {} ({why})", format.name())
             }
             IngestEvent::Caveat { input, caveat } => {

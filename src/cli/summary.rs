@@ -1,7 +1,6 @@
 //! The summary at the end of a run, for people and as JSON.
 
 use cashrank_crawl::decode::Reason;
-use cashrank_crawl::formats::Format;
 use cashrank_graph::engine::{Counters, ShardCounts};
 use cashrank_graph::rank::settle::SettlingProgress;
 use cashrank_ingest::ingest::IngestOutcome;
@@ -106,8 +105,7 @@ pub(super) fn report_counts(
     if now.other > before.other {
         let other = thousands(now.other - before.other);
         log.info(&format!(
-            "{other} {}, not pages",
-            no_pages(&reporter.formats)
+            "{other} records of requests and other things, blank lines and comments, not pages"
         ));
     }
     if now.out_of_scope > before.out_of_scope {
@@ -130,30 +128,6 @@ pub(super) fn report_counts(
     let dropped = dropped_links(now, before);
     if !dropped.is_empty() {
         log.info(&format!("links not followed: {}", dropped.join(", ")));
-    }
-}
-
-/// Describes the records of these formats that are not about pages.
-fn no_pages(formats: &[Format]) -> &'static str {
-    let all = |some: &[Format]| !formats.is_empty() && formats.iter().all(|f| some.contains(f));
-    if all(&[Format::Warc]) {
-        "WARC request, metadata and other records"
-    } else if all(&[Format::Wat]) {
-        "WAT records of requests and other things"
-    } else if all(&[Format::Warc, Format::Arc]) {
-        "records of requests and other things"
-    } else if formats
-        .iter()
-        .any(|f| [Format::Warc, Format::Wat, Format::Arc].contains(f))
-    {
-        "records of requests and other things, blank lines and comments"
-    } else if formats
-        .iter()
-        .any(|f| [Format::Records, Format::CrawlLog].contains(f))
-    {
-        "answers to methods other than GET, blank lines and the like"
-    } else {
-        "blank lines, comments and the like"
     }
 }
 

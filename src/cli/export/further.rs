@@ -25,9 +25,6 @@ enum Numbers {
     Scores(Vec<f64>),
 }
 
-/// Reads the number of a page or site; page numbers must increase from call to call.
-type NumberOf<'r> = Box<dyn FnMut(u64) -> cashrank::Result<Option<f64>> + 'r>;
-
 impl Further {
     fn add(&mut self, column: NumberColumn, numbers: Numbers, held_bytes: u64) {
         self.columns.push(column);
@@ -40,10 +37,15 @@ impl Further {
         &'r self,
         rows: impl Iterator<Item = cashrank::Result<Page<'p>>> + 'r,
     ) -> impl Iterator<Item = cashrank::Result<Page<'p>>> + 'r {
-        let mut numbers: Vec<NumberOf<'r>> = self.numbers.iter().map(Numbers::reader).collect();
+        let scores = self.numbers.iter().map(|of| (0..).zip(of.scores()));
+        let mut scores: Vec<_> = scores.collect();
         rows.map(move |page| {
             let mut page = page?;
-            let more = numbers.iter_mut().map(|of| of(page.page.0));
+            let number = page.page.0;
+            let more = scores.iter_mut().map(|scores| {
+                let score = scores.find(|(at, score)| *at == number || score.is_err());
+                score.map(|(_, score)| score).transpose()
+            });
             page.more = more.collect::<cashrank::Result<_>>()?;
             Ok(page)
         })
@@ -51,16 +53,11 @@ impl Further {
 }
 
 impl Numbers {
-    fn reader(&self) -> NumberOf<'_> {
+    /// Iterates over all scores, in number order.
+    fn scores(&self) -> Box<dyn Iterator<Item = cashrank::Result<f64>> + '_> {
         match self {
-            Numbers::Scores(scores) => Box::new(|page| Ok(scores.get(page as usize).copied())),
-            Numbers::Ranking(ranking) => {
-                let mut scores = (0..).zip(ranking.scores());
-                Box::new(move |page| {
-                    let score = scores.find(|(at, score)| *at == page || score.is_err());
-                    score.map(|(_, score)| score).transpose()
-                })
-            }
+            Numbers::Scores(scores) => Box::new(scores.iter().copied().map(Ok)),
+            Numbers::Ranking(ranking) => ranking.scores(),
         }
     }
 }

@@ -43,13 +43,12 @@ pub struct LinkTarget {
     /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
     /// Importance of the page.
-    #[serde(skip)]
     pub importance: f64,
-    /// Weight of the link; `None` if all links of its page weigh the same.
-    #[serde(skip)]
-    pub weight: Option<u64>,
     /// Result of the page's fetches; absent if the snapshot does not record which pages are gone.
     pub state: Option<PageState>,
+    /// Weight of the link; `None` if all links of its page weigh the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u64>,
 }
 
 /// Other ends of a page's links, each with the weight of the link unless all links of a page weigh the same.
@@ -139,8 +138,8 @@ impl Ends {
             url: page.url.into_owned(),
             rank: page.rank,
             importance: page.importance,
-            weight,
             state: page.state,
+            weight,
         });
         Ok((count, listed.collect()))
     }
