@@ -40,16 +40,15 @@ those of the last checkpoint, and while an ingest is running unknown.")]
 pub struct StatArgs {
     #[command(flatten)]
     stores: StoresArg,
-    /// Also show how the ranking was made, and disk and memory by their parts.
-    #[arg(long, short, conflicts_with = "json")]
-    verbose: bool,
     /// Print one JSON object, for programs.
+    ///
+    /// It also has how the ranking was made, and disk and memory by their parts.
     #[arg(long)]
     json: bool,
     /// Print what the ranking was made of, to cite it and to make it again, as one JSON object.
     ///
     /// Inputs with their hashes, version, options, the snapshot's hash. Not while an ingest runs.
-    #[arg(long, conflicts_with_all = ["json", "verbose"])]
+    #[arg(long, conflicts_with = "json")]
     record: bool,
 }
 
@@ -227,7 +226,7 @@ impl StatArgs {
         }
         match (&stats[..], self.json) {
             ([stat], true) => print_json(&stat.json())?,
-            ([stat], false) => print(|out| write_plain(out, stat, self.verbose))?,
+            ([stat], false) => print(|out| write_plain(out, stat))?,
             (all, is_json) => shards::show(all, is_json)?,
         };
         Ok(exit)
@@ -328,7 +327,7 @@ impl<'a> Stat<'a> {
     }
 }
 
-fn write_plain(out: &mut dyn Write, stat: &Stat<'_>, verbose: bool) -> anyhow::Result<()> {
+fn write_plain(out: &mut dyn Write, stat: &Stat<'_>) -> anyhow::Result<()> {
     let (info, counters) = (stat.info(), &stat.info().counters);
     let mut facts = FactList::new(out, "", WIDTH);
     facts.add("pages", pages_text(info.pages, counters.visited))?;
@@ -384,13 +383,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat<'_>, verbose: bool) -> anyhow::R
         let acked = thousands(spool.acked);
         format!("input {}, durable to byte {acked}", spool.input + 1)
     });
-    facts.add("spool", spool)?;
-    if verbose {
-        writeln!(out)?;
-        write_method(out, info)?;
-        write_parts(out, stat)?;
-    }
-    Ok(())
+    Ok(facts.add("spool", spool)?)
 }
 
 /// Formats the time of the latest fetch.
@@ -422,77 +415,4 @@ fn memory_text(bytes: &serde_json::Value) -> String {
         of("total"),
         of("settling")
     )
-}
-
-/// Writes how the ranking was computed.
-fn write_method(out: &mut dyn Write, info: &Info) -> anyhow::Result<()> {
-    let config = &info.settings.config;
-    let (damping, used) = (config.damping_asked(), config.damping());
-    let damping =
-        format!("{damping}: the share of importance that links pass on (used: {used:.12})");
-    let (visits, rounds) = (thousands(info.visits), thousands(info.rounds));
-    let rounds =
-        format!("{rounds}: how often the cash of pages that were not crawled was shared out");
-    let turnovers = format!("{:.3}: how often all cash was passed on", info.turnovers);
-    let history = counted(info.measures, "entry", "entries");
-    let a_page = info.measures as f64 / info.pages.max(1) as f64;
-    let history = format!("{history} ({a_page:.2} a page): what the window is computed from");
-    let mut facts = FactList::new(out, "", WIDTH);
-    facts.add("damping", damping)?;
-    facts.add("window", window(info))?;
-    facts.add(
-        "crawls",
-        format!("{visits}: how often pages were crawled in all"),
-    )?;
-    facts.add("turnovers", turnovers)?;
-    facts.add("rounds", rounds)?;
-    Ok(facts.add("history", history)?)
-}
-
-/// Writes disk usage and memory by part.
-fn write_parts(out: &mut dyn Write, stat: &Stat<'_>) -> anyhow::Result<()> {
-    let rows = stat.rows.as_ref().map(|rows| {
-        format!(
-            "{}, {:.2} bytes a link; {} that newer ones replaced",
-            human(rows.bytes),
-            rows.bytes_a_link,
-            counted(rows.superseded, "row", "rows")
-        )
-    });
-    let mut facts = FactList::new(out, "", WIDTH);
-    facts.add("link file", rows)?;
-    let memory = stat.memory.as_object().into_iter().flatten();
-    let memory = memory.filter_map(|(part, bytes)| Some((&**part, bytes.as_u64()?)));
-    let memory = memory.filter(|(part, _)| *part != "total");
-    let mut disk = stat.disk.parts.clone();
-    disk.sort_unstable();
-    for (name, parts) in [("disk parts", disk), ("memory parts", memory.collect())] {
-        let parts = parts.into_iter().filter(|(_, bytes)| *bytes > 0);
-        let parts = parts.map(|(part, bytes)| format!("{part} {}", human(bytes)));
-        facts.add(name, parts.collect::<Vec<_>>().join(", "))?;
-    }
-    Ok(())
-}
-
-/// Describes the window, and how much of the history it reads.
-fn window(info: &Info) -> String {
-    let (window, estimator) = (&info.window, info.window.estimator);
-    if let Some(effort) = window.settled {
-        return format!(
-            "none: settled over the kept links ({estimator}, {} sweeps, {:.2} x all {} links)",
-            effort.sweeps,
-            effort.links_touched as f64 / effort.links.max(1) as f64,
-            thousands(effort.links)
-        );
-    }
-    let from = match window.mark {
-        0 if window.correction => ", from the correction ledger of version 0.1".into(),
-        0 => String::new(),
-        mark => format!(", from mark {mark}"),
-    };
-    let turnovers = match window.turnovers {
-        None => String::new(),
-        Some(turnovers) => format!(", {turnovers:.3} turnovers"),
-    };
-    format!("{} ({estimator}{turnovers}{from})", window.policy)
 }
