@@ -1,6 +1,5 @@
 //! Options of commands that read rankings of pages or sites, and descriptions of a ranking's accuracy.
 
-
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
 use cashrank_graph::sites::{Level, Pairing, RollUpBy, SiteLinks};

@@ -16,9 +16,7 @@ use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::PageId;
 use cashrank_graph::rank::pagerank::PowerOptions;
 use cashrank_ingest::load::Crawled;
-use cashrank_steer::local::{
-    LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy,
-};
+use cashrank_steer::local::{LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy};
 use cashrank_steer::schedule::Candidate;
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;

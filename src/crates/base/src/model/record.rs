@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Digest, FetchTotals, Fingerprint, LINKS_MAX};
 use crate::words;
 

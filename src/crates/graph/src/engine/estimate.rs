@@ -156,9 +156,7 @@ impl<'p> Estimation<'p> {
         let residuals = residuals(view, config, &now, &marks)?;
         let windows = marks.iter().map(|mark| **mark).zip(residuals);
         // The newer one if equal.
-        let best = windows
-            .rev()
-            .min_by(|one, other| one.1.total_cmp(&other.1));
+        let best = windows.rev().min_by(|one, other| one.1.total_cmp(&other.1));
         let supply = (now.supply() as f64).max(1.0);
         let (base, residual) = best.unwrap_or((begun, f64::INFINITY));
         let since_base = now.clock - base.totals.clock;
