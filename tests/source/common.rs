@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read, Write};
 use cashrank::{Error, Limits};
 use cashrank_crawl::decode::{Decoder, Names, Parsed, Record, Sink, Skipped, Skipper};
 use cashrank_crawl::source::{Chunk, Damage, InputName, InputSummary, Source, SourceOptions};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Decoder with one record per line.
 pub struct Lines;
@@ -82,6 +82,8 @@ pub struct Outcome {
     pub summary: InputSummary,
     /// Maximum number of bytes held at any return.
     pub memory: usize,
+    /// Hash of `bytes`.
+    hash: Xxh3,
 }
 
 impl Outcome {
@@ -177,6 +179,7 @@ pub fn drain(mut source: Source) -> Outcome {
         error: None,
         summary: source.end(),
         memory: 0,
+        hash: Xxh3::new(),
     };
     let mut offset = source.end().bytes;
     let mut buffer = Vec::new();
@@ -193,6 +196,7 @@ pub fn drain(mut source: Source) -> Outcome {
         };
         check(&outcome, &chunk, offset);
         outcome.bytes.extend_from_slice(&chunk.bytes);
+        outcome.hash.update(&chunk.bytes);
         if chunk.verified {
             outcome.verified.extend_from_slice(&chunk.bytes);
             let at = usize::try_from(chunk.offset).unwrap();
@@ -205,6 +209,7 @@ pub fn drain(mut source: Source) -> Outcome {
         offset += chunk.oversize;
         buffer = chunk.bytes;
     }
+    assert_eq!(outcome.hash.digest128(), xxh3_128(&outcome.bytes));
     let again = source.next_chunk(&Lines, Vec::new());
     assert_eq!(again.is_err(), outcome.error.is_some(), "the end stays");
     assert!(!matches!(again, Ok(Some(_))), "the end stays");
@@ -218,7 +223,7 @@ fn check(outcome: &Outcome, chunk: &Chunk, offset: u64) {
     assert!(!chunk.bytes.is_empty() || chunk.oversize > 0);
     if offset == outcome.bytes.len() as u64 {
         // Read from the start, nothing dropped.
-        assert_eq!(chunk.prefix.digest128(), xxh3_128(&outcome.bytes));
+        assert_eq!(chunk.prefix.digest128(), outcome.hash.digest128());
     }
 }
 
