@@ -35,7 +35,7 @@ fn run(input: &Path, store: PathBuf) -> cashrank::Result<IngestOutcome> {
     let job = IngestJob {
         settings: Settings::new(Config::default(), &limits),
         format: Some(Format::Records),
-        checkpoint_every: Every::Records(5),
+        checkpoint_every: Every::Records(2),
         limits,
         ..IngestJob::new(store, vec![InputName::File(input.into())])
     };
@@ -52,8 +52,8 @@ fn snapshot(store: &Path) -> Vec<u8> {
 fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
     let lab = in_memory();
     let input = lab.path().join(name);
-    let records = crawl(95, 24);
-    let parts = [records[..14].concat(), records[14..].concat()].map(|part| pack(part.as_bytes()));
+    let records = crawl(95, 8);
+    let parts = [records[..5].concat(), records[5..].concat()].map(|part| pack(part.as_bytes()));
     let whole = parts.concat();
     std::fs::write(&input, &whole).unwrap();
     run(&input, lab.path().join("whole")).unwrap();
