@@ -8,7 +8,8 @@ use cashrank_crawl::decode::{Link, Record};
 use cashrank_steer::schedule::{Candidate, NextOptions, STRATEGIES, next};
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
-use tempfile::TempDir;
+
+use crate::folder::in_memory;
 
 /// Random numbers from a fixed seed.
 struct Dice(u64);
@@ -78,7 +79,7 @@ fn latest(store: &Path) -> Snapshot {
 /// The lists do not depend on which rows a checkpoint dropped because the page was read again.
 #[test]
 fn lists_do_not_depend_on_checkpoints() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let mut files = Vec::new();
     let stores = [("often", 10), ("once", 1000)].map(|(name, every)| {
         let store = home.path().join(name);
@@ -118,7 +119,7 @@ fn lists_do_not_depend_on_checkpoints() {
 /// that it is given, or the store's.
 #[test]
 fn orders_go_by_the_damping_of_the_store() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     for d in [0.85, 0.6] {
         let store = home.path().join(d.to_string());
         let mut settings = Options::default();
@@ -146,7 +147,7 @@ fn orders_go_by_the_damping_of_the_store() {
 /// A shorter list is the beginning of a longer one, with limits and without.
 #[test]
 fn a_shorter_list_begins_a_longer_one() {
-    let home = TempDir::new().unwrap();
+    let home = in_memory();
     let store = home.path().join("store");
     let mut writer = Writer::open(&store, &Options::default()).unwrap();
     read(&mut writer, &mut Dice(11), 400, 2000, &mut 1_700_000_000);

@@ -4,6 +4,7 @@
 use crate::common::snapshots;
 use crate::crawl::crawl;
 use crate::disk::{Files, Meddled, MeddledFile, Over};
+use crate::folder::in_memory;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -106,7 +107,7 @@ fn slow(millis: u64) -> Arc<Slow> {
 /// Rankings that take longer than reading does, with others by measures, and with checkpoints in between.
 #[test]
 fn rankings_beside_an_ingest_have_the_same_bytes() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let (_, published) = run(&job(lab.path(), "slow"), &slow(20)).unwrap();
     let all = snapshots(&lab.path().join("slow"));
     let names: Vec<&String> = all.iter().map(|(name, _)| name).collect();
@@ -134,7 +135,7 @@ fn rankings_beside_an_ingest_have_the_same_bytes() {
 /// ranking still starts from the one before.
 #[test]
 fn compaction_changes_no_ranking() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let record = |at: u64| {
         let links: Vec<String> = (1..=20)
             .map(|to| format!("/{}", (at * 7 + at / 30 * to + to) % 30))
@@ -170,7 +171,7 @@ fn compaction_changes_no_ranking() {
 /// Only the newest two rankings stay.
 #[test]
 fn older_rankings_go_though_the_ingest_goes_on() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let mut job = job(lab.path(), "store");
     job.keep_snapshots = KeepSnapshots::newest(2);
     run(&job, &slow(10)).unwrap();
@@ -195,7 +196,7 @@ fn agree(one: &Path, other: &Path) {
 /// that agree with the others.
 #[test]
 fn a_disk_that_is_full_meanwhile_loses_nothing() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let whole = slow(0);
     run(&job(lab.path(), "whole"), &whole).unwrap();
     let folder = lab.path().join("whole/snapshots");
@@ -203,7 +204,7 @@ fn a_disk_that_is_full_meanwhile_loses_nothing() {
     for part in 1..12 {
         let job = job(lab.path(), &format!("store-{part}"));
         let full = Arc::new(Slow {
-            pause: Duration::from_millis(100),
+            pause: Duration::from_millis(20),
             room: all * part / 12,
             ..Slow::default()
         });
@@ -237,7 +238,7 @@ impl Observer for Stopping {
 /// A ranking that is stopped leaves nothing, and is made in the end.
 #[test]
 fn a_ranking_may_be_stopped_again_and_again() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let at_the_end = |store: &str| {
         let mut job = job(lab.path(), store);
         job.snapshot_every = Every::Never;

@@ -12,6 +12,7 @@ use cashrank_store::store::{Disk, DiskFile, RealDisk};
 
 use crate::crawl::crawl;
 use crate::disk::{Files, Meddled, MeddledFile, NoRoomIn, Over};
+use crate::folder::in_memory;
 
 /// Disk without room for snapshots while the store in `0` has an index.
 #[derive(Clone)]
@@ -77,7 +78,7 @@ fn snapshot(store: &Path) -> Vec<u8> {
 /// Regression: the index was written before the ranking at a run's end, and could take the last room for it.
 #[test]
 fn the_index_gives_its_room_to_the_ranking() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let input = lab.path().join("crawl");
     let record = |host| {
         let links = (0..20_000).map(|page| format!("http://h{host}.example/{page}"));
@@ -121,7 +122,7 @@ fn the_index_gives_its_room_to_the_ranking() {
 /// one before.
 #[test]
 fn a_warm_start_without_room_is_left_out() {
-    let lab = tempfile::tempdir().unwrap();
+    let lab = in_memory();
     let crawl = crawl(7, 400);
     let file = |name: &str, lines: &[String]| {
         let path = lab.path().join(name);

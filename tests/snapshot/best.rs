@@ -12,6 +12,7 @@ use cashrank_store::snapshot::{LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::DiskFile;
 
 use crate::disk::{Files, Meddled, MeddledFile, Over};
+use crate::folder::in_memory;
 
 /// Disk that counts reads of all files.
 #[derive(Clone, Default)]
@@ -33,7 +34,7 @@ impl Files for Reads {
 #[test]
 fn blocks_are_read_once_for_all_sites() {
     const SITES: u64 = 500;
-    let home = tempfile::tempdir().unwrap();
+    let home = in_memory();
     let dir = home.path().join("store");
     let mut writer = Writer::open(&dir, &Options::default()).unwrap();
     for site in 0..SITES {

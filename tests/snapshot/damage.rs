@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use cashrank::{Error, Result};
 use cashrank_store::store::{RealDisk, VerifyReport, open_view};
 
+use crate::folder::in_memory;
+
 use super::make::{
     READ_PARTS, ROW_PARTS, SNAPSHOT, copy_parts, make_store, read_all, read_rows, samples,
 };
@@ -17,7 +19,7 @@ fn is_named(error: &Error) -> bool {
 /// Every byte of a snapshot is under a checksum, or is compared: every flip is found.
 #[test]
 fn every_flipped_bit_of_a_snapshot_is_found() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     copy_parts(&samples("good").join("store"), temp.path());
     let path = temp.path().join(SNAPSHOT);
     let good = fs::read(&path).unwrap();
@@ -33,7 +35,7 @@ fn every_flipped_bit_of_a_snapshot_is_found() {
 
 #[test]
 fn a_snapshot_cut_anywhere_is_found() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     copy_parts(&samples("good").join("store"), temp.path());
     let path = temp.path().join(SNAPSHOT);
     let good = fs::read(&path).unwrap();
@@ -53,7 +55,7 @@ fn a_snapshot_cut_anywhere_is_found() {
 /// report every URL as unknown; a flipped digit of a length made an export end early, silently.
 #[test]
 fn readers_find_flips_or_read_the_same() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     copy_parts(&samples("good").join("store"), temp.path());
     let expected = read_all(temp.path()).unwrap();
     let (mut flips, mut harmless) = (0, 0);
@@ -88,7 +90,7 @@ fn readers_find_flips_or_read_the_same() {
 /// The index has no checksum; the data it refers to does.
 #[test]
 fn every_flipped_bit_of_rows_is_found_or_does_not_matter() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     copy_parts(&samples("good").join("store"), temp.path());
     let expected = read_rows(temp.path()).unwrap();
     for part in ROW_PARTS {
@@ -112,7 +114,7 @@ fn every_flipped_bit_of_rows_is_found_or_does_not_matter() {
 /// Regression: an index has no checksum, and an offset near 2^64 in it overflowed when a header's length was added.
 #[test]
 fn an_index_that_leads_nowhere_is_damaged() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     copy_parts(&samples("good").join("store"), temp.path());
     let path = temp.path().join("urls.index");
     for offset in [u64::MAX, u64::MAX - 23, 1 << 63, 67, 44, 1] {
@@ -142,7 +144,7 @@ fn bits(len: usize) -> Vec<usize> {
 
 #[test]
 fn verify_finds_flips_in_every_file_of_a_store() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     let store = temp.path().join("store");
     make_store(&store);
     let report = verify(&store).unwrap();
@@ -186,7 +188,7 @@ fn verify_finds_flips_in_every_file_of_a_store() {
 fn verify_finds_flips_of_cash_in_the_current_slot() {
     const CELLS: usize = 8 << 17;
     const SLOT: usize = CELLS + (1 << 16);
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     let store = temp.path().join("store");
     make_store(&store);
     let report = verify(&store).unwrap();

@@ -7,6 +7,8 @@ use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot, SnapshotPage};
 use cashrank_store::store::RealDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::folder::in_memory;
+
 use super::make::{
     ROW_PARTS, SETTLED, SNAPSHOT, copy_parts, copy_with, make_settled, make_store, read_all,
     read_rows, samples,
@@ -54,7 +56,7 @@ fn the_good_sample_reads_as_the_closed_form_says() {
 fn the_settled_sample_reads_as_the_closed_form_says() {
     let golden = samples("good").join("settled");
     if writing() {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = in_memory();
         make_settled(&temp.path().join("store"));
         copy_with(&temp.path().join("store"), &golden, SETTLED);
     }
@@ -101,7 +103,7 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
 /// digits, may improve.
 #[test]
 fn the_settled_sample_is_what_is_written_today() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     let store = temp.path().join("store");
     make_settled(&store);
     let golden = samples("good").join("settled");
@@ -207,7 +209,7 @@ fn version_2_says_nothing_of_what_was_recycled() {
 /// these are they.
 #[test]
 fn the_good_sample_is_what_is_written_today() {
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     let store = temp.path().join("store");
     make_store(&store);
     let golden = samples("good").join("store");
@@ -335,7 +337,7 @@ fn bad_rows_are_refused() {
             "{name}: not as made here"
         );
         assert_eq!(fs::read_to_string(&says).unwrap(), format!("{expected}\n"));
-        let temp = tempfile::tempdir().unwrap();
+        let temp = in_memory();
         copy_parts(&golden, temp.path());
         fs::copy(&path, temp.path().join(ROW_PARTS[0])).unwrap();
         let error = read_rows(temp.path()).expect_err(name);
@@ -475,7 +477,7 @@ fn the_bad_samples_fail_as_named() {
             .unwrap();
         }
     }
-    let temp = tempfile::tempdir().unwrap();
+    let temp = in_memory();
     copy_parts(&golden, temp.path());
     let mut found = 0;
     for entry in fs::read_dir(&folder).unwrap() {

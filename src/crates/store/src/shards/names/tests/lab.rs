@@ -64,7 +64,7 @@ pub(super) struct Lab {
 
 impl Lab {
     pub fn new(crawl: &[(String, Vec<String>)]) -> Lab {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         let lab = Lab { home };
         (0..N).for_each(|number| write(&lab.dir(number), Some(shard(number)), crawl));
         lab
@@ -80,7 +80,7 @@ impl Lab {
 
     /// Copies the stores to another place.
     pub fn copy(&self) -> Lab {
-        let home = tempfile::tempdir().unwrap();
+        let home = cashrank_base::folder::in_memory();
         copy(self.home.path(), home.path());
         Lab { home }
     }
