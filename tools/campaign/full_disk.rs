@@ -51,8 +51,9 @@ impl Small {
         let image = image.path();
         let mut mounted = MOUNTED.lock().unwrap_or_else(|held| held.into_inner());
         let arg = Path::new;
-        // Reserve nothing for root, who runs this.
-        let made = system("mkfs.ext4", &[arg("-q"), arg("-m"), arg("0"), image]);
+        // Reserve nothing for root, who runs this; without a journal a sync takes a third of the time.
+        let options = ["-q", "-m", "0", "-O", "^has_journal"].map(arg);
+        let made = system("mkfs.ext4", &[&options[..], &[image]].concat());
         let kind = if made && system("mount", &[arg("-o"), arg("loop"), image, &at]) {
             "ext4 on a loop device"
         } else {

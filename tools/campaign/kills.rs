@@ -3,8 +3,8 @@
 //! bounds; readers must never fail in between.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,16 +30,50 @@ struct Life {
     every: &'static [u64],
     /// Number of records between snapshots, which are the starts of the last one. `None`: by time, at random.
     places: Option<u64>,
+    /// Folder for the undisturbed run, which is made when it is first needed.
+    lab: PathBuf,
+    undisturbed: OnceLock<Result<Undisturbed, String>>,
+}
+
+/// Result of an undisturbed run.
+struct Undisturbed {
     snapshot: Vec<u8>,
-    /// Duration of an undisturbed run.
     lasts: Duration,
+}
+
+impl Life {
+    /// Runs the command undisturbed the first time, for its result and its duration.
+    fn undisturbed(&self, binary: &Binary) -> Result<&Undisturbed, String> {
+        let made = self
+            .undisturbed
+            .get_or_init(|| self.run_undisturbed(binary));
+        made.as_ref().map_err(String::clone)
+    }
+
+    fn run_undisturbed(&self, binary: &Binary) -> Result<Undisturbed, String> {
+        std::fs::create_dir(&self.lab).map_err(|error| error.to_string())?;
+        let mut command = format!("{} --store store", self.line);
+        if let Some(records) = self.places {
+            command += &format!(" --snapshot-every {records}");
+        }
+        binary.succeed(&self.lab, &command, self.stdin.clone())?;
+        let store = self.lab.join("store");
+        let snapshot = snapshot(&store)?.ok_or("no snapshot")?;
+        std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
+        let started = Instant::now();
+        let command = options(self, &mut Dice(7));
+        binary.succeed(&self.lab, &command, self.stdin.clone())?;
+        let lasts = started.elapsed();
+        std::fs::remove_dir_all(&self.lab).map_err(|error| error.to_string())?;
+        Ok(Undisturbed { snapshot, lasts })
+    }
 }
 
 /// Kills until there were `kills`; those after the end of a process do not count.
 pub fn campaign(binary: &Binary, lab: &Path, seed: u64, kills: u64) -> Result<Tally, String> {
     let lab = lab.join("kills");
     std::fs::create_dir(&lab).map_err(|error| error.to_string())?;
-    let lives = lives(binary, &lab, seed)?;
+    let lives = lives(&lab, seed)?;
     let done = AtomicU64::new(0);
     // Most stores give at least one kill.
     Ok(spread(4 * kills, |at| {
@@ -79,6 +113,7 @@ fn one(
     dice: &mut Dice,
     tally: &mut Tally,
 ) -> Result<(), String> {
+    let undisturbed = life.undisturbed(binary)?;
     std::fs::create_dir(dir).map_err(|error| error.to_string())?;
     let store = dir.join("store");
     let mut published = false;
@@ -86,9 +121,9 @@ fn one(
         let line = options(life, dice);
         let running = binary.start(dir, &line, life.stdin.clone())?;
         if life.stdin.is_some() && dice.coin() {
-            until_ranked(&store, 2 * life.lasts)
+            until_ranked(&store, 2 * undisturbed.lasts)
         } else {
-            thread::sleep(moment(life, dice))
+            thread::sleep(moment(undisturbed.lasts, dice))
         }
         let done = running.kill()?;
         match done.code {
@@ -109,11 +144,11 @@ fn one(
     let started = Instant::now();
     let last = options(life, dice);
     let done = binary.succeed(dir, &last, life.stdin.clone())?;
-    let is_same = snapshot(&store)?.as_ref() == Some(&life.snapshot);
+    let is_same = snapshot(&store)?.as_ref() == Some(&undisturbed.snapshot);
     if !is_same && life.places.is_none() {
         return Err(format!("after `{last}` the snapshot differs"));
     }
-    agrees_with(&store, &life.snapshot).map_err(|what| format!("after `{last}`: {what}"))?;
+    agrees_with(&store, &undisturbed.snapshot).map_err(|what| format!("after `{last}`: {what}"))?;
     binary.succeed(dir, "verify --store store", None)?;
     read(binary, dir, true)?;
     tally.survived(done.ready.min(started.elapsed()));
@@ -159,8 +194,8 @@ fn until_ranked(store: &Path, most: Duration) {
 }
 
 /// Returns when to kill: often while the store is created or opened, else at any time.
-fn moment(life: &Life, dice: &mut Dice) -> Duration {
-    let lasts = life.lasts.as_micros() as u64;
+fn moment(lasts: Duration, dice: &mut Dice) -> Duration {
+    let lasts = lasts.as_micros() as u64;
     let within = match dice.roll(4) {
         0 => 30_000,
         1 => lasts / 4 + 1,
@@ -169,7 +204,7 @@ fn moment(life: &Life, dice: &mut Dice) -> Duration {
     Duration::from_micros(dice.roll(within))
 }
 
-fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
+fn lives(lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     let small = crawl(seed, 400);
     let text = small.concat().into_bytes();
     let wide = wide(seed, 5_000);
@@ -195,73 +230,52 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     let mut number = 0;
     let mut life = |line, stdin: Option<&[u8]>, share, every: &'static [u64]| {
         number += 1;
-        let life = Life {
+        Life {
             line,
             stdin: stdin.map(|bytes| Arc::new(bytes.to_vec())),
             share,
             every,
             places: (number % 2 == 0).then_some(10 * every[1]),
-            snapshot: Vec::new(),
-            lasts: Duration::ZERO,
-        };
-        undisturbed(binary, lab, life)
+            lab: lab.join(format!("undisturbed-{number}")),
+            undisturbed: OnceLock::new(),
+        }
     };
     Ok(vec![
-        life("ingest ../a ../b", None, 3, OFTEN)?,
-        life("ingest ../a ../b --repeat 3", None, 3, OFTEN)?,
-        life("ingest ../a ../b --repeat 9 --until 0.01", None, 2, OFTEN)?,
-        life("ingest ../gz", None, 3, OFTEN)?,
-        life("ingest ../zst --repeat 2", None, 3, OFTEN)?,
+        life("ingest ../a ../b", None, 3, OFTEN),
+        life("ingest ../a ../b --repeat 3", None, 3, OFTEN),
+        life("ingest ../a ../b --repeat 9 --until 0.01", None, 2, OFTEN),
+        life("ingest ../gz", None, 3, OFTEN),
+        life("ingest ../zst --repeat 2", None, 3, OFTEN),
         life(
             "ingest ../edges --format edges --complete --repeat 2",
             None,
             2,
             OFTEN,
-        )?,
+        ),
         life(
             "ingest ../a ../b --repeat 6 --keep-links none",
             None,
             2,
             OFTEN,
-        )?,
-        life(resumed, Some(&text), 2, OFTEN)?,
-        life(stream, Some(&text), 3, OFTEN)?,
-        life("ingest ../wide", None, 1, SELDOM)?,
-        life("ingest ../wide.zst --repeat 2", None, 1, SELDOM)?,
+        ),
+        life(resumed, Some(&text), 2, OFTEN),
+        life(stream, Some(&text), 3, OFTEN),
+        life("ingest ../wide", None, 1, SELDOM),
+        life("ingest ../wide.zst --repeat 2", None, 1, SELDOM),
         life(
             "ingest ../wide --repeat 5 --keep-links none",
             None,
             1,
             SELDOM,
-        )?,
-        life(stream, Some(&wide), 1, SELDOM)?,
+        ),
+        life(stream, Some(&wide), 1, SELDOM),
         life(
             "ingest - --format records --repeat 4",
             Some(&text),
             3,
             OFTEN,
-        )?,
+        ),
     ])
-}
-
-/// Runs the command undisturbed, for its result and its duration.
-fn undisturbed(binary: &Binary, lab: &Path, mut life: Life) -> Result<Life, String> {
-    let dir: PathBuf = lab.join("undisturbed");
-    std::fs::create_dir(&dir).map_err(|error| error.to_string())?;
-    let mut command = format!("{} --store store", life.line);
-    if let Some(records) = life.places {
-        command += &format!(" --snapshot-every {records}");
-    }
-    binary.succeed(&dir, &command, life.stdin.clone())?;
-    let store = dir.join("store");
-    life.snapshot = snapshot(&store)?.ok_or("no snapshot")?;
-    std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
-    let started = Instant::now();
-    let command = options(&life, &mut Dice(7));
-    binary.succeed(&dir, &command, life.stdin.clone())?;
-    life.lasts = started.elapsed();
-    std::fs::remove_dir_all(&dir).map_err(|error| error.to_string())?;
-    Ok(life)
 }
 
 /// Returns a crawl of more pages than a chunk of the cash file holds (131,072): each of `records` pages links to 40 of

@@ -203,8 +203,6 @@ impl Scenario {
             job.keep_links = KeepRows::None;
         }
         job.source.chunk_bytes = 900;
-        // Recently written files are not read ahead.
-        std::thread::sleep(Duration::from_millis(2_100));
         let mut scenario = Scenario::new(job, None)?;
         scenario.delays = Some(dice.roll(u64::MAX));
         Ok(scenario)
