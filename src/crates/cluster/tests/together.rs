@@ -73,7 +73,7 @@ fn messages_arrive_whole_and_in_order() {
         let each = together(count).into_iter().enumerate();
         let threads = each.map(|(process, mut cluster)| {
             thread::spawn(move || {
-                for round in 0..20 {
+                for round in 0..8 {
                     let messages = (0..count).map(|to| message(process, to, round));
                     let got = cluster.exchange(messages.collect()).unwrap();
                     let expected: Vec<_> = (0..count)
@@ -213,28 +213,36 @@ fn other_settings_are_refused_on_both_sides() {
         (|it| it.digest = 6, "another --until"),
         (|it| it.addresses.push("127.0.0.1:1".into()), "processes"),
     ];
-    for (change, what) in changes {
-        let addresses = free(2);
-        let mut first = process(&addresses, 0);
-        first.wait = Duration::from_secs(1);
-        let said = heard(&mut first);
-        let one = begin(first);
-        let mut second = process(&addresses, 1);
-        change(&mut second);
-        let error = join(second, &|| false).err().unwrap();
-        assert!(matches!(error, Error::Usage(_)), "{error}");
-        assert!(
-            error.to_string().starts_with("process 0 (127.0.0.1:"),
-            "{error}"
-        );
-        assert!(error.to_string().contains(what), "{error}");
-        let error = one.join().unwrap().err().unwrap().to_string();
-        assert!(
-            error.contains("process 1 (127.0.0.1:") && error.contains("did not come"),
-            "{error}"
-        );
-        assert!(said.lock().unwrap().iter().any(|it| it.contains(what)));
-    }
+    // At the same time, since each waits for two seconds.
+    thread::scope(|scope| {
+        for (change, what) in changes {
+            scope.spawn(move || refused_on_both_sides(change, what));
+        }
+    });
+}
+
+/// Checks that a process whose settings were changed is refused, and that both sides say `what`.
+fn refused_on_both_sides(change: fn(&mut Joining), what: &str) {
+    let addresses = free(2);
+    let mut first = process(&addresses, 0);
+    first.wait = Duration::from_secs(2);
+    let said = heard(&mut first);
+    let one = begin(first);
+    let mut second = process(&addresses, 1);
+    change(&mut second);
+    let error = join(second, &|| false).err().unwrap();
+    assert!(matches!(error, Error::Usage(_)), "{error}");
+    assert!(
+        error.to_string().starts_with("process 0 (127.0.0.1:"),
+        "{error}"
+    );
+    assert!(error.to_string().contains(what), "{error}");
+    let error = one.join().unwrap().err().unwrap().to_string();
+    assert!(
+        error.contains("process 1 (127.0.0.1:") && error.contains("did not come"),
+        "{error}"
+    );
+    assert!(said.lock().unwrap().iter().any(|it| it.contains(what)));
 }
 
 /// The error in each of the others names the lost process, whichever waits for which.
