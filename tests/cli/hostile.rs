@@ -65,17 +65,17 @@ fn ordinary(pages: u64) -> String {
 fn ingest(lab: &Lab, file: &str, options: &str, ordinary: &Measured) -> Done {
     let line = format!("ingest {file} --store {file}.store {options}");
     let run = lab.measure(&line, Stdio::null());
-    judge(lab, file, run, ordinary)
+    judge(lab, file, run, ordinary, MARGIN_KIB)
 }
 
-fn judge(lab: &Lab, file: &str, run: Measured, ordinary: &Measured) -> Done {
+fn judge(lab: &Lab, file: &str, run: Measured, ordinary: &Measured, margin_kib: u64) -> Done {
     let bytes = std::fs::metadata(lab.path(file)).map_or(0, |found| found.len());
     eprintln!(
         "hostile: {file}: {bytes} bytes in {:.2?}, peak {} KiB; ordinary: {:.2?}, {} KiB",
         run.lasted, run.peak_kib, ordinary.lasted, ordinary.peak_kib
     );
     assert!(
-        run.peak_kib <= ordinary.peak_kib + MARGIN_KIB,
+        run.peak_kib <= ordinary.peak_kib + margin_kib,
         "{file}: peak {} KiB, ordinary {} KiB",
         run.peak_kib,
         ordinary.peak_kib
@@ -138,7 +138,7 @@ fn bombs(scale: Scale) {
     });
     let run = child.measure();
     feeder.join().unwrap();
-    judge(&lab, "pipe", run, &few)
+    judge(&lab, "pipe", run, &few, MARGIN_KIB)
         .exits(3)
         .says(&["1 too-long"]);
     assert_eq!(lab.stat("pipe")["records"], 1);
@@ -194,6 +194,8 @@ fn huge_lines(scale: Scale) {
     let few = baseline(&lab, 1_000);
     let length = 60 << 20;
     let lines = scale.bytes.div_ceil(length).min(8);
+    // Of lines of two bytes: at a hundred bytes each, a group of them takes more than half of the margin.
+    let short = 3 << 20;
     let each = |name: &str, format: &str, front: &str, piece: &str, length: u64| {
         write(&lab, name, |out| {
             for _ in 0..lines {
@@ -205,7 +207,14 @@ fn huge_lines(scale: Scale) {
                 out.write_all(b"\n").unwrap();
             }
         });
-        let done = ingest(&lab, name, &format!("--format {format} --threads 4"), &few);
+        let line = format!("ingest {name} --store {name}.store --format {format} --threads 4");
+        let run = lab.measure(&line, Stdio::null());
+        let margin_kib = if length == short {
+            MARGIN_KIB / 2
+        } else {
+            MARGIN_KIB
+        };
+        let done = judge(&lab, name, run, &few, margin_kib);
         std::fs::remove_file(lab.path(name)).unwrap();
         done
     };
@@ -217,18 +226,12 @@ fn huge_lines(scale: Scale) {
         .exits(3)
         .says(&["too-many-links"]);
     // A group that consists mostly of non-links; a list of those took a hundred bytes per line.
-    each("noise", "edges", "a\tb\n", "x\n", length / 8).exits(3);
-    each(
-        "inside",
-        "edges",
-        "a\tb\n",
-        "x\ny\tb\ny\tb\nx\n",
-        length / 8,
-    )
-    .exits(3)
-    .says(&["lines inside its group are no links"]);
+    each("noise", "edges", "a\tb\n", "x\n", short).exits(3);
+    each("inside", "edges", "a\tb\n", "x\ny\tb\ny\tb\nx\n", short)
+        .exits(3)
+        .says(&["lines inside its group are no links"]);
     // Every empty line is counted.
-    each("blank", "records", "", "\n", length / 8)
+    each("blank", "records", "", "\n", short)
         .exits(3)
         .says(&["blank lines", "nothing was read"]);
 }
@@ -266,18 +269,19 @@ fn huge_bodies() {
     let lab = Lab::on_disk();
     let few = baseline(&lab, 1_000);
     let mut noise = 1_u64;
+    let mut page = b"<html><a href=/b><!--".to_vec();
+    page.extend((0..3 << 20).map(|_| {
+        noise = noise
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        b'a' + (noise >> 60) as u8
+    }));
+    page.extend(b"--><p>");
+    page.resize(32 << 20, 0xe9);
+    let packed = gzip(&page);
     write(&lab, "bodies.warc", |out| {
-        for n in 0..16 {
-            let mut page = b"<html><a href=/b><!--".to_vec();
-            page.extend((0..3 << 20).map(|_| {
-                noise = noise
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                b'a' + (noise >> 60) as u8
-            }));
-            page.extend(b"--><p>");
-            page.resize(32 << 20, 0xe9);
-            let packed = gzip(&page);
+        // More than there are decoders.
+        for n in 0..10 {
             let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\n\
                         Content-Encoding: gzip\r\n\r\n";
             write!(
@@ -292,7 +296,7 @@ fn huge_bodies() {
         }
     });
     ingest(&lab, "bodies.warc", "--threads 8", &few).exits(0);
-    assert_eq!(lab.stat("bodies.warc.store")["pages"], 17);
+    assert_eq!(lab.stat("bodies.warc.store")["pages"], 11);
 }
 
 fn odd_records() {
@@ -428,8 +432,9 @@ fn pages_with_very_many_links_are_read() {
 
 #[test]
 fn very_long_lines_take_little_memory() {
+    // Two lines of each kind: a second one takes no memory beside the first.
     huge_lines(Scale {
-        bytes: 130_000_000,
+        bytes: 110_000_000,
         ..DAILY
     });
 }

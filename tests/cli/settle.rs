@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Lab, crawl, sample};
 
-/// A page that is gone and returns a million times: what it passed on is counted once, however often.
+/// A page that is gone and returns many times: what it passed on is counted once, however often.
 #[test]
 fn links_that_come_and_go_overflow_nothing() {
     let lab = Lab::new();
@@ -16,7 +16,7 @@ fn links_that_come_and_go_overflow_nothing() {
         let b = "{\"url\":\"http://b.example/\",\"links\":[\"http://a.example/\",\"http://c.example/\"]}\n";
         format!("{a}{b}")
     };
-    lab.file("many", (0..1_000_000).map(round).collect::<String>());
+    lab.file("many", (0..20_000).map(round).collect::<String>());
     lab.run("ingest many --store settled").exits(0);
     // In the end a is gone and b links to a and c: a = c = x, b = 1 - 2x, with x = (1 - d)/3 + 2 d x/3 + d (1 - 2x)/2.
     let d = 0.85;
