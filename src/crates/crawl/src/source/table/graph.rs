@@ -495,13 +495,14 @@ fn parse_lines<T: Send + 'static>(
     limits: &Limits,
     mut parse: impl FnMut(&[u8]) -> Result<T, String> + Send + 'static,
 ) -> Box<dyn Iterator<Item = Result<T, Fault>> + Send> {
-    let (mut files, limits) = (files.to_vec().into_iter(), limits.clone());
+    let (mut files, limits) = (files.to_vec(), limits.clone());
+    files.reverse();
     let mut open: Option<(Plain, String)> = None;
     let mut number = 0u64;
     let mut next = move || -> Result<Option<Vec<Result<T, Fault>>>, Fault> {
         loop {
             let Some((reader, file)) = &mut open else {
-                let Some(path) = files.next() else {
+                let Some(path) = files.pop() else {
                     return Ok(None);
                 };
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -528,6 +529,7 @@ fn parse_lines<T: Send + 'static>(
     let chunks = std::iter::from_fn(move || next().transpose());
     Box::new(chunks.flat_map(|parsed| parsed.unwrap_or_else(|fault| vec![Err(fault)])))
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
