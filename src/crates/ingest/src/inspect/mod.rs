@@ -17,7 +17,7 @@ use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::memory::check_room;
 use crate::pipeline::{BatchVisitor, InputRecords, Piece, Remark, format_of};
-use crate::source::{Compression, InputName, InputSummary};
+use crate::source::{Chunk, Compression, InputName, InputSummary};
 use crate::url;
 use crate::{Error, Result};
 
@@ -77,7 +77,8 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let mut reading = InspectionRun {
         report,
         decoder: read_as.decoder_by(&how.read.input, &how.read.limits),
-        written: Vec::new().into_iter(),
+        written: None,
+        earlier: 0,
         fingerprints: reader.rules.key.fingerprints(),
         pages: DistinctNames::new(how.distinct),
         fetched: DistinctNames::new(how.distinct),
@@ -106,8 +107,10 @@ struct InspectionRun<'a> {
     how: &'a Inspection,
     report: InspectReport,
     decoder: Arc<dyn Decoder>,
-    /// Redirects and bases of the next records of the chunk, as written, while first records are still to be shown.
-    written: std::vec::IntoIter<[Option<String>; 2]>,
+    /// Redirects and bases of the chunk's records, as written; `None` until one of these records is shown.
+    written: Option<Vec<[Option<String>; 2]>>,
+    /// Number of the chunk's records in earlier pieces.
+    earlier: usize,
     fingerprints: Fingerprints,
     pages: DistinctNames,
     fetched: DistinctNames,
@@ -131,12 +134,8 @@ impl BatchVisitor for InspectionRun<'_> {
     fn piece(&mut self, _: &mut InputRecords, piece: &Piece) -> Result<bool> {
         let (chunk, batch) = (&*piece.chunk, &piece.batch);
         self.report.compressed = chunk.compressed;
-        if self.written.len() == 0 && self.report.first.len() < self.how.first {
-            self.written = self.written(&chunk.bytes).into_iter();
-        }
         let (mut names, mut is_done) = (0, false);
         for (at, entry) in batch.entries.iter().enumerate() {
-            let written = self.written.next().unwrap_or_default();
             let end = entry.names_end as usize;
             self.names(batch, names..end);
             names = end;
@@ -155,7 +154,7 @@ impl BatchVisitor for InspectionRun<'_> {
                     let kind = entry.kind.unwrap_or("no crawl record");
                     *self.report.other.entry(kind).or_default() += 1;
                 }
-                _ => self.record(batch, at, written),
+                _ => self.record(chunk, batch, at),
             }
             self.report.records += 1;
             self.offset = chunk.offset + entry.end;
@@ -163,6 +162,10 @@ impl BatchVisitor for InspectionRun<'_> {
             if is_done {
                 break;
             }
+        }
+        self.earlier += batch.entries.len();
+        if piece.last {
+            (self.written, self.earlier) = (None, 0);
         }
         self.check_room()?;
         Ok(!is_done)
@@ -196,7 +199,7 @@ impl InspectionRun<'_> {
         }
     }
 
-    fn record(&mut self, batch: &Batch, at: usize, written: [Option<String>; 2]) {
+    fn record(&mut self, chunk: &Chunk, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
         let status = entry.status;
         self.report.known_only += u64::from(self.is_known_only(batch, at));
@@ -216,7 +219,7 @@ impl InspectionRun<'_> {
         self.report.again += u64::from(self.fetched.add(page));
         self.returns.add(batch, entry);
         if self.report.first.len() < self.how.first {
-            self.first(batch, at, written);
+            self.first(chunk, batch, at);
         }
     }
 
@@ -244,8 +247,7 @@ impl InspectionRun<'_> {
         times.latest = times.latest.max(Some(time));
     }
 
-    /// Returns redirect and base of each record of a chunk, as written; [`BatchVisitor::piece`] gets its records in
-    /// one piece or several.
+    /// Returns redirect and base of each record of a chunk, as written.
     fn written(&self, chunk: &[u8]) -> Vec<[Option<String>; 2]> {
         let mut written = Vec::new();
         self.decoder.decode(chunk, &mut |_, parsed| {
@@ -262,7 +264,13 @@ impl InspectionRun<'_> {
         written
     }
 
-    fn first(&mut self, batch: &Batch, at: usize, [redirect, base]: [Option<String>; 2]) {
+    /// Adds a record of a chunk to those that are shown.
+    fn first(&mut self, chunk: &Chunk, batch: &Batch, at: usize) {
+        let written = self.written.take();
+        let written = written.unwrap_or_else(|| self.written(&chunk.bytes));
+        let of_record = written.get(self.earlier + at).cloned();
+        let [redirect, base] = of_record.unwrap_or_default();
+        self.written = Some(written);
         let entry = &batch.entries[at];
         let status = entry.status;
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
