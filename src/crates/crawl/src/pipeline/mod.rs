@@ -110,6 +110,8 @@ pub struct InputReader {
     pub keeps_lines: bool,
     /// Seed of delays at the hand-overs between threads, for tests.
     pub delays: Option<u64>,
+    /// Number of inputs begun, which selects their delays.
+    begun: Arc<AtomicU64>,
 }
 
 impl InputReader {
@@ -122,6 +124,7 @@ impl InputReader {
             pool: BufferPool::new(threads),
             keeps_lines: false,
             delays: None,
+            begun: Arc::default(),
         }
     }
 
@@ -137,7 +140,11 @@ impl InputReader {
 
     /// Starts to read and decode `source`, from its current position ([`pass_over`]).
     pub fn read(&self, mut source: Source, format: Format) -> Result<InputRecords> {
-        let pauses_of = |thread| Pauses::of_thread(self.delays, thread);
+        let begun = self.begun.fetch_add(1, Ordering::Relaxed);
+        let delays = self
+            .delays
+            .map(|seed| xxh3_64_with_seed(&begun.to_le_bytes(), seed));
+        let pauses_of = |thread| Pauses::of_thread(delays, thread);
         let decoder = format.decoder_by(&self.rules.input, &self.rules.limits);
         let flow = FlowControl::new(CHUNKS_BYTES);
         let (mut chunks, mut decoded, mut decoders) = (Vec::new(), Vec::new(), Vec::new());
