@@ -332,7 +332,8 @@ impl InputRecords {
             .ok_or_else(|| Error::internal("a reading thread failed"))
     }
 
-    /// Returns how far the input was read, after an error, if known.
+    /// Returns how far the input was read, after an error of the input itself, whose reader has ended. After an error
+    /// of the visitor this waits for the reader.
     pub fn summary(&mut self) -> Option<InputSummary> {
         self.end().ok()
     }
