@@ -489,7 +489,7 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses each line of several files that is neither blank nor a comment, as many at a time as were read together.
+/// Parses the lines of several files, chunk by chunk, except blank ones and comments. Ends a chunk at its first error.
 fn parse_lines<T: Send + 'static>(
     files: &[PathBuf],
     limits: &Limits,
@@ -514,16 +514,23 @@ fn parse_lines<T: Send + 'static>(
                 open = None;
                 continue;
             };
-            let parsed = lines::lines(chunk).filter_map(|line| {
+            let mut parsed = Vec::new();
+            for line in lines::lines(chunk) {
                 number += 1;
-                let counts = !line.text.trim_ascii().is_empty() && line.text[0] != b'#';
-                let parsed = counts.then(|| parse(line.text))?;
-                Some(parsed.map_err(|what| {
+                if line.text.trim_ascii().is_empty() || line.text[0] == b'#' {
+                    continue;
+                }
+                let row = parse(line.text).map_err(|what| {
                     let what = format!("{file}: line {number}: {what}");
                     Fault::Damage(DamageKind::InvalidData, what)
-                }))
-            });
-            return Ok(Some(parsed.collect()));
+                });
+                let is_bad = row.is_err();
+                parsed.push(row);
+                if is_bad {
+                    break;
+                }
+            }
+            return Ok(Some(parsed));
         }
     };
     let chunks = std::iter::from_fn(move || next().transpose());
