@@ -297,8 +297,10 @@ fn what_is_no_list_is_named() {
         .exits(7)
         .says(&["missing", "No such file"]);
     // Names of a graph may look like that.
-    lab.file("x", "[1]\n{a}\nhttp://h1.example/3\n");
-    lab.run("rank --from x --store s").exits(1);
+    for names in ["[1]\n{a}\nhttp://h1.example/3\n", "{a}\n[1]\n"] {
+        lab.file("x", names);
+        lab.run("rank --from x --store s").exits(1);
+    }
 }
 
 /// The buffers for reading each page while its name is written count: 240 bytes per page, at most 36 MiB.

@@ -53,6 +53,13 @@ fn zeros(head: &[u8]) -> Option<String> {
 /// Returns a description of crawl records in place of a list.
 fn records_of(head: &[u8]) -> Option<String> {
     use Format::{Arc, Json, NodeRecords, Nutch, Records, Warc, Wat};
+    let start = lines::trim(head).trim_ascii_start();
+    // A line of a list may begin with a bracket, too: only JSON has a quote or another bracket behind it.
+    if let [b'{' | b'[', rest @ ..] = start
+        && !matches!(rest.trim_ascii_start(), [b'"' | b'{', ..])
+    {
+        return None;
+    }
     match guess(head) {
         Ok((Records | NodeRecords | Json | Warc | Wat | Arc | Nutch, why)) => Some(why),
         _ => None,
