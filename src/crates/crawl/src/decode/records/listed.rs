@@ -55,10 +55,7 @@ fn bare(text: &str) -> String {
     while !rest.is_empty() {
         let value;
         (value, rest) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                let (value, rest) = string(quoted, '"').unwrap_or_else(|| (quoted.to_owned(), ""));
-                (Value::String(value), rest)
-            }
+            Some(quoted) => quoted_value(quoted),
             None => {
                 let end = bare_end(rest);
                 let value = match rest[..end].trim_end() {
@@ -88,6 +85,21 @@ fn bare_end(text: &str) -> usize {
     };
     let comma = text.match_indices(',').find(ends);
     comma.map_or(text.len(), |(at, _)| at)
+}
+
+/// Reads a quoted value from after its quote; returns it and what follows. A backslash makes the next character stand
+/// for itself.
+fn quoted_value(text: &str) -> (Value, &str) {
+    let mut value = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return (Value::String(value), &text[at + 1..]),
+            '\\' => value.extend(chars.next().map(|(_, char)| char)),
+            char => value.push(char),
+        }
+    }
+    (Value::String(value), "")
 }
 
 /// Converts the text of a Python list of strings, numbers, lists and dictionaries to JSON; `None` if it is something
@@ -228,6 +240,11 @@ mod tests {
             (
                 r#"{"http://b/x,y","a\"b"}"#,
                 Some(r#"["http://b/x,y","a\"b"]"#),
+            ),
+            // PostgreSQL writes a backslash before quotes and backslashes only, and reads it before any character.
+            (
+                r#"{"http://b/\x","http://c/"}"#,
+                Some(r#"["http://b/x","http://c/"]"#),
             ),
             ("{}", Some("[]")),
             // `repr` of numpy.array([...], dtype=object), and of an array of strings.
