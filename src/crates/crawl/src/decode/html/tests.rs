@@ -272,6 +272,10 @@ fn the_charset_that_counts() {
     assert_eq!(link(b"<!--<meta charset=latin1>-->", None), utf_8);
     assert_eq!(link(b"<p title='<meta charset=latin1>'>", None), utf_8);
     assert_eq!(link(b"<!--><meta charset=latin1>", None), latin);
+    for text in ["title", "script"] {
+        let text = format!("<{text}><meta charset=latin1></{text}>");
+        assert_eq!(link(text.as_bytes(), None), utf_8, "{text}");
+    }
     // Only the first 1,024 bytes count.
     let meta = b"<meta charset=latin1>";
     let before = |len: usize| [&vec![b' '; len][..], meta].concat();
