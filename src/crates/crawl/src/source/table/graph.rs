@@ -541,6 +541,21 @@ fn parse_lines<T: Send + 'static>(
 mod tests {
     use super::*;
 
+    #[test]
+    fn lines_after_a_bad_one_are_not_parsed() {
+        let home = cashrank_base::folder::in_memory();
+        let file = home.path().join("edges.txt");
+        std::fs::write(&file, "0\t1\nbad\n".repeat(100)).unwrap();
+        let mut is_over = false;
+        let rows = parse_lines(&[file], &Limits::default(), move |line| {
+            assert!(!is_over);
+            is_over = line == b"bad";
+            if is_over { Err("bad".into()) } else { Ok(()) }
+        });
+        let good: Vec<bool> = rows.map(|row| row.is_ok()).collect();
+        assert_eq!(good, [true, false]);
+    }
+
     /// The links of a page with two spellings are those of both, in their order, behind each other.
     #[test]
     fn links_of_later_spellings_follow_those_of_the_first() {
