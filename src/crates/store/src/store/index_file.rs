@@ -47,7 +47,7 @@ const THREADS: usize = 8;
 const READ_AHEAD: usize = 64;
 
 /// Returns true if a store of `pages` pages needs a newer index than one of `indexed` pages.
-fn is_due(pages: u64, indexed: u64) -> bool {
+pub fn is_due(pages: u64, indexed: u64) -> bool {
     pages >= LEAST_PAGES && pages.saturating_sub(indexed) > indexed / GROWN_BY
 }
 
