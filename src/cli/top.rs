@@ -5,7 +5,7 @@ use std::path::Path;
 use cashrank::PageState;
 use cashrank_graph::sites::RollUpBy;
 use cashrank_steer::answers::{Rankings, Top};
-use cashrank_store::memory::check_room;
+use cashrank_store::memory::{check_room, to_read};
 use cashrank_store::snapshot::export::Page;
 use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
@@ -71,9 +71,11 @@ impl TopArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         self.stores.check_one(&self.level.given())?;
         let snapshots = self.stores.open(&self.snapshot)?;
+        // Measured before the sites are held, which count below.
+        let budget = self.memory.budget(0)?;
         let rankings = self.level.open_all(snapshots, &self.memory)?;
         let rankings = Rankings::of(&rankings)?;
-        let budget = self.check_memory(rankings)?;
+        self.check_memory(rankings, budget)?;
         let selection = Selection {
             scope: self.scope.rules(),
             without_gone: self.gone.without_gone,
@@ -88,8 +90,8 @@ impl TopArgs {
         show_of(rankings, &top)
     }
 
-    /// Returns the budget; refuses a list that does not fit into it.
-    fn check_memory(&self, rankings: Rankings<'_>) -> anyhow::Result<Option<u64>> {
+    /// Refuses a list that does not fit into the budget.
+    fn check_memory(&self, rankings: Rankings<'_>, budget: Option<u64>) -> anyhow::Result<()> {
         let level = rankings.first().level();
         let count = (self.n as u64).min(rankings.len());
         // Each of several stores lists as many, of which the best are shown.
@@ -101,15 +103,14 @@ impl TopArgs {
         };
         let pages = count.saturating_mul(self.best.unwrap_or(0));
         let pages = pages.min(rankings.first().snapshot().len());
-        let need = count * stores * of_each + pages * BEST_BYTES + rankings.held_bytes();
-        let budget = self.memory.budget(0)?;
+        let held = rankings.held_bytes() + to_read(rankings.len());
+        let need = count * stores * of_each + pages * BEST_BYTES + held;
         let work = || format!("listing {count} of {}", level.plural());
         let instead = match self.best {
             Some(_) => "list fewer, or leave --best out",
             None => "list fewer, or use `cashrank export --sort rank`, which sorts on disk",
         };
-        check_room(budget, need, work, instead)?;
-        Ok(budget)
+        Ok(check_room(budget, need, work, instead)?)
     }
 }
 
