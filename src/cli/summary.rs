@@ -105,7 +105,8 @@ pub(super) fn report_counts(
     if now.other > before.other {
         let other = thousands(now.other - before.other);
         log.info(&format!(
-            "{other} records of requests and other things, blank lines and comments, not pages"
+            "{other} records that are not pages: requests, answers to methods other than GET, blank lines, comments and \
+             the like"
         ));
     }
     if now.out_of_scope > before.out_of_scope {

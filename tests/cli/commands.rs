@@ -608,7 +608,10 @@ fn other_records_of_two_formats_are_named() {
     lab.file("log", "{\"url\":\"http://a.example/\"}\n");
     lab.run("ingest log warc --store s")
         .exits(0)
-        .says(&["1 records of requests and other things, blank lines and comments, not pages"]);
+        .says(&[
+            "1 records that are not pages: requests, answers to methods other than GET, blank lines, comments and the \
+             like",
+        ]);
 }
 
 /// In a star of one hub with three leaves that link back, the hub has (1 + 3 d)/(4 (1 + d)), each leaf a third of the
