@@ -6,6 +6,7 @@ use std::io::Write;
 use cashrank::{Error, Mover, PageState};
 use cashrank_graph::metrics::NameHash;
 use cashrank_graph::metrics::moved::{By, MoveOptions, Moves, margin, moved_by_name};
+use cashrank_graph::metrics::moved::{ranks_risen, relative_change};
 use cashrank_steer::answers::named_moves;
 use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, same_numbers};
 
@@ -130,10 +131,8 @@ fn by_name(
     })
 }
 
-/// Returns the change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
 fn relative(page: &Mover) -> Option<f64> {
-    let relative = page.change() / page.importance_before.unwrap_or(0.0);
-    relative.is_finite().then_some(relative)
+    relative_change(page.change(), page.importance_before.unwrap_or(0.0))
 }
 
 impl MovesReport<'_> {
@@ -149,7 +148,7 @@ impl MovesReport<'_> {
                     // Smallest and largest rank that the bounds allow.
                     "left_ranks": row.ranks_before,
                     "right_ranks": row.ranks,
-                    "rank_change": ranks.map(|(left, right)| left as i64 - right as i64),
+                    "rank_change": ranks.map(|(left, right)| ranks_risen(left, right)),
                     "left_importance": row.importance_before,
                     "right_importance": row.importance,
                     "change": change,

@@ -88,14 +88,13 @@ impl<P> Move<P> {
 
     /// Returns the change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
     pub fn relative(&self) -> Option<f64> {
-        let relative = self.change() / share(self.left);
-        relative.is_finite().then_some(relative)
+        relative_change(self.change(), share(self.left))
     }
 
     /// Returns the number of ranks the page rose; negative if it fell. `None` for a page of one side only.
     pub fn rank_change(&self) -> Option<i64> {
         let (left, right) = self.left.zip(self.right)?;
-        Some((left.rank as i64).saturating_sub(right.rank as i64))
+        Some(ranks_risen(left.rank, right.rank))
     }
 
     /// Returns whether the page's PageRank certainly changed in that direction; `None` without a margin, and for a page
@@ -139,6 +138,17 @@ impl<P> Move<P> {
         let ranks = [self.left, self.right].into_iter().flatten();
         ranks.map(|side| side.rank).min().unwrap_or(u64::MAX)
     }
+}
+
+/// Returns a change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
+pub fn relative_change(change: f64, before: f64) -> Option<f64> {
+    let relative = change / before;
+    relative.is_finite().then_some(relative)
+}
+
+/// Returns the number of ranks that a page rose; negative if it fell.
+pub fn ranks_risen(before: u64, after: u64) -> i64 {
+    (before as i64).saturating_sub(after as i64)
 }
 
 /// Returns the importance on a side, 0 if that lacks the page.
