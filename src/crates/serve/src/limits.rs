@@ -30,7 +30,8 @@ pub struct ServiceLimits {
 /// Time limits for clients and answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeouts {
-    /// Time for a request's header to arrive; in HTTP/1 from the opening of the connection or the last answer on.
+    /// Time for a request's header to arrive: the first one's from the opening of the connection on; in HTTP/1, a later
+    /// one's from the last answer on.
     pub header: Duration,
     /// Time for which a client may send nothing. An idle HTTP/2 client is pinged after half of this time, and must
     /// answer within another quarter.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -216,19 +216,21 @@ async fn accept(listener: TcpListener, limits: ServiceLimits, routes: Router) {
     }
 }
 
-/// Serves a connection until it ends or its client takes nothing. If connections wait for a place (`crowded`), it also
+/// Serves a connection until it ends, its first request does not come in time, or its client takes nothing. If connections wait for a place (`crowded`), it also
 /// ends if it has not sent an admissible request yet, so that clients without the token cannot keep out those that have
 /// it.
 async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, crowded: &Notify) {
     // Answers are written in one piece: waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
-    // A client that sends or takes nothing for as long is disconnected.
+    // Disconnects a client that sends nothing for the idle time, or takes nothing for the write time.
     let mut stream = TimeoutStream::new(stream);
     stream.set_read_timeout(Some(limits.times.idle));
     stream.set_write_timeout(Some(limits.times.write));
     let stream = TokioIo::new(Box::pin(stream));
     let (held, known) = (PendingAnswers::default(), KnownClient::default());
+    let is_asked = AtomicBool::new(false);
     let answers = service_fn(|mut request: Request<Incoming>| {
+        is_asked.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(known.clone());
         let (answer, held) = (routes.clone().call(request), held.clone());
         async move { answer.await.map(|answer| held.hold(answer)) }
@@ -236,15 +238,20 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
     let builder = builder(limits);
     let mut serving = pin!(builder.serve_connection(stream, answers));
     let opened = Instant::now();
+    let step_time = limits.times.header.min(limits.times.write / 4);
     loop {
         let crowded = pin!(crowded.notified());
         let step = select(serving.as_mut(), crowded);
-        match tokio::time::timeout(limits.times.write / 4, step).await {
+        match tokio::time::timeout(step_time, step).await {
             // Errors caused by a client are ignored.
             Ok(Either::Left(_)) => return,
             Ok(Either::Right(_))
                 if !known.0.load(Ordering::Relaxed) && opened.elapsed() >= STRANGER_TIME =>
             {
+                return;
+            }
+            // A client of HTTP/2 has no other time limit until its preface is complete.
+            _ if !is_asked.load(Ordering::Relaxed) && opened.elapsed() >= limits.times.header => {
                 return;
             }
             // Checked at every step: while connections wait for a place, no time-out may ever end.
