@@ -37,7 +37,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The answer to clients when a frontier's file is damaged.
+/// Answer to clients when a frontier's file is damaged.
 #[cfg(feature = "frontier")]
 impl cashrank_fence::Unusable for Problem {
     fn unusable(path: &std::path::Path, what: &'static str) -> Problem {

@@ -149,6 +149,19 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     }
 }
 
+#[test]
+fn what_is_no_http_is_refused() {
+    let service = start(ServiceLimits::default());
+    for request in [
+        "HELLO\r\n\r\n",
+        "GET / HTTP/7.3\r\n\r\n",
+        "GET / HTTP/1.1\r\nno header\r\n\r\n",
+    ] {
+        let answer = exchange(&service, request);
+        assert!(answer.starts_with("HTTP/1.1 400"), "{request}: {answer}");
+    }
+}
+
 /// A list has a mark and an age; a client that has the list already gets a short answer.
 #[test]
 fn a_list_is_sent_once_to_whoever_says_what_it_has() {
@@ -306,6 +319,13 @@ fn slow_requests_are_cut_off() {
         std::thread::sleep(Duration::from_millis(50));
         assert!(started.elapsed() < PATIENCE, "still open");
     }
+    // Nor do those that HTTP/2 begins with.
+    let mut stream = connect(&service);
+    let is_open = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().all(|byte| {
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(&[*byte]).is_ok()
+    });
+    assert!(!is_open, "still open");
     assert_eq!(get(&service, "/status").0, 200);
 }
 
