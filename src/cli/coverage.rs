@@ -32,7 +32,7 @@ Examples:
 
 Without --seeds, readers start at the pages that were read before any link to them was seen. The bounds are for \
 readers who start there; of uniform PageRank, whose readers start anywhere, nearly nothing can be said. It reads the \
-kept links (`ingest --keep-links`) up to about 30 times, and works while an ingest is running.")]
+kept links (`ingest --keep-links`) some 40 times, and works while an ingest is running.")]
 pub struct CoverageArgs {
     #[command(flatten)]
     store: StoreArg,

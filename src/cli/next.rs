@@ -91,7 +91,7 @@ pub struct NextArgs {
     memory: MemoryArg,
     /// Say how much of what readers see was crawled, and about how much it will be with these pages.
     ///
-    /// Reads the kept links up to about 30 times.
+    /// Reads the kept links some 40 times.
     #[arg(long)]
     coverage: bool,
     /// Print only problems.

@@ -202,8 +202,8 @@ mod tests {
                 rows.set(page, false, Links::from(&targets[..]));
                 let now = flow.push(&rows).unwrap();
                 let exact = SeedShares::of(&rows, 7 << 29, &[0, 1]).unwrap().bounds;
-                let apart = PART * (now.at_most - now.at_least) + EXACT + 1e-9;
-                assert!(now.at_least <= exact.at_least + 1e-9, "{now:?} {exact:?}");
+                let apart = PART * (now.at_most - now.at_least) + EXACT + 1e-5;
+                assert!(now.at_least <= exact.at_least + 1e-5, "{now:?} {exact:?}");
                 assert!(exact.at_least - now.at_least <= apart, "{now:?} {exact:?}");
                 assert!(
                     (exact.at_most - now.at_most).abs() <= apart,
