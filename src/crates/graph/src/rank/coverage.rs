@@ -57,6 +57,8 @@ pub struct CoverageBounds {
 /// What readers who start at the seeds see, as far as the known links tell.
 pub struct SeedShares {
     damping: f64,
+    /// Number of known pages.
+    pages: u64,
     /// y; `None` if no seed is a known page.
     settled: Option<SettlingResult>,
     /// k, rounded down.
@@ -129,6 +131,7 @@ impl SeedShares {
         let scale = scale(low[0], low[1]);
         Ok(SeedShares {
             damping: d,
+            pages,
             settled,
             scale,
             read,
@@ -140,11 +143,14 @@ impl SeedShares {
         })
     }
 
-    /// Returns the share of a page in what readers see, over known links only. If the page was not fetched, all that
-    /// reaches it ends there.
+    /// Returns the share of a page in what readers see, over known links only; 0 beyond the known pages. If the page was
+    /// not fetched, all that reaches it ends there.
     pub fn share(&self, page: u32) -> f64 {
-        let share = self.settled.as_ref().map(|settled| settled.share(page));
-        share.unwrap_or(0.0) * self.scale
+        let known = self
+            .settled
+            .as_ref()
+            .filter(|_| u64::from(page) < self.pages);
+        known.map_or(0.0, |settled| settled.share(page)) * self.scale
     }
 
     /// Returns true if the page has a row.
@@ -152,11 +158,12 @@ impl SeedShares {
         self.read.get(page.into())
     }
 
-    /// Estimates the lower bound after fetching these pages: what they pass on returns to fetched pages as often as
-    /// what others have passed on.
+    /// Estimates the lower bound after fetching these pages, of which fetched ones add nothing: what they pass on returns
+    /// to fetched pages as often as what others have passed on.
     pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
         let CoverageBounds { at_least, at_most } = self.bounds;
-        let waiting: f64 = pages.map(|page| self.share(page)).sum();
+        let unread = pages.filter(|&page| !self.is_read(page));
+        let waiting: f64 = unread.map(|page| self.share(page)).sum();
         let left = if at_least > 0.0 {
             ((1.0 - at_most) / (self.damping * at_least)).clamp(0.0, 1.0)
         } else {
@@ -366,6 +373,19 @@ mod tests {
                 prop_assert!(found.iter().all(|page| seeds.contains(page)), "{found:?} of {seeds:?}");
             }
         }
+    }
+
+    /// Page 0 is fetched and links to page 1; page 7 is unknown.
+    #[test]
+    fn only_known_pages_that_were_not_fetched_add_to_the_estimate() {
+        let mut rows = LatestRows::default();
+        rows.grow(2);
+        rows.set(0, false, Links::from(&[1][..]));
+        let shares = SeedShares::of(&rows, DAMPING, &[0]).unwrap();
+        assert_eq!(shares.share(7), 0.0);
+        let nothing = shares.with(std::iter::empty());
+        assert_eq!(shares.with([0, 7].into_iter()), nothing);
+        assert!(shares.with([0, 1, 7].into_iter()) > nothing + 0.1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Coverage: which share of what readers see has been crawled.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -81,6 +82,15 @@ pub struct SeedCoverage {
     shares: SeedShares,
     /// Bounds on what was read, and the numbers that they are about.
     pub covered: Covered,
+}
+
+impl fmt::Debug for SeedCoverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut coverage = f.debug_struct("SeedCoverage");
+        coverage
+            .field("covered", &self.covered)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SeedCoverage {
