@@ -137,8 +137,10 @@ impl RunMerge<'_> {
         self.give_out(block)
     }
 
-    /// Reads the stretch of pages from `first` on, and joins rows where the policy joins any two.
+    /// Reads the stretch of pages from `first` on, and joins rows as they come, so that memory does not grow with the
+    /// number of visits.
     fn next_stretch(&mut self, first: u64) -> Result<()> {
+        let policy = self.policy;
         for run in &mut self.runs {
             loop {
                 let ahead = run.ahead()?;
@@ -151,12 +153,8 @@ impl RunMerge<'_> {
                         break;
                     }
                     let page = &mut self.pages[at as usize];
-                    match page.last_mut() {
-                        Some(sum) if !self.policy.is_timed() => {
-                            let joined = self.policy.join(sum, row);
-                            debug_assert!(joined, "a policy without times joins all");
-                        }
-                        _ => page.push(*row),
+                    if !page.last_mut().is_some_and(|last| policy.join(last, row)) {
+                        page.push(*row);
                     }
                     self.there[at as usize / 64] |= 1 << (at % 64);
                     rows += 1;
@@ -171,7 +169,7 @@ impl RunMerge<'_> {
         Ok(())
     }
 
-    /// Appends the stretch's rows to the block, joined and dropped by the policy.
+    /// Opens states, and appends the stretch's rows to the block, joined and dropped by the policy.
     fn give_out(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
         let policy = self.policy;
         for (at, word) in self.there.iter_mut().enumerate() {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::Config;
+use crate::engine::window::Span;
 
 /// Returns a run that is read `at_a_time` rows at a time.
 fn blocks(rows: &[HistoryRow], at_a_time: usize) -> Blocks<'_> {
@@ -50,6 +51,99 @@ proptest! {
         let merged = merged.map(|row| row.map(|row| (row.page, (row.cash, row.visits, row.last_fetch))));
         let merged = merged.collect::<Result<Vec<_>>>().unwrap();
         prop_assert_eq!(merged, sums.into_iter().collect::<Vec<_>>());
+    }
+}
+
+/// Length of the window of the policies below, in turnovers.
+const WINDOW: Span = Span::Turnovers(0.5);
+
+/// Generates measures of few pages in stream order, with the number of the run of each, and where the window starts.
+/// Some are those of a page found unchanged, and some are in groups.
+fn measures() -> impl Strategy<Value = (Vec<(usize, HistoryRow)>, u128)> {
+    let row = (
+        0u64..4,
+        0u128..1000,
+        1u128..40,
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let rows = proptest::collection::vec((row, prop::bool::weighted(0.2)), 0..80);
+    (rows, 0u128..2000).prop_map(|(rows, start)| {
+        let (mut clock, mut run) = (0, 0);
+        let rows = rows
+            .into_iter()
+            .map(|((page, cash, on, is_measure, is_cut), cut)| {
+                clock += on;
+                run += usize::from(is_cut && cut);
+                let row = HistoryRow {
+                    page: page * 50,
+                    cash: if is_measure { cash } else { 0 },
+                    visits: u64::from(is_measure),
+                    last_fetch: Some(clock as i64),
+                    clock: if is_measure { clock } else { 0 },
+                    pages: 4,
+                    span: if is_measure { 64 } else { 0 },
+                    ..HistoryRow::default()
+                };
+                (run, row)
+            });
+        (rows.collect(), start)
+    })
+}
+
+/// Merges rows by the policy, from the oldest on.
+fn merged(policy: RowPolicy, runs: &[Vec<HistoryRow>], start: u128) -> Vec<HistoryRow> {
+    let parts = runs.iter().map(|rows| blocks(rows, 7)).collect();
+    let merged = merge(policy, parts, Some(Box::new(std::iter::empty())), start);
+    rows_of_run(merged).collect::<Result<_>>().unwrap()
+}
+
+proptest! {
+    /// Several runs give what one run of all rows gives.
+    #[test]
+    fn runs_are_merged_as_one((rows, start) in measures()) {
+        let mut whole: Vec<HistoryRow> = rows.iter().map(|(_, row)| *row).collect();
+        whole.sort_by_key(|row| row.page);
+        let mut runs = vec![Vec::new(); 80];
+        rows.iter().for_each(|(run, row)| runs[*run].push(*row));
+        runs.iter_mut().for_each(|run| run.sort_by_key(|row| row.page));
+        for policy in [
+            RowPolicy::Sums,
+            RowPolicy::Since { least: 2 },
+            RowPolicy::Last(3),
+            RowPolicy::Folded(WINDOW),
+        ] {
+            let one = merged(policy, std::slice::from_ref(&whole), start);
+            prop_assert_eq!(merged(policy, &runs, start), one, "{:?}", policy);
+        }
+    }
+}
+
+/// Measures of one group, and fetches of unchanged pages, take one row in memory, however many there are.
+#[test]
+fn rows_are_joined_as_they_come() {
+    let measure = HistoryRow {
+        clock: 1,
+        span: 64,
+        ..HistoryRow::default()
+    };
+    for (policy, row) in [
+        (RowPolicy::Sums, HistoryRow::default()),
+        (RowPolicy::Since { least: 2 }, measure),
+        (RowPolicy::Last(3), measure),
+        (RowPolicy::Last(3), HistoryRow::default()),
+    ] {
+        let rows = vec![row; 1000];
+        let mut merge = RunMerge {
+            policy,
+            runs: vec![RunReader::new(blocks(&rows, 7))],
+            admissions: None,
+            start: 0,
+            pages: vec![Vec::new(); STRETCH],
+            there: [0; STRETCH / 64],
+        };
+        merge.next_stretch(0).unwrap();
+        assert_eq!(merge.pages[0].len(), 1, "{policy:?}");
     }
 }
 
