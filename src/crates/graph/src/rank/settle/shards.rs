@@ -13,7 +13,7 @@
 //! ```
 //!
 //! While sweeps continue, only the largest accounts are sent, which hold [`SENT`] sixteenths of all that waits, rounded
-//! to an eighth of the smallest of them; the rest stays and is sent later. At the end all is sent, with shift 0.
+//! to half of the smallest of them; the rest stays and is sent later. At the end all is sent, with shift 0.
 //!
 //! The result depends on the shards, but not on which process or thread has which.
 
@@ -30,7 +30,7 @@ use crate::{Error, Result};
 const SENT: u128 = 14;
 
 /// Number of bits below the leading one of the smallest account that are sent.
-const FRACTION_BITS: u32 = 3;
+const FRACTION_BITS: u32 = 1;
 
 /// Shard that is settled together with others.
 #[derive(Clone, Copy)]
@@ -389,7 +389,7 @@ mod tests {
         assert!(none.unwrap().is_none());
     }
 
-    /// A number is sent rounded towards 0, by at most an eighth; smaller ones than the least not at all.
+    /// A number is sent rounded towards 0, by at most a half; smaller ones than the least not at all.
     #[test]
     fn rounded_units_are_near() {
         let mut pick = numbers(9);
@@ -404,7 +404,7 @@ mod tests {
                 if size < 1 << least {
                     assert_eq!(near, 0, "{units}");
                 } else {
-                    assert!(size - sent <= size / 8, "{units}: {near}");
+                    assert!(size - sent <= size / 2, "{units}: {near}");
                 }
             }
         }
