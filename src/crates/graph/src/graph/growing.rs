@@ -1,7 +1,8 @@
-//! Rows of links that come in any order and can be replaced: 4 bytes per link and 21 per page, and weights as in a
+//! Rows of links that come in any order and can be replaced: 4 bytes per link and 20 to 28 per page, and weights as in a
 //! table.
 //!
-//! Replaced rows are removed whenever they outweigh the live ones, so memory stays within twice what these need.
+//! Replaced rows are removed when they outweigh the live ones, by a new table beside the old one: memory stays within
+//! three times what the live rows need.
 
 use super::{Graph, Links};
 use crate::Result;
@@ -45,6 +46,7 @@ impl LatestRows {
         }
         if self.log.links() / 2 > self.live.max(LEAST)
             || self.log.nodes() / 2 > self.rows.len().max(LEAST)
+            || self.log.nodes() == u32::MAX as usize
         {
             self.compact();
         }

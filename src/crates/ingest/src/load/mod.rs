@@ -120,10 +120,10 @@ pub struct Crawled {
 
 /// Maximum bytes per page besides its name and its entry in the index: its entries in arrays that were just
 /// reallocated.
-const PAGE_BYTES: u64 = 3 * (24 + 16 + 4 + 1) + ALLOCATION;
+const PAGE_BYTES: u64 = 3 * (24 + 8 + 8 + 4) + ALLOCATION;
 /// Maximum bytes per node of a graph besides its name, its entry in the index, and links: in arrays that were just
 /// reallocated, or in the one of [`NodeFacts`]; its name's allocation; and 32 of PageRank and ranks.
-const NODE_BYTES: u64 = 3 * (24 + 24 + 4 + 1) + ALLOCATION + 32;
+const NODE_BYTES: u64 = 3 * (24 + 24 + 4) + ALLOCATION + 32;
 
 impl Crawled {
     /// Returns an empty crawl. Fails if the system has no random numbers for the key of hashes.
