@@ -8,7 +8,7 @@
 //! which they were written. So lists do not depend on which older rows checkpoints dropped. Importance that a strategy
 //! wants comes from the snapshot's ranking. Nothing is kept for the next list, whose snapshot has a newer ranking.
 //!
-//! Memory: 1 byte per page, 16 for the name order while it is sorted and 4 afterwards, what the strategy keeps
+//! Memory: 1 byte per page, 20 for the name order while it is sorted and 4 afterwards, what the strategy keeps
 //! (Forecast 20 bytes, and 4 per page read), and the list.
 
 use std::collections::HashSet;

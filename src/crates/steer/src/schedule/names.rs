@@ -1,4 +1,4 @@
-//! Name order: which pages are neighbours by their names. 4 bytes per page, and 16 while it is built.
+//! Name order: which pages are neighbours by their names. 4 bytes per page, and 20 while it is built.
 //!
 //! Sites name pages by section and in sequence, and pages with similar names have similar links. Names are ordered by
 //! host (its last two labels first), then by the first two folders, then by the other folders, then by what follows the
