@@ -37,6 +37,7 @@ pub struct SeedFlow {
     read: Bits,
     /// Units from pages without links, due to the seeds.
     pool: u64,
+    links: u64,
 }
 
 impl SeedFlow {
@@ -59,6 +60,11 @@ impl SeedFlow {
     /// Returns the seeds, at which readers start.
     pub fn seeds(&self) -> &[u32] {
         &self.seeds
+    }
+
+    /// Returns the number of links over which something was passed on so far.
+    pub fn links(&self) -> u64 {
+        self.links
     }
 
     /// Returns the share of all flow that reaches a page and ends there because it was not fetched.
@@ -146,6 +152,7 @@ impl SeedFlow {
             self.pool += Shares::over(units, self.damping, 1).at(1);
             return Ok(());
         }
+        self.links += row.degree() as u64;
         let shares = Shares::over(units, self.damping, all);
         for (at, &target) in row.targets.iter().enumerate() {
             let weight = row.weights.get(at).copied().unwrap_or(1);

@@ -218,6 +218,10 @@ impl Strategy for RankMass {
     fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
         Some(self.flow.waiting(page))
     }
+
+    fn links(&self) -> u64 {
+        self.flow.links()
+    }
 }
 
 /// Lists open pages, given with their hosts in the order in which they became known: the largest of `hosts` sites gives
@@ -278,12 +282,18 @@ pub(crate) mod tests {
     }
 
     fn after(order: &str) -> Vec<(u32, f64)> {
+        with_links(order).0
+    }
+
+    /// Returns the pages of the order with their scores, and the number of links that it followed.
+    fn with_links(order: &str) -> (Vec<(u32, f64)>, u64) {
         let mut history = CrawlHistory::new(PaperOrder::named(order).unwrap().strategy());
         for &(page, targets) in SMALL {
             history.row(Row::new(page, targets));
         }
         let best = history.best(&CrawlFacts::of(&Small), 100).unwrap();
-        best.iter().map(|of| (of.page, of.score)).collect()
+        let best = best.iter().map(|of| (of.page, of.score)).collect();
+        (best, history.strategy().links())
     }
 
     #[test]
@@ -300,7 +310,8 @@ pub(crate) mod tests {
         assert!((of(2) - x1 * (1.0 + DAMPING / 2.0)).abs() < 0.01);
         assert_eq!(ranked[0].0, 2);
         // Of readers at page 0 a share d continues, a third of it to page 3; page 1 passes on half of its third.
-        let mass = after("rankmass");
+        let (mass, links) = with_links("rankmass");
+        assert_eq!(links, 5);
         let of = |page: u32| mass.iter().find(|of| of.0 == page).unwrap().1;
         assert!((of(4) / of(3) - DAMPING / 2.0).abs() < 1e-6);
         assert!((of(2) / of(3) - (1.0 + DAMPING / 2.0)).abs() < 1e-6);
