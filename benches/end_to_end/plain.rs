@@ -1,8 +1,8 @@
 //! The plain engine: the simplest program that makes the same ranking. A map from URLs to numbers, a few vectors, one
 //! thread.
 //!
-//! It is written from the definitions in the heads of `src/crates/graph/src/engine/ledger.rs`, `mark.rs` and
-//! `estimate.rs`, not from the code below them. It reads only records of fetched pages (status 200 or none) and takes
+//! It is written from the definitions in the heads of `src/crates/graph/src/engine/ledger.rs`, `window/mod.rs`
+//! and `estimate.rs`, not from the code below them. It reads only records of fetched pages (status 200 or none) and takes
 //! URLs as they are, canonical or not, which saves it work.
 
 use std::borrow::Cow;

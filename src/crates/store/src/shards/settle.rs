@@ -113,10 +113,7 @@ pub fn settle(
     };
     drop(rows);
     let config = local_config(&shards)?;
-    let [first, ..] = &settled[..] else {
-        return Err(Error::internal("a process ranks no shard"));
-    };
-    let window = Window::settled(&config, first);
+    let window = Window::settled(&config, &settled[0]);
     let is_nearer = window
         .bound_l1()
         .is_some_and(|new| new + config.damping_bound() < bound);
@@ -125,7 +122,7 @@ pub fn settle(
     together.shards = if together.is_done {
         current.into_iter().flatten().collect()
     } else {
-        let by = (window.estimator, Some(first.units(window.estimator)));
+        let by = (window.estimator, Some(settled[0].units(window.estimator)));
         let to_rank = shards
             .iter()
             .zip(&settled)
