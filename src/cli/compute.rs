@@ -211,7 +211,7 @@ impl ComputeArgs {
             let mut pages = loaded.pages.iter();
             pages.try_for_each(|page| visit(page.name.as_bytes()))
         };
-        let computed = computing.compute(&loaded.graph, (names, 0), &mut ())?;
+        let computed = computing.compute(&loaded.graph, (names, 0), None, &mut ())?;
         let computed = computed.context("nothing was ranked")?;
         self.write(&output, &loaded, &computed)?;
         report_lines("--teleport", computed.skipped);

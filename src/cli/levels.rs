@@ -1,5 +1,7 @@
 //! Options of commands that read rankings of pages or sites, and descriptions of a ranking's accuracy.
 
+use std::path::Path;
+
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
 use cashrank_graph::sites::{Level, Pairing, RollUpBy, SiteLinks};
@@ -204,12 +206,13 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Returns the settings for links between sites.
-    pub fn pairing(&self, memory: Option<u64>) -> Pairing {
+    /// Returns the settings for links between sites, with the folder of temporary files for those that do not fit.
+    pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
         Pairing {
             links: self.site_links,
             inside: self.inside,
             memory,
+            folder: Some(folder.into()),
         }
     }
 }

@@ -52,7 +52,7 @@ impl ExportArgs {
     fn links_as_lines(&self, ranking: &LevelRanking, output: &OutputTarget) -> anyhow::Result<u64> {
         let folder = scratch(output);
         let memory = self.memory.budget(2)?;
-        let pairing = self.sites.pairing(memory);
+        let pairing = self.sites.pairing(memory, &folder);
         let graph = LinkGraph::of(ranking, pairing, memory, &folder)?;
         let mut count = 0;
         output.put(|out| {
@@ -65,7 +65,7 @@ impl ExportArgs {
     fn links_as_files(&self, ranking: &LevelRanking, to: &str) -> anyhow::Result<u64> {
         OutputTarget::put_folder(self.output.file.name(), |aside| {
             let memory = self.memory.budget(2)?;
-            let pairing = self.sites.pairing(memory);
+            let pairing = self.sites.pairing(memory, aside);
             let graph = LinkGraph::of(ranking, pairing, memory, aside)?;
             if to == COMMON_CRAWL {
                 Ok(write_common_crawl(&graph, aside)?)

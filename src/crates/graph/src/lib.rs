@@ -22,7 +22,7 @@
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;
 use cashrank_base::{Error, Limits, Result};
-use cashrank_base::{codec, model, rules, threads, url};
+use cashrank_base::{codec, disk, model, rules, threads, url};
 
 pub mod engine;
 pub mod graph;

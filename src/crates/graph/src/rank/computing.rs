@@ -1,6 +1,7 @@
 //! Computation of a measure of pages or sites from the links and names of pages: names determine the sites and the
 //! chosen pages, links between sites are derived from those between pages, and the measure is computed from these.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -119,8 +120,9 @@ impl Computing {
         }
     }
 
-    /// Computes the measure from the links and names of pages. Reading names takes `reading` bytes. Returns `None` if it
-    /// was stopped before anything was known.
+    /// Computes the measure from the links and names of pages. Reading names takes `reading` bytes. Links between sites
+    /// that exceed the memory go to temporary files in `folder`, or are refused without one. Returns `None` if it was
+    /// stopped before anything was known.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if there are no sites, [`Error::Missing`] if no page was chosen; errors of
@@ -129,6 +131,7 @@ impl Computing {
         &self,
         rows: &dyn Rows,
         (names, reading): (&NamesVisit<'_>, u64),
+        folder: Option<&Path>,
         watch: &mut dyn Watch,
     ) -> Result<Option<MeasureResult>> {
         self.check()?;
@@ -158,6 +161,7 @@ impl Computing {
                 links: self.site_links,
                 inside: self.inside,
                 memory: left(sites.bytes()),
+                folder: folder.map(Path::to_path_buf),
             };
             graph = SiteGraph::of_rows(rows, sites, pairing)?;
             options.memory = left(sites.bytes() + graph.bytes());

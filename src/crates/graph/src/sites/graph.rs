@@ -1,10 +1,15 @@
 //! Links between sites, made from those between pages, as rows that can be ranked.
 
+use std::path::PathBuf;
+
+use super::pairs::{PairFile, PairSums, SitePair, SortedPairs, sites_of};
 use super::{NO_SITE, Sites};
-use crate::graph::{Graph, LinkRows};
-use crate::model::check_room;
+use crate::Result;
+use crate::graph::{Graph, LinkRows, Links};
 use crate::rows::{RowVisitor, Rows, Stop};
-use crate::{Error, Result};
+
+/// Maximum memory in which pairs of linked sites are sorted if there are temporary files, in bytes.
+const SORTING_BYTES: u64 = 256 << 20;
 
 cashrank_base::words! {
     /// Weight of a link from one site to another. A link between pages counts as one whatever its weight, unless that
@@ -40,16 +45,39 @@ pub struct Pairing {
     pub inside: bool,
     /// Memory limit in bytes; `None` for no limit.
     pub memory: Option<u64>,
+    /// Folder of temporary files for pairs of linked sites that exceed a third of the memory, or 256 MiB; `None`: pairs
+    /// that exceed the memory are an error.
+    pub folder: Option<PathBuf>,
 }
 
 /// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row.
-pub struct SiteGraph(Graph);
+/// So sweeps are the same whether the links are in memory or in a file.
+pub struct SiteGraph {
+    sites: u64,
+    rows: SiteRows,
+}
+
+enum SiteRows {
+    Memory(Graph),
+    /// `weighted`: not all weights are equal.
+    File {
+        pairs: PairFile,
+        weighted: bool,
+    },
+}
 
 impl SiteGraph {
     /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out
-    /// with their links. Fails with [`Error::TooLarge`] if the links between sites exceed the memory.
+    /// with their links. Fails with [`crate::Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
     pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing) -> Result<SiteGraph> {
-        let mut pairs = PairSums::new(pairing.memory);
+        let memory = match (&pairing.folder, pairing.memory) {
+            (None, memory) => memory,
+            // What ranks or writes the links needs memory as well.
+            (_, memory) => {
+                Some(memory.map_or(SORTING_BYTES, |memory| SORTING_BYTES.min(memory / 3)))
+            }
+        };
+        let mut pairs = PairSums::new(memory, pairing.folder);
         let column = sites.column();
         let mut reached = Vec::new();
         rows.sweep(&mut |row| {
@@ -73,113 +101,79 @@ impl SiteGraph {
             Ok(())
         })?;
         let weighted = pairing.links != SiteLinks::Once;
-        Ok(SiteGraph(pairs.graph(sites.len(), weighted)?))
+        let rows = match pairs.finish()? {
+            SortedPairs::Memory(pairs) => SiteRows::Memory(table(&pairs, sites.len(), weighted)),
+            SortedPairs::File(pairs) => SiteRows::File { pairs, weighted },
+        };
+        Ok(SiteGraph {
+            sites: sites.len() as u64,
+            rows,
+        })
     }
 
     /// Returns the memory of its links, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.0.bytes()
+        match &self.rows {
+            SiteRows::Memory(graph) => graph.bytes(),
+            SiteRows::File { .. } => 0,
+        }
     }
+}
+
+fn table(pairs: &[SitePair], sites: usize, weighted: bool) -> Graph {
+    let weights = if weighted { pairs.len() } else { 0 };
+    let mut table = LinkRows::with_room(sites, pairs.len(), weights);
+    let mut pairs = pairs.iter().peekable();
+    for site in 0..sites as u32 {
+        while let Some(&pair) = pairs.next_if(|pair| sites_of(**pair).0 == site) {
+            table.link(sites_of(pair).1, weighted.then_some(pair[1]));
+        }
+        table.end();
+    }
+    table
 }
 
 impl Rows for SiteGraph {
     fn pages(&self) -> u64 {
-        self.0.pages()
+        self.sites
     }
 
     fn links(&self) -> u64 {
-        Rows::links(&self.0)
+        match &self.rows {
+            SiteRows::Memory(graph) => Rows::links(graph),
+            SiteRows::File { pairs, .. } => pairs.len(),
+        }
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.0.walk(&mut |row| {
-            if row.targets.is_empty() {
-                return Ok(());
+        let (pairs, weighted) = match &self.rows {
+            SiteRows::Memory(graph) => {
+                return graph.walk(&mut |row| {
+                    if row.targets.is_empty() {
+                        return Ok(());
+                    }
+                    visit(row)
+                });
             }
-            visit(row)
-        })
-    }
-}
-
-/// Link between two sites, which are ordered like its number, and its weight.
-type SitePair = (u64, u64);
-
-/// Memory of a pair in bytes: itself and a quarter more, with half of that to sort them, or the link made of it.
-const PAIR_BYTES: u64 = 32;
-/// Smallest number of pairs that are collected before they are added up.
-const LEAST: usize = 1 << 12;
-
-/// Weights of pairs of sites, added up. Pairs come in any order and repeat: they are collected, and sorted and added up
-/// whenever there are a quarter more than the last time.
-struct PairSums {
-    /// Pairs, of which the first are sorted, each once.
-    pairs: Vec<SitePair>,
-    /// Number of pairs at which they are added up.
-    room: usize,
-    memory: Option<u64>,
-}
-
-impl PairSums {
-    fn new(memory: Option<u64>) -> PairSums {
-        PairSums {
-            pairs: Vec::new(),
-            room: 0,
-            memory,
+            SiteRows::File { pairs, weighted } => (pairs, *weighted),
+        };
+        let (mut from, mut targets, mut weights) = (0, Vec::new(), Vec::new());
+        pairs.each(|pair| {
+            let (source, target) = sites_of(pair);
+            if source != from && !targets.is_empty() {
+                visit(Links::new(&targets, &weights).of(from))?;
+                targets.clear();
+                weights.clear();
+            }
+            from = source;
+            targets.push(target);
+            weights.extend(weighted.then_some(pair[1]));
+            Ok::<(), Stop>(())
+        })?;
+        if !targets.is_empty() {
+            visit(Links::new(&targets, &weights).of(from))?;
         }
-    }
-
-    fn add(&mut self, from: u32, to: u32, weight: u64) -> Result<()> {
-        if self.pairs.len() == self.room {
-            self.sum()?;
-            let pairs = self.pairs.len();
-            self.room = pairs + (pairs / 4).max(LEAST);
-            check_room(
-                self.memory,
-                self.room as u64 * PAIR_BYTES,
-                || format!("the links between sites, of which there are {pairs} or more,"),
-                "rank a coarser level, such as domains",
-            )?;
-            self.pairs.reserve_exact(self.room - pairs);
-        }
-        self.pairs
-            .push((u64::from(from) << 32 | u64::from(to), weight));
         Ok(())
-    }
-
-    /// Sorts the pairs, and adds up equal ones.
-    fn sum(&mut self) -> Result<()> {
-        // A stable sort is fast where a part is sorted already.
-        self.pairs.sort_by_key(|pair| pair.0);
-        let mut fits = true;
-        self.pairs.dedup_by(|pair, sum| {
-            let is_same = pair.0 == sum.0;
-            if is_same {
-                // Rows require that weights sum to less than 2^63.
-                sum.1 = sum.1.saturating_add(pair.1);
-                fits &= sum.1 < 1 << 63;
-            }
-            is_same
-        });
-        if fits {
-            return Ok(());
-        }
-        let text = "links from one site to another weigh 2^63 or more together";
-        Err(Error::Unsupported(text.into()))
-    }
-
-    /// Returns the graph of all pairs.
-    fn graph(mut self, sites: usize, weighted: bool) -> Result<Graph> {
-        self.sum()?;
-        let weights = if weighted { self.pairs.len() } else { 0 };
-        let mut table = LinkRows::with_room(sites, self.pairs.len(), weights);
-        let mut pairs = self.pairs.into_iter().peekable();
-        for site in 0..sites as u64 {
-            while let Some((pair, weight)) = pairs.next_if(|pair| pair.0 >> 32 == site) {
-                table.link(pair as u32, weighted.then_some(weight));
-            }
-            table.end();
-        }
-        Ok(table)
     }
 }
 
@@ -187,10 +181,11 @@ impl PairSums {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use cashrank_base::folder::in_memory;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::graph::{GraphBuilder, Links};
+    use crate::graph::GraphBuilder;
     use crate::model::SelfLinks;
     use crate::sites::Level;
 
@@ -241,12 +236,13 @@ mod tests {
     }
 
     proptest! {
-        /// All three weights agree with the definition.
+        /// In memory and on disk, all three weights agree with the definition.
         #[test]
         fn site_links_are_those_of_their_pages(
             links in prop::collection::btree_set((0u32..20, 0u32..20), 0..150),
             hosts in prop::collection::vec(prop::option::weighted(0.9, 0u32..5), 20),
             inside in any::<bool>(),
+            bytes in prop::sample::select(vec![0, 200, 1 << 20]),
         ) {
             prop_assume!(hosts.iter().any(Option::is_some));
             let name = |host: &Option<u32>| host.map_or("none".into(), |host| format!("http://h{host}.example/"));
@@ -260,7 +256,9 @@ mod tests {
             }
             let graph = builder.build();
             for how in SiteLinks::ALL {
-                let pairing = Pairing { links: how, inside, memory: None };
+                let folder = in_memory();
+                let memory = Some(3 * bytes);
+                let pairing = Pairing { links: how, inside, memory, folder: Some(folder.path().into()) };
                 let found = SiteGraph::of_rows(&graph, &sites, pairing).unwrap();
                 prop_assert_eq!(pairs(&found), expected(&links, &of, how, inside));
                 prop_assert_eq!(found.pages(), sites.len() as u64);
@@ -270,38 +268,6 @@ mod tests {
                 prop_assert!(row.into_iter().eq(first.map(|pair| pair.1)));
             }
         }
-    }
-
-    /// The sums are those of a map, however often they are added up meanwhile.
-    #[test]
-    fn sums_are_those_of_a_map() {
-        let mut pairs = PairSums::new(None);
-        let mut expected = BTreeMap::new();
-        for at in 0..5 * LEAST as u32 {
-            let (from, to, weight) = (at * 7919 % 97, at * 31 % 101, u64::from(at % 5));
-            pairs.add(from, to, weight).unwrap();
-            *expected.entry((from, to)).or_insert(0) += weight;
-        }
-        let found = SiteGraph(pairs.graph(97, true).unwrap());
-        assert_eq!(self::pairs(&found), expected);
-    }
-
-    #[test]
-    fn pairs_beyond_the_memory_are_refused() {
-        let mut pairs = PairSums::new(Some(2 * LEAST as u64 * PAIR_BYTES));
-        let add = |to| pairs.add(0, to, 1);
-        let refused = (0..u32::MAX).map(add).find_map(Result::err).unwrap();
-        assert!(matches!(refused, Error::TooLarge { .. }));
-        assert!(pairs.pairs.len() >= LEAST);
-    }
-
-    #[test]
-    fn weights_beyond_63_bits_are_refused() {
-        let mut pairs = PairSums::new(None);
-        for _ in 0..2 {
-            pairs.add(0, 1, 1 << 62).unwrap();
-        }
-        assert!(pairs.graph(2, true).is_err());
     }
 
     #[test]

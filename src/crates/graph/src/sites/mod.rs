@@ -6,11 +6,13 @@
 //! * [`RollUp`] sums a ranking of pages over the pages of each site;
 //! * a [`SiteGraph`] has the weighted links between sites ([`SiteLinks`]), which are ranked like links between pages.
 //!
-//! Memory: 4 bytes per page for the column, plus the sites, and 32 bytes per pair of linked sites.
+//! Memory: 4 bytes per page for the column, plus the sites, and 32 bytes per pair of linked sites. Pairs beyond their
+//! limit are sorted through temporary files.
 
 mod graph;
 mod level;
 mod map;
+mod pairs;
 mod roll;
 
 pub use graph::{Pairing, SiteGraph, SiteLinks};
