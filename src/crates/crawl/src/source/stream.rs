@@ -222,6 +222,14 @@ impl Source {
         self.cutter.position().prefix.digest128()
     }
 
+    /// Returns whether the input is known, without reading on, to be shorter than `offset` bytes.
+    pub fn is_shorter_than(&self, offset: u64) -> bool {
+        let len = self
+            .compressed_len()
+            .filter(|_| self.compression() == Compression::Plain);
+        len.is_some_and(|len| len < offset)
+    }
+
     /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, best that of an
     /// earlier chunk, whose memory is reused. All calls must pass the same decoder. [`Error::Corrupt`] comes after all
     /// whole records before the damage that may be handed out; further calls return an error again.

@@ -5,7 +5,8 @@
 //! accounts for one of the files named: a file named twice is read twice. A file that continues after the end of a
 //! finished input has grown, and is refused, as its first part would count twice.
 //!
-//! To recognise a file it is decompressed and hashed up to the longest input that was read.
+//! To recognise a file it is decompressed and hashed up to the longest input that was read; a plain file that is
+//! shorter or longer than all of them is new without reading.
 
 use super::plan::{Plan, check_read, refused};
 use super::{IngestEvent, IngestJob, Observer};
@@ -193,6 +194,9 @@ fn compare(job: &IngestJob, input: &InputName, ends: &[Unmatched]) -> Result<Pri
     }
     for same_length in ends.chunk_by(|a, b| a.0.offset == b.0.offset) {
         let offset = same_length[0].0.offset;
+        if source.is_shorter_than(offset) {
+            break;
+        }
         match source.pass_to(offset) {
             Err(Error::InputChanged(_) | Error::Corrupt { .. }) => break,
             passed => passed?,
