@@ -153,13 +153,14 @@ impl Backend for StoreBackend {
     }
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
-        let question = Question::of(question, parameters).map_err(problem)?;
-        match question.subject {
+        let Question { n, subject } = Question::of(question, parameters).map_err(problem)?;
+        let rows = match subject {
             Subject::Rank(..) | Subject::Links(..) | Subject::Search(_) => {
-                self.current.get()?.answer(&question)
+                self.current.get()?.answer(&subject, n)?
             }
-            _ => self.cache.answer(question),
-        }
+            _ => self.cache.rows(subject)?,
+        };
+        rows(n)
     }
 
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {

@@ -7,6 +7,9 @@
 //! and one that waits for its crawler has the newest lists. An answer that was not requested lately is computed by the
 //! next request for it.
 //!
+//! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds none of its
+//! snapshot's files open. A question that cannot be answered takes no place.
+//!
 //! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,18 +17,20 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
-use cashrank_steer::answers::{Question, Subject};
+use cashrank_steer::answers::{LISTING_MAX, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 use once_cell::sync::OnceCell;
 
 use super::super::common::check_list;
 use super::backend::problem;
-use super::current::{Current, OpenSnapshot, lock};
+use super::current::{AnswerRows, Current, OpenSnapshot, lock};
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;
-/// Maximum number of other cached answers.
-const ANSWERS: usize = 24;
+/// Maximum number of cached answers that are refreshed: there are no more.
+const REFRESHED: usize = 6;
+/// Maximum number of other cached answers; the least recently requested one is evicted.
+const OTHERS: usize = 18;
 /// Time for which an answer is refreshed after its last request.
 const LIVELY: Duration = Duration::from_secs(60);
 /// Interval at which a newer snapshot is looked for.
@@ -74,23 +79,25 @@ struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CachedRequest {
     List(NextQuery),
-    /// Question, and the time at which the file of the ranking that it is about was written, if that has one of its own.
-    Question(Question, Option<SystemTime>),
+    /// Subject of a question, and the time at which the file of the ranking that it is about was written, if that has
+    /// one of its own.
+    Rows(Subject, Option<SystemTime>),
 }
 
 /// Answer to a cached request.
 #[derive(Clone)]
 enum CachedValue {
     List(Arc<NextList>),
-    Json(Vec<u8>),
+    Rows(AnswerRows),
 }
 
 /// Request, with its last answer or error.
 struct CachedAnswer {
     request: CachedRequest,
     asked: Instant,
-    /// Snapshot of the answer.
-    held: Arc<OpenSnapshot>,
+    /// Version of the answer's snapshot, and the time at which that was written.
+    version: String,
+    written: Option<SystemTime>,
     /// Empty until the answer is computed; a list's error is kept, so that it is not made again for the same snapshot.
     value: Arc<OnceCell<Result<CachedValue>>>,
 }
@@ -104,33 +111,36 @@ impl AnswerCache {
         }))
     }
 
-    /// Answers a question from the newest snapshot for which it was answered; if it was not asked lately, from the
-    /// current one.
-    pub fn answer(&self, question: Question) -> Result<Vec<u8>> {
+    /// Answers from the newest snapshot for which this was answered; if it was not requested lately, from the current
+    /// one.
+    pub fn rows(&self, subject: Subject) -> Result<AnswerRows> {
         let newest = self.0.current.get()?;
-        let written = match &question.subject {
+        let written = match &subject {
             Subject::Top(ranking, ..) => newest.ranking_written(ranking),
             _ => None,
         };
-        let request = CachedRequest::Question(question.clone(), written);
+        let request = CachedRequest::Rows(subject.clone(), written);
         let mut kept = lock(&self.0.kept);
         // If no thread refreshes answers, the caller computes the newest.
         let is_refreshed = self.0.start(&mut kept).is_ok();
         let found = kept.answers.iter().position(|of| of.request == request);
-        let at = match found {
-            Some(at) => at,
-            None => kept.add(request, &newest)?,
-        };
+        let at = found.unwrap_or_else(|| kept.add(request.clone(), &newest));
         let answer = &mut kept.answers[at];
-        if answer.held.version() != newest.version() && !(is_refreshed && answer.is_lively()) {
-            (answer.held, answer.value) = (newest, Arc::default());
+        if answer.version != newest.version() && !(is_refreshed && answer.is_lively()) {
+            answer.renew(&newest);
         }
         answer.asked = Instant::now();
-        let (held, value) = (answer.held.clone(), answer.value.clone());
+        let value = answer.value.clone();
         drop(kept);
-        let made = value.get_or_try_init(|| held.answer(&question).map(CachedValue::Json).map(Ok));
+        let made = value.get_or_try_init(|| rows_of(&newest, &subject).map(Ok));
+        let mut kept = lock(&self.0.kept);
+        match &made {
+            Ok(_) => kept.evict(request.kind(), 0),
+            Err(_) => kept.forget(&request),
+        }
+        drop(kept);
         match made?.clone()? {
-            CachedValue::Json(json) => Ok(json),
+            CachedValue::Rows(rows) => Ok(rows),
             CachedValue::List(_) => Err(Problem::Failed("a list answers a question".into())),
         }
     }
@@ -146,13 +156,17 @@ impl AnswerCache {
             found = match answer.value.get() {
                 Some(Ok(CachedValue::List(list))) => Ok(Some(list.clone())),
                 // An error for one snapshot need not occur for the next.
-                Some(Err(problem)) if answer.held.version() == newest.version() => {
-                    Err(problem.clone())
-                }
+                Some(Err(problem)) if answer.version == newest.version() => Err(problem.clone()),
                 _ => Ok(None),
             };
         } else {
-            kept.add(CachedRequest::List(query.clone()), &newest)?;
+            kept.evict(RequestKind::List, 1);
+            if kept.count(RequestKind::List) == LISTS {
+                return Err(Problem::Later(format!(
+                    "{LISTS} other lists are being made: try again later"
+                )));
+            }
+            kept.add(CachedRequest::List(query.clone()), &newest);
         }
         // A thread that could not be started at an earlier request may start now.
         self.0.start(&mut kept)?;
@@ -174,32 +188,45 @@ fn options_of(query: &NextQuery) -> Result<NextOptions> {
     Ok(options)
 }
 
-impl CachedRequest {
-    fn is_list(&self) -> bool {
-        matches!(self, CachedRequest::List(_))
-    }
+/// Kind of request, of which a number of answers is cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestKind {
+    List,
+    /// All but those about some pages, sites, or another measure, whose number has no bound.
+    Refreshed,
+    Other,
+}
 
-    /// Returns whether the answer is refreshed for each new snapshot: all are but those about some pages, sites, or
-    /// another measure, whose number has no bound.
-    fn is_refreshed(&self) -> bool {
+impl CachedRequest {
+    fn kind(&self) -> RequestKind {
         match self {
-            CachedRequest::Question(question, _) => match &question.subject {
-                Subject::Top(name, selection, _) => name.is_usual() && selection.is_all(),
-                _ => true,
-            },
-            CachedRequest::List(_) => true,
+            CachedRequest::List(_) => RequestKind::List,
+            CachedRequest::Rows(Subject::Top(name, selection, _), _)
+                if !(name.is_usual() && selection.is_all()) =>
+            {
+                RequestKind::Other
+            }
+            CachedRequest::Rows(..) => RequestKind::Refreshed,
         }
     }
 }
 
 impl CachedAnswer {
+    /// Returns whether the answer is refreshed for each new snapshot.
     fn is_lively(&self) -> bool {
-        self.asked.elapsed() < LIVELY && self.request.is_refreshed()
+        self.asked.elapsed() < LIVELY && self.request.kind() != RequestKind::Other
     }
 
     /// Returns whether this is a list that does not exist yet.
     fn is_awaited(&self) -> bool {
-        self.request.is_list() && self.value.get().is_none()
+        self.request.kind() == RequestKind::List && self.value.get().is_none()
+    }
+
+    /// Replaces the answer by one from this snapshot, which must still be computed.
+    fn renew(&mut self, held: &OpenSnapshot) {
+        self.version = held.version();
+        self.written = held.written();
+        self.value = Arc::default();
     }
 }
 
@@ -220,32 +247,45 @@ impl Kept {
         Ok(best.map(|(_, answer)| answer))
     }
 
-    /// Adds a request without an answer, and returns its position. If there are too many of its kind, the least recently
-    /// requested one is evicted; a list that is being made stays.
-    fn add(&mut self, request: CachedRequest, held: &Arc<OpenSnapshot>) -> Result<usize> {
-        let is_list = request.is_list();
-        let most = if is_list { LISTS } else { ANSWERS };
-        let alike = || {
-            let all = self.answers.iter().enumerate();
-            all.filter(|(_, answer)| answer.request.is_list() == is_list)
-        };
-        if alike().count() >= most {
-            let made = alike().filter(|(_, answer)| !answer.is_awaited());
-            let oldest = made.min_by_key(|(_, answer)| answer.asked);
-            let (oldest, _) = oldest.ok_or_else(|| {
-                Problem::Later(format!(
-                    "{most} other lists are being made: try again later"
-                ))
-            })?;
-            self.answers.remove(oldest);
-        }
+    /// Adds a request without an answer, and returns its position.
+    fn add(&mut self, request: CachedRequest, held: &OpenSnapshot) -> usize {
         self.answers.push(CachedAnswer {
             request,
             asked: Instant::now(),
-            held: held.clone(),
+            version: held.version(),
+            written: held.written(),
             value: Arc::default(),
         });
-        Ok(self.answers.len() - 1)
+        self.answers.len() - 1
+    }
+
+    fn count(&self, kind: RequestKind) -> usize {
+        let kinds = self.answers.iter().map(|answer| answer.request.kind());
+        kinds.filter(|of| *of == kind).count()
+    }
+
+    /// Evicts the least recently requested answers of a kind until there are places for `more`. A list that is being
+    /// made stays.
+    fn evict(&mut self, kind: RequestKind, more: usize) {
+        let places = match kind {
+            RequestKind::List => LISTS,
+            RequestKind::Refreshed => REFRESHED,
+            RequestKind::Other => OTHERS,
+        };
+        while self.count(kind) + more > places {
+            let all = self.answers.iter().enumerate();
+            let made = all.filter(|(_, of)| of.request.kind() == kind && !of.is_awaited());
+            let Some((oldest, _)) = made.min_by_key(|(_, answer)| answer.asked) else {
+                return;
+            };
+            self.answers.remove(oldest);
+        }
+    }
+
+    /// Removes a request unless it has an answer.
+    fn forget(&mut self, request: &CachedRequest) {
+        self.answers
+            .retain(|answer| answer.request != *request || answer.value.get().is_some());
     }
 
     /// Returns whether this worker may have something to do once there is a newer snapshot.
@@ -265,28 +305,23 @@ impl Kept {
         }
         let version = newest.version();
         let made = self.answers.iter().filter(|of| of.value.get().is_some());
-        let old = made.filter(|of| of.is_lively() && of.held.version() != version);
-        let oldest = old.min_by_key(|answer| answer.held.written());
+        let old = made.filter(|of| of.is_lively() && of.version != version);
+        let oldest = old.min_by_key(|answer| answer.written);
         oldest.map(|answer| answer.request.clone())
     }
 
     /// Keeps a new answer. A question that could not be answered is answered by the next request for it, which gets the
     /// error.
-    fn keep(
-        &mut self,
-        held: Arc<OpenSnapshot>,
-        request: &CachedRequest,
-        made: Result<CachedValue>,
-    ) {
+    fn keep(&mut self, held: &OpenSnapshot, request: &CachedRequest, made: Result<CachedValue>) {
         let known = self.answers.iter_mut().find(|of| of.request == *request);
         let Some(answer) = known else {
             return;
         };
-        answer.held = held;
-        answer.value = match (request, made) {
-            (CachedRequest::Question(..), Err(_)) => Arc::default(),
-            (_, made) => Arc::new(OnceCell::with_value(made)),
-        };
+        answer.renew(held);
+        match (request, made) {
+            (CachedRequest::Rows(..), Err(_)) => self.forget(request),
+            (_, made) => answer.value = Arc::new(OnceCell::with_value(made)),
+        }
     }
 }
 
@@ -324,7 +359,7 @@ impl CacheShared {
             let made = catch_unwind(AssertUnwindSafe(|| make(&held, &request)));
             let made =
                 made.unwrap_or_else(|_| Err(Problem::Failed("making the list failed".into())));
-            lock(&self.kept).keep(held, &request, made);
+            lock(&self.kept).keep(&held, &request, made);
             rested = Instant::now() + thread_time().saturating_sub(before) * REST;
         }
     }
@@ -361,14 +396,16 @@ impl CacheShared {
     }
 }
 
+fn rows_of(held: &OpenSnapshot, subject: &Subject) -> Result<CachedValue> {
+    held.answer(subject, LISTING_MAX).map(CachedValue::Rows)
+}
+
 /// Computes the answer to a request from a snapshot.
 fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     check_list(held.info().pages, BESIDE).map_err(problem)?;
     let query = match request {
         CachedRequest::List(query) => query,
-        CachedRequest::Question(question, _) => {
-            return held.answer(question).map(CachedValue::Json);
-        }
+        CachedRequest::Rows(subject, _) => return rows_of(held, subject),
     };
     let pages = next_of(held.snapshot(), &options_of(query)?, 1).map_err(problem)?;
     let page = |page: Candidate| NextPage {
@@ -382,4 +419,71 @@ fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
         made: held.written(),
         pages: pages.into_iter().map(page).collect(),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cashrank::{Options, Record, Writer};
+    use cashrank_store::snapshot::{RankingName, Selection};
+
+    use super::*;
+
+    fn publish(dir: &Path, urls: &[&str]) {
+        let mut writer = Writer::open(dir, &Options::default()).unwrap();
+        for url in urls {
+            let record = Record {
+                url: url.as_bytes().into(),
+                ..Record::default()
+            };
+            writer.push(&record).unwrap();
+        }
+        writer.publish().unwrap();
+    }
+
+    /// Regression: questions that differ in the number of rows, that failed, or that are about some pages evicted the
+    /// answers that dashboards ask for; and each answer held its snapshot's files open.
+    #[test]
+    fn other_questions_evict_no_prepared_answers() {
+        let home = cashrank_base::folder::in_memory();
+        let dir = home.path().join("store");
+        publish(&dir, &["http://a/", "http://b/"]);
+        let current = Arc::new(Current::new(dir.clone()));
+        let cache = AnswerCache::new(current.clone());
+        let hosts = || cache.rows(Subject::Hosts).unwrap();
+        let count = |n: usize| {
+            let json: serde_json::Value = serde_json::from_slice(&hosts()(n).unwrap()).unwrap();
+            json["hosts"].as_array().map(Vec::len)
+        };
+        assert_eq!([1, 2, 9].map(count), [1, 2, 2].map(Some));
+        let top = |name: &RankingName, scope: &str| {
+            let selection = Selection {
+                scope: scope.parse().unwrap(),
+                ..Selection::default()
+            };
+            cache.rows(Subject::Top(name.clone(), selection, None))
+        };
+        for at in 0..=OTHERS {
+            top(&RankingName::default(), &format!("host:h{at}")).unwrap();
+        }
+        let absent = RankingName {
+            measure: Some("harmonic".into()),
+            ..RankingName::default()
+        };
+        assert!(top(&absent, "host:a").is_err());
+        let kept = lock(&cache.0.kept);
+        assert_eq!(kept.count(RequestKind::Refreshed), 1);
+        assert_eq!(kept.count(RequestKind::Other), OTHERS);
+        drop(kept);
+        let old = Arc::downgrade(&current.get().unwrap());
+        publish(&dir, &["http://c/"]);
+        current.get().unwrap();
+        let by = Instant::now() + Duration::from_secs(60);
+        // A thread may still look at it.
+        while old.upgrade().is_some() || count(9) != Some(3) {
+            assert!(Instant::now() < by);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! The current snapshot of a store, and what was read of it to answer questions.
 //!
+//! While the index on disk lags behind, as in a first ingest, the names of up to [`LOOKUP_PAGES`] pages are found by a
+//! table, which the next snapshot extends; those of more pages by a sweep over the store's fingerprints.
+//!
 //! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
 
@@ -8,14 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
+use cashrank_graph::engine::PageId;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, Ends, History, HistoryOptions, Host, LISTING_MAX, LinkList, Moment,
-    Question, Rank, SeedCoverage, Seeds, SnapshotMovers, Subject, Top, history, pages_of, ranks_of,
+    Covered, CoveredHost, Ends, History, HistoryOptions, Host, LinkList, Moment, Rank,
+    SeedCoverage, Seeds, SnapshotMovers, Subject, Top, history, pages_of, ranks_of,
 };
-use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
+use cashrank_store::snapshot::{
+    self, Info, LevelRanking, Lookup, RankingName, Selection, Snapshot, page_ranks,
+};
 use cashrank_store::store::RealDisk;
 use once_cell::sync::OnceCell;
 use serde::Serialize;
@@ -24,6 +30,8 @@ use super::backend::{as_parameters, json, problem};
 use super::live::thin;
 use crate::cli::common::say;
 
+/// Maximum number of pages whose names are kept in a table.
+const LOOKUP_PAGES: u64 = 8_000_000;
 /// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
 /// Maximum number of open rankings.
@@ -40,6 +48,8 @@ pub struct Current {
     held: Mutex<Option<Arc<OpenSnapshot>>>,
     /// Coverage of the snapshots for which it was requested.
     covered: Arc<Mutex<Vec<Covered>>>,
+    /// Last table of names.
+    names: Arc<Mutex<Option<Arc<Lookup>>>>,
 }
 
 /// Snapshot with the parts read so far.
@@ -49,10 +59,13 @@ pub struct OpenSnapshot {
     /// Ranking of its pages.
     pages: LevelRanking,
     rankings: Recent<RankingKey, LevelRanking, OPENED>,
-    /// Coverage, and the hosts with the most unread.
-    coverage: OnceCell<(Covered, Vec<CoveredHost>)>,
     covered: Arc<Mutex<Vec<Covered>>>,
+    names: Arc<Mutex<Option<Arc<Lookup>>>>,
+    lookup: OnceCell<Arc<Lookup>>,
 }
+
+/// Answer whose first rows can be written as JSON.
+pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
 
 /// Answer with the name of its snapshot.
 #[derive(Serialize)]
@@ -86,6 +99,7 @@ impl Current {
             store,
             held: Mutex::default(),
             covered: Arc::default(),
+            names: Arc::default(),
         }
     }
 
@@ -116,8 +130,9 @@ impl Current {
             written: written(path),
             pages: LevelRanking::of_pages(snapshot),
             rankings: Recent::default(),
-            coverage: OnceCell::new(),
             covered: self.covered.clone(),
+            names: self.names.clone(),
+            lookup: OnceCell::new(),
         });
         *held = Some(new.clone());
         Ok(new)
@@ -165,38 +180,65 @@ impl OpenSnapshot {
         file.and_then(|file| written(&file))
     }
 
-    /// Answers a question from this snapshot alone, as JSON.
-    pub fn answer(&self, question: &Question) -> Result<Vec<u8>> {
-        let (n, snapshot) = (question.n, &*self.name);
-        match &question.subject {
+    /// Answers from this snapshot alone, with at most `n` rows; fewer can be written of answers about all pages.
+    pub fn answer(&self, subject: &Subject, n: usize) -> Result<AnswerRows> {
+        let name = self.name.clone();
+        Ok(match subject {
             Subject::Top(ranking, selection, pages) => {
-                json(&self.top(ranking, selection, *pages, n)?)
+                let top = self.top(ranking, selection, *pages, n)?;
+                Arc::new(move |n| {
+                    let mut top = top.clone();
+                    top.top.truncate(n);
+                    json(&top)
+                })
             }
-            Subject::Movers(certain_only) => json(&self.movers(*certain_only, n)?),
-            Subject::Hosts => json(&serde_json::json!({ "hosts": self.hosts(n)? })),
+            Subject::Movers(certain_only) => {
+                let movers = self.movers(*certain_only, n)?;
+                Arc::new(move |n| {
+                    let mut movers = movers.clone();
+                    movers.movers.truncate(n);
+                    movers.new.truncate(n);
+                    json(&movers)
+                })
+            }
+            Subject::Hosts => {
+                let hosts = self.hosts(n)?;
+                Arc::new(move |n| json(&serde_json::json!({ "hosts": first(&hosts, n) })))
+            }
             Subject::Coverage => {
-                let (covered, hosts) = self.coverage()?;
-                let answer = CoverageAnswer {
-                    covered,
-                    hosts: &hosts[..n.min(hosts.len())],
-                    history: lock(&self.covered).clone(),
-                };
-                json(&SnapshotAnswer { snapshot, answer })
+                let (covered, hosts) = self.coverage(n)?;
+                let history = self.covered.clone();
+                Arc::new(move |n| {
+                    let answer = CoverageAnswer {
+                        covered: &covered,
+                        hosts: first(&hosts, n),
+                        history: lock(&history).clone(),
+                    };
+                    let snapshot = &name;
+                    json(&SnapshotAnswer { snapshot, answer })
+                })
             }
             Subject::Failures => {
-                let answer = self.snapshot().failing(n).map_err(problem)?;
-                json(&SnapshotAnswer { snapshot, answer })
+                let failing = self.snapshot().failing(n).map_err(problem)?;
+                Arc::new(move |n| {
+                    let (snapshot, mut answer) = (&*name, failing.clone());
+                    answer.hosts.truncate(n);
+                    answer.best_failed.truncate(n);
+                    answer.best_gone.truncate(n);
+                    json(&SnapshotAnswer { snapshot, answer })
+                })
             }
             Subject::Search(wanted) => {
                 let answer = self.snapshot().search(wanted).map_err(problem)?;
-                json(&SnapshotAnswer { snapshot, answer })
+                let snapshot = &name;
+                whole(json(&SnapshotAnswer { snapshot, answer })?)
             }
             Subject::Rank(urls, ranking, history) => {
                 let pages = self.rank(urls, ranking, *history)?;
-                json(&serde_json::json!({ "pages": pages }))
+                whole(json(&serde_json::json!({ "pages": pages }))?)
             }
-            Subject::Links(url, within) => json(&self.links(url, n, *within)?),
-        }
+            Subject::Links(url, within) => whole(json(&self.links(url, n, *within)?)?),
+        })
     }
 
     /// Returns the best of a ranking that are selected, with `pages` of each site.
@@ -223,10 +265,15 @@ impl OpenSnapshot {
         ranking: &RankingName,
         snapshots: Option<usize>,
     ) -> Result<Vec<RankAnswer>> {
-        let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
+        let ranks = if ranking.is_usual() {
+            page_ranks(self.snapshot(), urls, &self.find(urls)?).map_err(problem)?
+        } else {
+            let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
+            ranks.into_iter().map(|(_, rank)| rank).collect()
+        };
         let past = snapshots.map(|most| self.past(urls, ranking, most));
         let mut past = past.transpose()?.unwrap_or_default().into_iter();
-        let answers = ranks.into_iter().map(|(_, rank)| RankAnswer {
+        let answers = ranks.into_iter().map(|rank| RankAnswer {
             rank,
             history: past.next().map(|history| history.history),
         });
@@ -252,7 +299,7 @@ impl OpenSnapshot {
     /// `within` links.
     fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
         let snapshot = self.snapshot();
-        let found = pages_of(&[url.to_owned()], |names| snapshot.find(names)).map_err(problem)?;
+        let found = self.find(&[url.to_owned()])?;
         let page = found.into_iter().flatten().next();
         let page = page.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
         let page = u32::try_from(page.0)
@@ -275,6 +322,24 @@ impl OpenSnapshot {
             links,
             swept: found.swept,
         })
+    }
+
+    /// Looks up pages by URLs in any form, or by opaque names.
+    fn find(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
+        let snapshot = self.snapshot();
+        let found = if snapshot.is_indexed() || snapshot.len() > LOOKUP_PAGES {
+            pages_of(urls, |names| snapshot.find(names))
+        } else {
+            let lookup = self.lookup.get_or_try_init(|| {
+                let mut last = lock(&self.names);
+                let new = Arc::new(Lookup::new(snapshot, last.as_deref())?);
+                *last = Some(new.clone());
+                Ok(new)
+            });
+            let lookup = lookup.map_err(problem)?;
+            pages_of(urls, |names| lookup.find(snapshot, names))
+        };
+        found.map_err(problem)
     }
 
     /// Reads a ranking, which is opened unless it is open.
@@ -317,21 +382,19 @@ impl OpenSnapshot {
     }
 
     /// Returns the share of what readers see that was read, and the hosts with the most unread.
-    fn coverage(&self) -> Result<&(Covered, Vec<CoveredHost>)> {
-        self.coverage.get_or_try_init(|| {
-            let snapshot = self.snapshot();
-            let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
-            let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
-            hosts.truncate(LISTING_MAX);
-            let covered = coverage.covered;
-            let mut history = lock(&self.covered);
-            history.retain(|earlier| earlier.records < covered.records);
-            if history.len() == HISTORY {
-                thin(&mut history);
-            }
-            history.push(covered.clone());
-            Ok((covered, hosts))
-        })
+    fn coverage(&self, n: usize) -> Result<(Covered, Vec<CoveredHost>)> {
+        let snapshot = self.snapshot();
+        let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
+        let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
+        hosts.truncate(n);
+        let covered = coverage.covered;
+        let mut history = lock(&self.covered);
+        history.retain(|earlier| earlier.records < covered.records);
+        if history.len() == HISTORY {
+            thin(&mut history);
+        }
+        history.push(covered.clone());
+        Ok((covered, hosts))
     }
 
     /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.
@@ -357,6 +420,15 @@ impl OpenSnapshot {
         };
         SnapshotMovers::between(&older, newer, wanted).map_err(problem)
     }
+}
+
+fn first<T>(rows: &[T], n: usize) -> &[T] {
+    &rows[..n.min(rows.len())]
+}
+
+/// Returns an answer that is always written whole.
+fn whole(json: Vec<u8>) -> AnswerRows {
+    Arc::new(move |_| Ok(json.clone()))
 }
 
 /// Returns when a file was last written, if known.
