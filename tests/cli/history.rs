@@ -62,7 +62,6 @@ fn each_snapshot_s_rank_is_that_of_the_snapshot() {
     );
     let plain = lab.run("history http://late3.example/ --store s").exits(0);
     assert!(plain.out.contains("not known yet"), "{}", plain.out);
-    assert!(plain.out.contains("\n    ▄▄\n"), "{}", plain.out);
 }
 
 /// Sites are found by name in each snapshot, measures only where they were computed.

@@ -132,8 +132,8 @@ impl<'r> Rankings<'r> {
     /// # Errors
     /// Errors of [`LevelRanking::top`].
     pub fn top(self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
-        let mut rows = Vec::new();
-        for ranking in self.each() {
+        let mut rows = self.first().top(n, selection)?;
+        for ranking in self.each().skip(1) {
             rows.extend(ranking.top(n, selection)?);
         }
         if self.are_several() {
