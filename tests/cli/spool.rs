@@ -66,7 +66,7 @@ fn killed_with(whole: &[u8], options: &str, setting: &str, seed: u64) {
         running.write(&whole[from as usize..upto as usize]);
         // At any moment, before or after everything was acknowledged.
         let started = Instant::now();
-        let patience = Duration::from_millis(dice.roll(400));
+        let patience = Duration::from_millis(dice.roll(200));
         let path = lab.path("acked");
         await_that("an acknowledgement or some time", || {
             started.elapsed() > patience || position(&path) == Some(upto)
