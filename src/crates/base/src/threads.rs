@@ -6,16 +6,17 @@
 use std::io;
 use std::num::NonZero;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, Result};
 
-/// Returns the number of processors.
+/// Returns the number of processors, which is read once: it is in several files of the system.
 pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Maximum number of concurrent threads of an ingest, in addition to the decoders and one per processor: the caller's,
