@@ -18,7 +18,7 @@ use super::stores::StoresArg;
 use super::table::TextTable;
 
 /// Memory for a listed page, in bytes, with a name of some hundred bytes.
-const PAGE_BYTES: u64 = 512;
+const PAGE_BYTES: u64 = 768;
 /// Memory for a listed site with the name of its best page, in bytes; `BEST_BYTES` is that for each of its pages that is
 /// listed, too.
 const SITE_BYTES: u64 = 1 << 10;

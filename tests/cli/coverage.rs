@@ -89,8 +89,9 @@ fn hosts_share_what_was_read() {
     let hosts = answer["hosts"].as_array().unwrap();
     let sum = |name: &str| -> f64 { hosts.iter().map(|host| host[name].as_f64().unwrap()).sum() };
     let [least, most] = bounds(&done);
-    assert!((sum("at_least") - least).abs() < 1e-9);
-    assert!((1.0 - sum("unread") - most).abs() < 1e-9);
+    // The bound of each host covers what settling leaves: 1e-6.
+    assert!((sum("at_least") - least).abs() < 1e-5);
+    assert!((1.0 - sum("unread") - most).abs() < 1e-5);
     assert_eq!(hosts[0]["host"], "c.example");
     let one = lab.run("coverage --store s --by-host -n 1").exits(0);
     assert!(

@@ -91,7 +91,7 @@ fn long_lists_are_what_short_ones_begin_with() {
 #[test]
 fn a_long_list_takes_no_more_memory_than_it_may() {
     let lab = Lab::on_disk();
-    store(&lab, 200_000);
+    store(&lab, 100_000);
     let peak = |line: &str| {
         let out = File::create(lab.path("out")).unwrap();
         let run = lab.measure_into(line, out);
@@ -99,19 +99,19 @@ fn a_long_list_takes_no_more_memory_than_it_may() {
         run.peak_kib
     };
     let least = peak("top --store s -n 1");
-    let many = peak("top --store s -n 200000 --memory 100M");
+    let many = peak("top --store s -n 100000 --memory 100M");
     assert!(
         many <= least + (100 << 10),
         "{many} KiB, and {least} KiB for one"
     );
     let lines = std::fs::read_to_string(lab.path("out")).unwrap();
-    assert!(lines.lines().count() > 200_000);
+    assert!(lines.lines().count() > 100_000);
     // SQLite has a cache, and sorts for its indexes.
     #[cfg(feature = "sqlite")]
     {
-        let table = peak("export --store s --to sqlite --memory 40M -o ranks");
+        let table = peak("export --store s --to sqlite --memory 28M -o ranks");
         assert!(
-            table <= least + (40 << 10),
+            table <= least + (28 << 10),
             "{table} KiB, and {least} KiB for one"
         );
     }

@@ -1,5 +1,5 @@
 //! Golden samples that are cut by a stream's end, and then sent again as a whole, or resumed from the acknowledged
-//! byte: the snapshot is that of a stream that was never cut. (`src/crates/crawl/src/pipeline/cuts.rs` cuts at each
+//! byte: the snapshot is that of a stream that was never cut. (`src/crates/crawl/src/pipeline/cuts_tests.rs` cuts at each
 //! byte, with decoders and reader alone.)
 
 use std::fs;
