@@ -80,6 +80,8 @@ impl Seeds {
 /// What readers who start at the seeds see over the links of a snapshot.
 pub struct SeedCoverage {
     shares: SeedShares,
+    /// Bound by which the shares of some pages may exceed what readers see of them, at the damping that was requested.
+    slack: f64,
     /// Bounds on what was read, and the numbers that they are about.
     pub covered: Covered,
 }
@@ -111,6 +113,7 @@ impl SeedCoverage {
         }
         let shares = SeedShares::of(&rows, damping, &seeds)?;
         let info = snapshot.info();
+        let rounding = info.settings.config.damping_bound();
         let read = |pages: &mut dyn Iterator<Item = u32>| {
             pages.filter(|&page| shares.is_read(page)).count() as u64
         };
@@ -121,10 +124,14 @@ impl SeedCoverage {
             seeds: seeds.len() as u64,
             seeds_read: read(&mut seeds.iter().copied()),
             damping: info.settings.config.damping_asked(),
-            at_least: shares.bounds.at_least,
-            at_most: shares.bounds.at_most,
+            at_least: (shares.bounds.at_least - rounding).max(0.0),
+            at_most: (shares.bounds.at_most + rounding).min(1.0),
         };
-        Ok(SeedCoverage { shares, covered })
+        Ok(SeedCoverage {
+            slack: shares.slack + rounding,
+            shares,
+            covered,
+        })
     }
 
     /// Estimates the lower bound after these pages have been read, too.
@@ -166,7 +173,7 @@ impl SeedCoverage {
         let mut hosts: Vec<CoveredHost> = hosts.into_values().collect();
         for host in &mut hosts {
             for share in [&mut host.at_least, &mut host.unread] {
-                *share = (*share - self.shares.slack).max(0.0);
+                *share = (*share - self.slack).max(0.0);
             }
         }
         hosts.sort_by(|a, b| {
