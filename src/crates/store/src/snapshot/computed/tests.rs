@@ -202,6 +202,7 @@ fn the_same_links_give_the_same_bytes() {
         writer.push(&Record::new(name, links)).unwrap();
     }
     writer.publish().unwrap();
+    drop(writer);
     let bytes = [100_000, 1 << 24].map(|memory| {
         let mut asked = computing("pagerank", Level::Prefix(1));
         asked.options.memory = Some(memory);
