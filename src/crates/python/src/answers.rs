@@ -262,7 +262,9 @@ impl Comparison {
     /// Of what moved.
     pub fn of(py: Python<'_>, found: Moves<Mover>) -> PyResult<Comparison> {
         let found = found.try_map(|pages| {
-            let objects = pages.into_iter().map(|page| Py::new(py, PyMove::from(page)));
+            let objects = pages
+                .into_iter()
+                .map(|page| Py::new(py, PyMove::from(page)));
             objects.collect::<PyResult<Vec<_>>>()
         })?;
         Ok(Comparison {
