@@ -111,14 +111,12 @@ impl LedgerBlock {
     /// of what waits in few bytes, and the rest waits here.
     pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
         let accounts: &mut [i64] = &mut self.accounts;
-        let least = if all {
-            0
-        } else {
+        let least = (!all).then(|| {
             // Goes in the order of memory.
             let pages = accounts.iter().zip(self.costs.iter());
             let remote = pages.filter(|(_, cost)| **cost == REMOTE);
             shards::least_sent(remote.map(|(account, _)| account.unsigned_abs()))
-        };
+        });
         let message = |remote: &RemotePages| {
             let mut message = Message::new(least);
             for (&here, &there) in remote.here.iter().zip(&remote.there) {

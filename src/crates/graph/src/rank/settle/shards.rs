@@ -7,13 +7,15 @@
 //! counts as not passed on. The virtual page pays the owners' pages only.
 //!
 //! ```text
-//! message   shift: u8 | number of pages: varint | for each page, by number:  page | units
-//! page      number there, less the one before and 1: varint
-//! units     divided by 2^shift, towards 0: zigzag varint
+//! message of a sweep   0 | s | bytes of all numbers: varint | numbers | units of each: 1 or 9 bytes
+//! number               that of the page there, less the one before and 1: varint
+//! units                sign, 1 bit | e, 4 bits | m, 3 bits:  (1 + m / 8) 2^(s + e), or if e = 15: in the next 8 bytes, little endian
+//! message at the end   1 | bytes of all numbers: varint | numbers | units of each: zigzag varint
 //! ```
 //!
-//! While sweeps continue, only the largest accounts are sent, which hold [`SENT`] sixteenths of all that waits, rounded
-//! to half of the smallest of them; the rest stays and is sent later. At the end all is sent, with shift 0.
+//! While sweeps continue, only the largest accounts are sent, of 2^s units or more, which hold [`SENT`] sixteenths of all
+//! that waits, rounded to four bits; the rest stays and is sent later. At the end all is sent. Numbers and units stand
+//! apart, since a transport that compresses messages makes each of them shorter.
 //!
 //! The result depends on the shards, but not on which process or thread has which.
 
@@ -29,8 +31,12 @@ use crate::{Error, Result};
 /// Sixteenths of what waits at remote pages that are sent after a sweep.
 const SENT: u128 = 14;
 
-/// Number of bits below the leading one of the smallest account that are sent.
-const FRACTION_BITS: u32 = 1;
+const ROUNDED: u8 = 0;
+const EXACT: u8 = 1;
+/// Number of bits of a rounded number that are sent, without the leading one.
+const MANTISSA: u32 = 3;
+/// Exponent of a number that is sent whole.
+const WHOLE: u32 = 15;
 
 /// Shard that is settled together with others.
 #[derive(Clone, Copy)]
@@ -92,81 +98,135 @@ pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u32 {
 
 /// Accounts to be sent to another shard.
 pub(super) struct Message {
-    /// Logarithm of the smallest account that is sent; 0: all are, exactly.
-    least: u32,
-    pages: u64,
-    /// Pages and their units.
-    bytes: Vec<u8>,
+    /// Logarithm of the smallest account that is sent; `None` if all are, exactly.
+    least: Option<u32>,
+    numbers: Vec<u8>,
+    units: Vec<u8>,
     next: u64,
 }
 
 impl Message {
-    /// Creates a message of accounts of 2^`least` units or more.
-    pub fn new(least: u32) -> Message {
+    /// Creates a message of accounts of 2^`least` units or more, rounded; with `None`, of all.
+    pub fn new(least: Option<u32>) -> Message {
         Message {
             least,
-            pages: 0,
-            bytes: Vec::new(),
+            numbers: Vec::new(),
+            units: Vec::new(),
             next: 0,
         }
-    }
-
-    fn shift(&self) -> u32 {
-        self.least.saturating_sub(FRACTION_BITS)
     }
 
     /// Adds the account of a page with a higher number than the one before, if it is large enough. Returns how many of
     /// its units the message carries.
     pub fn put(&mut self, there: u32, units: i64) -> i64 {
         let size = units.unsigned_abs();
-        if size >> self.least == 0 {
+        if size >> self.least.unwrap_or(0) == 0 {
             return 0;
         }
         let there = u64::from(there);
-        varint::put(&mut self.bytes, (there - self.next).into());
+        varint::put(&mut self.numbers, (there - self.next).into());
         self.next = there + 1;
-        self.pages += 1;
-        let sent = (size >> self.shift()) as i64;
-        let sent = if units < 0 { sent.wrapping_neg() } else { sent };
-        varint::put(&mut self.bytes, varint::zigzag(sent).into());
-        sent << self.shift()
+        let Some(least) = self.least else {
+            varint::put(&mut self.units, varint::zigzag(units).into());
+            return units;
+        };
+        let sign = u8::from(units < 0) << 7;
+        let octave = size.ilog2();
+        if octave - least >= WHOLE {
+            self.units.push(sign | (WHOLE << MANTISSA) as u8);
+            self.units.extend(units.to_le_bytes());
+            return units;
+        }
+        let code = sign | ((octave - least) << MANTISSA) as u8 | mantissa(size);
+        self.units.push(code);
+        from_code(code, least)
     }
 
     pub fn bytes(self) -> Vec<u8> {
-        if self.pages == 0 {
+        if self.numbers.is_empty() {
             return Vec::new();
         }
-        let mut message = vec![self.shift() as u8];
-        varint::put(&mut message, self.pages.into());
-        message.extend(self.bytes);
-        message
+        let mut bytes = match self.least {
+            Some(least) => vec![ROUNDED, least as u8],
+            None => vec![EXACT],
+        };
+        varint::put(&mut bytes, self.numbers.len() as u128);
+        bytes.extend(self.numbers);
+        bytes.extend(self.units);
+        bytes
+    }
+}
+
+/// Returns the bits of a number behind its leading one that are sent.
+fn mantissa(size: u64) -> u8 {
+    let octave = size.ilog2();
+    let first = match octave.checked_sub(MANTISSA) {
+        Some(shift) => size >> shift,
+        None => size << (MANTISSA - octave),
+    };
+    first as u8 & ((1 << MANTISSA) - 1)
+}
+
+/// Returns the number of a code, rounded towards 0.
+fn from_code(code: u8, least: u32) -> i64 {
+    let first = u64::from(code & ((1 << MANTISSA) - 1) | 1 << MANTISSA);
+    let octave = least + u32::from(code >> MANTISSA & 0xf);
+    let size = match octave.checked_sub(MANTISSA) {
+        Some(shift) => first.wrapping_shl(shift),
+        None => first >> (MANTISSA - octave),
+    } as i64;
+    if code >> 7 == 1 {
+        size.wrapping_neg()
+    } else {
+        size
     }
 }
 
 /// Calls `put` with each page and its units of a message.
 pub(super) fn each_of(message: &[u8], put: &mut dyn FnMut(u32, i64) -> Result<()>) -> Result<()> {
     let cut = || Error::internal("a message of a shard is cut");
-    let Some((&shift, mut rest)) = message.split_first() else {
-        return Ok(());
+    let (least, mut rest) = match message {
+        [] => return Ok(()),
+        [ROUNDED, least, rest @ ..] => (Some(u32::from(*least)), rest),
+        [EXACT, rest @ ..] => (None, rest),
+        _ => return Err(cut()),
     };
-    let pages = varint::take(&mut rest).ok_or_else(cut)?;
-    let mut next = 0u64;
-    for _ in 0..pages {
-        let numbers = [(); 2].map(|()| varint::take(&mut rest));
-        let [Some(skipped), Some(units)] = numbers else {
-            return Err(cut());
-        };
-        let page = u32::try_from(skipped.saturating_add(next.into())).map_err(|_| {
-            Error::internal("a message of a shard names a page that there cannot be")
-        })?;
-        next = u64::from(page) + 1;
-        let units = varint::unzigzag(units as u64);
-        put(page, units.wrapping_shl(shift.into()))?;
+    let len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
+    let (mut numbers, mut codes) = len
+        .and_then(|len| rest.split_at_checked(len))
+        .ok_or_else(cut)?;
+    let mut next = 0u128;
+    while !numbers.is_empty() {
+        let skipped = varint::take(&mut numbers).ok_or_else(cut)?;
+        let units = take_units(&mut codes, least).ok_or_else(cut)?;
+        let page = next + skipped;
+        next = page + 1;
+        let page = u32::try_from(page);
+        put(
+            page.map_err(|_| {
+                Error::internal("a message of a shard names a page that there cannot be")
+            })?,
+            units,
+        )?;
     }
-    match rest {
+    match codes {
         [] => Ok(()),
         _ => Err(cut()),
     }
+}
+
+/// Takes the units of a page from a message whose smallest account is 2^`least`.
+fn take_units(codes: &mut &[u8], least: Option<u32>) -> Option<i64> {
+    let Some(least) = least else {
+        return varint::take(codes).map(|units| varint::unzigzag(units as u64));
+    };
+    let code = *codes.split_off_first()?;
+    if u32::from(code >> MANTISSA & 0xf) < WHOLE {
+        return Some(from_code(code, least));
+    }
+    let (units, rest) = codes.split_first_chunk()?;
+    *codes = rest;
+    Some(i64::from_le_bytes(*units))
 }
 
 #[cfg(test)]
@@ -389,7 +449,7 @@ mod tests {
         assert!(none.unwrap().is_none());
     }
 
-    /// A number is sent rounded towards 0, by at most a half; smaller ones than the least not at all.
+    /// A number is sent rounded towards 0, by less than an eighth; far larger ones whole, smaller ones not at all.
     #[test]
     fn rounded_units_are_near() {
         let mut pick = numbers(9);
@@ -397,14 +457,16 @@ mod tests {
             let units = (pick(u64::MAX) >> pick(64)) as i64;
             let least = pick(64) as u32;
             for units in [units, units.wrapping_neg(), i64::MIN] {
-                let near = Message::new(least).put(7, units);
+                let near = Message::new(Some(least)).put(7, units);
                 let (size, sent) = (units.unsigned_abs(), near.unsigned_abs());
                 assert!(sent <= size, "{units}: {near}");
                 assert!(near == 0 || near.signum() == units.signum());
                 if size < 1 << least {
                     assert_eq!(near, 0, "{units}");
+                } else if size.ilog2() - least >= 15 {
+                    assert_eq!(near, units);
                 } else {
-                    assert!(size - sent <= size / 2, "{units}: {near}");
+                    assert!(size - sent <= size / 8, "{units}: {near}");
                 }
             }
         }
@@ -420,7 +482,7 @@ mod tests {
             (u32::MAX - 1, i64::MIN),
             (u32::MAX, 1),
         ];
-        for least in [0, 2, 5, 63] {
+        for least in [None, Some(0), Some(2), Some(63)] {
             let mut message = Message::new(least);
             let put = pairs.map(|(page, units)| (page, message.put(page, units)));
             let put: Vec<(u32, i64)> = put.into_iter().filter(|&(_, sent)| sent != 0).collect();
@@ -431,14 +493,14 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-            assert_eq!(got, put, "{least}");
+            assert_eq!(got, put, "{least:?}");
             for end in 1..bytes.len() {
                 // Cut anywhere, it is refused.
                 assert!(each_of(&bytes[..end], &mut |_, _| Ok(())).is_err(), "{end}");
             }
         }
-        let beyond = [0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1];
+        let beyond = [1, 6, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1];
         assert!(each_of(&beyond, &mut |_, _| Ok(())).is_err());
-        assert!(each_of(&[0, 1, 0, 0, 0], &mut |_, _| Ok(())).is_err());
+        assert!(each_of(&[2, 1, 0, 0], &mut |_, _| Ok(())).is_err());
     }
 }
