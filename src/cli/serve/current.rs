@@ -186,20 +186,11 @@ impl OpenSnapshot {
         Ok(match subject {
             Subject::Top(ranking, selection, pages) => {
                 let top = self.top(ranking, selection, *pages, n)?;
-                Arc::new(move |n| {
-                    let mut top = top.clone();
-                    top.top.truncate(n);
-                    json(&top)
-                })
+                Arc::new(move |n| json(&top.first(n)))
             }
             Subject::Movers(certain_only) => {
                 let movers = self.movers(*certain_only, n)?;
-                Arc::new(move |n| {
-                    let mut movers = movers.clone();
-                    movers.movers.truncate(n);
-                    movers.new.truncate(n);
-                    json(&movers)
-                })
+                Arc::new(move |n| json(&movers.first(n)))
             }
             Subject::Hosts => {
                 let hosts = self.hosts(n)?;
@@ -221,10 +212,7 @@ impl OpenSnapshot {
             Subject::Failures => {
                 let failing = self.snapshot().failing(n).map_err(problem)?;
                 Arc::new(move |n| {
-                    let (snapshot, mut answer) = (&*name, failing.clone());
-                    answer.hosts.truncate(n);
-                    answer.best_failed.truncate(n);
-                    answer.best_gone.truncate(n);
+                    let (snapshot, answer) = (&*name, failing.first(n));
                     json(&SnapshotAnswer { snapshot, answer })
                 })
             }

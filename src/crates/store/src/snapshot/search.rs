@@ -87,6 +87,19 @@ pub struct Failing {
     pub best_gone: Vec<Page<'static>>,
 }
 
+impl Failing {
+    /// Returns the first `n` entries of each list.
+    pub fn first(&self, n: usize) -> Failing {
+        let first = |list: &[Page<'static>]| list.iter().take(n).cloned().collect();
+        Failing {
+            hosts: self.hosts.iter().take(n).cloned().collect(),
+            best_failed: first(&self.best_failed),
+            best_gone: first(&self.best_gone),
+            ..*self
+        }
+    }
+}
+
 /// Host of pages that could not be fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailingHost {
