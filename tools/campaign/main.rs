@@ -16,7 +16,7 @@
 //! | `changes` | the same while pages change, and each ranking starts from the one before: rankings agree within their bounds |
 //! | `index` | the same while the ranking of pages is made that have an index on disk; and stores with the index of a copy |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
-//! | `errors` | every operation fails in every way, once and from then on |
+//! | `errors` | every operation fails in every way, once and from then on; with `--short`, one of the two |
 //! | `reading` | every operation of commands that only read fails |
 //! | `together` | several commands at once on one store |
 //! | `flips` | rot: flipped bits, cut, lost, old and foreign files, in all files of a store |

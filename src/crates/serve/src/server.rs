@@ -216,9 +216,9 @@ async fn accept(listener: TcpListener, limits: ServiceLimits, routes: Router) {
     }
 }
 
-/// Serves a connection until it ends, its first request does not come in time, or its client takes nothing. If connections wait for a place (`crowded`), it also
-/// ends if it has not sent an admissible request yet, so that clients without the token cannot keep out those that have
-/// it.
+/// Serves a connection until it ends, its first request does not come in time, or its client takes nothing. If
+/// connections wait for a place (`crowded`), it also ends if it has not sent an admissible request yet, so that clients
+/// without the token cannot keep out those that have it.
 async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, crowded: &Notify) {
     // Answers are written in one piece: waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
