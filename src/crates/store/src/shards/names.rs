@@ -23,6 +23,7 @@ use crate::model::PageId;
 use crate::rules::Shard;
 use crate::session::Writer;
 use crate::store::{NameReader, View, open_view_to_publish};
+use crate::threads::par_map;
 use crate::{Error, Result};
 
 /// Limits of a shard's round. Results depend on it, so it is constant.
@@ -103,11 +104,8 @@ struct Asker<'e> {
 }
 
 impl<'e> Asker<'e> {
-    fn open(
-        disk: &dyn Disk,
-        store: &'e LocalShard,
-        warnings: &mut Vec<String>,
-    ) -> Result<Asker<'e>> {
+    /// Opens a store. Returns a warning with it if its file of remote pages cannot be used.
+    fn open(disk: &dyn Disk, store: &'e LocalShard) -> Result<(Asker<'e>, Option<String>)> {
         let view = open_view_to_publish(disk, &store.dir)?;
         view.progress().check_finished(&store.dir)?;
         let pages = view.totals().pages;
@@ -115,11 +113,11 @@ impl<'e> Asker<'e> {
             return Err(too_many());
         }
         let known = KnownRemote::read(disk, &store.dir, view.identity(), store.shard);
-        let known = known.unwrap_or_else(|flaw| {
-            warnings.push(flaw.to_string());
-            KnownRemote::default()
-        });
-        Ok(Asker {
+        let (known, warning) = match known {
+            Ok(known) => (known, None),
+            Err(flaw) => (KnownRemote::default(), Some(flaw.to_string())),
+        };
+        let asker = Asker {
             store,
             owner: None,
             names: NameReader::open(disk, &store.dir, view.name_lengths())?,
@@ -128,7 +126,8 @@ impl<'e> Asker<'e> {
             next: known.covered,
             known,
             view: Some(view),
-        })
+        };
+        Ok((asker, warning))
     }
 
     /// Begins a round: returns the names of remote pages to ask for, by owner, and their number.
@@ -229,15 +228,15 @@ impl<'e> Exchange<'e> {
         memory: Option<u64>,
         size: Round,
     ) -> Result<Exchange<'e>> {
-        let mut warnings = Vec::new();
-        let askers = local.iter();
-        let askers = askers.map(|store| Asker::open(&**disk, store, &mut warnings));
+        let mut local: Vec<&LocalShard> = local.iter().collect();
+        let opened = par_map(&mut local, |_, store| Asker::open(&**disk, store))?;
+        let (askers, warnings): (_, Vec<_>) = opened.into_iter().unzip();
         Ok(Exchange {
-            askers: askers.collect::<Result<_>>()?,
+            askers,
             size,
             disk,
             memory,
-            warnings,
+            warnings: warnings.into_iter().flatten().collect(),
         })
     }
 
@@ -342,21 +341,21 @@ impl<'e> Exchange<'e> {
             views.push(view);
         }
         let states = gather_states(&views, peers)?;
-        let mut shards = Vec::new();
-        for (mut asker, view) in self.askers.into_iter().zip(views) {
-            if let Err(error) = asker.known.write(&**self.disk, &view, &states) {
+        for (asker, view) in self.askers.iter_mut().zip(&views) {
+            if let Err(error) = asker.known.write(&**self.disk, view, &states) {
                 let again =
                     "the numbers of remote pages were not kept, and will be asked for again";
                 self.warnings.push(format!("{error}; {again}"));
             }
-            let remote = asker.known.remote;
-            shards.push(NamedShard {
-                view,
-                remote: remote.into_iter().map(by_number).collect(),
-            });
         }
+        let remote = par_map(&mut self.askers, |_, asker| {
+            let remote = std::mem::take(&mut asker.known.remote);
+            Ok(remote.into_iter().map(by_number).collect())
+        })?;
+        let shards = views.into_iter().zip(remote);
+        let shards = shards.map(|(view, remote)| NamedShard { view, remote });
         Ok(ExchangedNames {
-            shards,
+            shards: shards.collect(),
             admitted,
             warnings: self.warnings,
         })

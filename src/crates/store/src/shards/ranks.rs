@@ -378,8 +378,8 @@ fn answer_all(
         Ok(())
     })?;
     let answers = asking.into_iter().map(|(pages, importances)| {
-        let rank_of = |at: usize| of.ranks[pages[at] as usize];
-        answer(importances, rank_of, (units, shift))
+        let ranks = pages.iter().map(|page| of.ranks[*page as usize]);
+        answer(importances, &ranks.collect::<Vec<_>>(), (units, shift))
     });
     Ok(answers.collect())
 }

@@ -57,9 +57,9 @@ pub fn importance_of(descending_key: u64) -> f64 {
     })
 }
 
-/// Replaces values by their ranks among themselves and `before` smaller ones. Sorts 64-bit keys made of 32 bits, from
-/// the first in which values differ, and the position; then those with equal bits.
-fn rank(values: &mut [u64], before: u64) {
+/// Returns the positions of values from the smallest to the largest, equal ones in order. Sorts 64-bit keys made of 32
+/// bits, from the first in which values differ, and the position; then those with equal bits.
+pub fn sorted_positions(values: &[u64]) -> impl Iterator<Item = usize> + use<> {
     let (least, most) = values.iter().fold((u64::MAX, 0), |(least, most), &value| {
         (value.min(least), value.max(most))
     });
@@ -67,27 +67,24 @@ fn rank(values: &mut [u64], before: u64) {
     let rest = width.saturating_sub(u32::BITS);
     let key = |(value, at): (&u64, u64)| (value - least) >> rest << 32 | at;
     let mut keys: Vec<u64> = values.iter().zip(0..).map(key).collect();
-    let first = |key: &u64| key >> 32;
-    sort_by_key(&mut keys, first);
-    let mut number = before;
-    for alike in keys.chunk_by_mut(|one, other| first(one) == first(other)) {
-        if let [key] = alike {
-            number += 1;
-            values[*key as u32 as usize] = number;
-            continue;
+    sort_by_key(&mut keys, |key| *key);
+    if rest > 0 {
+        for alike in keys.chunk_by_mut(|one, other| one >> 32 == other >> 32) {
+            alike.sort_unstable_by_key(|&key| (values[key as u32 as usize], key));
         }
-        if rest > 0 {
-            alike.sort_unstable_by_key(|&key| values[key as u32 as usize]);
+    }
+    keys.into_iter().map(|key| key as u32 as usize)
+}
+
+/// Replaces values by their ranks among themselves and `before` smaller ones.
+fn rank(values: &mut [u64], before: u64) {
+    let (mut last, mut rank) = (None, 0);
+    for (number, at) in (before + 1..).zip(sorted_positions(values)) {
+        let value = &mut values[at];
+        if last != Some(*value) {
+            (last, rank) = (Some(*value), number);
         }
-        let (mut last, mut rank) = (None, 0);
-        for &mut key in alike {
-            number += 1;
-            let value = &mut values[key as u32 as usize];
-            if last != Some(*value) {
-                (last, rank) = (Some(*value), number);
-            }
-            *value = rank;
-        }
+        *value = rank;
     }
 }
 

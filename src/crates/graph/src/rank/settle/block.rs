@@ -26,6 +26,8 @@ const STREAK_MAX: i8 = 4;
 const LOOK_EVERY: u32 = 256;
 /// Number of targets of a row that are prefetched before its visit; the others are during it.
 const TOUCHED: usize = 64;
+/// Distance in remote pages at which an account is prefetched.
+const NEAR: usize = 16;
 /// Number of targets per cache line.
 const LINE: usize = 16;
 /// Number of pages from which work on each page alone is split into two halves in parallel.
@@ -119,7 +121,10 @@ impl LedgerBlock {
         });
         let message = |remote: &RemotePages| {
             let mut message = Message::new(least);
-            for (&here, &there) in remote.here.iter().zip(&remote.there) {
+            for (at, (&here, &there)) in remote.here.iter().zip(&remote.there).enumerate() {
+                if let Some(&later) = remote.here.get(at + NEAR) {
+                    prefetch_index(&*accounts, later as usize);
+                }
                 let account = &mut accounts[here as usize];
                 *account -= message.put(there, *account);
             }

@@ -3,8 +3,7 @@
 use super::{Keyed, groups};
 use crate::codec::varint;
 use crate::engine::ScoreUnits;
-use crate::snapshot::{descending_key, importance_of};
-use crate::threads::sort_by_key;
+use crate::snapshot::{descending_key, importance_of, sorted_positions};
 use crate::{Error, Result};
 
 /// Error for an unreadable message, which a process of the same version never sends.
@@ -188,7 +187,7 @@ pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
 /// Encodes importances and ranks of pages. Importances in units are rounded down to multiples of 2^`shift` units.
 pub(super) fn answer(
     mut importances: Vec<f64>,
-    rank_of: impl Fn(usize) -> u64,
+    ranks: &[u64],
     (units, shift): (Option<ScoreUnits>, u32),
 ) -> Vec<u8> {
     let mut out = Vec::new();
@@ -201,7 +200,8 @@ pub(super) fn answer(
         put(&mut out, number);
     }
     let mut before = 0;
-    for rank in by_importance(&importances).map(rank_of) {
+    for at in by_importance(&importances) {
+        let rank = ranks[at];
         let further = rank.wrapping_sub(before) as i64;
         put(&mut out, varint::zigzag(further));
         before = rank;
@@ -226,9 +226,7 @@ pub(super) fn answered(mut answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec
 }
 
 /// Returns the positions of these importances, from the highest to the lowest.
-fn by_importance(importances: &[f64]) -> impl Iterator<Item = usize> {
+fn by_importance(importances: &[f64]) -> impl Iterator<Item = usize> + use<> {
     let keys = importances.iter().map(|of| descending_key(*of));
-    let mut sorted: Vec<Keyed> = keys.zip(0..).collect();
-    sort_by_key(&mut sorted, |of| *of);
-    sorted.into_iter().map(|of| of.1 as usize)
+    sorted_positions(&keys.collect::<Vec<_>>())
 }
