@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::Time;
+use cashrank_graph::engine::HistoryView;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
 use cashrank_store::memory::check_room;
@@ -81,7 +82,7 @@ impl SettleArgs {
         let known = view.state().totals.pages;
         check_room(
             budget,
-            settling_needs(&view),
+            settling_needs(view.totals().pages),
             || format!("settling {} pages", thousands(known)),
             "settle on a machine with more memory",
         )?;

@@ -96,7 +96,8 @@ pub fn settle(
     let rows = shards.iter().map(|shard| shard.view.rows());
     let mut rows = rows.collect::<Result<Vec<_>>>()?;
     let room = ROWS / rows.len().max(1) as u64;
-    rows.iter_mut().for_each(|rows| rows.stay_in(room));
+    rows.iter_mut()
+        .for_each(|rows| rows.stay_in(Arc::default(), room));
     let current: Vec<_> = shards.iter().map(|shard| current(&**disk, shard)).collect();
     together
         .warnings

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use crossbeam_channel::{Receiver, Sender};
 use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
@@ -11,6 +12,7 @@ use super::settling::{SnapshotOptions, write_warm};
 use super::write::{self, SnapshotWriter};
 use super::{Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info};
 use crate::engine::{HistoryView, Scores, Window};
+use crate::rank::settle::SettlingResult;
 use crate::store::{Disk, SNAPSHOTS, TempFile, View};
 use crate::{Error, Result};
 
@@ -56,19 +58,71 @@ pub fn publish(
     view: &View,
     making: &SnapshotOptions,
 ) -> Result<Option<PublishedSnapshot>> {
+    publish_in_turn(disk, view, making, &SnapshotTurn::default())
+}
+
+/// What waits for a snapshot, and what it waits for, while an ingest continues.
+#[derive(Debug, Default)]
+pub struct SnapshotTurn {
+    /// Disconnected once the store may commit again; `None` if that waits for the end.
+    pub apart: Option<Sender<()>>,
+    /// Receives whether the warm start was written, once the next ranking may begin. Without it, the warm start is written
+    /// last.
+    pub settled: Option<Sender<bool>>,
+    /// Disconnected once the previous snapshot has ended, which is published first.
+    pub previous: Option<Receiver<()>>,
+}
+
+/// Publishes while an ingest continues: copies the cash first, so that the store may commit.
+pub fn publish_meanwhile(
+    disk: &dyn Disk,
+    view: &mut View,
+    making: &SnapshotOptions,
+    mut turn: SnapshotTurn,
+) -> Result<Option<PublishedSnapshot>> {
+    let Some(apart) = turn.apart.take() else {
+        return publish_in_turn(disk, view, making, &turn);
+    };
+    let name = format!("{:012}.cash.tmp", view.counters().records);
+    let path = view.dir().join(SNAPSHOTS).join(name);
+    view.set_cash_aside(disk, &path)?;
+    drop(apart);
+    let published = publish_in_turn(disk, view, making, &turn)?;
+    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+    Ok(published)
+}
+
+fn publish_in_turn(
+    disk: &dyn Disk,
+    view: &View,
+    making: &SnapshotOptions,
+    turn: &SnapshotTurn,
+) -> Result<Option<PublishedSnapshot>> {
     with_lock(disk, view, || {
-        let mut warnings = Vec::new();
-        let Some((prepared, settled)) = write::write(disk, view, making, &mut warnings)? else {
-            return Ok(None);
-        };
-        let (path, info) = prepared.publish()?;
-        // The ranking comes first if the disk has little room.
+        let (mut warnings, mut wrote_warm) = (Vec::new(), false);
         let settle = making.settle.as_ref();
         let is_warm = settle.is_some_and(|settle| settle.writes_warm && settle.may_be_warm());
-        let wrote_warm = match settled.filter(|_| is_warm) {
-            Some(settled) => write_warm(disk, view, &settled, &mut warnings)?,
-            None => false,
+        let next = turn.settled.as_ref().filter(|_| is_warm);
+        let mut hand_on = |settled: &SettlingResult, warnings: &mut Vec<String>| {
+            if let Some(next) = next {
+                wrote_warm = write_warm(disk, view, settled, warnings)?;
+                let _ = next.send(wrote_warm);
+            }
+            Ok(())
         };
+        let written = write::write(disk, view, making, &mut warnings, &mut hand_on)?;
+        let Some((prepared, settled)) = written else {
+            return Ok(None);
+        };
+        if let Some(previous) = &turn.previous {
+            // Nothing is sent.
+            let _ = previous.recv();
+        }
+        let (path, info) = prepared.publish()?;
+        // The ranking comes first if the disk has little room.
+        if let Some(settled) = settled.filter(|_| is_warm && next.is_none()) {
+            wrote_warm = write_warm(disk, view, &settled, &mut warnings)?;
+        }
         Ok(Some(PublishedSnapshot {
             path,
             info,
@@ -76,22 +130,6 @@ pub fn publish(
             wrote_warm,
         }))
     })
-}
-
-/// Publishes while an ingest continues: copies the cash first, then drops `apart`.
-pub fn publish_apart<T>(
-    disk: &dyn Disk,
-    view: &mut View,
-    making: &SnapshotOptions,
-    apart: T,
-) -> Result<Option<PublishedSnapshot>> {
-    let name = format!("{:012}.cash.tmp", view.counters().records);
-    let path = view.dir().join(SNAPSHOTS).join(name);
-    view.set_cash_aside(disk, &path)?;
-    drop(apart);
-    let published = publish(disk, view, making)?;
-    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-    Ok(published)
 }
 
 /// Ranking over the shards of a crawl that a shard's snapshot is part of.

@@ -36,7 +36,7 @@ use crate::rank::settle::{Importances, SettlingProgress, SettlingResult, StartSt
 use crate::rank::settle::{Watch, settle, settle_from, settle_near};
 use crate::rank::{Goal, RankOptions};
 use crate::rows::{Bits, PAGES_MAX, RowVisitor, Stop, Without};
-use crate::store::rows::{KeptRows, RowsDiff};
+use crate::store::rows::{KeptRows, RowsDiff, UnpackedRows};
 use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
@@ -71,6 +71,8 @@ pub struct SettleSettings {
     pub start: StartFrom,
     /// True if the result becomes the next warm start.
     pub writes_warm: bool,
+    /// Cache of unpacked rows, shared by the rankings of a run.
+    pub rows: Arc<UnpackedRows>,
     /// Cache of facts about pages, shared by the rankings of a run.
     pub known: Arc<Mutex<FactsCache>>,
     /// True if another ranking of the run follows, for which facts are cached.
@@ -91,6 +93,7 @@ impl SettleSettings {
             or_nothing: false,
             start: StartFrom::default(),
             writes_warm: false,
+            rows: Arc::default(),
             known: Arc::default(),
             leaves_known: false,
             watcher: Arc::default(),
@@ -176,7 +179,7 @@ impl SettleSettings {
         };
         let mut rows = view.rows()?;
         let room = self.room(self.bytes(view), UNPACKED_ROWS);
-        rows.stay_in(room);
+        rows.stay_in(self.rows.clone(), room);
         let expired = self.expire.map(|after| Expired::of(view, after));
         let (settled, expired) = match expired.transpose()? {
             None => {
@@ -373,9 +376,8 @@ pub(super) fn write_warm(
     Ok(is_written)
 }
 
-/// Returns the memory for settling a state and ranking it, in bytes.
-pub fn settling_needs(view: &View) -> u64 {
-    let pages = view.totals().pages;
+/// Returns the memory for settling this number of pages and ranking them, in bytes.
+pub fn settling_needs(pages: u64) -> u64 {
     pages * SETTLING + ranking(pages)
 }
 

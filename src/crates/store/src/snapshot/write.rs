@@ -23,12 +23,14 @@ use crate::threads::{join, result_of, spawn_in};
 use crate::{Error, Result};
 
 /// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it with
-/// the settled state, if importance is not an estimate; `None` if it must not be published.
+/// the settled state, if importance is not an estimate; `None` if it must not be published. Calls `hand_on` with that state
+/// and the warnings before it writes the scores.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     making: &SnapshotOptions,
     warnings: &mut Vec<String>,
+    hand_on: &mut dyn FnMut(&SettlingResult, &mut Vec<String>) -> Result<()>,
 ) -> Result<Option<(Prepared<'v>, Option<SettlingResult>)>> {
     let file = begin(disk, view)?;
     let config = &view.settings().config;
@@ -72,6 +74,7 @@ pub(super) fn write<'v>(
         return Ok(None);
     }
     if let Some((settled, _)) = &computed {
+        hand_on(settled, warnings)?;
         writer.scores(settled, window.estimator, Some(&mut seen))?;
     }
     writer.rank_seen(disk, file.path.with_extension("ranks.tmp"), seen)?;

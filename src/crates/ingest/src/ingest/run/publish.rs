@@ -1,9 +1,11 @@
-//! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the one ranking in
-//! progress while the ingest continues. The next one waits for it.
+//! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the rankings in progress
+//! while the ingest continues. The next one begins once the previous has settled, where memory suffices for both, and is
+//! published after it.
 //!
 //! Rankings by other measures (`also`) are computed on the same thread after the snapshot. They equal those of
 //! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +23,10 @@ use crate::rank::computing::Computing;
 use crate::rank::settle::SettlingProgress;
 use crate::snapshot::{
     self, ComputedInfo, ComputedName, FactsCache, Info, KeepSnapshots, PublishedSnapshot,
-    SettleSettings, SnapshotOptions, StartFrom, Watcher, publish_computed,
+    SettleSettings, SnapshotOptions, SnapshotTurn, StartFrom, Watcher, publish_computed,
+    settling_needs,
 };
+use crate::store::rows::UnpackedRows;
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -65,9 +69,14 @@ struct RankingJob {
     ended: Receiver<()>,
     /// Channel that is disconnected when checkpoints no longer disturb the ranking.
     apart: Receiver<()>,
+    /// Channel of whether it wrote the next warm start, from which another ranking may begin.
+    settled: Receiver<bool>,
+    /// True if another ranking has begun from it.
+    is_handed_on: bool,
     /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,
-    /// Counters at the previous snapshot.
+    /// Counters at this snapshot, and at the previous one.
+    counters: Counters,
     before: Option<Counters>,
 }
 
@@ -88,8 +97,11 @@ pub(super) struct Publisher {
     snapshotted: Instant,
     /// Time from which a snapshot by time may begin; `None` while one is in progress.
     next_snapshot: Arc<Mutex<Option<Instant>>>,
-    ranking: Option<RankingJob>,
+    /// Rankings in progress, at most two, in order.
+    rankings: VecDeque<RankingJob>,
     pub published: Option<(PathBuf, Info)>,
+    /// Rows cached from one snapshot to the next.
+    rows: Arc<UnpackedRows>,
     /// Facts about pages cached from one snapshot to the next.
     known: Arc<Mutex<FactsCache>>,
     /// Counters at the last snapshot.
@@ -107,8 +119,9 @@ impl Publisher {
             checkpointed: Instant::now(),
             snapshotted: Instant::now(),
             next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
-            ranking: None,
+            rankings: VecDeque::new(),
             published: None,
+            rows: Arc::default(),
             known: Arc::default(),
             published_at,
             ranked_at: None,
@@ -118,9 +131,9 @@ impl Publisher {
 }
 
 impl Drop for Publisher {
-    /// Waits for the ranking in progress, which reads the store.
+    /// Waits for the rankings in progress, which read the store.
     fn drop(&mut self) {
-        if let Some(ranking) = self.ranking.take() {
+        for ranking in self.rankings.drain(..) {
             let _ = ranking.thread.join();
         }
     }
@@ -194,13 +207,15 @@ impl IngestRun<'_> {
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
-        if let Some(ranking) = &self.publisher.ranking {
-            if ranking.generation < self.writer.generation() {
-                let _ = ranking.apart.recv();
-            }
-            if ranking.thread.is_finished() {
-                self.finish_publishing()?;
-            }
+        if let Some(ranking) = self.publisher.rankings.back()
+            && ranking.generation < self.writer.generation()
+        {
+            let _ = ranking.apart.recv();
+        }
+        while let Some(ranking) = self.publisher.rankings.front()
+            && ranking.thread.is_finished()
+        {
+            self.finish_first()?;
         }
         if let Some(spooling) = &self.spooling {
             spooling.sync()?;
@@ -232,7 +247,7 @@ impl IngestRun<'_> {
 
     /// Starts to make a snapshot of the last commit, on which work began at `started`.
     fn begin_snapshot(&mut self, started: Instant, due: Due) -> Result<()> {
-        self.finish_publishing()?;
+        self.finish_settling()?;
         self.publisher.snapshotted = Instant::now();
         let is_end = self.progress.finished;
         let is_last = is_end || self.writer.is_at_rest();
@@ -271,24 +286,35 @@ impl IngestRun<'_> {
         let also = self.extra_rankings();
         if let Some(settle) = &mut options.settle {
             settle.known = self.publisher.known.clone();
+            settle.rows = std::mem::take(&mut self.publisher.rows);
             // Rankings by other measures use all the memory that is left.
             settle.leaves_known = !is_last && also.is_empty();
+            if settle.leaves_known {
+                self.publisher.rows = settle.rows.clone();
+            }
         }
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
+        let (settles, settled) = bounded(1);
         let (disk, watcher) = (self.writer.disk().clone(), Watcher::new(stop));
         *lock(&self.publisher.next_snapshot) = None;
         let next = self.publisher.next_snapshot.clone();
         let generation = view.generation();
+        let previous = self.publisher.rankings.back();
+        let previous = previous.map(|ranking| ranking.ended.clone());
         let rank = move || {
             let _ends = ends;
-            let settles = options.settle.as_ref();
-            let published = if !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
-                snapshot::publish_apart(&*disk, &mut view, &options, departs)
-            } else {
-                let _departs = departs;
-                snapshot::publish(&*disk, &view, &options)
+            let settle = options.settle.as_ref();
+            let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
+            let turn = SnapshotTurn {
+                apart: is_apart.then(|| departs.clone()),
+                settled: (is_apart && also.is_empty()).then_some(settles),
+                previous,
             };
+            let _departs = (!is_apart).then_some(departs);
+            let published = snapshot::publish_meanwhile(&*disk, &mut view, &options, turn);
+            // Its caches give way to the rankings by other measures.
+            drop(options);
             let ranked = published.map(|published| {
                 let also = also.iter().filter(|_| published.is_some());
                 let also = also.map(|computing| {
@@ -304,13 +330,16 @@ impl IngestRun<'_> {
             ranked
         };
         let counters = self.writer.counters().clone();
-        self.publisher.ranking = Some(RankingJob {
+        self.publisher.rankings.push_back(RankingJob {
             generation,
             thread: spawn("snapshot", rank)?,
             ended,
             apart,
+            settled,
+            is_handed_on: false,
             settle,
-            before: self.publisher.published_at.replace(counters),
+            before: self.publisher.published_at.replace(counters.clone()),
+            counters,
         });
         Ok(())
     }
@@ -336,19 +365,55 @@ impl IngestRun<'_> {
             ..goal
         });
         let settle = self.writer.settling(goal, Watcher::new(stop))?;
+        let others = self.publisher.rankings.len() as u64;
+        let held = others * settling_needs(self.writer.pages());
         Some(SettleSettings {
+            memory: settle.memory.map(|memory| memory.saturating_sub(held)),
             time: self.job.settle_time,
             expire: self.job.expire,
             ..settle
         })
     }
 
-    /// Waits for the ranking in progress, if there is one, and records its result.
-    pub(super) fn finish_publishing(&mut self) -> Result<()> {
-        let Some(ranking) = self.publisher.ranking.take() else {
+    /// Waits until the ranking in progress, if there is one, has settled, and uses its state as the warm start. If memory does
+    /// not suffice for another ranking beside it, waits for its end.
+    fn finish_settling(&mut self) -> Result<()> {
+        while self.publisher.rankings.len() > 1 {
+            self.finish_first()?;
+        }
+        let needs = 2 * settling_needs(self.writer.pages());
+        if self.writer.memory_left().is_some_and(|left| left < needs) {
+            return self.finish_publishing();
+        }
+        let Some(mut ranking) = self.publisher.rankings.pop_front() else {
             return Ok(());
         };
-        self.watch(&ranking);
+        let settled = self.watch(&ranking, &ranking.settled);
+        if let Some(wrote_warm) = settled {
+            self.writer.storage_mut().end_warm_start(wrote_warm);
+            ranking.is_handed_on = true;
+        }
+        self.publisher.rankings.push_front(ranking);
+        match settled {
+            Some(_) => Ok(()),
+            None => self.finish_publishing(),
+        }
+    }
+
+    /// Waits for the rankings in progress, and records their results.
+    pub(super) fn finish_publishing(&mut self) -> Result<()> {
+        while !self.publisher.rankings.is_empty() {
+            self.finish_first()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first ranking in progress, and records its result.
+    fn finish_first(&mut self) -> Result<()> {
+        let Some(ranking) = self.publisher.rankings.pop_front() else {
+            return Ok(());
+        };
+        self.watch(&ranking, &ranking.ended);
         let joined = ranking.thread.join();
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
         if !matches!(&ranked, Ok(ranked) if ranked.published.is_some()) {
@@ -393,21 +458,21 @@ impl IngestRun<'_> {
             }
             self.publisher.published = Some((made.path, made.info));
             if settle.is_some_and(|settle| settle.writes_warm) {
-                self.publisher.ranked_at = self.publisher.published_at.clone();
+                self.publisher.ranked_at = Some(ranking.counters);
             }
             wrote_warm = made.wrote_warm;
         }
-        self.writer.storage_mut().end_warm_start(wrote_warm);
+        if !ranking.is_handed_on {
+            self.writer.storage_mut().end_warm_start(wrote_warm);
+        }
         self.thin_snapshots()?;
         self.writer.release_rows()
     }
 
-    /// Reports the progress of a ranking until it ends.
-    fn watch(&mut self, ranking: &RankingJob) {
+    /// Reports the progress of a ranking until something is received; returns `None` if the channel was disconnected.
+    fn watch<T>(&mut self, ranking: &RankingJob, until: &Receiver<T>) -> Option<T> {
         let mut reported = SettlingProgress::default();
-        while let Some(settle) = &ranking.settle
-            && !ranking.thread.is_finished()
-        {
+        while let Some(settle) = &ranking.settle {
             let progress = settle.watcher.progress();
             if progress != reported {
                 reported = progress;
@@ -415,10 +480,12 @@ impl IngestRun<'_> {
                     progress: &progress,
                 });
             }
-            if ranking.ended.recv_timeout(WATCH) != Err(RecvTimeoutError::Timeout) {
-                break;
+            match until.recv_timeout(WATCH) {
+                Err(RecvTimeoutError::Timeout) => {}
+                received => return received.ok(),
             }
         }
+        until.recv().ok()
     }
 
     /// Removes older snapshots by the retention rule.

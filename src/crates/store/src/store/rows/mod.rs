@@ -32,6 +32,7 @@ use crate::{Error, Result};
 
 pub use read::{KeptRows, RowFile};
 pub use since::RowsDiff;
+pub use unpacked::UnpackedRows;
 pub(super) use write::{RowWriter, compact};
 
 /// Folder of a store's row files.

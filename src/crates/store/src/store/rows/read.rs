@@ -317,9 +317,12 @@ impl KeptRows {
         })
     }
 
-    /// Sets the size in bytes of the cache of unpacked blocks, which saves later sweeps from reading them again.
-    pub fn stay_in(&mut self, bytes: u64) {
-        self.file.unpacked = Arc::new(UnpackedRows::with_room(bytes));
+    /// Sets the cache of unpacked blocks, which saves later sweeps from reading them again, and its size in bytes. It may
+    /// have been that of an earlier state of the file.
+    pub fn stay_in(&mut self, cache: Arc<UnpackedRows>, bytes: u64) {
+        let kept = &self.file.kept;
+        cache.prepare(kept.number, kept.rows, bytes);
+        self.file.unpacked = cache;
     }
 
     /// Returns the number of rows that a sweep visits.
