@@ -157,7 +157,8 @@ def fresh():
 
 
 def scored():
-    """Pages come in the order of the strategy, which here is by how many pages link to them, not as they were put."""
+    """Pages come in the order of the strategy, which here is by FICA's distance: that of z is log10(1), of y log10(2) or
+    more, of x log10(3); not as they were put."""
     for attempt in range(100):
         crawl = f"scored-{attempt}"
         put(*(found(f"http://s.example/{name}", crawl=crawl) for name in ("unknown", "x", "Y/../y", "z")))

@@ -25,6 +25,7 @@ mod tables;
 mod tests;
 mod wire;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -104,8 +105,7 @@ impl Frontier {
     /// Gives the pages of a list their positions, part by part: the first part, then those from `left` on, cyclically.
     /// Stops when `is_old` returns true, and returns the position.
     fn order(&self, list: &NextList, left: usize, is_old: impl Fn() -> bool) -> Result<usize> {
-        let scores = list.pages.iter().map(|page| (page.url.clone(), page.score));
-        self.state().begin_list(scores.collect())?;
+        self.state().begin_list(scores(list))?;
         let parts: Vec<&[NextPage]> = list.pages.chunks(CHUNK).collect();
         for part in in_turn(parts.len(), left) {
             if part > 0 && is_old() {
@@ -116,6 +116,22 @@ impl Frontier {
         }
         Ok(0)
     }
+}
+
+/// Returns the scores of a list's pages, at least 0. Those of some strategies are below: such a list gets others, up to 1, in
+/// the same order.
+fn scores(list: &NextList) -> HashMap<String, f64> {
+    let scores = || list.pages.iter().map(|page| page.score);
+    let highest = scores().fold(f64::NEG_INFINITY, f64::max);
+    let has_lower = scores().any(|score| score < 0.0);
+    let lift = |score: f64| match has_lower {
+        true => 1.0 / (1.0 + highest - score),
+        false => score,
+    };
+    let pages = list.pages.iter();
+    pages
+        .map(|page| (page.url.clone(), lift(page.score)))
+        .collect()
 }
 
 /// Returns the first of `parts` parts, then the others cyclically, from `left` on.

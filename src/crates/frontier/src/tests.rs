@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::item::{Key, UrlState};
 use super::state::{Ack, Put, State, Wanted};
 use super::{FrontierLimits, Now, in_turn};
-use cashrank_serve::Problem;
+use cashrank_serve::{NextList, NextPage, Problem};
 
 const SECOND: u64 = 1_000;
 
@@ -555,6 +555,36 @@ fn the_best_of_a_list_come_first_and_all_others_in_turn() {
     assert_eq!(turn(2, 4), [0, 1]);
     assert_eq!(turn(1, 1), [0]);
     assert_eq!(turn(0, 3), [0; 0]);
+}
+
+/// Regression: scores of 0 or less, as those of `fica` and `breadth-first` are, all counted as 0, so that their pages came as
+/// they were put.
+#[test]
+fn any_scores_keep_the_order_of_their_list() {
+    let given = |scores: &[f64]| {
+        let pages = scores.iter().map(|score| NextPage {
+            url: format!("http://a/{score}"),
+            score: *score,
+            ..NextPage::default()
+        });
+        let list = NextList {
+            snapshot: String::new(),
+            version: String::new(),
+            records: 0,
+            made: None,
+            pages: pages.collect(),
+        };
+        let of = super::scores(&list);
+        list.pages
+            .iter()
+            .map(|page| of[&page.url])
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(given(&[0.5, 0.25, 0.0]), [0.5, 0.25, 0.0]);
+    assert_eq!(given(&[0.0, -1.0, -3.0]), [1.0, 0.5, 0.25]);
+    assert_eq!(given(&[]), [0.0; 0]);
+    let mixed = given(&[2.0, 0.0, -1e9, -1e9 - 1.0, f64::NEG_INFINITY]);
+    assert!(mixed.is_sorted_by(|one, next| one > next), "{mixed:?}");
 }
 
 /// Regression: a disk that was full for a moment disabled the frontier until a restart, since redb refuses all work on
