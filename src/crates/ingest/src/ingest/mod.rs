@@ -357,7 +357,7 @@ pub enum IngestEvent<'a> {
     Withheld {
         unverified: &'a crate::store::Unverified,
     },
-    /// Reading has ended, and importance is being settled.
+    /// Importance is being settled, and reading waits for it or has ended.
     Settling {
         progress: &'a crate::rank::settle::SettlingProgress,
     },

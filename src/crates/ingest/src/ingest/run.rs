@@ -449,6 +449,7 @@ impl IngestRun<'_> {
     /// Checks the budget before a batch.
     fn look_at_budget(&mut self) {
         self.writer.find_fits();
+        self.release_caches();
         let pages = self.writer.pages();
         let budget = &mut self.writer.budget;
         if budget.bytes.is_some() && pages >= budget.tell_at {

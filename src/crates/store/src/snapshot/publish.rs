@@ -69,7 +69,7 @@ pub struct SnapshotTurn {
     /// Receives whether the warm start was written, once the next ranking may begin. Without it, the warm start is written
     /// last.
     pub settled: Option<Sender<bool>>,
-    /// Disconnected once the previous snapshot has ended, which is published first.
+    /// Disconnected once the previous snapshot has ended, and its results were recorded; this one is published after that.
     pub previous: Option<Receiver<()>>,
 }
 
@@ -119,7 +119,7 @@ fn publish_in_turn(
             let _ = previous.recv();
         }
         let (path, info) = prepared.publish()?;
-        // The ranking comes first if the disk has little room.
+        // If nothing waits for it, the ranking comes first: the disk may have little room.
         if let Some(settled) = settled.filter(|_| is_warm && next.is_none()) {
             wrote_warm = write_warm(disk, view, &settled, &mut warnings)?;
         }

@@ -57,9 +57,10 @@ pub fn importance_of(descending_key: u64) -> f64 {
     })
 }
 
-/// Returns the positions of values from the smallest to the largest, equal ones in order. Sorts 64-bit keys made of 32
-/// bits, from the first in which values differ, and the position; then those with equal bits.
+/// Returns the positions of values, 2^32 at most, from the smallest to the largest, equal ones in order. Sorts 64-bit keys
+/// made of 32 bits, from the first in which values differ, and the position; then those with equal bits.
 pub fn sorted_positions(values: &[u64]) -> impl Iterator<Item = usize> + use<> {
+    debug_assert!(values.len() as u64 <= SORT_MAX);
     let (least, most) = values.iter().fold((u64::MAX, 0), |(least, most), &value| {
         (value.min(least), value.max(most))
     });

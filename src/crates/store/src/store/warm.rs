@@ -3,10 +3,10 @@
 //! It is a file of blocks (`snapshot/blocks.rs`) with three columns: X and D of each page as `i64`, and the cost of a
 //! visit in a byte. The head is its info.
 //!
-//! It is a cache that no commit names. It is written to a temporary file, synced, and renamed once a ranking is
-//! published. It fits if it is of this store and the row file begins with the rows that it names; otherwise it is
-//! ignored until the next one replaces it. A compaction of the rows keeps the old row file, and writes the warm start
-//! with the end of its rows in the new one.
+//! It is a cache that no commit names. It is written to a temporary file, synced, and renamed: after its ranking was
+//! published, or before, if the next one waits for it. It fits if it is of this store and the row file begins with
+//! the rows that it names; otherwise it is ignored until the next one replaces it. A compaction of the rows keeps the
+//! old row file, and writes the warm start with the end of its rows in the new one.
 
 use std::path::Path;
 use std::sync::Arc;

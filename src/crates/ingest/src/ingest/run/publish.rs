@@ -1,6 +1,7 @@
 //! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the rankings in progress
-//! while the ingest continues. The next one begins once the previous has settled, where memory suffices for both, and is
-//! published after it.
+//! while the ingest continues. A ranking that wrote the warm start has settled: the next one begins while its columns are
+//! written, where memory suffices for both. Otherwise the next one waits for its end. Rankings are published one after the
+//! other, each after the results of the previous one were recorded.
 //!
 //! Rankings by other measures (`also`) are computed on the same thread after the snapshot. They equal those of
 //! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
@@ -12,11 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::IngestRun;
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, IngestEvent};
+use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
 use crate::model::{counted, human};
 use crate::rank::Goal;
 use crate::rank::computing::Computing;
@@ -71,8 +73,11 @@ struct RankingJob {
     apart: Receiver<()>,
     /// Channel of whether it wrote the next warm start, from which another ranking may begin.
     settled: Receiver<bool>,
-    /// True if another ranking has begun from it.
+    /// True once that was received.
     is_handed_on: bool,
+    /// Dropped after its results were recorded, which disconnects `recorded`.
+    records: Sender<()>,
+    recorded: Receiver<()>,
     /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,
     /// Counters at this snapshot, and at the previous one.
@@ -140,6 +145,14 @@ impl Drop for Publisher {
 }
 
 impl IngestRun<'_> {
+    /// Releases what rankings cache for the next one, if the memory that is left could not hold it.
+    pub(super) fn release_caches(&mut self) {
+        let room = UNPACKED_ROWS + KNOWN_PAGES;
+        if self.writer.memory_left().is_some_and(|left| left < room) {
+            (self.publisher.rows, self.publisher.known) = (Arc::default(), Arc::default());
+        }
+    }
+
     /// Returns true if the number of records makes a checkpoint or a snapshot due, once for each number.
     pub(super) fn is_due(&self) -> bool {
         let records = self.writer.counters().records;
@@ -168,6 +181,7 @@ impl IngestRun<'_> {
     /// known to be what it was.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
+        self.finish_ended()?;
         if self.is_rereading() {
             return Ok(());
         }
@@ -212,11 +226,7 @@ impl IngestRun<'_> {
         {
             let _ = ranking.apart.recv();
         }
-        while let Some(ranking) = self.publisher.rankings.front()
-            && ranking.thread.is_finished()
-        {
-            self.finish_first()?;
-        }
+        self.finish_ended()?;
         if let Some(spooling) = &self.spooling {
             spooling.sync()?;
         }
@@ -228,6 +238,7 @@ impl IngestRun<'_> {
         if self.report_rows_given_up(given_up) {
             // The current snapshot must not name a missing file.
             self.finish_publishing()?;
+            self.publisher.rows = Arc::default();
             self.writer.release_rows()?;
         }
         if let Some(damage) = &self.writer.storage_mut().renewed_places() {
@@ -296,19 +307,21 @@ impl IngestRun<'_> {
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
         let (settles, settled) = bounded(1);
+        let (records, recorded) = bounded(0);
+        let hands_on = also.is_empty() && self.has_room_for_two();
         let (disk, watcher) = (self.writer.disk().clone(), Watcher::new(stop));
         *lock(&self.publisher.next_snapshot) = None;
         let next = self.publisher.next_snapshot.clone();
         let generation = view.generation();
         let previous = self.publisher.rankings.back();
-        let previous = previous.map(|ranking| ranking.ended.clone());
+        let previous = previous.map(|ranking| ranking.recorded.clone());
         let rank = move || {
             let _ends = ends;
             let settle = options.settle.as_ref();
             let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
             let turn = SnapshotTurn {
                 apart: is_apart.then(|| departs.clone()),
-                settled: (is_apart && also.is_empty()).then_some(settles),
+                settled: (is_apart && hands_on).then_some(settles),
                 previous,
             };
             let _departs = (!is_apart).then_some(departs);
@@ -330,13 +343,22 @@ impl IngestRun<'_> {
             ranked
         };
         let counters = self.writer.counters().clone();
+        let thread = match spawn("snapshot", rank) {
+            Ok(thread) => thread,
+            Err(error) => {
+                self.finish_publishing()?;
+                return Err(error);
+            }
+        };
         self.publisher.rankings.push_back(RankingJob {
             generation,
-            thread: spawn("snapshot", rank)?,
+            thread,
             ended,
             apart,
             settled,
             is_handed_on: false,
+            records,
+            recorded,
             settle,
             before: self.publisher.published_at.replace(counters.clone()),
             counters,
@@ -375,14 +397,18 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Waits until the ranking in progress, if there is one, has settled, and uses its state as the warm start. If memory does
-    /// not suffice for another ranking beside it, waits for its end.
+    /// Returns true if memory suffices for a ranking beside one that has settled.
+    fn has_room_for_two(&self) -> bool {
+        let needs = 2 * settling_needs(self.writer.pages());
+        self.writer.memory_left().is_none_or(|left| left >= needs)
+    }
+
+    /// Waits until the ranking in progress, if there is one, has written the warm start, or has ended.
     fn finish_settling(&mut self) -> Result<()> {
         while self.publisher.rankings.len() > 1 {
             self.finish_first()?;
         }
-        let needs = 2 * settling_needs(self.writer.pages());
-        if self.writer.memory_left().is_some_and(|left| left < needs) {
+        if !self.has_room_for_two() {
             return self.finish_publishing();
         }
         let Some(mut ranking) = self.publisher.rankings.pop_front() else {
@@ -408,6 +434,16 @@ impl IngestRun<'_> {
         Ok(())
     }
 
+    /// Records the results of rankings that have ended.
+    fn finish_ended(&mut self) -> Result<()> {
+        while let Some(ranking) = self.publisher.rankings.front()
+            && ranking.thread.is_finished()
+        {
+            self.finish_first()?;
+        }
+        Ok(())
+    }
+
     /// Waits for the first ranking in progress, and records its result.
     fn finish_first(&mut self) -> Result<()> {
         let Some(ranking) = self.publisher.rankings.pop_front() else {
@@ -416,7 +452,8 @@ impl IngestRun<'_> {
         self.watch(&ranking, &ranking.ended);
         let joined = ranking.thread.join();
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
-        if !matches!(&ranked, Ok(ranked) if ranked.published.is_some()) {
+        let is_published = matches!(&ranked, Ok(ranked) if ranked.published.is_some());
+        if !is_published && self.publisher.rankings.is_empty() {
             // The snapshot is still due.
             self.publisher.published_at = ranking.before;
         }
@@ -466,23 +503,25 @@ impl IngestRun<'_> {
             self.writer.storage_mut().end_warm_start(wrote_warm);
         }
         self.thin_snapshots()?;
-        self.writer.release_rows()
+        self.writer.release_rows()?;
+        drop(ranking.records);
+        Ok(())
     }
 
     /// Reports the progress of a ranking until something is received; returns `None` if the channel was disconnected.
     fn watch<T>(&mut self, ranking: &RankingJob, until: &Receiver<T>) -> Option<T> {
         let mut reported = SettlingProgress::default();
         while let Some(settle) = &ranking.settle {
+            match until.recv_timeout(WATCH) {
+                Err(RecvTimeoutError::Timeout) => {}
+                received => return received.ok(),
+            }
             let progress = settle.watcher.progress();
             if progress != reported {
                 reported = progress;
                 self.observer.note(IngestEvent::Settling {
                     progress: &progress,
                 });
-            }
-            match until.recv_timeout(WATCH) {
-                Err(RecvTimeoutError::Timeout) => {}
-                received => return received.ok(),
             }
         }
         until.recv().ok()

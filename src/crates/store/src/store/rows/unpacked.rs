@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockRows, RowHead};
 
-/// Cache of the first blocks of a row file, up to a number of bytes. Readers of later states of the file can share it.
+/// Cache of the first blocks of a row file, up to a number of bytes. A reader of a later state of the file can use it after the
+/// reader of an earlier one.
 #[derive(Default)]
 pub struct UnpackedRows(Mutex<Prefix>);
 
