@@ -19,7 +19,7 @@
 //! to 0 (equations 3 to 5). Here all links are known, and the learning rate is 1. The crawl order `fica` has the
 //! learning rate.
 //!
-//! Computed by Dijkstra's algorithm over links in memory.
+//! Distances are computed by Dijkstra's algorithm over links in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
