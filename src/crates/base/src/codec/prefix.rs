@@ -24,7 +24,6 @@ pub fn take(from: &mut &[u8], last: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Returns the length of the common prefix.
 #[inline]
 fn shared(one: &[u8], other: &[u8]) -> usize {
     let eights = one.as_chunks::<8>().0.iter().zip(other.as_chunks().0);

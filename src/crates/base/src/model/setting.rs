@@ -97,7 +97,6 @@ pub struct Feature {
     is_built: bool,
 }
 
-/// All parts that a build may lack.
 pub const FEATURES: [Feature; 6] = [
     Feature::new("arrow", "Arrow", cfg!(feature = "arrow")),
     Feature::new("frontier", "URLFrontier", cfg!(feature = "frontier")),

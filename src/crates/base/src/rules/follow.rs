@@ -111,7 +111,6 @@ impl Follow {
     }
 }
 
-/// Parses a weight from 0 to [`WEIGHT_MAX`].
 fn weight_of(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&weight| weight <= WEIGHT_MAX)
 }
@@ -173,7 +172,7 @@ impl FromStr for Follow {
             }
             given.push(name);
         }
-        // Their order does not matter.
+        // The order of rules does not matter.
         follow.pages.sort_by_key(PageWeight::to_string);
         Ok(follow)
     }
