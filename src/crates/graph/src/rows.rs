@@ -111,8 +111,7 @@ pub trait Rows: Sync {
         Stop::is_whole(self.walk(visit))
     }
 
-    /// Calls `visit` with the rows of the marked pages, several at a time, in the order of a sweep. The default is a
-    /// full sweep.
+    /// Calls `visit` with the rows of the marked pages, several at a time, in sweep order. By default a full sweep.
     fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| {
             if marked.get(row.page.into()) {

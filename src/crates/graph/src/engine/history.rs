@@ -44,8 +44,7 @@ pub fn log_rows(bytes: u64, is_timed: bool) -> usize {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Visit {
     pub fetched: Option<Time>,
-    /// True if this record is a fetch of the page; false in passes that replay records, and for visits that complete a
-    /// pass.
+    /// True if this record is a fetch of the page, not a replayed record or a visit that completes a pass.
     pub reached: bool,
     pub digest: Digest,
     /// Totals of the page's fetches so far, if the record gave these instead of one fetch.

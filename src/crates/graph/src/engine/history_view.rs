@@ -15,8 +15,7 @@ pub trait HistoryView {
     fn totals(&self) -> &Totals;
     /// Returns the retained marks, oldest first.
     fn marks(&self) -> &[CashMark];
-    /// Reads the chunk that begins with page `first`: cells, and ages packed two per byte. The slices have the chunk's
-    /// length.
+    /// Reads the cells and ages (two per byte) of the chunk that begins with page `first`; slices have its length.
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
     /// Reads a mark's cells in the chunk that begins with page `first`.
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;

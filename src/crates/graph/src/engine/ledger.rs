@@ -283,8 +283,7 @@ impl Ledger {
         cash
     }
 
-    /// Adds a share to each target's cell (the inner loop of section 2 of the paper). Returns the sum of all shares,
-    /// wrapping.
+    /// Adds a share to each target's cell: the inner loop of section 2 of the paper. Returns the sum, wrapping.
     fn hand_out(&mut self, links: TargetLinks<'_>, shares: Shares) -> u64 {
         let cells: &mut [u64] = &mut self.cells;
         let dirty = &mut self.dirty;

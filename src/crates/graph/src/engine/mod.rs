@@ -56,8 +56,7 @@ pub trait Storage {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
     /// Stores that a record admitted pages from `admission.first` on.
     fn admission(&mut self, admission: Admission) -> Result<()>;
-    /// Stores the row of a visit: the links of a page, or that it is gone. `again` is true if the page already has a
-    /// row.
+    /// Stores the row of a visit: the links of a page, or that it is gone. `again`: the page already has a row.
     fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
         let _ = (page, gone, links, again);
         Ok(())
@@ -65,8 +64,7 @@ pub trait Storage {
     fn page_limit(&self) -> u64 {
         u64::MAX
     }
-    /// Stores a run of the history, all of it between mark `interval` and the next. Returns notes whose memory is
-    /// reused, the same ones or others.
+    /// Stores a run of the history between mark `interval` and the next. Returns notes whose memory is reused.
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
     /// Stores a copy of `cells` under the number of a new mark.
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()>;

@@ -9,8 +9,7 @@ use crate::{Error, Result};
 
 /// Source of page numbers for names.
 pub trait Admit {
-    /// Admits the new names of a batch in the order of their first appearance, and passes the page of each name to
-    /// `put`.
+    /// Admits the new names of a batch in the order of first appearance, and passes the page of each name to `put`.
     fn admit(&mut self, batch: &Batch, names: Range<usize>, put: impl FnMut(PageId)) -> Result<()>;
 }
 

@@ -150,8 +150,7 @@ impl RowFetches {
         }
     }
 
-    /// Returns the entry for all fetches of a page so far, the last of which reached it at time `last` and left this
-    /// digest.
+    /// Returns the entry for all fetches of a page so far; the last reached it at time `last` and left this digest.
     pub(super) fn of(totals: &FetchTotals, digest: Digest, last: Option<Time>) -> RowFetches {
         let digest = if digest == Digest::UNCHANGED {
             Digest::NONE

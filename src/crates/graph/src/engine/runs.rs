@@ -133,8 +133,7 @@ impl RunMerge<'_> {
         self.give_out(block)
     }
 
-    /// Reads the stretch of pages from `first` on. Rows are joined as they come, so that memory does not grow with the
-    /// number of visits.
+    /// Reads the stretch of pages from `first` on. Rows are joined as they come: memory does not grow with visits.
     fn next_stretch(&mut self, first: u64) -> Result<()> {
         let policy = self.policy;
         for run in &mut self.runs {

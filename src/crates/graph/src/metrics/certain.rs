@@ -55,8 +55,7 @@ impl Positions {
         stretch.greatest = stretch.greatest.max(importance);
     }
 
-    /// Returns the greatest n, less than the number of pages, for which the first n pages are the n of greatest
-    /// PageRank.
+    /// Returns the greatest n below the number of pages for which the first n pages are the n of greatest PageRank.
     pub fn certain(&self) -> u64 {
         let (mut above, mut before, mut certain) = (None, 0, 0);
         let low = self.low.map(|low| (low, low, 0));

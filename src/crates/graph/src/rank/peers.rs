@@ -18,8 +18,7 @@ pub trait Peers: Send {
     /// Gathers a message of each process in all processes, in the order of the processes (all-gather).
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>>;
 
-    /// Gathers a message of each shard in all processes, in the order of the shards; `own` has those of the local
-    /// shards.
+    /// Gathers a message of each shard in all processes, in shard order; `own` has those of the local shards.
     fn gather_by_shard(&mut self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let mut said = Vec::new();
         for (&shard, bytes) in self.local().iter().zip(own) {

@@ -40,8 +40,7 @@ impl Level {
         ("prefix:N", "hosts with the first N folders of the path"),
     ];
 
-    /// Returns the site of the page with this name, a canonical URL; `None` if the name has no host, or at
-    /// `Level::Page`.
+    /// Returns the site of the page with this canonical URL; `None` without a host, or at `Level::Page`.
     ///
     /// ```
     /// use cashrank_graph::sites::Level;

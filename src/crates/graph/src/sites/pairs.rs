@@ -52,8 +52,7 @@ pub(super) enum SortedPairs {
 }
 
 impl PairSums {
-    /// Returns sums that take `memory` bytes. Pairs that do not fit are spilled to files in `folder`, or refused
-    /// without one.
+    /// Returns sums that take `memory` bytes; the rest is spilled to files in `folder`, or refused without one.
     pub fn new(memory: Option<u64>, folder: Option<PathBuf>) -> PairSums {
         let fit = memory.map_or(u64::MAX, |memory| memory / PAIR_BYTES);
         PairSums {

@@ -153,8 +153,7 @@ impl Index {
         (segment, tag)
     }
 
-    /// Prefetches the homes of some fingerprints. The loads overlap, which halves the time of a search at a million
-    /// pages.
+    /// Prefetches the homes of some fingerprints. The loads overlap, which halves search times at a million pages.
     pub fn touch(&self, fingerprints: &[Fingerprint]) {
         let homes = fingerprints.iter().map(|&fingerprint| {
             let (segment, tag) = Self::split(fingerprint);
@@ -168,8 +167,7 @@ impl Index {
         self.segments[segment].find(tag).page()
     }
 
-    /// Admits the fingerprints in `places`, in order. Calls `each` with the position, the page, and whether the page is
-    /// new.
+    /// Admits the fingerprints in `places`, in order. Calls `each` with position, page, and whether the page is new.
     pub fn admit_all(
         &mut self,
         all: &[Fingerprint],
@@ -218,8 +216,7 @@ impl Index {
         })
     }
 
-    /// Calls `each` with the slots of every segment, laid out as in an index built from these pages alone, so they do
-    /// not depend on how this index grew.
+    /// Calls `each` with the slots of every segment, laid out as in an index built from these pages alone.
     pub fn each_segment(&self, each: &mut dyn FnMut(&[Slot]) -> Result<()>) -> Result<()> {
         let homes = homes_for(self.pages);
         let mut segments = self.segments.iter();

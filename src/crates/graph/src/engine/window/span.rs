@@ -129,8 +129,7 @@ impl TimeTable {
         self.entries.drain(..older.saturating_sub(1));
     }
 
-    /// Returns G `seconds` before the latest time, rounded to the part's first record; 0 if that was before the first
-    /// record.
+    /// Returns G `seconds` before the latest time, rounded to the part's first record; 0 before the first record.
     fn clock_before(&self, seconds: Time) -> u128 {
         let old = self.now.saturating_sub(seconds);
         let older = self.entries.partition_point(|&(time, _)| time <= old);

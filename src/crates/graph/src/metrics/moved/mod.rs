@@ -106,8 +106,7 @@ impl<P> Move<P> {
         Some(worst_after < best || worst < best_after)
     }
 
-    /// Returns the change that keeps the page's ratio to the mean page. `growth` is the number of pages on the left
-    /// divided by that on the right.
+    /// Returns the change that keeps the page's ratio to the mean page; `growth` is left pages over right pages.
     fn dilution(&self, growth: f64) -> f64 {
         share(self.left) * (growth - 1.0)
     }

@@ -56,7 +56,7 @@ impl RankBounds {
         self
     }
 
-    /// Returns the smallest and the greatest rank of a page with this importance; `None` unless it was given to
+    /// Returns the smallest and the greatest rank at this importance; `None` unless it was given to
     /// [`RankBounds::new`].
     pub fn of(&self, importance: f64) -> Option<[u64; 2]> {
         let above = |limit: f64| {

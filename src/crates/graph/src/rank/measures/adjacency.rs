@@ -78,8 +78,7 @@ fn neighbours(rows: &dyn Rows) -> Result<Graph> {
     Ok(both)
 }
 
-/// Computes the eigenvector of links and the virtual page. `add` adds to the second vector what the first passes on
-/// over links.
+/// Computes the eigenvector of links and the virtual page; `add` adds what the first vector passes on to the second.
 fn with_virtual_page(
     rows: &dyn Rows,
     options: &MeasureOptions,

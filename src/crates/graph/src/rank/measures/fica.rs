@@ -65,8 +65,7 @@ fn fica(
     Ok(Some(Measured::exact(scores.collect())))
 }
 
-/// Returns the logarithmic distance of every node from the nearest root, infinite where no path leads; `None` if it was
-/// stopped.
+/// Returns each node's logarithmic distance from the nearest root, infinite without a path; `None` if it was stopped.
 fn distances(graph: &Graph, roots: &[u32], watch: &mut dyn Watch) -> Option<Vec<f64>> {
     let mut distances = vec![f64::INFINITY; graph.nodes()];
     // Distances are not negative, so their bits are ordered like the numbers.

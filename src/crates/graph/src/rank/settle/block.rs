@@ -430,8 +430,7 @@ impl LedgerBlock {
         self.over_all(of, LevelHistogram::and)
     }
 
-    /// Returns the sums of X and of D over all pages, and a number above 0 if an X is so large that units should be
-    /// doubled.
+    /// Returns the sums of X and of D, and a number above 0 if an X is so large that units should be doubled.
     pub fn sums(&self) -> [i128; 3] {
         let of = |pages: Range<usize>| {
             let accounts = self.accounts[pages.clone()].iter();

@@ -128,8 +128,7 @@ impl Watch for () {
     }
 }
 
-/// Settled ranking of the pages of a store, or of one shard, where the scores of remote pages are in their owners'
-/// shards.
+/// Settled ranking of the pages of a store, or of one shard, without the scores of its remote pages.
 pub struct SettlingResult {
     block: LedgerBlock,
     totals: LedgerTotals,

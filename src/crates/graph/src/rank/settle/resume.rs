@@ -31,8 +31,7 @@ const WAITING_MAX: f64 = 0.5;
 /// Settled state of earlier rows, and the changes of rows since.
 pub trait StartState: Sync {
     fn totals(&self) -> &SettledTotals;
-    /// Returns the effort of the state if it covers everything read so far, which a settling with nothing to do
-    /// reports.
+    /// Returns the effort of the state if it covers everything read, which a settling with nothing to do reports.
     fn own_effort(&self) -> Option<Effort>;
     /// Returns the numbers of new rows and of links in new and superseded rows, for the state's pages.
     fn changed(&self) -> (u64, u64);

@@ -211,8 +211,7 @@ impl<'r> Settling<'r> {
         Ok(())
     }
 
-    /// Checks the law, and computes what waits at all pages. Given the number of links, first halves numbers that may
-    /// get too large.
+    /// Checks the law, and computes what waits. Given the number of links, first halves numbers that may get too large.
     pub fn weigh(&mut self, links: Option<u64>) -> Result<Waiting> {
         let is_large = self.check_law()?;
         if let Some(links) = links

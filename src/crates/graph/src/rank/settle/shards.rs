@@ -114,8 +114,7 @@ impl Message {
         }
     }
 
-    /// Adds the account of a page, in ascending order of page numbers, if it is large enough. Returns how many of its
-    /// units the message carries.
+    /// Adds the account of the next higher page if it is large enough. Returns how many units the message carries.
     pub fn put(&mut self, there: u32, units: i64) -> i64 {
         let size = units.unsigned_abs();
         if size >> self.least.unwrap_or(0) == 0 {
