@@ -100,8 +100,7 @@ impl Ends {
         })
     }
 
-    /// Returns the ends that the snapshot knows, with the weights of the links: best rank first, ties in order of first
-    /// appearance.
+    /// Returns the ends that the snapshot knows, with weights: best rank first, ties in order of first appearance.
     pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<(PageId, Option<u64>)>> {
         let ends = self
             .ends

@@ -97,8 +97,7 @@ pub struct LookedUp {
     pub skipped: SkippedLines,
 }
 
-/// Calls `each` with the pages that `find` finds for the lines, in chunks of at most `most` lines. Returns the number
-/// of comments.
+/// Calls `each` with the pages that `find` finds, in chunks of at most `most` lines. Returns the number of comments.
 fn each_line<P: Copy>(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     most: usize,

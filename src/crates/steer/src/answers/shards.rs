@@ -114,8 +114,7 @@ impl<'r> Rankings<'r> {
         Ok(Some(positions.certain()))
     }
 
-    /// Returns the `n` selected rows of best rank, best first. Ties between shards are ordered by page number, then by
-    /// URL.
+    /// Returns the `n` selected rows of best rank, best first; ties between shards by page number, then by URL.
     pub fn top(self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let mut rows = self.first().top(n, selection)?;
         for ranking in self.each().skip(1) {

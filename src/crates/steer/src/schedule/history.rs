@@ -8,8 +8,7 @@ use crate::rows::{Bits, Row};
 #[derive(Debug, Default)]
 pub struct CrawlState {
     pages: u32,
-    /// Bitmap of the pages read: small enough for the processor's cache, so that sweeps over links do not wait for
-    /// memory.
+    /// Bitmap of the pages read: it fits the processor's cache, so that sweeps do not wait for memory.
     is_read: Bits,
     /// Bitmap of the pages found: seeds, and pages that a link of positive weight leads to.
     is_found: Bits,

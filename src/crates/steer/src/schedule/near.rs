@@ -172,8 +172,7 @@ impl Near<'_> {
         by.filter(|&by| by != NO_FINDER).map(|by| by as usize)
     }
 
-    /// Returns, for each page, the sum of the square roots of the scores (relative to their mean) of the pages it
-    /// found.
+    /// Returns for each page the sum of the square roots of the relative scores of the pages that it found.
     fn found(&self, scores: &[f32]) -> Vec<f32> {
         let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
         let mean = sum / scores.len().max(1) as f64;
