@@ -1,5 +1,4 @@
-//! Front coding of names: the length of the prefix that a name shares with the one before, the length of its rest, and
-//! the rest.
+//! Front coding of names: the lengths of the prefix shared with the name before and of the rest, and the rest.
 
 use super::varint;
 

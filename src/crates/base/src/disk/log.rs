@@ -226,8 +226,7 @@ impl BlockLog {
         }
     }
 
-    /// Reads the block at `offset` like [`BlockLog::block_at`], from `ahead`: bytes that were read ahead, with their
-    /// offset.
+    /// Reads the block at `offset` like [`BlockLog::block_at`], from `ahead`: an offset, and the bytes read from there.
     fn block_ahead(&self, offset: u64, ahead: &mut (u64, Vec<u8>)) -> Result<(LogBlock, u64)> {
         let find = |(start, bytes): &(u64, Vec<u8>)| {
             let (head, rest) = bytes

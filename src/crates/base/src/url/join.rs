@@ -141,8 +141,7 @@ impl Joint {
         }
     }
 
-    /// Joins `link`, which has no scheme, if its bytes can be copied; otherwise returns `None` and leaves `out`
-    /// unchanged.
+    /// Joins `link`, which has no scheme, if its bytes can be copied; otherwise `out` is unchanged.
     fn join_plain(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let (front, tail) = match link {
             [] | [b'#', ..] => (self.text.len(), &[][..]),
