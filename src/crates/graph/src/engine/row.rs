@@ -45,7 +45,7 @@ pub struct HistoryRow {
     pub span: u128,
     /// True if the row combines older measures: the state of an interpolation, or the base of dropped measures.
     pub folded: bool,
-    /// Units recycled from the page by ends of rounds since the last of these visits, or since its admission.
+    /// Units recycled from the page by ends of rounds since the row's last visit, or since its admission.
     pub recycled: u64,
     pub fetches: RowFetches,
 }

@@ -52,12 +52,13 @@ pub struct Comparison {
     pub l2: f64,
     /// Largest absolute difference of a page.
     pub linf: f64,
-    /// Mean of 100 |left - right| / right over all pages (Abiteboul, Preda, Cobena, WWW 2003, section 4.2) whose reference
-    /// is not 0. A page that only the reference has counts with an error of 100 %.
+    /// Mean of 100 |left - right| / right over all pages whose reference is not 0 (Abiteboul, Preda, Cobena, WWW 2003,
+    /// section 4.2). A page that only the reference has counts with an error of 100 %.
     pub relative_error_percent: f64,
     /// Number of pages in `relative_error_percent`.
     pub relative_error_pages: u64,
-    /// Mean over the tenth of these pages (rounded up) that the reference ranks highest (figure 3 of that paper).
+    /// Mean like `relative_error_percent` over the tenth of its pages (rounded up) that the reference ranks highest
+    /// (figure 3 of the same paper).
     pub relative_error_top_tenth_percent: f64,
     /// Number of pages in `relative_error_top_tenth_percent`.
     pub relative_error_top_tenth_pages: u64,

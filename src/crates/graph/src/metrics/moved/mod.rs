@@ -450,11 +450,11 @@ fn by_rank<P: Ord>(a: &Move<P>, b: &Move<P>) -> Ordering {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stay {
     pub k: u64,
-    /// Number of pages of these ranks on both sides.
+    /// Number of pages of ranks 1 to k on both sides.
     pub stayed: u64,
-    /// Number of pages of these ranks on the right side only.
+    /// Number of pages of ranks 1 to k on the right side only.
     pub entered: u64,
-    /// Number of pages of these ranks on the left side only.
+    /// Number of pages of ranks 1 to k on the left side only.
     pub left: u64,
 }
 
