@@ -22,7 +22,7 @@ pub struct Covered {
     pub read: u64,
     /// Number of pages at which readers start.
     pub seeds: u64,
-    /// Number of these seeds that were read.
+    /// Number of seeds that were read.
     pub seeds_read: u64,
     /// Probability that a reader follows a link.
     pub damping: f64,

@@ -47,7 +47,7 @@ pub struct Mover {
     /// without bounds, and for a new page.
     pub certain: Option<bool>,
     /// True if the rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent if one
-    /// of these is.
+    /// of the two fields is.
     pub rank_certain: Option<bool>,
 }
 

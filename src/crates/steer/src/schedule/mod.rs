@@ -74,7 +74,7 @@ pub struct CrawlFacts<'a> {
     pub rows: &'a dyn Rows,
     /// Name order of the pages, for strategies that use it ([`StrategySpec::by_names`]).
     pub names: Option<&'a NameOrder>,
-    /// Ranking of these rows; `None` if there is none.
+    /// Settled ranking of `rows`; `None` if there is none.
     pub ranking: Option<SettledRanking<'a>>,
     /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
     pub cash: Option<&'a [f64]>,
