@@ -1,7 +1,8 @@
-//! Threads: pieces of a computation in parallel, and work that runs concurrently with other work. If the system refuses
-//! a thread for a computation, the computation does without it. If it refuses one that waits (for an input, a disk, or
-//! other work), that is an error, which says how many threads the command needs; the store is then at its last
-//! checkpoint.
+//! Threads: pieces of a computation in parallel, and work that runs concurrently with other work.
+//!
+//! If the system refuses a thread for a computation, the computation does without it. A refused thread that would wait
+//! (for an input, a disk, or other work) is an error, which says how many threads the command needs; the store is then
+//! at its last checkpoint.
 
 use std::io;
 use std::num::NonZero;
@@ -13,7 +14,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, Result};
 
-/// Returns the number of processors, which is read once: it is in several files of the system.
+/// Returns the number of processors. It is read once, as the system keeps it in several files.
 pub fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get))
@@ -22,11 +23,10 @@ pub fn processors() -> usize {
 /// Maximum number of concurrent threads of an ingest, in addition to the decoders and one per processor: the caller's,
 /// those that read, spool, and pack rows and history, and four for each of two snapshots.
 const BESIDE: usize = 13;
-
 /// Address space of a thread in bytes: its stack, and the heap that the allocator reserves for it.
 pub const ADDRESS_SPACE: u64 = 66 << 20;
 
-/// Returns the error for a refused thread; a limit on address space is the likelier cause where there is one.
+/// Returns the error for a refused thread. A limit on address space, if there is one, is the likelier cause.
 fn refused(source: io::Error) -> Error {
     if getrlimit(Resource::As).current.is_some() {
         return Error::AddressSpace {
@@ -42,10 +42,6 @@ fn refused(source: io::Error) -> Error {
     Error::io("thread", "start")(io::Error::new(source.kind(), what))
 }
 
-/// Starts work on a thread of that name.
-///
-/// # Errors
-/// The system refuses the thread.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -54,10 +50,6 @@ pub fn spawn<T: Send + 'static>(
     started.map_err(refused)
 }
 
-/// Starts work on a thread of that name inside a scope.
-///
-/// # Errors
-/// The system refuses the thread.
 pub fn spawn_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -67,17 +59,17 @@ pub fn spawn_in<'scope, T: Send + 'scope>(
     started.map_err(refused)
 }
 
-/// Waits for the result of a thread in a scope, and panics as it did.
+/// Waits for the result of a thread in a scope; panics if the thread did.
 pub fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Waits for the result of a thread, and panics as it did.
+/// Waits for the result of a thread; panics if the thread did.
 pub fn joined<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Returns the results of both, of which the first has a thread of its own if `parallel`, and if the system grants it.
+/// Returns the results of both; the first runs on a thread of its own if `parallel` and if the system grants it.
 pub fn join<A: Send, B>(
     parallel: bool,
     first: impl FnOnce() -> A + Send,
@@ -98,7 +90,7 @@ pub fn join<A: Send, B>(
     })
 }
 
-/// Number of items from which on halves are sorted by two threads.
+/// Number of items from which halves are sorted by two threads.
 const PARALLEL_SORT_MIN: usize = 1 << 15;
 
 /// Sorts items by their keys, unstably; large slices by two threads.
@@ -114,8 +106,8 @@ pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Cop
     );
 }
 
-/// Returns the results of `work` for the parts 0, 1, ..., in their order, each part on a thread of its own where the system grants
-/// it.
+/// Returns the results of `work` for the parts 0, 1, ..., in their order. Each part has a thread of its own if the
+/// system grants it.
 pub fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if parts <= 1 {
         return (0..parts).map(work).collect();
@@ -131,11 +123,8 @@ pub fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T
     })
 }
 
-/// Returns the results of `work` for each item, in the order of the items, on a thread for each processor. Where it fails for one
-/// item, it is done for the others all the same.
-///
-/// # Errors
-/// That of the first item that has one.
+/// Returns the results of `work` for each item, in the order of the items, on a thread per processor. Work continues
+/// after an error; the error of the first item that has one is returned.
 pub fn par_map<T: Send, R: Send>(
     items: &mut [T],
     work: impl Fn(usize, &mut T) -> Result<R> + Sync,

@@ -15,7 +15,6 @@ pub const PAGES_MAX: u64 = u32::MAX as u64;
 /// Row of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// Number of the page.
     pub page: u32,
     /// True if the page was found gone (404, 410): it has no links, and must not be crawled.
     pub gone: bool,
@@ -63,9 +62,7 @@ impl<'a> Row<'a> {
 /// Reason why a sweep ends before its last row.
 #[derive(Debug)]
 pub enum Stop {
-    /// The reader has seen enough.
     Enough,
-    /// Reading or visiting a row failed.
     Failed(Error),
 }
 
@@ -94,12 +91,10 @@ pub type RowsVisitor<'v> = dyn FnMut(&[Row<'_>]) -> Result<(), Stop> + 'v;
 
 /// Rows that can be read repeatedly, from the first to the last.
 pub trait Rows: Sync {
-    /// Returns the number of known pages, which is an upper bound of all page numbers.
+    /// Returns the number of known pages, the upper bound of all page numbers.
     fn pages(&self) -> u64;
-
     /// Returns the number of links in all rows that a sweep reads.
     fn links(&self) -> u64;
-
     /// Calls `visit` with the row of each page that has one, once per page, in storage order, which is the same in
     /// every sweep. Implemented by stores of rows; readers call [`Rows::sweep`].
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
@@ -116,8 +111,7 @@ pub trait Rows: Sync {
         Stop::is_whole(self.walk(visit))
     }
 
-    /// Calls `visit` with the rows of the marked pages, several at a time, in the order of a sweep. The default is a
-    /// full sweep.
+    /// Calls `visit` with the rows of the marked pages, several at a time, in sweep order. By default a full sweep.
     fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| {
             if marked.get(row.page.into()) {
@@ -141,12 +135,11 @@ pub trait Rows: Sync {
     }
 }
 
-/// Rows with those of some pages left out, as if these were only linked to.
+/// Rows without those of some pages, as if these pages were only linked to.
 pub struct Without<'r> {
     rows: &'r dyn Rows,
     left_out: &'r Bits,
     links: u64,
-    /// Number of rows that are left out.
     pub count: u64,
 }
 
@@ -198,7 +191,6 @@ impl Rows for Without<'_> {
     }
 }
 
-/// Bitmap with a bit for each page.
 #[derive(Debug, Clone, Default)]
 pub struct Bits(Vec<u64>);
 
@@ -207,7 +199,6 @@ impl Bits {
         Bits(vec![0; len.div_ceil(64) as usize])
     }
 
-    /// Returns the bits that are set here and not in `other`.
     fn without(&self, other: &Bits) -> Bits {
         let others = other.0.iter().copied().chain(std::iter::repeat(0));
         Bits(
@@ -234,12 +225,10 @@ impl Bits {
         self
     }
 
-    /// Returns the number of set bits.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Grows to at least this many bits.
     pub fn grow(&mut self, len: u64) {
         let words = len.div_ceil(64) as usize;
         if self.0.len() < words {
@@ -255,7 +244,6 @@ impl Bits {
         new
     }
 
-    /// Returns the first set bit from `from` on.
     pub fn next(&self, from: u64) -> Option<u64> {
         let first = from as usize / 64;
         let rest = self.0.get(first)? & u64::MAX << (from % 64);
@@ -273,7 +261,6 @@ impl Bits {
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// Yields all set bits.
     pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
         let next = |at: &u64| self.next(at + 1);
         std::iter::successors(self.next(0), next)

@@ -48,7 +48,7 @@ impl BlockHead {
         self.u64(sum).bytes()
     }
 
-    /// Returns the bytes, followed by the checksum of them and of the payload, whose own is `payload`.
+    /// Returns the bytes, followed by the checksum of them and of a payload with the checksum `payload`.
     pub fn summed(self, payload: u64) -> Vec<u8> {
         let sum = checksum(&self.0, payload);
         self.u64(sum).bytes()
@@ -69,7 +69,7 @@ pub fn checksum(head: &[u8], payload: u64) -> u64 {
     hash.digest()
 }
 
-/// Reader of consecutive fields. Missing ones are 0.
+/// Reader of consecutive fields; missing fields are 0.
 pub struct HeadReader<'a>(pub &'a [u8]);
 
 impl<'a> HeadReader<'a> {
@@ -79,17 +79,14 @@ impl<'a> HeadReader<'a> {
         field
     }
 
-    /// Reads a field of four bytes.
     pub fn u32(&mut self) -> u32 {
         number(self.take(4)) as u32
     }
 
-    /// Reads a field of eight bytes.
     pub fn u64(&mut self) -> u64 {
         number(self.take(8))
     }
 
-    /// Reads `N` fields of eight bytes.
     pub fn u64s<const N: usize>(&mut self) -> [u64; N] {
         std::array::from_fn(|_| self.u64())
     }

@@ -1,5 +1,4 @@
-//! Front coding of names: the length of the prefix that a name shares with the one before, the length of its rest, and
-//! the rest.
+//! Front coding of names: the lengths of the prefix shared with the name before and of the rest, and the rest.
 
 use super::varint;
 
@@ -24,7 +23,6 @@ pub fn take(from: &mut &[u8], last: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Returns the length of the common prefix.
 #[inline]
 fn shared(one: &[u8], other: &[u8]) -> usize {
     let eights = one.as_chunks::<8>().0.iter().zip(other.as_chunks().0);

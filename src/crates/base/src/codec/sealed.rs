@@ -26,8 +26,7 @@ pub fn to_text(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Parses a text and checks its checksum; the error says what is wrong. Fields that only older versions had are part of
-/// the checksum, too.
+/// Parses a text and checks its checksum, also over unknown fields. The error says what is wrong.
 pub fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let sealed: Sealed<T> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let mut compact = compact(text);

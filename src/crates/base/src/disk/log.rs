@@ -137,7 +137,6 @@ impl BlockLog {
         ]
     }
 
-    /// Truncates the files to these lengths.
     pub fn cut(&self, lengths: LogLengths) -> Result<()> {
         for (path, file, len) in self.files(lengths) {
             if file.size().map_err(Error::io(&path, "measure"))? > len {
@@ -227,7 +226,7 @@ impl BlockLog {
         }
     }
 
-    /// Reads the block at `offset` like [`BlockLog::block_at`], from bytes that were read ahead: their offset, and they.
+    /// Reads the block at `offset` like [`BlockLog::block_at`], from `ahead`: an offset, and the bytes read from there.
     fn block_ahead(&self, offset: u64, ahead: &mut (u64, Vec<u8>)) -> Result<(LogBlock, u64)> {
         let find = |(start, bytes): &(u64, Vec<u8>)| {
             let (head, rest) = bytes
@@ -319,13 +318,12 @@ impl BlockLog {
         Ok((first, offset))
     }
 
-    /// Returns the number of blocks in the index.
     pub fn entries(&self) -> u64 {
         self.lengths.index / ENTRY
     }
 
     /// Reads the beginning of the payload of block `at`; `len` returns its length, given the first `least` bytes.
-    /// Returns it with the block's first page and number of pages. Does not verify the block's checksum.
+    /// Returns it with the block's first page and number of pages. Does not verify the checksum.
     pub fn front(
         &self,
         at: u64,
@@ -359,7 +357,7 @@ impl BlockLog {
         Ok((bytes, head.first, head.pages))
     }
 
-    /// Returns first page and offset of the block with `page` by the index, or of the last block if there is none.
+    /// Returns first page and offset of the block that holds `page` by the index; the last block if there is none.
     fn place_of(&self, page: u64) -> Result<(u64, u64)> {
         let (mut low, mut high) = (0, self.entries());
         while low < high {
@@ -381,7 +379,6 @@ impl BlockLog {
         Error::damaged(index_path(&self.path), what)
     }
 
-    /// Reads the block that holds `page`.
     pub fn find(&self, page: u64) -> Result<LogBlock> {
         let (_, offset) = self.place_of(page)?;
         let (block, _) = self
@@ -451,7 +448,7 @@ impl BlockLog {
         }
     }
 
-    /// Returns the error for a block that cannot be read at its index entry: names the damaged file of the two.
+    /// Returns the error for a block that cannot be read at its index entry: it names the damaged one of the two files.
     fn blame(&self, offset: u64, error: Error) -> Error {
         let Error::Damaged { path, what } = error else {
             return error;

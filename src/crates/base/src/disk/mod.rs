@@ -1,7 +1,7 @@
 //! All disk access of the store behind one small trait.
 //!
-//! The store holds no other file handles and calls no other file functions, except for files without a name that sort
-//! what exceeds the memory ([`unnamed`]), so that faults can be injected under the code that users run.
+//! The store holds no other file handles and calls no other file functions, so that faults can be injected under the
+//! code that users run. The exceptions are unnamed files that sort what exceeds the memory ([`unnamed`]).
 
 pub mod log;
 mod sorter;
@@ -25,13 +25,10 @@ pub trait Disk: Send + Sync {
     fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>>;
     /// Creates a file for reading and writing; `AlreadyExists` if anything has its name, even a dangling link.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Opens a file for reading only.
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Creates one directory.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Renames a file or directory, replacing what is there (a directory only if empty).
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes a directory's entries durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
@@ -49,7 +46,6 @@ pub trait DiskFile: Send + Sync + Debug {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all of `data` at `offset`, extending the file if necessary.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
-    /// Returns the length in bytes.
     fn size(&self) -> io::Result<u64>;
     /// Truncates the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
@@ -105,7 +101,6 @@ pub fn open_cache<const N: usize>(disk: &dyn Disk, path: &Path) -> Result<Option
 /// Maximum number of symbolic links in a chain.
 const LINKS: usize = 40;
 
-/// The file system of the operating system.
 pub struct RealDisk;
 
 impl Disk for RealDisk {
@@ -241,7 +236,6 @@ pub fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> 
     }
 }
 
-/// Maximum length of a small file in bytes.
 const WHOLE_MAX: u64 = 1 << 20;
 
 /// Reads a small file; `FileTooLarge` if it exceeds a megabyte.

@@ -1,9 +1,9 @@
 //! External sorter: sorts more records than fit in memory.
 //!
 //! A record is a key and a value, both bytes. Records are returned in the order of their keys, byte by byte, and in
-//! order of insertion for equal keys. When memory is full, a sorted run is spilled to one compressed file, and the runs
-//! are merged. If there are more runs than fit in memory, neighbours are first merged into longer ones in another file.
-//! Files are unnamed, so they vanish with the process however it ends.
+//! order of insertion for equal keys. When memory is full, a sorted run is spilled to one compressed file, and the
+//! runs are merged. If there are more runs than fit in memory, neighbours are first merged into longer ones in another
+//! file. Files are unnamed, so they vanish with the process however it ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,13 +28,11 @@ const UNPACKING: usize = 1 << 18;
 /// Minimum memory for reading a run, in bytes.
 const RUN_BYTES: usize = UNPACKING + 2 * READ_BYTES.start;
 
-/// Key and value.
 pub type Record = (Vec<u8>, Vec<u8>);
 
 /// Iterator over all records, sorted.
 pub type Sorted = Box<dyn Iterator<Item = Result<Record>> + Send>;
 
-/// Collects records to be sorted.
 pub struct ExternalSorter {
     run: SorterRun,
     /// Memory for records in bytes.
@@ -43,7 +41,6 @@ pub struct ExternalSorter {
     spilled: Option<Spilled>,
 }
 
-/// Records in memory.
 #[derive(Default)]
 struct SorterRun {
     bytes: Vec<u8>,
@@ -57,7 +54,6 @@ struct RecordSpan {
     value: u32,
 }
 
-/// Sorted runs in a file.
 struct Spilled {
     file: File,
     path: PathBuf,
@@ -75,10 +71,7 @@ impl ExternalSorter {
         }
     }
 
-    /// Adds a record.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be created or written, or for a key or value of 4 GiB or more.
+    /// Adds a record, whose key and value must be smaller than 4 GiB.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.run.push(key, value)?;
         // Buffers that grow by doubling may have twice the size in use.
@@ -102,7 +95,6 @@ impl ExternalSorter {
         Ok(())
     }
 
-    /// Returns all records, sorted.
     pub fn sorted(mut self) -> Result<Sorted> {
         if self.spilled.is_some() && !self.run.records.is_empty() {
             self.spill()?;
@@ -176,7 +168,6 @@ impl Spilled {
         })
     }
 
-    /// Writes a run of sorted records.
     fn write<B: AsRef<[u8]>>(
         &mut self,
         records: impl Iterator<Item = Result<(B, B)>>,
@@ -218,7 +209,6 @@ impl Spilled {
     }
 }
 
-/// Reader of a part of a file.
 struct FilePart {
     file: Arc<File>,
     at: Range<u64>,
@@ -248,7 +238,7 @@ struct SorterMerge {
 }
 
 impl SorterMerge {
-    /// Begins to merge runs of a file in `most` bytes, as far as these allow.
+    /// Begins to merge runs of a file, if possible in `most` bytes.
     fn new(file: &Arc<File>, path: &Path, runs: &[Range<u64>], most: usize) -> Result<SorterMerge> {
         let room = (most / runs.len().max(1)).saturating_sub(UNPACKING) / 2;
         let room = room.clamp(READ_BYTES.start, READ_BYTES.end);
@@ -269,7 +259,7 @@ impl SorterMerge {
         Ok(merge)
     }
 
-    /// Takes the next record of a run, if it has one.
+    /// Moves the next record of a run to the heap, if there is one.
     fn read(&mut self, run: usize) -> Result<()> {
         let from = &mut self.runs[run];
         let mut read = || -> io::Result<Option<Record>> {

@@ -1,9 +1,9 @@
 //! Temporary files, renamed once they are complete.
 //!
 //! Outside of stores, among users' files, names are tried until one is free ([`unfinished`]). The leftover of a killed
-//! command there cannot be distinguished from a user's file; it stays, and the next command takes the next name. Inside
-//! a store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both cases the
-//! file is created exclusively, so that no link is followed and no existing file is overwritten.
+//! command cannot be distinguished from a user's file; it stays, and the next command takes the next name. Inside a
+//! store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both cases the file
+//! is created exclusively, so that no link is followed and no existing file is overwritten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -34,8 +34,8 @@ pub fn unfinished<T>(
     }
 }
 
-/// Creates a file beside `path` and removes its name, so that it vanishes with the process however that ends. Returns the
-/// name that it had, for errors.
+/// Creates a file beside `path` and removes its name, so that the file vanishes with the process however it ends.
+/// Returns the removed name, for errors.
 pub fn unnamed(path: &Path) -> Result<(PathBuf, File)> {
     let create = |path: &Path| {
         let mut options = OpenOptions::new();
@@ -46,8 +46,7 @@ pub fn unnamed(path: &Path) -> Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-/// Completes an error of creating a temporary file or folder: if the system's folder for these is the cause, adds this
-/// and a remedy.
+/// Adds a remedy to an error of creating a temporary file or folder, if the system's folder for them is the cause.
 pub fn temporary(error: Error) -> Error {
     let folder = std::env::temp_dir();
     let absolute = |path: &Path| std::path::absolute(path).ok();
@@ -88,7 +87,6 @@ pub struct TempFile<'d> {
 }
 
 impl<'d> TempFile<'d> {
-    /// Creates the temporary path for the file at `place`.
     pub fn of(disk: &'d dyn Disk, place: PathBuf) -> TempFile<'d> {
         TempFile {
             disk,

@@ -253,7 +253,6 @@ impl Error {
     }
 }
 
-/// Returns the advice for too many pages.
 fn too_many(keeps_links: bool) -> String {
     if keeps_links {
         "kept links have page numbers of 32 bits; `keep_links` none drops the links and goes on, or ingest the other inputs \

@@ -16,7 +16,6 @@ pub type Fingerprint = u128;
 pub struct HashKey(pub [u64; 2]);
 
 impl HashKey {
-    /// Returns a new random key.
     pub fn random() -> Result<HashKey> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| {
@@ -26,7 +25,6 @@ impl HashKey {
         Ok(HashKey(bytemuck::cast(bytes)))
     }
 
-    /// Returns the hash function with this key.
     pub fn fingerprints(&self) -> Fingerprints {
         let mut secret = [0; SECRET_BYTES];
         for (n, part) in (0u64..).zip(secret.as_chunks_mut::<16>().0) {
@@ -42,15 +40,13 @@ const SECRET_BYTES: usize = 192;
 
 /// Hash function from names to fingerprints: XXH3 with 128 bits, whose secret is SipHash-1-3 of 0 to 11 under the key.
 ///
-/// SipHash of the names themselves took 21 ns per URL, this takes 7, and both also serve as the hash of a batch's
-/// table.
+/// It takes 7 ns per URL, where SipHash of the names takes 21, and is also the hash of a batch's table.
 #[derive(Clone)]
 pub struct Fingerprints {
     secret: [u8; SECRET_BYTES],
 }
 
 impl Fingerprints {
-    /// Returns the fingerprint of a name.
     #[inline]
     pub fn of(&self, name: &[u8]) -> Fingerprint {
         xxh3_128_with_secret(name, &self.secret)

@@ -16,7 +16,6 @@ pub struct InputPosition {
 }
 
 impl InputPosition {
-    /// Returns the position before the first record.
     pub fn start() -> InputPosition {
         InputPosition {
             offset: 0,
@@ -40,7 +39,6 @@ pub struct Restart {
 /// Compression of an input, the same throughout. Manifests store its number: new kinds must be added at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Compression {
-    /// Uncompressed.
     Plain,
     /// gzip (RFC 1952), any number of members.
     Gzip,
@@ -61,18 +59,17 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Number of first bytes that are kept.
+/// Number of first bytes that a signature keeps.
 pub const SIGNATURE_HEAD: usize = 4096;
 
 /// First bytes of a stream, hashes (XXH3-128) of longer and longer prefixes, and its length with the hash of the whole;
 /// of the bytes as they were sent, compressed or not.
 ///
-/// The prefixes have [`SIGNATURE_HEAD`] bytes, and then a sixteenth more each than the one before. So another stream is
-/// distinguished at the first differing byte if that is among the first [`SIGNATURE_HEAD`], and otherwise before it is a
-/// sixteenth longer than the common prefix. Streams of a terabyte have some 320 prefixes.
+/// The first prefix has [`SIGNATURE_HEAD`] bytes, and each further one a sixteenth more. So another stream is
+/// distinguished at the first differing byte if that is among the first [`SIGNATURE_HEAD`], and otherwise before it is
+/// a sixteenth longer than the common prefix. Streams of a terabyte have some 320 prefixes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// First bytes of the stream.
     pub head: Vec<u8>,
     /// Hashes of the prefixes, of the lengths of [`signature_fronts`], as far as known.
     pub fronts: Vec<u128>,
@@ -92,14 +89,12 @@ pub fn signature_fronts() -> impl Iterator<Item = u64> {
 pub struct InputSignature {
     /// Number of the input, from 0.
     pub input: u64,
-    /// Signature of the input's bytes.
     pub signature: Signature,
 }
 
 /// Damage in a compressed input: what, where, and how much could not be verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Kind of damage that was found.
     pub kind: DamageKind,
     /// Description, with the position in the compressed input.
     pub what: String,

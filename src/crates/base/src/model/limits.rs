@@ -28,12 +28,9 @@ pub struct Limits {
 
 /// Maximum `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
 const BYTES_MAX: u64 = 1 << 30;
-
-/// Default of `line_bytes`.
 pub const LINE_BYTES: u64 = 64 << 20;
-
 /// Maximum of `links`. Decoders keep at most one more: a line may hold tens of millions of empty links, and each takes
-/// 32 bytes, more than its text.
+/// 32 bytes in memory.
 pub const LINKS_MAX: usize = 3 << 20;
 
 impl Limits {
@@ -74,7 +71,7 @@ impl Default for Limits {
     }
 }
 
-/// Number of entries between two checks of the budget, where entries come one by one.
+/// Number of entries between two checks of the budget.
 pub const LOOK_EVERY: u64 = 1 << 14;
 
 /// Fails with [`Error::TooLarge`] if `need` bytes exceed the budget (`None`: no limit). `work` says what needs them,
@@ -113,7 +110,6 @@ pub fn split_time(text: &str) -> Option<(&str, u32)> {
     units.find_map(|(letter, seconds)| Some((text.strip_suffix(*letter)?, *seconds)))
 }
 
-/// Formats a number with thousands separators.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);

@@ -1,7 +1,6 @@
-//! Types that all rooms share: pages and their names, records and batches of them, limits, damage and errors.
+//! Types that all crates share: pages and their names, records and batches of them, limits, damage and errors.
 //!
-//! Plain data: nothing here opens a file or starts a thread, and nothing uses another room, so that every other may use
-//! this one.
+//! Plain data: nothing here opens a file, starts a thread, or uses another module of this crate.
 
 mod error;
 mod hash;

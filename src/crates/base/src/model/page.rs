@@ -94,7 +94,6 @@ pub struct SiteFacts {
     pub best_pages: Vec<SitePage>,
 }
 
-/// Page of a site.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SitePage {
     /// Rank among all pages: 1 + number of pages of strictly greater importance.

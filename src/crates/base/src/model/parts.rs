@@ -1,4 +1,4 @@
-//! Files of a store: what works without each, and what to do if it is damaged. A test compares this with the table in
+//! Files of a store: what works without each, and what to do about damage. A test compares this with the table in
 //! `formats/guide/reliability.md` ("Damaged stores").
 
 use std::path::Path;
@@ -111,7 +111,6 @@ pub const PARTS: [StoreFile; 17] = [
     },
 ];
 
-/// Returns the kind of the file at a path.
 pub fn part_of(path: &Path) -> Option<&'static StoreFile> {
     let name = path.file_name()?.to_str()?;
     let parent = path.parent().and_then(Path::file_name);

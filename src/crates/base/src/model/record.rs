@@ -1,5 +1,5 @@
-//! Records: as decoders read them, each borrowed from its chunk; and in batches as the engine takes them, in one arena, with
-//! every distinct name once.
+//! Records: as decoders read them, each borrowed from its chunk; and in batches as the engine takes them, in one arena,
+//! with every distinct name once.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ pub struct Record<'a> {
     /// For a page that was found unchanged: another URL with the same content. It is the page's only link until a
     /// record has the page's own links.
     pub same_as: Option<Cow<'a, [u8]>>,
-    /// Totals over the page's fetches so far, which the record describes instead of one.
+    /// Totals over the page's fetches so far, if the record describes these instead of one fetch.
     pub totals: Option<FetchTotals>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Appends a link, unless there are more than any limit permits already.
+/// Appends a link, unless there are already more than any limit permits.
 pub fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
     if links.len() <= LINKS_MAX {
         links.push(link.into());
@@ -193,12 +193,10 @@ words! {
     }
 }
 
-/// Result of decoding one record's bytes.
 #[derive(Debug)]
 pub enum Parsed<'r, 'a> {
     /// Crawl record that can be applied.
     Record(&'r Record<'a>),
-    /// Record that cannot be used.
     Bad {
         /// Reason by which it is counted.
         reason: Reason,
@@ -210,8 +208,8 @@ pub enum Parsed<'r, 'a> {
         /// Name of what it is.
         kind: &'static str,
     },
-    /// Not a record, and not the end of one: reading the next one takes far more memory than its bytes. A decoder that
-    /// is one of many threads should wait here until the records before are processed.
+    /// Not a record, and not the end of one: reading the next record takes far more memory than its bytes. A decoder
+    /// that is one of many threads should wait until the records before are processed.
     Large,
 }
 
@@ -322,10 +320,8 @@ impl What {
     }
 }
 
-/// Counts of a record's links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
-    /// Number of links as read.
     pub read: u32,
     /// Number of links to something other than a page: `mailto:`, `javascript:` and the like.
     pub scheme: u32,
@@ -346,7 +342,6 @@ pub struct LinkCounts {
 pub struct BatchEntry {
     /// Offset in the chunk at which the record ends.
     pub end: u64,
-    /// Effect of the record.
     pub what: What,
     /// Name of the page; meaningless for [`What::Skipped`] and [`What::Other`].
     pub source: u32,
@@ -354,15 +349,12 @@ pub struct BatchEntry {
     pub names_end: u32,
     /// Start of its distinct targets, `links[links_start..links_end]`.
     pub links_start: u32,
-    /// End of its distinct targets.
     pub links_end: u32,
-    /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
     /// Digest of the page's content, if its record had one.
     pub digest: Digest,
     /// Counts of the record's links, by what became of them.
     pub counts: LinkCounts,
-    /// HTTP status, if the record has one.
     pub status: Option<i32>,
     /// True if the record has an invalid time.
     pub is_timeless: bool,
@@ -373,7 +365,6 @@ pub struct BatchEntry {
 /// Some records of one chunk, in stream order.
 #[derive(Default)]
 pub struct Batch {
-    /// Entries of the batch, in stream order.
     pub entries: Vec<BatchEntry>,
     /// Targets of all entries, as names.
     pub links: Vec<u32>,
@@ -383,11 +374,10 @@ pub struct Batch {
     pub fingerprints: Vec<Fingerprint>,
     /// Offsets in `text` at which each name ends (it starts where the one before ends).
     pub text_ends: Vec<u32>,
-    /// Text of all names.
     pub text: Vec<u8>,
     /// Messages about what was wrong, with the number of the entry.
     pub complaints: Vec<(u32, String)>,
-    /// Totals over all fetches of entries' pages, with the number of the entry.
+    /// Totals over all fetches of pages, with the numbers of their entries.
     pub totals: Vec<(u32, FetchTotals)>,
     /// Records of pages as lines of JSON, if requested.
     pub lines: Vec<u8>,
@@ -404,14 +394,12 @@ impl Batch {
         name
     }
 
-    /// Returns the text of a name.
     pub fn name(&self, name: u32) -> &[u8] {
         let at = name as usize;
         let start = at.checked_sub(1).map_or(0, |b| self.text_ends[b] as usize);
         &self.text[start..self.text_ends[at] as usize]
     }
 
-    /// Returns an entry's targets.
     pub fn targets(&self, entry: &BatchEntry) -> &[u32] {
         &self.links[entry.links_start as usize..entry.links_end as usize]
     }
@@ -434,12 +422,11 @@ impl Batch {
         of_entry(&self.complaints, entry).map(String::as_str)
     }
 
-    /// Returns the totals over all fetches of this entry's page.
     pub fn totals(&self, entry: usize) -> Option<FetchTotals> {
         of_entry(&self.totals, entry).copied()
     }
 
-    /// Returns whether its memory is worth keeping: one huge record must not make all batches huge.
+    /// Returns whether the batch's memory is worth keeping: one huge record must not make all batches huge.
     pub fn is_ordinary(&self) -> bool {
         let bytes = self.text.capacity()
             + size_of::<BatchEntry>() * self.entries.capacity()
@@ -464,7 +451,6 @@ impl Batch {
     }
 }
 
-/// Finds an entry's item in a list sorted by the numbers of entries.
 fn of_entry<T>(list: &[(u32, T)], entry: usize) -> Option<&T> {
     let at = list.binary_search_by_key(&(entry as u32), |(of, _)| *of);
     at.ok().map(|at| &list[at].1)

@@ -73,7 +73,7 @@ macro_rules! words {
                 }
             }
 
-            /// Returns the value of a word; `None` if it is none of these.
+            /// Returns the value of a word; `None` if there is none.
             pub fn named(word: &str) -> Option<$name> {
                 $name::ALL.into_iter().find(|known| known.name() == word)
             }
@@ -96,7 +96,7 @@ macro_rules! words {
     };
 }
 
-/// Returns the error for a text that is none of these words.
+/// Returns the error for a text that is not one of the words.
 pub fn unknown_word(text: &str, words: &[&str]) -> Error {
     let (last, others) = words.split_last().unwrap_or((&"", &[]));
     Error::Usage(format!("{text:?}: {} or {last}", others.join(", ")))

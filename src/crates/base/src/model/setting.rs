@@ -97,7 +97,6 @@ pub struct Feature {
     is_built: bool,
 }
 
-/// All parts that a build may lack.
 pub const FEATURES: [Feature; 6] = [
     Feature::new("arrow", "Arrow", cfg!(feature = "arrow")),
     Feature::new("frontier", "URLFrontier", cfg!(feature = "frontier")),
@@ -116,8 +115,7 @@ impl Feature {
         }
     }
 
-    /// Fails with a message for users of the command if the feature of this name is missing from the build. Other names
-    /// pass.
+    /// Fails with a message for users of the command if the build lacks the feature of this name.
     pub fn require(name: &str) -> Result<(), String> {
         let lacks = |feature: &Feature| feature.name == name && !feature.is_built;
         match FEATURES.into_iter().find(lacks) {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result, words};
 
 words! {
-    /// Field of the `records` format (`formats/records.md`). Those whose names can be chosen come first, and of these
-    /// those of links last.
+    /// Field of the `records` format (`formats/records.md`). Fields whose names can be chosen come first, those of
+    /// links last among them.
     FieldName {
         Url = "url",
         Links = "links",
@@ -27,11 +27,8 @@ words! {
         Revisit = "revisit",
         /// `url` of a link that is an object.
         LinkUrl = "link.url",
-        /// `rel` of a link that is an object.
         LinkRel = "link.rel",
-        /// `nofollow` of a link that is an object.
         LinkNofollow = "link.nofollow",
-        /// `weight` of a link that is an object.
         LinkWeight = "link.weight",
         /// Time that is in UTC if it has no offset.
         FetchedAtUtc = "crawl_time",
@@ -106,7 +103,7 @@ pub struct FieldNames(Vec<FieldChoice>);
 
 impl FieldNames {
     /// Collects choices, in any order. Fails with [`Error::Usage`] if a field has two names, or two fields of one
-    /// object have the same.
+    /// object have the same name.
     pub fn of(mut choices: Vec<FieldChoice>) -> Result<FieldNames> {
         choices.sort();
         for pair in choices.windows(2) {

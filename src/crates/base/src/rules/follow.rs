@@ -13,9 +13,9 @@ pub const WEIGHT_MAX: u32 = 1000;
 
 /// Weight of each kind of link and of links to some pages, 0 to [`WEIGHT_MAX`], 1 by default. The weight of a link is
 /// the product of those of all its kinds, of all rules that its target matches, and of its own
-/// ([`Link::weight`](crate::model::Link::weight)); if a record links to a target several times, the largest counts. A page's
-/// cash is divided in proportion. A link of weight 0 passes nothing on; a page whose links all weigh 0 is dangling. A
-/// record whose links weigh 2^63 or more together is skipped.
+/// ([`Link::weight`](crate::model::Link::weight)); if a record links to a target several times, the largest counts. A
+/// page's cash is divided in proportion. A link of weight 0 passes nothing on; a page whose links all weigh 0 is
+/// dangling. A record whose links weigh 2^63 or more together is skipped.
 ///
 /// ```
 /// let follow: cashrank_base::rules::Follow = "nofollow=0,external=2,url:*/tag/*=0".parse()?;
@@ -111,7 +111,6 @@ impl Follow {
     }
 }
 
-/// Parses a weight from 0 to [`WEIGHT_MAX`].
 fn weight_of(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&weight| weight <= WEIGHT_MAX)
 }
@@ -173,7 +172,7 @@ impl FromStr for Follow {
             }
             given.push(name);
         }
-        // Their order does not matter.
+        // The order of rules does not matter.
         follow.pages.sort_by_key(PageWeight::to_string);
         Ok(follow)
     }

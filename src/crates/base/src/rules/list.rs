@@ -1,10 +1,10 @@
 //! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, pages of a domain, chosen
 //! pages.
 //!
-//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored, as are comments after
-//! a URL or rule and a space. A tab ends the URL, as in seed lists of Nutch's injector, where metadata follows. Byte
-//! order marks, CR and surrounding spaces are stripped. Any other line counts as a name only if there is a page of that
-//! name (a graph of opaque names); otherwise it is skipped, and counted by reason ([`SkippedLines`]).
+//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored, as are comments
+//! after a URL or rule and a space. A tab ends the URL, as in seed lists of Nutch's injector, where metadata follows.
+//! Byte order marks, CR and surrounding spaces are stripped. Any other line counts as a name only if there is a page of
+//! that name (a graph of opaque names); otherwise it is skipped, and counted by reason ([`SkippedLines`]).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,7 +20,6 @@ use crate::url::{Reject, name_of};
 /// Counts of the lines of a list that name no page, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedLines {
-    /// Number of comments.
     pub comments: u64,
     /// Number of lines without a scheme: bare hosts, paths, words.
     pub no_scheme: u64,
@@ -33,12 +32,10 @@ pub struct SkippedLines {
 }
 
 impl SkippedLines {
-    /// Returns whether no line was skipped.
     pub fn is_none(&self) -> bool {
         *self == SkippedLines::default()
     }
 
-    /// Adds the counts of another list.
     pub fn add(&mut self, other: SkippedLines) {
         self.comments += other.comments;
         self.no_scheme += other.no_scheme;
@@ -47,8 +44,8 @@ impl SkippedLines {
         self.other_shards += other.other_shards;
     }
 
-    /// Returns the counts of lines that another store skips as well, for the same list: a line skipped as a page of
-    /// another shard may be a page there.
+    /// Returns the counts of lines of the same list that another store skips as well. Lines skipped as pages of another
+    /// shard are not counted: they may be pages there.
     pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
         SkippedLines {
             comments: self.comments.min(other.comments),
@@ -59,7 +56,7 @@ impl SkippedLines {
         }
     }
 
-    /// Counts lines that are not URLs for this reason.
+    /// Counts lines that are not URLs, by the reason.
     pub fn count(&mut self, why: Reject, lines: u64) {
         *match why {
             Reject::Relative => &mut self.no_scheme,
@@ -91,12 +88,11 @@ impl fmt::Display for SkippedLines {
     }
 }
 
-/// Parts of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineParts<'l> {
     /// The URL, rule or name.
     pub text: &'l [u8],
-    /// What stands behind a tab.
+    /// Text behind a tab.
     pub behind: Option<&'l [u8]>,
 }
 
@@ -128,13 +124,12 @@ pub fn parts(line: &[u8]) -> Option<LineParts<'_>> {
     })
 }
 
-/// Line of a list.
 pub struct ListLine {
     /// Canonical URL; if the line is not a URL, its text.
     pub name: Vec<u8>,
     /// Text of the line, if it differs from the canonical URL.
     pub typed: Option<Vec<u8>>,
-    /// Why the line is not a URL.
+    /// Reason why the line is not a URL.
     pub why: Option<Reject>,
     /// Number of the line, from 0.
     pub number: u64,
@@ -166,7 +161,6 @@ impl ListLine {
 #[derive(Debug, Clone)]
 pub struct NameMap<V> {
     values: HashMap<[u64; 2], V>,
-    /// Maximum memory of the map, in bytes.
     memory: Option<u64>,
     /// Memory that the list takes beside the names, in bytes.
     beside: u64,
@@ -184,7 +178,7 @@ impl<V> NameMap<V> {
     /// Memory of a name while the map grows, in bytes: 8 slots per 7 names in the old table, and 16 in the new one.
     const NAME_BYTES: u64 = (size_of::<([u64; 2], V)>() as u64 + 1) * 24 / 7;
 
-    /// Creates an empty map of at most `memory` bytes; `None`: no limit.
+    /// Creates an empty map of at most `memory` bytes; `None` for no limit.
     pub fn new(memory: Option<u64>) -> NameMap<V> {
         NameMap {
             values: HashMap::new(),
@@ -193,19 +187,13 @@ impl<V> NameMap<V> {
         }
     }
 
-    /// Returns the value of a name, which is `value` if it is new.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if the map exceeds its memory.
+    /// Returns the value of a name, which is `value` if the name is new.
     pub fn get_or_add(&mut self, name: &[u8], value: V) -> Result<&mut V> {
         self.check(1)?;
         Ok(self.values.entry(hash(name)).or_insert(value))
     }
 
     /// Reserves memory that the list takes beside the names.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if the list exceeds its memory.
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         self.beside += bytes;
         self.check(0)
@@ -221,26 +209,22 @@ impl<V> NameMap<V> {
         )
     }
 
-    /// Returns the memory of the list, in bytes.
     pub fn bytes(&self) -> u64 {
         self.values.len() as u64 * Self::NAME_BYTES + self.beside
     }
 
-    /// Returns the value of a name.
     pub fn get(&self, name: &[u8]) -> Option<&V> {
-        // Most lists of rules have no name.
+        // Most lists of rules have no names.
         if self.values.is_empty() {
             return None;
         }
         self.values.get(&hash(name))
     }
 
-    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -254,9 +238,6 @@ impl<V> Default for NameMap<V> {
 
 impl NameSet {
     /// Adds a name. Returns whether it is new.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if the map exceeds its memory.
     pub fn add(&mut self, name: &[u8]) -> Result<bool> {
         self.check(1)?;
         let place = self.values.entry(hash(name));
@@ -265,7 +246,6 @@ impl NameSet {
         Ok(is_new)
     }
 
-    /// Returns whether the set contains a name.
     pub fn has(&self, name: &[u8]) -> bool {
         self.get(name).is_some()
     }

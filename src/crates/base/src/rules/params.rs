@@ -33,20 +33,18 @@ const SESSION: [&str; 8] = [
 ];
 
 impl DropParams {
-    /// Returns whether nothing is dropped.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds the names of `other`.
     pub fn add(&mut self, other: DropParams) {
         self.0.extend(other.0);
         self.0.sort_unstable();
         self.0.dedup();
     }
 
-    /// Appends `url`, in canonical form, without these parameters to `out`; the result is canonical. Returns `false`,
-    /// appending nothing, if the URL has none of them.
+    /// Appends `url`, in canonical form, without these parameters to `out`; the result is canonical. If the URL has
+    /// none of them, returns false and appends nothing.
     pub fn strip(&self, url: &[u8], out: &mut Vec<u8>) -> bool {
         if self.0.is_empty() {
             return false;
@@ -98,7 +96,6 @@ impl DropParams {
         }
     }
 
-    /// Returns whether `name=value` is dropped.
     fn drops(&self, part: &[u8]) -> bool {
         let name = memchr::memchr(b'=', part).map_or(part, |at| &part[..at]);
         self.0
@@ -112,7 +109,6 @@ impl DropParams {
     }
 }
 
-/// Splits a query into its parameters.
 fn split(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     query.split(|&byte| byte == b'&')
 }

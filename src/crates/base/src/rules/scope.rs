@@ -35,7 +35,6 @@ words! {
     }
 }
 
-/// Rule of a scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Rule {
     excludes: bool,
@@ -67,7 +66,7 @@ impl Scope {
                 self.0.push(rule);
             }
         }
-        // Their order does not matter.
+        // The order of rules does not matter.
         self.0.sort_unstable();
     }
 
@@ -105,8 +104,8 @@ impl Rule {
     }
 }
 
-/// Returns whether `text` matches `pattern`, `*` standing for any bytes. Each part is searched from the left, the last
-/// at the end: the time is at most proportional to the product of the lengths.
+/// Returns whether `text` matches `pattern`, where `*` stands for any bytes. Each part is searched from the left, the
+/// last at the end: the time is at most proportional to the product of the lengths.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
@@ -125,8 +124,8 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-/// Parses a rule of a store. Those of earlier versions may be such that no page matches, or in another form than
-/// [`rule`] gives them; they are kept as they are.
+/// Parses a rule of a store. Rules of earlier versions that no page can match, or that [`rule`] would write in another
+/// form, are kept as they are.
 fn stored_rule(text: &str) -> Result<Rule> {
     let read = rule(text);
     if read.as_ref().is_ok_and(|rule| rule.to_string() == text) {
@@ -244,7 +243,6 @@ pub fn looks_like_rule(text: &str) -> bool {
 /// Parsed value, or advice about what to write instead, if known.
 type Read<T> = Result<T, Option<String>>;
 
-/// Returns the canonical form of a URL.
 fn canonical_of(url: &str) -> Option<String> {
     String::from_utf8(name_of(url.as_bytes(), None, usize::MAX).ok()?).ok()
 }
@@ -381,7 +379,7 @@ fn pattern(text: &str) -> Result<String, String> {
         let start = of.len() + 3;
         url[start..url.len() - 1].to_owned()
     };
-    // A URL has a path.
+    // Every URL has a path.
     let slash = if name.is_empty() || path.starts_with(['/', '*']) {
         ""
     } else {

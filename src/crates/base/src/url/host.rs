@@ -82,9 +82,9 @@ fn upto(bytes: &[u8], stops: impl Fn(u8) -> bool) -> &[u8] {
     &bytes[..len.unwrap_or(bytes.len())]
 }
 
-/// Scans the host and port that begin at `from`; returns the offset of the `/` after them. `None`: not certainly
-/// canonical. Users, IPv6 addresses, empty labels, punycode and possible IPv4 addresses in other notations are left to
-/// the parser.
+/// Scans the host and port that begin at `from`; returns the offset of the `/` after them. `None` if they are not
+/// certainly canonical: users, IPv6 addresses, empty labels, punycode and possible IPv4 addresses in other notations
+/// are left to the parser.
 pub(super) fn authority(raw: &[u8], from: usize, default_port: u16) -> Option<usize> {
     let mut label = from;
     loop {

@@ -1,7 +1,7 @@
 //! Joins relative links to the page they stand on, or to its `<base href>`.
 //!
-//! Most links are plain relative paths. Joining one copies the base's front and the link, once a scan has shown that
-//! the parser would keep the link's bytes; all others go to the parser.
+//! Most links are plain relative paths. The front of the base and the link are copied if a scan shows that the parser
+//! would keep the link's bytes; all other links go to the parser.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,7 @@ use ::url::Url;
 
 use super::{Reject, name_of, parse, scan};
 
-/// Base of relative links. Costs nothing until the first relative link.
+/// Base of relative links, which is resolved at the first one.
 ///
 /// ```
 /// use cashrank_base::url::{LinkBase, canonical};
@@ -36,16 +36,15 @@ struct Joint {
     dir: usize,
     /// Offset of the path's end.
     query: usize,
-    /// Parsed form, made when first needed.
+    /// Parsed form, if it was needed.
     url: OnceCell<Option<Url>>,
 }
 
 impl<'a> LinkBase<'a> {
     /// Returns a base: `page` is the page's own URL, `href` its `<base href>`, itself relative to `page`. As in HTML,
-    /// an `href` that is not a URL, or a `data:` or `javascript:` one, counts as absent. If the base is over the limit,
-    /// of another scheme, or `page` not a URL, each relative link is rejected for that reason.
-    ///
-    /// The target of a redirect is relative to the page, whatever its `<base href>`.
+    /// an `href` that is not a URL, or a `data:` or `javascript:` one, counts as absent. If the base is over the limit
+    /// or of another scheme, or `page` is not a URL, each relative link is rejected for that reason. The target of a
+    /// redirect is relative to the page, whatever its `<base href>`.
     pub fn new(page: &'a [u8], href: Option<&'a [u8]>) -> LinkBase<'a> {
         LinkBase {
             page,
@@ -107,7 +106,6 @@ fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Re
 }
 
 impl Joint {
-    /// Returns the base of a URL in canonical form.
     fn new(text: Vec<u8>) -> Result<Joint, Reject> {
         let host = if text.starts_with(b"https:") { 8 } else { 7 };
         let after = text.get(host..).ok_or(Reject::Invalid)?;
@@ -135,7 +133,6 @@ impl Joint {
         parse::append(link, Some(url.as_ref().ok_or(Reject::Invalid)?), out)
     }
 
-    /// Returns the scheme with its colon.
     fn scheme(&self) -> &'static [u8] {
         if self.text.starts_with(b"https:") {
             b"https:"
@@ -144,7 +141,7 @@ impl Joint {
         }
     }
 
-    /// Joins `link`, which has no scheme, if its bytes can be copied. `None`: ask the parser; `out` is unchanged.
+    /// Joins `link`, which has no scheme, if its bytes can be copied; otherwise `out` is unchanged.
     fn join_plain(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let (front, tail) = match link {
             [] | [b'#', ..] => (self.text.len(), &[][..]),

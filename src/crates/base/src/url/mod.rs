@@ -1,9 +1,9 @@
 //! Canonical form of URLs: the name under which a page is known.
 //!
-//! Specified in `formats/url.md`. In short: what the WHATWG URL standard makes of the text, without its fragment,
-//! `http` and `https` only. Most URLs of a crawl are canonical already, so [`canonical`] first tries to prove that by
-//! one scan of the bytes (`scan`) and parses only the others. Relative links are joined to a [`LinkBase`], plain ones
-//! without parsing. The fast paths give the same bytes as the parser, or fall back to it: they affect speed only.
+//! Specified in `formats/url.md`: the form that the WHATWG URL standard gives the text, without its fragment, `http`
+//! and `https` only. Most URLs of a crawl are canonical, so [`canonical`] first tries to prove that by one scan of the
+//! bytes (`scan`) and parses only the others. Relative links are joined to a [`LinkBase`], plain ones without parsing.
+//! The fast paths give the same bytes as the parser, or fall back to it.
 //!
 //! Nothing here panics, whatever the bytes.
 
@@ -39,7 +39,7 @@ pub enum CanonicalForm {
 }
 
 impl CanonicalForm {
-    /// Returns the canonical form: `raw` is what [`canonical`] was given, `appended` what it appended. Empty if the
+    /// Returns the canonical form: `raw` is the input of [`canonical`], `appended` what it appended. Empty if the
     /// arguments do not fit.
     pub fn text<'t>(self, raw: &'t [u8], appended: &'t [u8]) -> &'t [u8] {
         match self {
@@ -72,11 +72,9 @@ pub enum Reject {
 
 /// Brings `raw` to canonical form.
 ///
-/// `raw` is any bytes; `base` is what a relative URL is joined to; `limit` is the maximum length in bytes, without
-/// surrounding blanks, both as read and in canonical form.
-///
-/// Only [`CanonicalForm::Rewritten`] changes `out`, by appending. Canonical text is ASCII, and is
-/// [`CanonicalForm::AsIs`] for this function.
+/// `raw` is any bytes; a relative URL is joined to `base`; `limit` is the maximum length in bytes, without surrounding
+/// blanks, both as read and in canonical form. Only [`CanonicalForm::Rewritten`] changes `out`, by appending. Canonical
+/// text is ASCII, and is [`CanonicalForm::AsIs`] for this function.
 ///
 /// ```
 /// use cashrank_base::url::{CanonicalForm, LinkBase, Reject, canonical};
@@ -131,7 +129,7 @@ pub fn canonical(
     found
 }
 
-/// Returns the canonical form of `raw`, like [`canonical`].
+/// Returns the canonical form of `raw` as [`canonical`] finds it.
 pub fn name_of(raw: &[u8], base: Option<&LinkBase<'_>>, limit: usize) -> Result<Vec<u8>, Reject> {
     let mut out = Vec::new();
     let form = canonical(raw, base, limit, &mut out)?;
@@ -159,8 +157,8 @@ fn append(
     }
 }
 
-/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical; otherwise `out` is unchanged. The `/`
-/// makes a bare host canonical, and the parser adds it too.
+/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical; otherwise leaves `out` unchanged. The
+/// `/` makes a bare host canonical, as the parser does.
 fn append_plain(link: &[u8], out: &mut Vec<u8>) -> bool {
     if let Some(len) = scan::front(link) {
         out.extend_from_slice(&link[..len]); // Blanks stood before it.

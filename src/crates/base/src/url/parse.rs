@@ -7,7 +7,6 @@ use ::url::{ParseError, Position, Url};
 
 use super::Reject;
 
-/// Scheme at the front of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     None,

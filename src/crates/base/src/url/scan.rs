@@ -1,8 +1,8 @@
 //! Proves bytes canonical without parsing them.
 //!
 //! Every function here returns "canonical up to here", or `None` for "unknown, ask the parser". In the first case the
-//! parser must copy exactly these bytes. So each byte that the parser would escape, drop, fold or act on yields `None`,
-//! as does anything rare and hard to decide.
+//! parser must copy exactly these bytes. So a byte that the parser would escape, drop, fold or act on yields `None`, as
+//! does anything rare and hard to decide.
 
 use wide::u8x16;
 
@@ -22,7 +22,7 @@ pub(super) fn front(raw: &[u8]) -> Option<usize> {
     by_parts(raw)
 }
 
-/// Does what [`front`] does, component by component.
+/// Returns the same as [`front`], component by component.
 pub(super) fn by_parts(raw: &[u8]) -> Option<usize> {
     let (host, default_port) = match raw {
         [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => (8, 443),
@@ -128,7 +128,7 @@ fn run(raw: &[u8], mut at: usize, part: u8) -> usize {
     short_run(raw, at, part)
 }
 
-/// Does what [`run`] does, byte by byte.
+/// Returns the same as [`run`], byte by byte.
 #[inline]
 pub(super) fn short_run(raw: &[u8], at: usize, part: u8) -> usize {
     let rest = &raw[at..];
@@ -138,7 +138,6 @@ pub(super) fn short_run(raw: &[u8], at: usize, part: u8) -> usize {
         .unwrap_or(rest.len())
 }
 
-/// Number of bytes examined together.
 const WIDE: usize = 16;
 /// Distance between blocks, which overlap by one byte so that every pair of adjacent bytes is in one block.
 const STEP: usize = WIDE - 1;
@@ -231,7 +230,6 @@ fn load(raw: &[u8], at: usize) -> Option<u8x16> {
     raw.get(at..)?.first_chunk().copied().map(u8x16::new)
 }
 
-/// Returns a mask of the bytes from `first` to `last`.
 #[inline]
 fn within(bytes: u8x16, first: u8, last: u8) -> u8x16 {
     let above = bytes - u8x16::splat(first);

@@ -101,7 +101,7 @@ impl Config {
         Some(until - self.damping_bound()).filter(|left| *left > 0.0)
     }
 
-    /// Sets the estimator for the window that was set before.
+    /// Sets the estimator. The window must be set first.
     pub fn set_estimator(&mut self, estimator: Estimator) {
         self.estimator = (estimator != self.window.estimator()).then_some(estimator);
     }
@@ -130,7 +130,7 @@ impl Config {
         self.marks > 0 && self.window.uses_marks(self.estimator())
     }
 
-    /// Checks what the types do not enforce.
+    /// Checks the limits and combinations that the types do not enforce.
     pub fn check(&self) -> Result<()> {
         let (window, estimator) = (self.window, self.estimator());
         if !window.allows(estimator) {

@@ -44,7 +44,7 @@ pub struct Counters {
     pub shard: ShardCounts,
 }
 
-/// Serde functions for counters that omit the counts of a shard if these are all zero.
+/// Serde functions for counters that omit the counts of a shard if all are zero.
 pub mod with_shard {
     use super::{Counters, Deserialize, Serialize, ShardCounts};
     use serde::{Deserializer, Serializer};
@@ -87,7 +87,7 @@ impl Counters {
         self.skipped.iter().sum()
     }
 
-    /// Counts an entry, except for [`Counters::visited`].
+    /// Adds an entry to all counters except [`Counters::visited`].
     pub fn take(&mut self, what: What, counts: &LinkCounts) {
         match what {
             What::Other => self.other += 1,

@@ -5,17 +5,17 @@
 //! the virtual page received; dG = sum dH.
 //!
 //! - `distributed`: X_j = dH_j / dG (the paper, section 3.2).
-//! - `received`: Y_j = (dR_j + dW / pages) / dG. It equals L'X, one step of the damped walk with
-//!   the links as they were crawled, so it is ahead of X. Not in the paper.
+//! - `received`: Y_j = (dR_j + dW / pages) / dG. It equals L'X, one step of the damped walk with the links as they were
+//!   crawled, so it is ahead of X. Not in the paper.
 //!
 //! **Certificate.** With r = ||Y - X||_1 and e = 2 x (links followed)/dG for rounding down to whole units: ||Y - pi||_1
 //! <= (d r + e)/(1 - d) and ||X - pi||_1 <= (r + e)/(1 - d), where pi is the PageRank of the window's own graph (each
 //! page's links weighted by the cash they carried). L1 distances never exceed 2, so a bound of 2 or more is vacuous and
 //! reported as absent. r is summed in integers and rounded up.
 //!
-//! **Waiting cash.** Before estimating, the cash of pages that the end of a round would recycle ([`is_recycled`]) is
-//! counted as distributed to the virtual page. It changes no page's dR and only reduces r; the ledger itself is
-//! unchanged. So a snapshot can be taken anywhere, and taking one changes nothing.
+//! **Waiting cash.** The estimate counts the cash of pages that the end of a round would recycle ([`is_recycled`]) as
+//! distributed to the virtual page. This changes no page's dR and only reduces r. The ledger itself is unchanged, so a
+//! snapshot can be taken anywhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,8 +51,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns the entry for settled scores, which have no window. The bound includes the effect of rounding the
-    /// damping, as does the bound that is published.
+    /// Returns the window of settled scores, which cover no period. Whether the bound was reached takes the rounding of
+    /// the damping into account, as the published bound does.
     pub fn settled(config: &Config, scores: &dyn Scores) -> Window {
         let mut effort = scores.effort();
         let bound = scores.certificate().and_then(|found| found.received_l1);
@@ -95,9 +95,8 @@ impl HistoryFacts {
     }
 }
 
-/// Reads the facts of all pages and passes them to `each` in blocks of at most [`CHUNK_PAGES`](super::CHUNK_PAGES),
-/// with the first page of each block; `each` may take the vector and leave another. Returns the number of measures
-/// read.
+/// Passes the facts of all pages to `each` in blocks of at most [`CHUNK_PAGES`](super::CHUNK_PAGES), with the first
+/// page of each block; `each` may take the vector and leave another. Returns the number of measures read.
 pub(super) fn facts(
     view: &dyn HistoryView,
     config: &Config,
@@ -106,10 +105,10 @@ pub(super) fn facts(
     walk(view, config, None, HistoryFacts::of, each)
 }
 
-/// Returns a predicate that is true for rows that are measures of the window.
+/// Returns a predicate for rows that are measures of the window.
 pub fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
     let keeps_measures = config.policy().keeps_measures();
-    // A row of failed fetches only is not a measure: the page distributed nothing.
+    // A row that has failed fetches only is not a measure: the page distributed nothing.
     move |row| {
         if keeps_measures {
             row.clock > 0 && !row.folded
@@ -155,7 +154,7 @@ impl<'p> Estimation<'p> {
             .candidates(&marks, config.estimator(), start, oldest);
         let residuals = residuals(view, config, &now, &marks)?;
         let windows = marks.iter().map(|mark| **mark).zip(residuals);
-        // The newer one if equal.
+        // Of equal residuals, the one of the newer mark.
         let best = windows.rev().min_by(|one, other| one.1.total_cmp(&other.1));
         let supply = (now.supply() as f64).max(1.0);
         let (base, residual) = best.unwrap_or((begun, f64::INFINITY));
@@ -203,7 +202,6 @@ impl<'p> Estimation<'p> {
         self.walk(take, each)
     }
 
-    /// Passes the result of `take` for each page to `each`, in blocks. Returns the number of measures read.
     fn walk<T>(
         &self,
         take: impl FnMut(&EstimatePage<'_>) -> T,
@@ -219,7 +217,7 @@ impl<'p> Estimation<'p> {
     }
 }
 
-/// Returns the total cash of all pages that the end of a round would recycle.
+/// Returns the cash of all pages that the end of a round would recycle.
 fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     let paid = view.totals().paid;
     let mut sum = 0u128;
@@ -296,7 +294,7 @@ fn certificate(
 /// Function that returns (received, distributed) of a page; both are the same where receipts are not known.
 type PageEstimate = Box<dyn Fn(&EstimatePage<'_>) -> (f64, f64)>;
 
-/// Returns the estimate that is the same for all pages, as nothing distinguishes them.
+/// Returns the estimate 1/`pages` for every page.
 fn even(pages: u64) -> PageEstimate {
     let each = 1.0 / pages as f64;
     Box::new(move |_| (each, each))
@@ -327,8 +325,8 @@ impl Estimation<'_> {
         }
     }
 
-    /// Returns the estimate of a window since a mark. With cash it is the paper's (H + C)/(G + 1), the virtual page's
-    /// cash spread over all pages.
+    /// Returns the estimate of a window since a mark. With cash it is the paper's (H + C)/(G + 1), with the virtual
+    /// page's cash spread over all pages.
     fn summed(&self) -> PageEstimate {
         let (now, base) = (&self.now, &self.base.totals);
         if now.clock == base.clock {
@@ -353,11 +351,11 @@ impl Estimation<'_> {
         })
     }
 
-    /// Sums the histories of all pages, for windows in which a page may have none: `of` returns that of a page, c + w h,
-    /// as c and the weight w of the default history h in it; `None` if it has no measure. h is that of recently
-    /// introduced pages (section 3.3), which are those admitted since G was `recent`; if none of these has a measure, of
-    /// all pages. It is their mean, h = mean(c + w h), which gives h = sum(c)/sum(1 - w). For interpolated histories that
-    /// is the cash received, over the time in which it was received, in units of T.
+    /// Returns the estimate of windows in which a page may have no history. `of` returns a page's history c + w h as c
+    /// and w, where h is the default history; `None` if it has no measure. h is the mean history of recently introduced
+    /// pages (section 3.3), those admitted since G was `recent`, or of all pages if none of them has a measure: h =
+    /// mean(c + w h), hence h = sum(c)/sum(1 - w). For interpolated histories h is the cash received over the time in
+    /// which it was received, in units of T.
     fn averaged(
         &self,
         recent: u128,
@@ -375,7 +373,7 @@ impl Estimation<'_> {
         self.walk(add, |_, _| Ok(()))?;
         let default = young.mean().or(all.mean()).unwrap_or(0.0);
         let count = self.now.pages;
-        // Pages without a measure have the default alone, with full weight.
+        // A page without a measure has the default history with full weight.
         let sum = all.own + default * (all.weight + (count - all.pages) as f64);
         if sum <= 0.0 {
             // A window far shorter than the step of G at one visit leaves nothing.
@@ -389,7 +387,6 @@ impl Estimation<'_> {
     }
 }
 
-/// Sums over histories.
 #[derive(Default)]
 struct Histories {
     pages: u64,
@@ -405,7 +402,7 @@ impl Histories {
         self.weight += weight;
     }
 
-    /// Returns the default history, which is their mean; `None` if no page has a history of its own.
+    /// Returns the default history: the mean of all histories. `None` if no page has a history of its own.
     fn mean(&self) -> Option<f64> {
         let pages = self.pages as f64 - self.weight;
         (pages > 0.0).then(|| self.own / pages)
@@ -422,8 +419,7 @@ struct MeasuredValue {
 }
 
 impl MeasuredValue {
-    /// Returns the G from which an admission counts as recent: pages admitted since stand in for those without a
-    /// measure.
+    /// Returns the G from which an admission counts as recent.
     fn recent(&self) -> u128 {
         match self.measures {
             RowPolicy::Since { least: 0 } => self.start,
@@ -433,10 +429,10 @@ impl MeasuredValue {
 
     /// Returns a page's share of G; `None` if it has no measure.
     ///
-    /// - For a window since a start: what it distributed since, over the window's length.
-    /// - For a window of the last visits: what it distributed in these and holds now, over the time since the visit
-    ///   before them. If that was its admission: over one turnover more, which accounts for its endowment, as in
-    ///   `whole`'s (H + cash)/(G + supply). Not in the paper, where all pages exist from the start.
+    /// - For a window since a start: the units that it distributed since, over the window's length.
+    /// - For a window of the last visits: the units that it distributed in them and holds, over the time since the
+    ///   visit before them. If that was its admission, one turnover is added for its endowment, as in `whole`'s (H +
+    ///   cash)/(G + supply). Not in the paper, where all pages exist from the start.
     fn of(&self, page: &EstimatePage<'_>) -> Option<f64> {
         if page.rows.iter().all(|row| row.clock == 0) {
             return None;

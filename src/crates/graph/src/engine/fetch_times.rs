@@ -1,7 +1,7 @@
-//! Times of fetches, of which a few wrong ones far ahead are not believed.
+//! Times of fetches, robust against a few wrong dates in the future.
 //!
-//! A record's date may be wrong by decades. Times more than a year after all others are ignored where "the latest time"
-//! is asked for, if they are those of at most a tenth of the fetches, or of one fetch of at least three.
+//! A record's date may be wrong by decades. Times more than a year after all others do not count as the latest time if
+//! at most a tenth of the fetches have them, or one fetch of at least three.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Time;
 
-/// Seconds of a year: a larger gap separates later times as outliers,
+/// Seconds of a year: times later than all others by more may be outliers.
 pub const YEAR: Time = 365 * 24 * 60 * 60;
-/// if at most one fetch in this many has such a time,
+/// Reciprocal of the largest share of fetches whose times are outliers.
 const BELIEVED: u64 = 10;
-/// or one fetch of at least this many: of two, either date may be wrong.
+/// Number of fetches from which one may be an outlier: of two, either date may be wrong.
 const SOME: u64 = 3;
 
 /// Fetches within one year: their number and the range of times.
@@ -33,7 +33,6 @@ impl FetchTimes {
         self.add_some(time, 1);
     }
 
-    /// Adds `fetches` of the same time.
     pub fn add_some(&mut self, time: Time, fetches: u64) {
         let added = YearOfFetches {
             fetches,
@@ -43,7 +42,6 @@ impl FetchTimes {
         self.add_year(time.div_euclid(YEAR), added);
     }
 
-    /// Adds all fetches of another table.
     pub fn add_all(&mut self, others: &FetchTimes) {
         let others = others.0.iter();
         others.for_each(|(year, fetches)| self.add_year(*year, *fetches));
@@ -64,8 +62,8 @@ impl FetchTimes {
         self.0.is_empty()
     }
 
-    /// Returns the latest time from which ages count back, and the number of fetches with later times that are ignored.
-    /// `latest` is the latest time of all records, including those that reached no page.
+    /// Returns the time from which ages count back, and the number of later fetches that are ignored. `latest` is the
+    /// latest time of all records, including those that reached no page.
     pub fn latest_with(&self, latest: Option<Time>) -> Option<(Time, u64)> {
         match self.latest() {
             Some((reached, 0)) => {
@@ -76,8 +74,7 @@ impl FetchTimes {
         }
     }
 
-    /// Returns the latest accepted time, and the number of fetches with later times: few of them, more than a year
-    /// after all others.
+    /// Returns the latest accepted time, and the number of later fetches that are ignored.
     pub fn latest(&self) -> Option<(Time, u64)> {
         let all = self.0.values().map(|of_year| of_year.fetches);
         let all = all.fold(0, u64::saturating_add);

@@ -1,8 +1,8 @@
 //! The history of visits.
 //!
-//! A visit reads nothing: it only appends a row to the log. The log is cut into *runs*, sorted by page, each inside one
-//! *interval* (the time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first,
-//! so a page's measures are always joined in stream order. Therefore results do not depend on where the log was cut.
+//! A visit only appends a row to the log. The log is cut into *runs*, sorted by page, each inside one *interval* (the
+//! time between two marks). Runs are merged by the window's policy ([`super::runs`]), older rows first, so a page's
+//! measures are joined in stream order, and results do not depend on where the log was cut.
 
 use std::iter::Peekable;
 
@@ -15,7 +15,6 @@ use crate::model::{Digest, FetchTotals, PageId, Time};
 /// Admission time of a range of pages: from `first` up to the `first` of the next admission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// First page of the range.
     pub first: u64,
     /// Value of A at the admission.
     pub paid: u64,
@@ -26,8 +25,8 @@ pub struct Admission {
 /// Maximum number of rows in the log before it is cut into a run.
 pub const LOG_ROWS: usize = 1 << 21;
 
-/// Returns the maximum memory of a log per row, in bytes: its notes and their times if the policy needs them, also
-/// those of the run that is being packed, and the sort keys of that run.
+/// Returns the maximum memory of a log per row, in bytes: its notes and, if the policy needs them, their times, also
+/// those of the run that is being packed, and that run's sort keys.
 pub fn log_bytes(is_timed: bool) -> u64 {
     let moment = if is_timed {
         size_of::<MeasureTime>()
@@ -42,14 +41,11 @@ pub fn log_rows(bytes: u64, is_timed: bool) -> usize {
     (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-/// Facts of a visit that the log stores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Visit {
-    /// Time of the fetch, if known.
     pub fetched: Option<Time>,
-    /// True if the page was fetched by this record; false in passes that replay records and at the end of a pass.
+    /// True if this record is a fetch of the page, not a replayed record or a visit that completes a pass.
     pub reached: bool,
-    /// Digest of the page's state.
     pub digest: Digest,
     /// Totals of the page's fetches so far, if the record gave these instead of one fetch.
     pub totals: Option<FetchTotals>,
@@ -61,7 +57,7 @@ impl Visit {
     }
 }
 
-/// Log of rows that are not yet in a run, in stream order. All of them become one run.
+/// Rows that are not yet in a run, in stream order. All of them become one run.
 pub struct Notes {
     policy: RowPolicy,
     /// Number of notes at which the log is cut.
@@ -104,11 +100,8 @@ const _: () = assert!(
 
 /// Flag: the note has the time of a fetch.
 const FETCHED: u64 = 1;
-/// Flag: the note is a visit.
 const VISITED: u64 = 2;
-/// Flag: the page was reached.
 const REACHED: u64 = 4;
-/// Flag: the note is a failed fetch.
 const FAILED: u64 = 8;
 /// Flags of a note that holds the totals of all fetches of its page so far.
 const TOTALS: u64 = VISITED | FAILED;
@@ -142,7 +135,6 @@ impl Notes {
         self.notes.is_empty()
     }
 
-    /// Returns true if measures are kept with their clock.
     pub(super) fn is_timed(&self) -> bool {
         self.policy.is_timed()
     }
@@ -152,7 +144,6 @@ impl Notes {
         self.full = rows;
     }
 
-    /// Returns true if the log has to be cut into a run now.
     pub(super) fn is_full(&self) -> bool {
         // Totals are three times as large as a note.
         self.notes.len() + 2 * self.totals.len() >= self.full
@@ -211,7 +202,7 @@ impl Notes {
         }
     }
 
-    /// Passes all notes to `run`, which returns notes for reuse, these or others.
+    /// Passes all notes to `run`, which returns notes whose memory is reused, the same ones or others.
     pub(super) fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
         let empty = self.another();
         let mut notes = run(std::mem::replace(self, empty))?;
@@ -294,13 +285,13 @@ impl Notes {
     }
 }
 
-/// Distance in page order at which a note is prefetched: notes lie anywhere in memory.
+/// Distance in page order at which a note is prefetched.
 const ROWS_AHEAD: usize = 16;
 
 /// Iterator over admissions in page order.
 pub type Admissions<'a> = Box<dyn Iterator<Item = Result<Admission>> + 'a>;
 
-/// Finds the admission of pages that are asked for in ascending order.
+/// Finds the admissions of pages in ascending order.
 pub struct AdmissionCursor<'a> {
     later: Peekable<Admissions<'a>>,
     current: Admission,

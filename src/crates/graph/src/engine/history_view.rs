@@ -12,22 +12,19 @@ use crate::{Error, Result};
 
 /// Input of an estimate: an engine's memory, or a store's checkpoint.
 pub trait HistoryView {
-    /// Returns the current totals of the ledger.
     fn totals(&self) -> &Totals;
     /// Returns the retained marks, oldest first.
     fn marks(&self) -> &[CashMark];
-    /// Reads the chunk that begins with page `first`: cells, and ages packed two per byte. The slices have the length
-    /// of the chunk.
+    /// Reads the cells and ages (two per byte) of the chunk that begins with page `first`; slices have its length.
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
     /// Reads a mark's cells in the chunk that begins with page `first`.
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;
     /// Returns all admissions, in page order.
     fn admissions(&self) -> Result<Admissions<'_>>;
-    /// Returns rows in page order: one per page unless the window keeps measures, and all rows of a page in one block.
-    /// Leaves out cash distributed before mark `since` and measures that a window since G = `start` does not need, but
+    /// Returns rows in page order, all rows of a page in one block: one per page unless the window keeps measures.
+    /// Leaves out cash distributed before mark `since`, and measures that a window since G = `start` does not need, but
     /// keeps visits and last fetches.
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>>;
-    /// Returns the table that maps times to G.
     fn times(&self) -> &TimeTable;
     /// Returns G at the start of a window of measures, as of the last end of a round.
     fn window_start(&self) -> u128;
@@ -110,7 +107,6 @@ impl<'p> Bases<'p> {
         })
     }
 
-    /// Reads the chunk of `len` pages that begins with page `first`.
     pub(super) fn read(&mut self, first: u64, len: usize) -> Result<()> {
         self.known = len;
         for (mark, cells) in &mut self.marks {
@@ -128,7 +124,7 @@ impl<'p> Bases<'p> {
         Ok(())
     }
 
-    /// Iterates over the bases of the chunk's pages, for the window that begins at the mark numbered `which`.
+    /// Yields the bases of the chunk's pages for the window that begins at the mark with index `which`.
     pub(super) fn since(&self, which: usize) -> impl Iterator<Item = WindowBase> {
         let (mark, cells) = &self.marks[which];
         let paid = mark.totals.paid;
@@ -151,7 +147,7 @@ pub(super) struct EstimatePage<'r> {
     /// Rows of the page, oldest first.
     pub(super) rows: &'r [HistoryRow],
     pub(super) cash: u64,
-    /// Part of its cash that the end of a round would recycle: all or nothing.
+    /// Part of its cash that the end of a round would recycle: all of it or 0.
     pub(super) waiting: u64,
     /// D(now) - D(base): units received over links less units distributed.
     pub(super) change: i128,
@@ -173,9 +169,9 @@ impl EstimatePage<'_> {
     }
 }
 
-/// Passes the result of `take` for each page to `each`, in blocks of at most [`CHUNK_PAGES`] with the first page of each
-/// block. `window` is the mark from which changes are counted and before which distributed cash is left out, and G at
-/// the start of a window of measures; `None` if neither is needed. Returns the number of measures read.
+/// Passes the result of `take` for each page to `each`, in blocks of at most [`CHUNK_PAGES`] with the first page of
+/// each block. `window` is the mark from which changes are counted and before which distributed cash is left out, and G
+/// at the start of a window of measures; `None` if neither is needed. Returns the number of measures read.
 pub(super) fn walk<T>(
     view: &dyn HistoryView,
     config: &Config,

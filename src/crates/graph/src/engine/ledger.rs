@@ -4,13 +4,13 @@
 //! visited page passes its cash to the pages it links to; the virtual page (section 1) takes the teleport part, all
 //! rounding and all that dangling pages cannot pass on, and pays it out to all pages alike.
 //!
-//! Departures from the paper: money is whole units, not fractions of 1; a page brings [`ENDOWMENT`] units with it when
-//! it is admitted, so that the supply grows with the graph; and pages that nobody fetches are emptied at the end of
-//! every *round* ([`Ledger::end_round`]), because the cash they hoard would stop the clock G. With `recycle_after` 0
-//! none is emptied, as in the paper, whose proof (Lemma 6.2) assumes that every page is visited infinitely often.
+//! Departures from the paper: cash is whole units, not fractions of 1; a page is admitted with [`ENDOWMENT`] units, so
+//! that the supply grows with the graph; and pages that nobody fetches are emptied at the end of every *round*
+//! ([`Ledger::end_round`]), because the cash they hoard would stop the clock G. With `recycle_after` 0 none is emptied,
+//! as in the paper, whose proof (Lemma 6.2) assumes that every page is visited infinitely often.
 //!
-//! One cell per page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is what every page has received from the
-//! virtual page since the start. Paying all pages is one addition.
+//! One cell per page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is the sum that every page has received from
+//! the virtual page. So paying all pages is one addition.
 //!
 //! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x [`ENDOWMENT`], exactly.
 
@@ -24,16 +24,13 @@ use crate::{Error, Result};
 
 /// Number of pages in a chunk, the unit that a checkpoint writes: 1 MiB of cells.
 pub const CHUNK_PAGES: u64 = 1 << 17;
-
 /// Units minted when a page is admitted.
 pub const ENDOWMENT: u64 = 1 << 30;
-
 /// Length of the shortest round, in records.
 pub const ROUND_MIN: u64 = 1024;
 
 /// Number of rounds since a page was visited, encoded in four bits.
 pub mod age {
-    /// Age of a page that was never visited.
     pub const NEVER: u8 = 0;
     /// Age of a page visited in the current round; 2 is the round before, and so on up to [`OLDEST`].
     pub const NOW: u8 = 1;
@@ -45,10 +42,9 @@ pub mod age {
     pub const GONE: u8 = 15;
 }
 
-/// Totals of the ledger. Plain values: the manifest stores them, and marks keep copies.
+/// Totals of the ledger, of which the manifest and marks hold copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Number of pages admitted.
     pub pages: u64,
     /// A: units that every page has received from the virtual page, wrapping.
     pub paid: u64,
@@ -62,7 +58,6 @@ pub struct Totals {
     pub followed: u128,
     /// Number of visits, without recyclings.
     pub visits: u64,
-    /// Number of completed rounds.
     pub rounds: u64,
     /// Number of records in the current round so far.
     pub round_records: u64,
@@ -71,7 +66,6 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns the totals before the first record.
     pub fn start() -> Totals {
         Totals {
             round_length: ROUND_MIN,
@@ -102,7 +96,6 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Splits `units` over `links`.
     pub fn of(units: u64, damping: u64, links: TargetLinks<'_>) -> Shares {
         Shares::over(units, damping, links.total())
     }
@@ -126,7 +119,6 @@ impl Shares {
     }
 }
 
-/// Cash of all pages; see the module documentation.
 pub struct Ledger {
     /// Cell of each page, in address space for all pages that fit.
     cells: Cells<u64>,
@@ -200,7 +192,7 @@ impl Ledger {
         )
     }
 
-    /// Releases cells and ages.
+    /// Releases the memory of cells and ages.
     pub(super) fn rest(&mut self) {
         self.cells = Cells::default();
         self.ages = Cells::default();
@@ -210,12 +202,10 @@ impl Ledger {
         &self.totals
     }
 
-    /// Returns the largest number of pages that fit.
     pub fn page_limit(&self) -> u64 {
         self.cells.len() as u64
     }
 
-    /// Returns the cells of all pages; see the module documentation for their meaning.
     pub fn cells(&self) -> &[u64] {
         &self.cells[..self.totals.pages as usize]
     }
@@ -225,7 +215,6 @@ impl Ledger {
         &self.ages[..(self.totals.pages as usize).div_ceil(2)]
     }
 
-    /// Returns cells and ages as bytes.
     pub fn arrays(&self) -> [&[u8]; 2] {
         [bytemuck::cast_slice(self.cells()), self.ages()]
     }
@@ -234,18 +223,15 @@ impl Ledger {
         self.cells[page.index()].wrapping_add(self.totals.paid)
     }
 
-    /// Returns the [`age`] of a page.
     pub fn age(&self, page: PageId) -> u8 {
         age_at(&self.ages, page.0)
     }
 
-    /// Prefetches what a visit of `page` needs.
     pub fn prefetch(&self, page: PageId) {
         self.prefetch_target(page);
         prefetch_index(&*self.ages, page.index() / 2);
     }
 
-    /// Prefetches what a link to `page` needs.
     pub fn prefetch_target(&self, page: PageId) {
         prefetch_index(&*self.cells, page.index());
     }
@@ -282,11 +268,8 @@ impl Ledger {
         touch(&mut self.dirty, page);
     }
 
-    /// Visits `page` with these links: distributes its cash, then lets the virtual page pay. `age` is the page's age
-    /// after the visit: now, completed or gone. Returns C, the units distributed by the visit.
-    ///
-    /// This is the inner loop of section 2; a link's share is `floor(cash x d x weight / all weights)`, and the rest
-    /// goes to the virtual page.
+    /// Visits `page` with these links: distributes its cash by `Shares`, then lets the virtual page pay. `age` is the
+    /// page's age after the visit: now, completed or gone. Returns C, the units distributed by the visit.
     pub fn visit<'a>(&mut self, page: PageId, links: impl Into<TargetLinks<'a>>, age: u8) -> u64 {
         let links = links.into();
         let cash = self.empty(page);
@@ -300,8 +283,7 @@ impl Ledger {
         cash
     }
 
-    /// Adds the share of its weight to each target's cell (the inner loop of section 2 of the paper). Returns the sum of
-    /// all shares, wrapping.
+    /// Adds a share to each target's cell: the inner loop of section 2 of the paper. Returns the sum, wrapping.
     fn hand_out(&mut self, links: TargetLinks<'_>, shares: Shares) -> u64 {
         let cells: &mut [u64] = &mut self.cells;
         let dirty = &mut self.dirty;
@@ -324,12 +306,12 @@ impl Ledger {
         sum
     }
 
-    /// Adds visits that were counted elsewhere and are in the history.
+    /// Adds visits that are in the history but were not made by `visit`.
     pub(super) fn count_visits(&mut self, visits: u64) {
         self.totals.visits += visits;
     }
 
-    /// Takes a page's cash and counts it as distributed.
+    /// Takes a page's cash and counts it as distributed, by advancing G.
     fn empty(&mut self, page: PageId) -> u64 {
         let cash = self.cash(page);
         self.set(page, 0u64.wrapping_sub(self.totals.paid));
@@ -355,10 +337,9 @@ impl Ledger {
         self.totals.round_records >= self.totals.round_length
     }
 
-    /// Ends the round: every page that was never visited, is gone, or was not visited in the last `recycle_after`
-    /// rounds is visited as a dangling page, in bulk, followed by one payment. With `recycle_after` 0 no page is. Calls
-    /// `log` with each such page, its cash (never 0) and G after its visit, in page order; an error ends the round
-    /// half-way.
+    /// Ends the round: visits every page that was never visited, is gone, or was not visited in the last
+    /// `recycle_after` rounds as a dangling page, followed by one payment; with `recycle_after` 0, none. Calls `log`
+    /// with each such page, its cash (never 0) and G after its visit, in page order; an error ends the round half-way.
     pub fn end_round<E>(
         &mut self,
         mut log: impl FnMut(PageId, u64, u128) -> Result<(), E>,
@@ -391,12 +372,10 @@ impl Ledger {
         (0..chunks).filter(|&c| self.dirty[c as usize / 64] >> (c % 64) & 1 == 1)
     }
 
-    /// Marks all chunks as unchanged, after they were written to disk.
     pub fn clean(&mut self) {
         self.dirty.fill(0);
     }
 
-    /// Checks the law over all pages; the error states the difference.
     pub fn check_law(&self) -> Result<(), String> {
         let paid = self.totals.paid;
         let cash: u128 = self

@@ -75,7 +75,7 @@ impl Storage for InMemory {
     }
 }
 
-/// Ranking of all pages, with the window it was read from.
+/// Ranking of all pages, and the window that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
     /// Window of the ranking, with its certificate.
@@ -110,8 +110,7 @@ impl Engine<InMemory> {
         runs.map(|(_, rows)| rows.len() as u64).sum()
     }
 
-    /// Returns the links of all pages as of their last visits; `None` if the settings ask for importance over a period,
-    /// which links alone do not give.
+    /// Returns the links of all pages as of their last visits; `None` if the settings ask for importance over a period.
     pub fn rows(&self) -> Option<&dyn crate::rows::Rows> {
         let rows = self.storage().rows.as_ref()?;
         Some(rows)
@@ -122,7 +121,7 @@ impl Engine<InMemory> {
         self.ranking_by(None)
     }
 
-    /// Returns a ranking by `scores`, if given, else by the window's estimate.
+    /// Returns a ranking by `scores`, or by the window's estimate if there are none.
     pub fn ranking_by(&mut self, scores: Option<&dyn Scores>) -> Result<Ranking> {
         self.flush_log()?;
         self.merge_runs()?;
@@ -202,7 +201,6 @@ fn blocks(rows: &[HistoryRow], counted: bool) -> Blocks<'_> {
     })
 }
 
-/// Number of rows read at a time.
 const BLOCK_ROWS: usize = 512;
 
 /// Returns the rank of each value: 1 + the number of strictly greater values.

@@ -1,8 +1,8 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
-//! [`Engine::apply`] takes records in stream order, in page numbers: a [`Resolver`] admits the names of batches to the
-//! index. It moves cash in the [`Ledger`] and appends rows to the history. What is kept outside the engine's own arrays
-//! (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
+//! Records come in stream order, with page numbers, to [`Engine::apply`]; a [`Resolver`] admits the names of batches to
+//! the index. Cash moves in the [`Ledger`], and rows are appended to the history. Names, history runs and marks go to a
+//! [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
 
 mod cells;
 mod config;
@@ -56,18 +56,15 @@ pub trait Storage {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
     /// Stores that a record admitted pages from `admission.first` on.
     fn admission(&mut self, admission: Admission) -> Result<()>;
-    /// Stores the row of a visit: the links of a page, or that it is gone. `again` is true if the page had a row
-    /// before.
+    /// Stores the row of a visit: the links of a page, or that it is gone. `again`: the page already has a row.
     fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
         let _ = (page, gone, links, again);
         Ok(())
     }
-    /// Returns the largest number of pages that fit.
     fn page_limit(&self) -> u64 {
         u64::MAX
     }
-    /// Stores a run of the history, all of it between mark `interval` and the next. Returns notes for reuse, these or
-    /// others.
+    /// Stores a run of the history between mark `interval` and the next. Returns notes whose memory is reused.
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
     /// Stores a copy of `cells` under the number of a new mark.
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()>;
@@ -75,7 +72,7 @@ pub trait Storage {
     fn drop_mark(&mut self, number: u64) -> Result<()>;
 }
 
-/// Entry whose names are resolved to pages: the contents of a record, or of a kept row.
+/// Entry with page numbers instead of names: the contents of a record, or of a kept row.
 #[derive(Debug, Clone, Copy)]
 pub struct PageEntry<'a> {
     /// Kind of the record; it concerns a page.
@@ -83,11 +80,9 @@ pub struct PageEntry<'a> {
     pub page: PageId,
     /// Distinct targets of a visit; for an unchanged page, the page with the same content.
     pub links: TargetLinks<'a>,
-    /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
-    /// Digest of the page's content, if its record had one.
+    /// Digest of the page's content, or `Digest::NONE`.
     pub digest: Digest,
-    /// Counts of the record's links.
     pub counts: LinkCounts,
     /// Totals of the page's fetches so far, if the record gives these instead of one fetch.
     pub totals: Option<FetchTotals>,
@@ -99,9 +94,7 @@ pub struct EngineState {
     pub totals: Totals,
     /// Retained marks, oldest first.
     pub marks: Vec<CashMark>,
-    /// Number of marks ever made.
     pub marks_made: u64,
-    /// Counts of what was read.
     pub counters: Counters,
     /// Running maximum of the records' times.
     pub time: Option<Time>,
@@ -109,13 +102,12 @@ pub struct EngineState {
     pub times: TimeTable,
     /// G at the start of a window of measures, as of the last end of a round; never moves back.
     pub window_start: u128,
-    /// Times of all records, read once. Not encoded with the rest: the manifest keeps them at its end.
+    /// Times of all records, read once. The manifest keeps them at its end, apart from the rest.
     #[serde(skip)]
     pub fetch_times: FetchTimes,
 }
 
 impl EngineState {
-    /// Returns the state before the first record.
     pub fn start() -> EngineState {
         EngineState {
             totals: Totals::start(),
@@ -130,7 +122,7 @@ pub struct Engine<S = InMemory> {
     index: Index,
     ledger: Ledger,
     log: Notes,
-    /// State besides the arrays; its totals are in the ledger.
+    /// State besides the arrays; the ledger has the current totals.
     state: EngineState,
     storage: S,
     /// True if failures and changes observed in fetches are kept.
@@ -160,7 +152,7 @@ impl<S: Storage> Engine<S> {
         })
     }
 
-    /// Restores the state of a checkpoint. `load` fills cells and ages. The caller checks the law, and restores the
+    /// Restores the state of a checkpoint; `load` fills cells and ages. The caller checks the law, and restores the
     /// index by [`Engine::restore_index`].
     pub fn restore(
         &mut self,
@@ -181,7 +173,7 @@ impl<S: Storage> Engine<S> {
         &self.index
     }
 
-    /// Releases index and cash; no record may be applied afterwards.
+    /// Releases index and cash. No record may be applied afterwards.
     pub fn rest(&mut self) -> Result<()> {
         self.index = Index::new()?;
         self.ledger.rest();
@@ -214,7 +206,7 @@ impl<S: Storage> Engine<S> {
         &self.state.counters
     }
 
-    /// Returns the size of the index with `pages` pages, in bytes; `pages` is at least the present number.
+    /// Returns the size of the index with `pages` pages, in bytes; `pages` is at least the current number.
     pub fn index_bytes_at(&self, pages: u64) -> u64 {
         self.index.bytes_at(pages)
     }
@@ -267,8 +259,8 @@ impl<S: Storage> Engine<S> {
         self.state.counters.take(entry.what, &entry.counts);
     }
 
-    /// Applies an entry whose pages were admitted. After an error the engine must not be used, as the record may have
-    /// been applied in part.
+    /// Applies an entry whose pages were admitted. After an error the record may have been applied in part, and the
+    /// engine must not be used.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
         let last_failed = entry.totals.and_then(|totals| totals.last_failed);
         self.note_time(entry.fetched_at.max(last_failed));
@@ -313,8 +305,8 @@ impl<S: Storage> Engine<S> {
         self.end_record()
     }
 
-    /// Visits a page with the links of its last record, in a pass after the first. This is not a fetch and yields no
-    /// facts about the page; it counts as a record of those links.
+    /// Visits a page with the links of its last record, in a pass after the first. This is not a fetch, but counts as a
+    /// record.
     pub fn replay_visit(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>) -> Result<()> {
         self.note_time(None);
         self.state.counters.records += 1;
@@ -325,7 +317,7 @@ impl<S: Storage> Engine<S> {
         self.end_record()
     }
 
-    /// Prefetches the memory that visits of pages and links to targets need.
+    /// Prefetches the memory that visits and links to targets need.
     pub fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
         for &page in targets {
             self.ledger.prefetch_target(page);
@@ -350,8 +342,7 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Returns the time that a record without one counts as of: the latest of the records so far, but not of a few that
-    /// are far ahead.
+    /// Returns the time that a record without one counts as of: the latest time so far that is not an outlier.
     fn latest_time(&self) -> Option<Time> {
         self.state.fetch_times.latest().map(|(time, _)| time)
     }
@@ -382,9 +373,9 @@ impl<S: Storage> Engine<S> {
         self.track_fetches && !self.is_replay
     }
 
-    /// Returns the visit that this record makes. The page was reached unless the record is replayed, at the record's
-    /// own time even if earlier records have later ones, or without a time at [the latest so
-    /// far](Engine::latest_time). Totals that a record gives are taken as they are.
+    /// Returns the visit that this record makes. Unless the record is replayed, the page was fetched at the record's
+    /// own time or, without one, at the [latest accepted time](Engine::latest_time). Totals that a record gives are
+    /// taken as they are.
     fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
         let totals = entry.totals.filter(|_| !self.is_replay);
         let latest = || self.latest_time().filter(|_| totals.is_none());
@@ -396,7 +387,7 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Logs an observation of a fetch that was not a visit.
+    /// Logs a fetch that was not a visit.
     fn look(&mut self, page: PageId, seen: Visit) {
         let told = seen.totals.map_or(0, |totals| totals.visits.into());
         self.ledger.count_visits(told);
@@ -479,7 +470,7 @@ impl<S: Storage> Engine<S> {
         self.make_mark()
     }
 
-    /// Updates the start of the window, at the end of a round. It never moves back.
+    /// Moves the start of the window forward, at the end of a round.
     fn move_window(&mut self) {
         let Totals { clock, pages, .. } = *self.ledger.totals();
         let length = |span: Span| span.units(clock, pages, &self.state.times);
@@ -487,7 +478,6 @@ impl<S: Storage> Engine<S> {
         self.state.window_start = self.state.window_start.max(start);
     }
 
-    /// Makes a mark, if marks are used.
     fn make_mark(&mut self) -> Result<()> {
         if !self.config.makes_marks() {
             return Ok(());
@@ -521,7 +511,6 @@ impl<S: Storage> Engine<S> {
     }
 }
 
-/// Returns the time of a measure at G = `clock`.
 fn moment(window: WindowPolicy, times: &TimeTable, clock: u128, pages: u64) -> MeasureTime {
     let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
     MeasureTime {

@@ -1,7 +1,5 @@
-//! Resolves the names of batches to pages; the engine itself knows page numbers only.
-//!
-//! Names are admitted entry by entry, in the order of their first appearance, so page numbers do not depend on where
-//! batches end.
+//! Resolves the names of batches to pages. Names are admitted entry by entry, in the order of their first appearance,
+//! so page numbers do not depend on where batches end.
 
 use std::ops::Range;
 
@@ -11,12 +9,11 @@ use crate::{Error, Result};
 
 /// Source of page numbers for names.
 pub trait Admit {
-    /// Admits the new names of a batch in the order of their first appearance, and passes the page of each name to
-    /// `put`.
+    /// Admits the new names of a batch in the order of first appearance, and passes the page of each name to `put`.
     fn admit(&mut self, batch: &Batch, names: Range<usize>, put: impl FnMut(PageId)) -> Result<()>;
 }
 
-/// Resolves the names of batches, one batch after the other and entry by entry.
+/// Resolves names, one batch after the other and entry by entry.
 #[derive(Default)]
 pub struct Resolver {
     /// Page of each name of the current batch, as far as they were admitted.
@@ -26,18 +23,17 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Begins another batch, to which all calls up to the next refer.
+    /// Begins a batch, to which all calls refer until the next `begin`.
     pub fn begin(&mut self) {
         self.pages.clear();
     }
 
-    /// Returns the page of an admitted name of the current batch.
     #[inline]
     pub fn page(&self, name: u32) -> PageId {
         self.pages[name as usize]
     }
 
-    /// Returns the page of an admitted name as a node of a graph in memory.
+    /// Returns the page of an admitted name as a node number of a graph in memory.
     pub fn node(&self, name: u32) -> u32 {
         self.page(name).0 as u32
     }
@@ -47,8 +43,7 @@ impl Resolver {
         &self.pages
     }
 
-    /// Checks that the number of pages stays within `limit` when the batch's names up to `names_end` are admitted;
-    /// returns [`Error::TooManyPages`] otherwise.
+    /// Returns [`Error::TooManyPages`] if admitting the batch's names up to `names_end` would exceed `limit` pages.
     #[inline]
     pub fn check_room<S: Storage>(
         &self,
@@ -77,10 +72,8 @@ impl Resolver {
         }
     }
 
-    /// Applies the entry number `at`. Entries must come in order, without gaps.
-    ///
-    /// # Errors
-    /// On [`Error::TooManyPages`] nothing of the entry was applied.
+    /// Applies the entry number `at`. Entries must come in order, without gaps. On [`Error::TooManyPages`], nothing of
+    /// the entry was applied.
     pub fn apply<S: Storage>(
         &mut self,
         engine: &mut Engine<S>,
@@ -94,8 +87,7 @@ impl Resolver {
         self.apply_in_room(engine, batch, at)
     }
 
-    /// Applies an entry like [`Resolver::apply`], after [`Resolver::check_room`] found room for this entry or a later
-    /// one.
+    /// Applies an entry after [`Resolver::check_room`] found room for this entry or a later one.
     pub fn apply_in_room<S: Storage>(
         &mut self,
         engine: &mut Engine<S>,
@@ -130,7 +122,7 @@ impl Resolver {
         known..known.max(names_end as usize)
     }
 
-    /// Admits the batch's names up to `names_end`, for which [`Resolver::check_room`] found room.
+    /// Admits the batch's names up to `names_end`, for which there must be room.
     pub fn admit(&mut self, to: &mut impl Admit, batch: &Batch, names_end: u32) -> Result<()> {
         let new = self.unknown(names_end);
         if new.is_empty() {

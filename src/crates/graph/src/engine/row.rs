@@ -1,29 +1,28 @@
 //! Rows of the history: the joined measures of one or more visits of a page, its failed fetches and its changes.
 //!
-//! Failures and changes are kept with the rows and so need no memory per page. Rows of one page are joined in stream
-//! order; joining is associative, so the order in which runs are merged does not matter.
+//! Rows of one page are joined in stream order. Joining is associative, so results do not depend on the order in which
+//! runs are merged.
 //!
 //! A visit counts as an observation if the page has a digest: of its content, if the record gave one, else of the set
-//! of its links. Two consecutive observations show whether the page changed between them, if their digests are of the
-//! same kind. A record that says "unchanged" (304, `revisit`) is such a comparison by itself.
+//! of its links. Two consecutive observations with digests of the same kind show whether the page changed between them.
+//! A record that says "unchanged" (304, `revisit`) is a comparison by itself.
 //!
-//! **Measures**: what each visit distributed, kept separately until no window needs it. Dropped measures of a page leave
-//! one row in front, the *base*: their visits, the last fetch, and G at the newest of them.
+//! **Measures**: the cash that each visit distributed, kept separately until no window needs it. The dropped measures
+//! of a page leave one row in front, the *base*, with their visits, the last fetch, and G at the newest measure.
 //!
 //! **Groups** (section 3.3: "group several consecutive measures into one"). The clock is cut into intervals; a page's
-//! measures of one interval become one, with the sum of their cash and the newest G. A group is kept until the window
-//! has left its interval, so it does not matter when measures were joined. It counts in full until then: for it the
-//! window begins up to one interval earlier.
+//! measures of one interval become one, with the sum of their cash and the newest G. A group counts in full until the
+//! window has left its interval, so the window begins up to one interval earlier, and it does not matter when measures
+//! were joined.
 //!
-//! **Interpolation**: one number per page, for a window of length T. A page's measures, oldest first, are folded into
-//! one state.
+//! **Interpolation**: a page's measures, oldest first, are folded into one number, for a window of length T.
 
 use super::TargetLinks;
 use super::ledger::ENDOWMENT;
 use super::window::Span;
 use crate::model::{Digest, FetchTotals, Fetches, PageId, Time};
 
-/// Marks a time that is not known.
+/// Stands for an unknown time.
 pub const NO_TIME: Time = Time::MIN;
 
 /// Joined measures of one page.
@@ -46,9 +45,8 @@ pub struct HistoryRow {
     pub span: u128,
     /// True if the row combines older measures: the state of an interpolation, or the base of dropped measures.
     pub folded: bool,
-    /// Units recycled from the page by ends of rounds since the last of these visits, or since its admission.
+    /// Units recycled from the page by ends of rounds since the row's last visit, or since its admission.
     pub recycled: u64,
-    /// Failures and changes observed in fetches.
     pub fetches: RowFetches,
 }
 
@@ -91,12 +89,11 @@ impl HistoryRow {
     }
 }
 
-/// Failures and changes observed in fetches of a page. Unknown times are `Time::MIN`.
+/// Failures and changes observed in fetches of a page. Unknown times are `NO_TIME`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFetches {
     /// Failed fetches since the page was last reached.
     pub failed: u32,
-    /// Time of the last failed fetch.
     pub last_failed: Time,
     /// True if the page was reached: visited, found gone or unchanged.
     pub reached: bool,
@@ -106,7 +103,6 @@ pub struct RowFetches {
     pub last: Digest,
     /// Number of comparisons between consecutive observations.
     pub compared: u32,
-    /// Number of comparisons that showed a change.
     pub changed: u32,
     /// Time of the first observation.
     pub since: Time,
@@ -128,7 +124,6 @@ impl Default for RowFetches {
 }
 
 impl RowFetches {
-    /// Returns the entry for one failed fetch.
     pub(super) fn failure(at: Option<Time>) -> RowFetches {
         RowFetches {
             failed: 1,
@@ -155,8 +150,7 @@ impl RowFetches {
         }
     }
 
-    /// Returns the entry for all fetches of a page so far, the last of which reached it at time `last` and left this
-    /// digest.
+    /// Returns the entry for all fetches of a page so far; the last reached it at time `last` and left this digest.
     pub(super) fn of(totals: &FetchTotals, digest: Digest, last: Option<Time>) -> RowFetches {
         let digest = if digest == Digest::UNCHANGED {
             Digest::NONE
@@ -175,7 +169,6 @@ impl RowFetches {
         }
     }
 
-    /// Returns true if nothing was observed.
     pub fn is_empty(&self) -> bool {
         *self == RowFetches::default()
     }
@@ -202,7 +195,7 @@ impl RowFetches {
         }
     }
 
-    /// Appends the observations that came later.
+    /// Appends later observations.
     pub fn join(&mut self, next: &RowFetches) {
         if next.reached {
             (self.failed, self.last_failed) = (next.failed, next.last_failed);
@@ -240,7 +233,7 @@ pub fn digest_of(links: TargetLinks<'_>) -> Digest {
     Digest::of_links(sum ^ (sum >> 32))
 }
 
-/// Policy by which a page's rows are joined, dropped and read. Rows are of one page, oldest first.
+/// Policy by which the rows of a page, oldest first, are joined, dropped and read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RowPolicy {
     /// Sums between marks: one row per page.
@@ -330,8 +323,8 @@ impl RowPolicy {
         }
     }
 
-    /// Drops the rows in front that no window will need, and leaves a base for them. `start` is G at the start of the
-    /// window, which never moves back.
+    /// Drops the rows in front that no window will need, and leaves a base in their place. `start` is G at the start of
+    /// the window, which never moves back.
     pub(super) fn forget(self, rows: &mut Vec<HistoryRow>, start: u128) {
         // Rows before a base were dropped with it.
         let base = rows.iter().rposition(|row| row.folded);
@@ -362,7 +355,6 @@ impl RowPolicy {
     }
 }
 
-/// Opens a state from a page's first measure. (`clock`, `pages`) are G and the number of pages at its admission.
 fn open(measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
     let mut state = HistoryRow {
         page: measure.page,
@@ -377,10 +369,10 @@ fn open(measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
 
 /// Folds the measure `next` into a state (section 3.3, Interpolation): `H (T - (G - G_i)) / T + C` if `G - G_i < T`,
 /// else `C T / (G - G_i)`. H is in whole units, rounded down. Before the first measure H is the default history, "the
-/// importance of recently introduced pages". It is known only when an estimate is made, so a state is H = `cash` + w x
-/// default with a weight w ([`default_weight`]), to which the formula applies as well: 1 at the admission, then w (T -
-/// (G - G_i)) / T, or 0. Between its admission and its first measure a page received C less the endowment. A row
-/// without a measure (an unchanged page) changes the last fetch only.
+/// importance of recently introduced pages", which is known only when an estimate is made. So a state is H = `cash` + w
+/// x default; the formula applies to the weight w ([`default_weight`]) as well: 1 at the admission, then w (T - (G -
+/// G_i)) / T, or 0. Between its admission and its first measure a page received C less the endowment. A row without a
+/// measure (an unchanged page) changes the last fetch only.
 fn interpolate(state: &mut HistoryRow, next: &HistoryRow) {
     state.take_visits(next);
     if next.clock == 0 {

@@ -13,9 +13,9 @@ pub type Rows<'a> = Box<dyn Iterator<Item = Result<HistoryRow>> + 'a>;
 /// Reader of a run's rows in page order: each call adds the next rows to the empty vector, or none at the end.
 pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<HistoryRow>) -> Result<()> + 'a>;
 
-/// Merges runs, oldest first, into blocks of rows in page order; joins and drops rows by the policy. All rows of a page
-/// are in one block. `admissions` are all admissions, in page order, if the runs include the oldest of all, so that each
-/// page's first measure is opened into a state. `start` is G at the start of the window. After an error nothing follows.
+/// Merges runs, oldest first, into blocks of rows in page order, all rows of a page in one block; joins and drops rows
+/// by the policy. `admissions` are all admissions, in page order, if the oldest run is included: each page's first
+/// measure is then opened into a state. `start` is G at the start of the window. After an error nothing follows.
 pub fn merge<'a>(
     policy: RowPolicy,
     runs: Vec<Blocks<'a>>,
@@ -38,7 +38,6 @@ pub fn merge<'a>(
     })
 }
 
-/// Buffered reader of a run.
 pub(super) struct RunReader<'a> {
     blocks: Blocks<'a>,
     block: Vec<HistoryRow>,
@@ -65,7 +64,6 @@ impl RunReader<'_> {
         Ok(&self.block[self.taken..])
     }
 
-    /// Consumes this many of the buffered rows.
     pub(super) fn take(&mut self, rows: usize) -> &[HistoryRow] {
         self.taken += rows;
         &self.block[self.taken - rows..self.taken]
@@ -78,7 +76,6 @@ impl RunReader<'_> {
     }
 }
 
-/// Returns the rows of blocks, one by one.
 pub fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
     let mut source = RunReader::new(run);
     Box::new(std::iter::from_fn(move || source.next().transpose()))
@@ -102,7 +99,6 @@ struct RunMerge<'a> {
 }
 
 impl RunMerge<'_> {
-    /// Appends the next rows to the block.
     fn next(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
         // The next page, the run that has it, and the next page of the other runs.
         let (mut first, mut others) = (None, u64::MAX);
@@ -137,8 +133,7 @@ impl RunMerge<'_> {
         self.give_out(block)
     }
 
-    /// Reads the stretch of pages from `first` on, and joins rows as they come, so that memory does not grow with the
-    /// number of visits.
+    /// Reads the stretch of pages from `first` on. Rows are joined as they come: memory does not grow with visits.
     fn next_stretch(&mut self, first: u64) -> Result<()> {
         let policy = self.policy;
         for run in &mut self.runs {
@@ -202,13 +197,13 @@ const RUNS_MERGED: usize = 65;
 /// Selects the neighbouring runs to merge next into one, given each run's mark interval and number of rows, oldest
 /// first, and the number of pages. Of the runs that no retained mark separates:
 ///
-/// 1. all, if they have at least two rows per page and at least twice the rows of the oldest: where a page keeps
-///    one row, at least half of them disappear; where it keeps measures, what is kept is never more than doubled;
-/// 2. of more than [`RUNS_MAX`], the [`RUNS_MERGED`] with the fewest rows: so a row is merged
-///    log(rows) / log([`RUNS_MERGED`]) times.
+/// 1. all, if they have at least two rows per page and at least twice the rows of the oldest: where a page keeps one
+///    row, at least half of them disappear; where it keeps measures, the kept rows are never more than doubled;
+/// 2. of more than [`RUNS_MAX`], the [`RUNS_MERGED`] with the fewest rows: so a row is merged log(rows) /
+///    log([`RUNS_MERGED`]) times.
 ///
-/// A merge occupies as much additional space as its input until the commit frees the old runs. So while the number
-/// of pages grows little is merged, and the history takes hardly more space than its rows.
+/// A merge needs additional space of the size of its input until the commit frees the old runs. While the number of
+/// pages grows, little is merged, and the history takes hardly more space than its rows.
 pub fn mergeable(runs: &[(u64, u64)], marks: &[CashMark], pages: u64) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
     let mut end = runs.len();

@@ -34,8 +34,7 @@ pub struct Certificate {
     pub rounding_l1: f64,
     /// Bound on ||received - PageRank||_1; absent if 2 or more.
     pub received_l1: Option<f64>,
-    /// Bound on ||distributed - PageRank||_1; absent if 2 or more, or for the paper's estimate
-    /// with cash (`whole`).
+    /// Bound on ||distributed - PageRank||_1; absent if 2 or more, or for the paper's estimate with cash (`whole`).
     pub distributed_l1: Option<f64>,
 }
 
@@ -99,29 +98,26 @@ pub struct Effort {
     pub links_touched: u64,
     /// Number of links in the rows.
     pub links: u64,
-    /// True if it started from an earlier settled state, so its input was more than these rows. Not stored before
-    /// version 3 of snapshots.
+    /// True if it started from an earlier settled state, so its input was more than these rows. Stored from version 3
+    /// of snapshots on.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resumed: bool,
 }
 
-/// Tells serde to omit the default.
 fn is_false(resumed: &bool) -> bool {
     !resumed
 }
 
-/// Scores of all pages.
 pub trait Scores: Sync {
     /// Returns bounds on the error of the scores; `None` if nothing is known.
     fn certificate(&self) -> Option<Certificate>;
-    /// Returns the effort that the computation took.
     fn effort(&self) -> Effort;
     /// Reads (received, distributed) of `len` pages from `first` on.
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()>;
 }
 
-/// Unit of which importances are whole multiples: (units + `offset`)/`sum`, or 0 if that is negative. They can be
-/// written in fewer bytes than as `f64` and read back bit by bit.
+/// Unit of which importances are whole multiples: (units + `offset`)/`sum`, or 0 if that is negative. Units take fewer
+/// bytes than an `f64` and restore it bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreUnits {
     /// Offset that every page has in addition to its units.
@@ -143,7 +139,6 @@ impl ScoreUnits {
         near.into_iter().find(is_same)
     }
 
-    /// Returns the importance of a number of units.
     pub fn importance(self, units: i64) -> f64 {
         (units as f64 + self.offset).max(0.0) / self.sum
     }
@@ -152,7 +147,6 @@ impl ScoreUnits {
 /// Sums of a settled state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SettledTotals {
-    /// Number of pages at that time.
     pub pages: u64,
     /// Damping, in 1/2^32.
     pub damping: u64,
@@ -179,10 +173,7 @@ pub struct SettledPages<'a> {
 /// Numbers of a settled state per page, for filling.
 #[derive(Debug)]
 pub struct SettledPagesMut<'a> {
-    /// X of each page.
     pub own: &'a mut [i64],
-    /// D of each page.
     pub accounts: &'a mut [i64],
-    /// See [`SettledPages::costs`].
     pub costs: &'a mut [u8],
 }

@@ -1,8 +1,8 @@
-//! Rows of links that come in any order and can be replaced: 4 bytes per link and 20 to 28 per page, and weights as in a
-//! table.
+//! Rows of links that come in any order and can be replaced: 4 bytes per link and 20 to 28 per page, and weights as in
+//! a table.
 //!
-//! Replaced rows are removed when they outweigh the live ones, by a new table beside the old one: memory stays within
-//! three times what the live rows need.
+//! A new table beside the old one removes replaced rows when they outweigh the live ones, so memory stays within three
+//! times the need of the live rows.
 
 use super::{Graph, Links};
 use crate::Result;
@@ -14,9 +14,8 @@ const LEAST: usize = 1 << 16;
 /// Rows of pages as of their last visits, in the order of first visits.
 #[derive(Debug, Default)]
 pub struct LatestRows {
-    /// Number of known pages.
     pages: u64,
-    /// Rows of all visits; those that were replaced are removed from time to time.
+    /// Rows of all visits since the last `compact`.
     log: Graph,
     /// Position of each page's row in the log, and whether the page was found gone; `None` without a row.
     rows: Vec<Option<(u32, bool)>>,
@@ -26,12 +25,11 @@ pub struct LatestRows {
 }
 
 impl LatestRows {
-    /// Makes `pages` pages known.
     pub fn grow(&mut self, pages: u64) {
         self.pages = self.pages.max(pages);
     }
 
-    /// Sets the row of a page that was visited, replacing an earlier one; it and all its targets must be known.
+    /// Sets the row of a visited page, replacing an earlier one. The page and all targets must be known.
     pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
         let at = page as usize;
         if at >= self.rows.len() {
@@ -52,7 +50,6 @@ impl LatestRows {
         }
     }
 
-    /// Removes the replaced rows.
     pub(super) fn compact(&mut self) {
         self.log = self.table(self.rows.len());
         for (page, row) in (0..).zip(&mut self.rows) {
@@ -62,7 +59,6 @@ impl LatestRows {
         }
     }
 
-    /// Returns the number of links kept, including those of replaced rows.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.log.links()
@@ -88,7 +84,7 @@ impl LatestRows {
         }
     }
 
-    /// Returns the memory of the rows and a table made from them together, in bytes.
+    /// Returns the memory of the rows and of a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
         let of_page = size_of::<Option<(u32, bool)>>() + size_of::<u32>() + size_of::<usize>();
         let table = self.live * size_of::<u32>() + self.rows.len() * of_page;
@@ -100,7 +96,6 @@ impl LatestRows {
         self.log.bytes() + (table + weights) as u64
     }
 
-    /// Returns the table of the rows of this number of pages.
     fn table(&self, pages: usize) -> Graph {
         let weights = if self.log.is_weighted() { self.live } else { 0 };
         let mut table = Graph::with_room(pages, self.live, weights);

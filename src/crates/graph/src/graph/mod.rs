@@ -1,7 +1,7 @@
 //! Links as rows of numbers in memory: one table for graphs, crawls and crawl orders.
 //!
-//! [`LinkRows`] has consecutive rows, read by row or transposed. [`LatestRows`] are those of a crawl, which can be
-//! replaced while others are added. A [`Graph`] is a table by page.
+//! [`LinkRows`] has consecutive rows, read by row or transposed; [`Graph`] is one with a row per page. [`LatestRows`]
+//! are the rows of a crawl, in which rows are added and replaced.
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/builder.rs"]

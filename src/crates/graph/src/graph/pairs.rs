@@ -1,12 +1,12 @@
-//! Graphs of pairs of page numbers in any order, as programs have them that keep links in arrays.
+//! Graphs from arrays of link sources and targets in any order.
 
 use super::table::starts;
 use super::{LinkRows, Links};
 use crate::model::SelfLinks;
 
 impl LinkRows<u64> {
-    /// Returns the graph of `nodes` nodes with a link from each of `sources` to the corresponding target, in any order;
-    /// repeated links count once. All numbers must be below `nodes`, and both lists equally long.
+    /// Returns the graph of `nodes` nodes with a link from each of `sources` to the corresponding target; repeated
+    /// links count once. All numbers must be below `nodes`, and both lists equally long.
     pub fn of_pairs(
         nodes: usize,
         sources: &[u32],
@@ -29,8 +29,8 @@ impl LinkRows<u64> {
         table
     }
 
-    /// Returns the graph of links with weights, finite numbers of at least 0: those of repeated links add up, and links
-    /// of weight 0 are dropped. The weights of each row are rounded by [`whole_numbers`].
+    /// Returns the graph of links with weights, finite numbers of at least 0. Weights of repeated links add up, links
+    /// of weight 0 are dropped, and the weights of each row are rounded by [`whole_numbers`].
     pub fn of_weighted_pairs(
         nodes: usize,
         sources: &[u32],
@@ -69,8 +69,8 @@ impl LinkRows<u64> {
     }
 }
 
-/// Rounds finite numbers of at least 0 to whole numbers in the same ratios, each by at most 2^-52 of their sum, which is
-/// at most 2^53, so that floats add them exactly. Whole numbers with a smaller sum keep their exact ratios.
+/// Rounds finite numbers of at least 0 to whole numbers in the same ratios, each by at most 2^-52 of their sum. The sum
+/// is at most 2^53, so that floats add them exactly. Whole numbers with a smaller sum keep their exact ratios.
 pub fn whole_numbers(numbers: &[f64]) -> Vec<u64> {
     let unit = unit_of(numbers.iter().copied());
     let sum: f64 = numbers.iter().map(|number| number / unit).sum();
@@ -96,7 +96,7 @@ pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Groups `links` by their sources, in the order given. Returns the end of each source's group as well.
+/// Groups `links` by their sources, in the order given. Also returns the end of each source's group.
 fn by_source<L: Copy + Default>(
     nodes: usize,
     sources: &[u32],

@@ -6,12 +6,10 @@ use super::Graph;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
-/// Weight of a link.
 pub trait Weight: Copy {
     /// Weight of a link in a row without weights.
     const ONE: Self;
 
-    /// Returns the weight as a number to compute with.
     fn value(self) -> f64;
 }
 
@@ -34,7 +32,6 @@ impl Weight for f64 {
 /// Links of one row: distinct targets `T` with weights `W`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Links<'a, W = u64, T = u32> {
-    /// Targets of the links.
     pub targets: &'a [T],
     /// Weight of each link; empty: [`Weight::ONE`].
     pub weights: &'a [W],
@@ -46,7 +43,6 @@ impl<'a, W, T> Links<'a, W, T> {
     }
 }
 
-/// Returns links that weigh the same.
 impl<'a, T> From<&'a [T]> for Links<'a, u64, T> {
     fn from(targets: &'a [T]) -> Links<'a, u64, T> {
         Links::new(targets, &[])
@@ -86,7 +82,6 @@ impl<'a, T: Copy> Links<'a, u64, T> {
 }
 
 impl<'a, W: Weight> Links<'a, W> {
-    /// Yields each link's target and weight.
     pub fn iter(self) -> impl Iterator<Item = (u32, W)> + 'a {
         let weights = self.weights.iter().copied();
         let weights = weights.chain(std::iter::repeat(W::ONE));
@@ -95,7 +90,6 @@ impl<'a, W: Weight> Links<'a, W> {
 }
 
 impl<W: Weight> Links<'_, W> {
-    /// Calls `visit` with each link's target and weight.
     pub fn each(self, mut visit: impl FnMut(u32, W)) {
         if self.weights.is_empty() {
             self.targets
@@ -134,8 +128,8 @@ fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
         .map(move |&end| std::mem::replace(&mut start, end)..end)
 }
 
-/// Returns the start of each node's row if it has an entry for each occurrence of the node in `of`, and the total
-/// number of entries. While rows are filled, starts become ends.
+/// Returns the start of each node's row, with an entry for each occurrence of the node in `of`, and the number of
+/// entries. While rows are filled, starts become ends.
 pub(super) fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
     let mut ends = vec![0; nodes];
     for &node in of {
@@ -163,17 +157,14 @@ impl<W: Weight> LinkRows<W> {
         }
     }
 
-    /// Returns the number of nodes, which is that of rows.
     pub fn nodes(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns the number of links in all rows.
     pub fn links(&self) -> usize {
         self.targets.len()
     }
 
-    /// Returns the memory of rows and links, in bytes.
     pub fn bytes(&self) -> u64 {
         let links = size_of_val(&self.targets[..]) + size_of_val(&self.weights[..]);
         (links + size_of_val(&self.ends[..])) as u64
@@ -183,22 +174,18 @@ impl<W: Weight> LinkRows<W> {
         !self.weights.is_empty()
     }
 
-    /// Yields the targets of each row.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
         ranges(&self.ends).map(|row| &self.targets[row])
     }
 
-    /// Returns the targets of one row.
     pub fn row(&self, row: usize) -> &[u32] {
         self.at(row).targets
     }
 
-    /// Yields all rows with their weights.
     pub fn all(&self) -> impl ExactSizeIterator<Item = Links<'_, W>> {
         ranges(&self.ends).map(|row| self.within(row))
     }
 
-    /// Returns one row with its weights.
     pub fn at(&self, row: usize) -> Links<'_, W> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         self.within(start..self.ends[row])
@@ -230,13 +217,13 @@ impl<W: Weight> LinkRows<W> {
         self.end();
     }
 
-    /// Adds a link to the row that [`LinkRows::end`] ends; either all links have a weight, or none.
+    /// Adds a link to the current row, which [`LinkRows::end`] ends. Either all links have a weight, or none.
     pub fn link(&mut self, target: u32, weight: Option<W>) {
         self.targets.push(target);
         self.weights.extend(weight);
     }
 
-    /// Ends a row, which has the links added since the last one.
+    /// Ends the row of the links added since the last call.
     pub fn end(&mut self) {
         self.ends.push(self.targets.len());
     }
@@ -283,8 +270,8 @@ impl<'a> Links<'a> {
 }
 
 impl Graph {
-    /// Returns rows as a graph in memory, with self-links, and with the weights of links if `weighted`. Reads them
-    /// twice, so that it takes no more memory than the graph.
+    /// Returns rows as a graph in memory, with self-links, and with the weights of links if `weighted`. Reads the rows
+    /// twice, so that the graph is all the memory it takes.
     pub fn of_rows(rows: &dyn Rows, weighted: bool) -> Result<Graph> {
         let mut ends = vec![0; rows.pages() as usize];
         let mut is_weighted = false;

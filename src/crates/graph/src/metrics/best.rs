@@ -1,4 +1,4 @@
-//! The best items of many.
+//! Selection of the best items.
 
 use std::cmp::Ordering;
 
@@ -6,14 +6,12 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone)]
 pub struct BestItems<T> {
     count: usize,
-    /// Number of items that were added.
     pub added: u64,
     /// Items that may be among the best; once some were dropped, the last of the best is at `count - 1`.
     kept: Vec<T>,
 }
 
 impl<T> BestItems<T> {
-    /// Creates an empty list of at most `count` items.
     pub fn new(count: usize) -> BestItems<T> {
         BestItems {
             count,

@@ -1,16 +1,14 @@
 //! Number of first positions of a ranking that are certain.
 //!
-//! Let x be the importances, best first, p the PageRanks, and |x - p| at most the bound in L1. If x_n - x_(n+1) is
-//! above the bound, then so is x_i - x_j for every i up to n and every j beyond. The errors of two pages together are
-//! at most the bound, so p_i > p_j: the first n pages are exactly the n of greatest PageRank, in some order. Only a
-//! page with an importance above the bound can stand before such a gap, and there are fewer than 1/bound of them, as
-//! all importances sum to 1.
+//! Let x be the importances, best first, p the PageRanks, and |x - p| at most the bound in L1. The errors of two pages
+//! together are at most the bound, so if x_n - x_(n+1) is above the bound, p_i > p_j for every i up to n and every j
+//! beyond: the first n pages are exactly the n of greatest PageRank, in some order. Only a page with an importance
+//! above the bound can stand before such a gap, and there are fewer than 1/bound of them, as all importances sum to 1.
 //!
-//! [`Positions`] takes importances in any order. Two that differ by less than the bound have no such gap between them,
-//! so for each stretch as wide as the bound it keeps the number of importances, the smallest and the greatest.
-//! Importances in k different stretches sum to at least bound k (k - 1) / 2, so there are at most about sqrt(2/bound)
-//! stretches. If rounding puts a gap of just the bound into a stretch it is missed, and fewer positions are called
-//! certain.
+//! [`Positions`] takes importances in any order. For each stretch as wide as the bound, within which no gap can lie, it
+//! keeps the number of importances, the smallest and the greatest. Importances in k different stretches sum to at least
+//! bound k (k - 1) / 2, so there are at most about sqrt(2/bound) stretches. A gap of just the bound that rounding puts
+//! into a stretch is missed, and fewer positions are called certain.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +31,6 @@ struct ImportanceBin {
 }
 
 impl Positions {
-    /// Returns a counter for a ranking with this bound on its L1 error.
     pub fn new(bound: f64) -> Positions {
         Positions {
             bound,
@@ -58,8 +55,7 @@ impl Positions {
         stretch.greatest = stretch.greatest.max(importance);
     }
 
-    /// Returns the greatest n, less than the number of pages, for which the first n pages are the n of greatest
-    /// PageRank.
+    /// Returns the greatest n below the number of pages for which the first n pages are the n of greatest PageRank.
     pub fn certain(&self) -> u64 {
         let (mut above, mut before, mut certain) = (None, 0, 0);
         let low = self.low.map(|low| (low, low, 0));

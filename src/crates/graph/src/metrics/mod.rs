@@ -4,9 +4,9 @@
 //! each side. Distances are over the union of the pages, with 0 for an absent one; Kendall's tau is over the
 //! intersection; the sizes of both are reported.
 //!
-//! Names are hashed once, when they are collected ([`Scores`]), and joined by sorting: 24 bytes per page and side, and
-//! 16 per common page; 64 bytes per page at the peak. Results don't depend on the order of pages. If pages of equal
-//! score must be ordered (top k, rank-biased overlap, the top tenth), the names' hashes decide, the same on both sides.
+//! Names are hashed when they are collected ([`Scores`]) and joined by sorting: 24 bytes per page and side, and 16 per
+//! common page; 64 bytes per page at the peak. Results do not depend on the order of pages: the names' hashes order
+//! pages of equal score (top k, rank-biased overlap, the top tenth), the same on both sides.
 
 mod best;
 mod certain;
@@ -36,17 +36,15 @@ pub use scores::{NameHash, Scores, read_each_score};
 /// Maximum bytes per page and side, while [`compare`] or [`moved_by_name`](moved::moved_by_name) joins them.
 pub const JOINED_BYTES: u64 = 32;
 
-/// Comparison of two rankings, of which the right one is the reference. Made by [`compare`]; printed as
-/// `key<TAB>value` lines or JSON. (A `top` line holds k, the pages in common and their share.)
+/// Comparison of two rankings, of which the right one is the reference, printed as `key<TAB>value` lines or JSON. (A
+/// `top` line holds k, the number of common pages and their share.)
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Number of pages on the left side.
     pub left_pages: u64,
     /// Number of pages on the right side, the reference.
     pub right_pages: u64,
-    /// Number of pages on both sides.
     pub common_pages: u64,
-    /// Number of pages on either side.
+    /// Number of pages on at least one side.
     pub union_pages: u64,
     /// Sum of the absolute differences over the union of the pages, 0 to 2.
     pub l1: f64,
@@ -54,19 +52,20 @@ pub struct Comparison {
     pub l2: f64,
     /// Largest absolute difference of a page.
     pub linf: f64,
-    /// Mean of 100 |left - right| / right over all pages (Abiteboul, Preda, Cobena, WWW 2003, section 4.2) whose reference
-    /// is not 0. A page that only the reference has counts with an error of 100 %.
+    /// Mean of 100 |left - right| / right over all pages whose reference is not 0 (Abiteboul, Preda, Cobena, WWW 2003,
+    /// section 4.2). A page that only the reference has counts with an error of 100 %.
     pub relative_error_percent: f64,
     /// Number of pages in `relative_error_percent`.
     pub relative_error_pages: u64,
-    /// The mean over the tenth of these pages (rounded up) that the reference ranks highest (figure 3 of that paper).
+    /// Mean like `relative_error_percent` over the tenth of its pages (rounded up) that the reference ranks highest
+    /// (figure 3 of the same paper).
     pub relative_error_top_tenth_percent: f64,
     /// Number of pages in `relative_error_top_tenth_percent`.
     pub relative_error_top_tenth_pages: u64,
     /// Number of pages of the union left out of the relative errors: the reference is 0, or lacks the page.
     pub reference_zero_pages: u64,
-    /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than two, or a side
-    /// gives all of them the same score.
+    /// Kendall's tau-b over the common pages, -1 to 1; `None` if there are fewer than two, or a side gives all of them
+    /// the same score.
     pub kendall_tau_b: Option<f64>,
     /// Overlaps for k = 10, 100, ... up to the shorter side.
     pub top: Vec<TopK>,
@@ -79,11 +78,9 @@ pub struct Comparison {
 /// Overlap of the two sides' k best pages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TopK {
-    /// Number of pages taken from each side.
     pub k: u64,
     /// Number of pages among the k best of both sides.
     pub common: u64,
-    /// Ratio `common / k`.
     pub overlap: f64,
 }
 
@@ -185,8 +182,8 @@ struct ComparedSide {
 }
 
 impl ComparedSide {
-    /// Sorts by name before summing, so that the total doesn't depend on the order of input. `name` is that of the side in
-    /// errors.
+    /// Sorts by name before summing, so that the total does not depend on the order of input. `name` is the side's name
+    /// in errors.
     fn of(name: &str, scores: Scores) -> Result<ComparedSide> {
         let mut rows = scores.rows;
         if rows.is_empty() {
@@ -241,7 +238,6 @@ fn join(
     }
 }
 
-/// Mean of relative errors.
 #[derive(Default)]
 struct MeanError {
     sum: CompensatedSum,

@@ -15,8 +15,6 @@ use std::hash::Hash;
 
 /// Persistence p: the ten best ranks carry 86 % of the weight (equation 21 of the paper).
 pub const P: f64 = 0.9;
-
-/// Number of ranks that are read.
 pub const DEPTH: usize = 1000;
 
 /// Returns the extrapolated rank-biased overlap of two rankings, best first, each without repeats, for p = [`P`]: 0

@@ -9,27 +9,25 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Error, Limits, Result};
 
-/// Page: the hash of its name, and its score: finite, not negative, not -0.
+/// Hash of a page's name, and its score: finite, not negative, not -0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScoreRow {
     pub(super) name: NameHash,
     pub(super) score: f64,
 }
 
-/// Hash of a page's name, which is all that is kept of it.
+/// Hash of a page's name (XXH3, 128 bits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameHash([u64; 2]);
 
 impl NameHash {
-    /// Hashes a name (XXH3, 128 bits).
     pub fn of(name: &[u8]) -> NameHash {
         let hash = xxh3_128(name);
         NameHash([(hash >> 64) as u64, hash as u64])
     }
 }
 
-/// Scores of one side of a comparison, in any order. Each name may occur once, which [`compare`](super::compare)
-/// checks.
+/// Scores of one side of a comparison, in any order. Each name may occur once, as [`compare`](super::compare) checks.
 #[derive(Debug, Clone, Default)]
 pub struct Scores {
     pub(super) rows: Vec<ScoreRow>,
@@ -64,7 +62,6 @@ impl Scores {
     }
 }
 
-/// Returns what is wrong with a score.
 fn unfit(score: f64) -> Option<&'static str> {
     if score.is_nan() {
         Some("is not a number")
@@ -77,16 +74,16 @@ fn unfit(score: f64) -> Option<&'static str> {
     }
 }
 
-/// Reads scores from decompressed text, and passes each name and score to `each`. The text has one of two forms,
-/// distinguished by the first line:
+/// Reads scores from decompressed text, and passes each name and score to `each`. The first line determines which of
+/// two forms the text has:
 ///
 /// - `name<TAB>score`, further columns ignored. Names are bytes, taken unchanged.
-/// - one bare number per line: the names are `0`, `1`, ... in the order of the lines, not counting headers.
+/// - one bare number per line: the names are `0`, `1`, ... in the order of the lines, not counting a header.
 ///
 /// The first line may be a header, whose score is not a number and does not begin with a digit, sign or point. A byte
-/// order mark and carriage returns at line ends are dropped, and so are spaces around a number. `label` names the input
-/// in errors. A line may have at most `limits.line_bytes`. [`Error::BadRecord`] has the first invalid line (counted
-/// from 1; a blank one is invalid) and the byte it starts at.
+/// order mark, carriage returns at line ends and spaces around a number are dropped. `label` names the input in errors.
+/// A line may have at most `limits.line_bytes`. [`Error::BadRecord`] has the number from 1 of the first invalid line (a
+/// blank one is invalid) and the offset of its first byte.
 pub fn read_each_score(
     mut input: impl BufRead,
     label: &str,
@@ -134,7 +131,6 @@ pub fn read_each_score(
     Ok(())
 }
 
-/// Returns the name (if lines are `named`) and score of a line.
 fn split(line: &[u8], named: bool) -> Result<(Option<&[u8]>, f64), String> {
     let name = line.iter().position(|&byte| byte == b'\t');
     match name.map(|end| &line[..end]) {
@@ -165,7 +161,7 @@ fn number(field: &[u8]) -> Result<f64, String> {
     }
 }
 
-/// Returns whether the first line's score can't have been meant as a number.
+/// Returns whether the first line's score was not meant as a number.
 fn is_header(line: &[u8]) -> bool {
     let text = std::str::from_utf8(score_field(line).trim_ascii()).unwrap_or_default();
     match text.as_bytes().first() {
@@ -174,7 +170,6 @@ fn is_header(line: &[u8]) -> bool {
     }
 }
 
-/// Collects the scores that [`read_each_score`] reads.
 #[cfg(any(test, feature = "testing"))]
 pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<Scores> {
     let mut scores = Scores::new();

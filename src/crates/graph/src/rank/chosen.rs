@@ -2,7 +2,7 @@
 //!
 //! Each line names pages: a URL in any form or an opaque name, or `host:NAME`, `barehost:NAME`, `domain:NAME`,
 //! `prefix:HOST/FOLDERS` or `url:PATTERN`, as in a scope. A tab and a whole number may follow, the weight of each of
-//! these pages; the default is 1. If several lines match a page, the first counts. If sites are ranked, a site gets the
+//! these pages; the default is 1. The first line that matches a page counts. In a ranking of sites, a site gets the
 //! largest weight of its pages. Lines are read as in other lists ([`crate::rules::list`]): names are kept as hashes.
 //! Lines that are not URLs and name no page are skipped and counted; those that look like a misspelt rule are errors.
 
@@ -23,7 +23,6 @@ const RULE_BYTES: u64 = 192;
 /// Memory of a line that is not a URL in bytes, without its text.
 const OPAQUE_BYTES: u64 = 96;
 
-/// Parsed list of chosen pages.
 #[derive(Debug, Clone, Default)]
 pub struct ChosenList {
     /// Weights by canonical URL or name.
@@ -41,21 +40,18 @@ struct ChosenLine {
     weight: u32,
 }
 
-/// Name that is not a URL.
 #[derive(Debug, Clone)]
 struct OpaqueName {
     why: Reject,
-    /// Number of lines that have it.
+    /// Number of lines with this name.
     lines: u64,
-    /// Its text, if it looks like a rule.
+    /// Text of the name, if it looks like a rule.
     rule: Option<String>,
 }
 
 impl ChosenList {
-    /// Reads lines into a list of at most `memory` bytes; `None`: no limit.
-    ///
-    /// # Errors
-    /// Errors of `lines`; [`Error::Usage`] with the number of a line whose rule or weight is wrong; [`Error::TooLarge`].
+    /// Reads lines into a list of at most `memory` bytes; `None` for no limit. Fails with [`Error::Usage`] with the
+    /// number of a line whose rule or weight is wrong; [`Error::TooLarge`].
     pub fn read(
         lines: impl IntoIterator<Item = Result<Vec<u8>>>,
         memory: Option<u64>,
@@ -121,18 +117,16 @@ impl ChosenList {
         Ok(())
     }
 
-    /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self) -> u64 {
         self.named.bytes()
     }
 }
 
-/// Weights of the pages of a crawl, by a list.
+/// Weights of the pages of a crawl by a `ChosenList`.
 #[derive(Debug)]
 pub struct ChosenPages {
     chosen: Arc<ChosenList>,
     weights: Vec<u32>,
-    /// Number of pages that some line matches.
     found: u64,
     /// Lines that are not URLs, and name a page.
     opaque: BTreeSet<u32>,
@@ -164,7 +158,6 @@ impl ChosenPages {
         self.weights.push(first.map_or(0, |line| line.weight));
     }
 
-    /// Returns the number of pages that some line matches.
     pub fn found(&self) -> u64 {
         self.found
     }
@@ -187,9 +180,7 @@ impl ChosenPages {
         Ok(skipped)
     }
 
-    /// Returns the teleport vector of the pages, or of their sites, and the lines that were skipped.
-    ///
-    /// # Errors
+    /// Returns the teleport vector of the pages, or of their sites, and the lines that were skipped. Fails with
     /// [`Error::Missing`] if no line matches a page; [`Error::Usage`] if the weights sum to 0 or to more than 2^32, or
     /// if a line looks like a misspelt rule.
     pub fn teleport(self, sites: Option<&Sites>) -> Result<(Teleport, SkippedLines)> {

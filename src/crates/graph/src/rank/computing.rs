@@ -1,5 +1,5 @@
 //! Computation of a measure of pages or sites from the links and names of pages: names determine the sites and the
-//! chosen pages, links between sites are derived from those between pages, and the measure is computed from these.
+//! chosen pages, links between sites are derived from those between pages, and the measure is computed from the links.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -23,7 +23,6 @@ pub struct Computing {
     pub level: Level,
     /// Parameters of the measure; the teleport vector comes from [`Computing::chosen`] instead.
     pub options: MeasureOptions,
-    /// Weights of links between sites.
     pub site_links: SiteLinks,
     /// True if links inside a site count as well.
     pub inside: bool,
@@ -50,10 +49,8 @@ impl FromStr for Computing {
 /// Parameters of a computation, as far as its measure uses them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeasureParameters {
-    /// Damping of the walk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
-    /// Bound, residual or change at which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<f64>,
     /// Total teleport share of the trusted pages of spam mass.
@@ -64,10 +61,8 @@ pub struct MeasureParameters {
     pub registers: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_pages: Option<u64>,
-    /// Weights of links between sites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_links: Option<SiteLinks>,
-    /// True if links inside a site count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
 }
@@ -75,10 +70,8 @@ pub struct MeasureParameters {
 /// Function that passes names to its argument, in the order of the pages' numbers.
 pub type NamesVisit<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
 
-/// Result of a computation.
 #[derive(Debug)]
 pub struct MeasureResult {
-    /// Scores of the nodes, with their accuracy.
     pub measured: Measured,
     /// Number of links between the ranked nodes.
     pub links: u64,
@@ -90,7 +83,6 @@ pub struct MeasureResult {
 }
 
 impl Computing {
-    /// Returns a computation of this measure at this level with default parameters.
     pub fn new(measure: &'static MeasureSpec, level: Level) -> Computing {
         Computing {
             measure,
@@ -102,7 +94,7 @@ impl Computing {
         }
     }
 
-    /// Checks the parameters before anything is read.
+    /// Checks the parameters, before anything is read.
     pub fn check(&self) -> Result<()> {
         let name = self.measure.name;
         // Checked before the memory that registers take.
@@ -120,13 +112,10 @@ impl Computing {
         }
     }
 
-    /// Computes the measure from the links and names of pages. Reading names takes `reading` bytes. Links between sites
+    /// Computes the measure from the links and names of pages; reading names takes `reading` bytes. Links between sites
     /// that exceed the memory go to temporary files in `folder`, or are refused without one. Returns `None` if it was
-    /// stopped before anything was known.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if there are no sites, [`Error::Missing`] if no page was chosen; errors of
-    /// [`MeasureSpec::compute`].
+    /// stopped before anything was known. Fails with [`Error::Unsupported`] if there are no sites, [`Error::Missing`]
+    /// if no page was chosen; errors of [`MeasureSpec::compute`].
     pub fn compute(
         &self,
         rows: &dyn Rows,

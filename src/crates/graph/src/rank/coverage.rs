@@ -1,9 +1,8 @@
 //! Coverage: bounds on the share of what readers see that was fetched, for readers who start at the seeds.
 //!
 //! Let x be the personalised PageRank of the whole web, fetched or not: a reader follows a link with probability d, and
-//! otherwise, or at a page without links, starts again at a seed. C is the set of fetched pages, whose rows are known.
-//! No row of another page is known, and yet x(C) is bounded from both sides (RankMass: J. Cho, U. Schonfeld, VLDB 2007,
-//! for the lower one).
+//! otherwise, or at a page without links, starts again at a seed. C is the set of fetched pages. Only their rows are
+//! known, and yet x(C) is bounded from both sides (RankMass: J. Cho, U. Schonfeld, VLDB 2007, for the lower one).
 //!
 //! **Known walks.** Let M be the links of C, each row's parts summing to 1, t the seeds alike, and D the pages of C
 //! without links. Then h on C and a on all other pages, the least solution of
@@ -13,23 +12,24 @@
 //! ```
 //!
 //! count the walks that begin at a seed and go on over known links. x satisfies this equation with further terms, none
-//! of them negative, for what other pages pass on. So x >= h on C, and x >= a on all others. Summed over all pages the
-//! equation says h(C) + a(others) = (1 - d) + d h(C), hence
+//! of them negative, for what other pages pass on. So x >= h on C, and x >= a on all others. The sum of the equation
+//! over all pages is h(C) + a(others) = (1 - d) + d h(C), hence
 //!
 //! ```text
 //! h(C) <= x(C) = 1 - x(others) <= 1 - a(others) = d + (1 - d) h(C)
 //! ```
 //!
-//! **Computation.** Let y be the PageRank of the known links in which other pages have no links, personalised to the
-//! seeds that are known pages, p the part of the seeds that are, and l the sum of y over pages with links. Then
-//! y = (1 - d l) t' + d M y with t' the known seeds, h is a multiple of y on C, as is a on other known pages, and
+//! **Computation.** Let y be the PageRank of the known links, personalised to the seeds that are known pages, with
+//! other pages taken to have no links; p the share of the seeds that are known; and l the sum of y over pages with
+//! links. Then y = (1 - d l) t' + d M y with t' the known seeds, h and a are the same multiple of y on C and on other
+//! known pages, and
 //!
 //! ```text
 //! h = k y,     k = (1 - d) p/(1 - d p y(C) - d (1 - p) l)
 //! ```
 //!
-//! y is settled with a certified bound in L1. h(C) grows with y(C) and l, so both reduced by that bound give a lower
-//! bound of it, and both increased by it an upper one.
+//! y is settled with a certified bound in L1. h(C) grows with y(C) and l: both reduced by that bound give a lower bound
+//! on h(C), and both increased by it an upper one.
 //!
 //! Uniform PageRank, where readers start at any page, has no such bounds: most of it starts at pages that were not
 //! fetched.
@@ -42,7 +42,7 @@ use crate::rows::{Bits, Rows};
 
 /// Bound to which y is settled, unless 64-bit numbers do not resolve it: each further digit takes some ten sweeps.
 const EXACT: f64 = 1e-6;
-/// Bounds the rounding of sums and quotients of few steps.
+/// Bound on the rounding of sums and quotients of few steps.
 const ROUNDING: f64 = 1e-12;
 
 /// Bounds on the importance of the fetched pages for readers who start at the seeds; see the module documentation.
@@ -50,14 +50,12 @@ const ROUNDING: f64 = 1e-12;
 pub struct CoverageBounds {
     /// Lower bound on the share of what readers see that was fetched, from 0 to 1.
     pub at_least: f64,
-    /// Upper bound on that share.
     pub at_most: f64,
 }
 
-/// What readers who start at the seeds see, as far as the known links tell.
+/// Shares of pages in what readers who start at the seeds see, as far as the known links tell.
 pub struct SeedShares {
     damping: f64,
-    /// Number of known pages.
     pages: u64,
     /// y; `None` if no seed is a known page.
     settled: Option<SettlingResult>,
@@ -73,9 +71,6 @@ pub struct SeedShares {
 impl SeedShares {
     /// Computes the shares for readers who start at these pages, which must be distinct; numbers beyond the known pages
     /// stand for unknown ones.
-    ///
-    /// # Errors
-    /// Fails if rows name pages that do not exist, or if memory does not suffice.
     pub fn of(rows: &dyn Rows, damping: u64, seeds: &[u32]) -> Result<SeedShares> {
         let pages = rows.pages();
         let mut starts = Bits::new(pages);
@@ -153,13 +148,12 @@ impl SeedShares {
         known.map_or(0.0, |settled| settled.share(page)) * self.scale
     }
 
-    /// Returns true if the page has a row.
     pub fn is_read(&self, page: u32) -> bool {
         self.read.get(page.into())
     }
 
-    /// Estimates the lower bound after fetching these pages, of which fetched ones add nothing: what they pass on returns
-    /// to fetched pages as often as what others have passed on.
+    /// Estimates the lower bound after fetching these pages, assuming that what they pass on returns to fetched pages
+    /// as often as what others have passed on. Pages already fetched add nothing.
     pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
         let CoverageBounds { at_least, at_most } = self.bounds;
         let unread = pages.filter(|&page| !self.is_read(page));
@@ -174,13 +168,13 @@ impl SeedShares {
     }
 }
 
-/// Finds the seeds where none are given: the pages that were fetched, and not found gone, before any link to them was
+/// Finds the seeds if none are given: the pages that were fetched, and not found gone, before any link to them was
 /// seen.
 ///
 /// Pages are numbered in the order of their first appearance, and rows lie in the order in which pages were last
 /// fetched. So a page that was fetched once is a seed if no page with a smaller number links to it from an earlier row;
-/// a page whose row comes later already found it known. The first state of a page in `reread`, which was fetched more
-/// than once, is unknown: it counts as fetched before all others.
+/// pages with later rows found it already known. The first state of a page in `reread`, which was fetched more than
+/// once, is unknown: it counts as fetched before all others.
 pub fn seeds(rows: &dyn Rows, reread: &Bits) -> Result<Vec<u32>> {
     let (mut found, mut linked) = (Bits::new(rows.pages()), Bits::new(rows.pages()));
     let mut gone = Bits::new(rows.pages());

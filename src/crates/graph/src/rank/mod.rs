@@ -1,6 +1,5 @@
-//! Importance of pages by their links: PageRank, settled from rows wherever they are kept ([`settle`]) or exact in memory
-//! ([`pagerank`]), each with a proven bound on the error, and other measures ([`measures`], one file and one line in its
-//! table each).
+//! Importance of pages by their links: PageRank, settled from rows wherever they are kept ([`settle`]) or exact in
+//! memory ([`pagerank`]), each with a proven bound on the error, and other measures ([`measures`]).
 
 pub mod chosen;
 pub mod computing;
@@ -23,10 +22,9 @@ use crate::{Error, Result};
 /// Accuracy at which a computation ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
-    /// Target bound on the L1 error.
     pub until: f64,
     /// Number of links up to which sweeps continue below `until`, down to [`FINEST`], as far as another sweep fits:
-    /// accuracy that is cheap. 0 ends at `until`. A number of links instead of a time, so that the same records give
+    /// cheap additional accuracy. 0 ends at `until`. It is a number of links, not a time, so that the same records give
     /// the same bytes on any machine.
     pub spare: u64,
 }
@@ -38,7 +36,7 @@ impl From<f64> for Goal {
     }
 }
 
-/// Ends at 0.01, or below while that takes about half a second.
+/// Ends at 0.01, or below if that takes about half a second at most.
 impl Default for Goal {
     fn default() -> Goal {
         Goal {
@@ -53,22 +51,20 @@ pub const FINEST: f64 = 1e-6;
 /// Number of links that take about half a second.
 const SPARE: u64 = 16_000_000;
 
-/// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankOptions {
     /// Damping in 1/2^32 ([`Config::damping_units`](crate::engine::Config::damping_units)).
     pub damping: u64,
     /// Target bound on the L1 distance to PageRank.
     pub until: f64,
-    /// Bound at which a computation ends, having aimed at `until` first. It is lower if the published bound includes
-    /// more ([`Config::bound_for`](crate::engine::Config::bound_for)), else the same.
+    /// Bound at which a computation ends, after it has reached `until`: lower if the published bound includes more
+    /// ([`Config::bound_for`](crate::engine::Config::bound_for)), else the same.
     pub on_to: f64,
     /// Number of links up to which settling continues below `until`. See [`Goal::spare`].
     pub spare: u64,
 }
 
 impl RankOptions {
-    /// Returns options with this target bound.
     pub fn until(damping: u64, until: f64) -> RankOptions {
         RankOptions {
             damping,
@@ -85,7 +81,7 @@ impl RankOptions {
 }
 
 /// Distribution of what the virtual page pays: uniform by default, or by weights, as in personalised PageRank. Surfers
-/// who do not follow a link continue at these pages, and so do those at a page without links.
+/// who do not follow a link, or are at a page without links, continue at these pages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Teleport {
     /// Weight of each page; empty for uniform.
@@ -94,10 +90,8 @@ pub struct Teleport {
 }
 
 impl Teleport {
-    /// Creates a vector from the weights of all pages.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the weights sum to 0 or to more than 2^32.
+    /// Creates a vector from the weights of all pages. Fails with [`Error::Usage`] if the weights sum to 0 or to more
+    /// than 2^32.
     pub fn of(weights: Vec<u32>) -> Result<Teleport> {
         let teleport = Teleport::new(weights.into_iter().map(u64::from))?;
         // Rounding down loses less than a unit for each unit of weight.
@@ -110,19 +104,15 @@ impl Teleport {
         Ok(teleport)
     }
 
-    /// Creates a vector from finite weights of at least 0, rounded by [`whole_numbers`]. Their sum may be up to 2^53, and
-    /// settling gets no closer than 2^-58 for each unit of it: exact PageRank does.
-    ///
-    /// # Errors
+    /// Creates a vector from finite weights of at least 0, rounded by [`whole_numbers`]. Their sum may be up to 2^53,
+    /// and settling gets no closer than 2^-58 per unit of the sum, while exact PageRank does. Fails with
     /// [`Error::Usage`] if all weights are 0.
     pub fn of_floats(weights: &[f64]) -> Result<Teleport> {
         Teleport::new(whole_numbers(weights).into_iter())
     }
 
-    /// Creates a vector from weights whose sum is at most 2^53. Settling gets no closer than 2^-58 for each unit of it.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if all weights are 0.
+    /// Creates a vector from weights whose sum is at most 2^53. Settling gets no closer than 2^-58 per unit of the sum.
+    /// Fails with [`Error::Usage`] if all weights are 0.
     pub fn new(weights: impl Iterator<Item = u64>) -> Result<Teleport> {
         let weights: Arc<[u64]> = weights.collect();
         let sum = weights.iter().sum();
@@ -148,7 +138,7 @@ impl Teleport {
         self.weights.is_empty()
     }
 
-    /// Returns the sum of the weights of `pages` pages.
+    /// Returns the sum of the weights, given the number of pages.
     pub fn sum(&self, pages: u64) -> u64 {
         if self.is_uniform() { pages } else { self.sum }
     }
@@ -158,7 +148,7 @@ impl Teleport {
         self.weights.get(page).copied().unwrap_or(1)
     }
 
-    /// Returns the payment to each of `pages` pages, of `units` in total.
+    /// Returns the payment to each page, of `units` in total.
     fn shares(&self, units: f64, pages: usize) -> impl Iterator<Item = f64> + '_ {
         let (each, sum) = (units / pages as f64, self.sum as f64);
         (0..pages).map(move |page| match self.weights.get(page) {

@@ -14,7 +14,7 @@
 //! no link leaves), and the distance between steps does not bound the distance from any of them. The largest damping is
 //! 1 - 2^-32.
 //!
-//! **Bound.** Let y be the computed step from x, r = ||y - x||_1, and rho >= its rounding in L1. With M the
+//! **Bound.** Let y be the computed step from x, r = ||y - x||_1, and rho at least its rounding in L1. With M the
 //! stochastic matrix and s = sum(x) - 1, the exact step less pi is d M (x - pi) less d s/n everywhere, and |s| <= rho
 //! since x was computed like y. So ||y - pi|| <= rho + d ||x - pi|| + d rho, and with ||x - pi|| <= r + ||y - pi||:
 //!
@@ -41,7 +41,6 @@ use crate::{Error, Result};
 /// at most one link (see "Bound").
 const RESOLUTION: f64 = 20.0 * f64::EPSILON / 2.0;
 
-/// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerOptions {
     /// Damping, 0 <= damping < 1, rounded as by [`damping_units`](crate::engine::damping_units).
@@ -60,7 +59,6 @@ impl Default for PowerOptions {
     }
 }
 
-/// Result of [`pagerank`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageRank {
     /// Importance of each node; sums to 1.
@@ -81,9 +79,7 @@ pub fn pagerank(graph: &Graph, options: PowerOptions) -> Result<PageRank> {
     pagerank_for(graph, options, &Teleport::default())
 }
 
-/// Computes personalised PageRank, with a virtual page that pays nodes by weights.
-///
-/// # Errors
+/// Computes personalised PageRank, with a virtual page that pays nodes by weights. Fails with
 /// [`Error::Usage`](crate::Error::Usage) if `teleport` does not have a weight for each node, or an option is out of
 /// range.
 pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -> Result<PageRank> {
@@ -104,7 +100,7 @@ pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -
     Ok(result)
 }
 
-/// Returns the damping to use.
+/// Checks the options. Returns the damping as the engine rounds it.
 fn check(options: PowerOptions) -> Result<f64> {
     let PowerOptions { damping, residual } = options;
     if !(residual > 0.0 && residual.is_finite()) {
@@ -115,8 +111,8 @@ fn check(options: PowerOptions) -> Result<f64> {
     Ok(RankOptions::until(checked_damping(damping)?, residual).damping())
 }
 
-/// Returns the number of iterations after which only rounding can keep the residual above `residual`: the first is at
-/// most 2, and each is at most `damping` times the one before. Doubled for safety.
+/// Returns the number of iterations after which only rounding can keep the residual above `residual`: the first
+/// residual is at most 2, and each is at most `damping` times the one before. Doubled for safety.
 fn iteration_limit(damping: f64, residual: f64) -> u64 {
     if damping == 0.0 || residual >= 2.0 {
         return 2;
@@ -125,10 +121,9 @@ fn iteration_limit(damping: f64, residual: f64) -> u64 {
     (2.0 * needed).ceil() as u64 + 2
 }
 
-/// Damped walk over links, with or without weights, of which the power method takes steps.
+/// Damped walk over links, with or without weights, iterated by the power method.
 pub struct Walk<'a, W> {
     pub links: &'a LinkRows<W>,
-    /// Damping d.
     pub damping: f64,
     pub teleport: &'a Teleport,
 }
@@ -196,7 +191,6 @@ impl<W: Weight> Walk<'_, W> {
         }
     }
 
-    /// Returns the proven bound on the error of the last vector.
     fn bound(&self, result: &PageRank) -> f64 {
         let (damping, residual) = (self.damping, result.residual);
         let rho = self.rounding(&result.scores, residual);
@@ -204,7 +198,7 @@ impl<W: Weight> Walk<'_, W> {
         (bound / (1.0 - damping)).min(2.0)
     }
 
-    /// Bounds one step's rounding in L1, for the last vector and the one before.
+    /// Bounds one step's rounding in L1, given the last vector and its difference from the one before.
     fn rounding(&self, scores: &[f64], difference: f64) -> f64 {
         let by_links = self.links.targets().iter().map(|&t| scores[t as usize]);
         let by_links = by_links.collect::<CompensatedSum>().value();

@@ -9,20 +9,16 @@ use crate::{Error, Result};
 pub trait Peers: Send {
     /// Returns the number of shards in all processes together.
     fn shards(&self) -> usize;
-
     /// Returns the numbers of the shards of this process, ascending.
     fn local(&self) -> &[usize];
-
     /// Exchanges messages between shards (all-to-all). `outgoing[i][to]` is the message of the i-th local shard to
     /// shard `to`; the result has at `[i][from]` the message from shard `from` to the i-th local shard. Messages may be
     /// empty.
     fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>>;
-
     /// Gathers a message of each process in all processes, in the order of the processes (all-gather).
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>>;
 
-    /// Gathers a message of each shard in all processes, in the order of the shards; `own` has those of the local
-    /// shards.
+    /// Gathers a message of each shard in all processes, in shard order; `own` has those of the local shards.
     fn gather_by_shard(&mut self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let mut said = Vec::new();
         for (&shard, bytes) in self.local().iter().zip(own) {
@@ -71,14 +67,12 @@ pub struct RemotePages {
     pub there: Vec<u32>,
 }
 
-/// All shards in this process.
 #[derive(Debug, Clone)]
 pub struct OneProcess {
     shards: Vec<usize>,
 }
 
 impl OneProcess {
-    /// Creates this number of shards.
     pub fn new(shards: usize) -> OneProcess {
         OneProcess {
             shards: (0..shards).collect(),
@@ -130,12 +124,10 @@ pub mod threads {
         local: Vec<usize>,
         barrier: Arc<Barrier>,
         said: Arc<Mutex<Vec<Said>>>,
-        /// Number of bytes sent to shards of other processes.
         pub sent: u64,
     }
 
     impl Thread {
-        /// Sends messages, and receives those of all.
         fn round(&mut self, said: Said) -> Vec<Said> {
             self.said.lock().unwrap()[self.process] = said;
             self.barrier.wait();

@@ -27,7 +27,6 @@ cashrank_base::words! {
 }
 
 impl SiteLinks {
-    /// Returns a description in a few words.
     pub fn about(self) -> &'static str {
         match self {
             SiteLinks::Count => "the number of links between their pages",
@@ -37,21 +36,18 @@ impl SiteLinks {
     }
 }
 
-/// Options for deriving links between sites from links between pages.
 pub struct Pairing {
-    /// Weight of a link.
     pub links: SiteLinks,
     /// Includes links inside a site.
     pub inside: bool,
-    /// Memory limit in bytes; `None` for no limit.
     pub memory: Option<u64>,
     /// Folder of temporary files for pairs of linked sites that exceed a third of the memory, or 256 MiB; `None`: pairs
     /// that exceed the memory are an error.
     pub folder: Option<PathBuf>,
 }
 
-/// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row.
-/// So sweeps are the same whether the links are in memory or in a file.
+/// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row,
+/// so that sweeps are the same whether the links are in memory or in a file.
 pub struct SiteGraph {
     sites: u64,
     rows: SiteRows,
@@ -67,8 +63,8 @@ enum SiteRows {
 }
 
 impl SiteGraph {
-    /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out
-    /// with their links. Fails with [`crate::Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
+    /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out.
+    /// Fails with [`crate::Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
     pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing) -> Result<SiteGraph> {
         let memory = match (&pairing.folder, pairing.memory) {
             (None, memory) => memory,
@@ -111,7 +107,6 @@ impl SiteGraph {
         })
     }
 
-    /// Returns the memory of its links, in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.rows {
             SiteRows::Memory(graph) => graph.bytes(),

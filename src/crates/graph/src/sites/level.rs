@@ -29,7 +29,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// Notations of levels, with their descriptions.
     pub const FORMS: [(&'static str, &'static str); 5] = [
         ("page", "pages"),
         ("host", "hosts"),
@@ -41,8 +40,7 @@ impl Level {
         ("prefix:N", "hosts with the first N folders of the path"),
     ];
 
-    /// Returns the site of the page with this name, a canonical URL; `None` if the name has no host, or pages are not
-    /// grouped.
+    /// Returns the site of the page with this canonical URL; `None` without a host, or at `Level::Page`.
     ///
     /// ```
     /// use cashrank_graph::sites::Level;
@@ -69,7 +67,6 @@ impl Level {
         }
     }
 
-    /// Returns the plural noun for units of this level.
     pub fn plural(self) -> &'static str {
         match self {
             Level::Page => "pages",
@@ -80,20 +77,18 @@ impl Level {
         }
     }
 
-    /// Returns the singular noun for a unit of this level.
     pub fn singular(self) -> &'static str {
         let plural = self.plural();
         plural.strip_suffix('s').unwrap_or(plural)
     }
 
-    /// Returns whether pages are ranked, not sites.
     pub fn is_page(self) -> bool {
         self == Level::Page
     }
 }
 
-/// Returns the first folders of a path, which a query may follow, without the `/` after them. The part after the last
-/// `/` is not a folder.
+/// Returns the first folders of a path, without the `/` after them. The part after the last `/`, and a query, are no
+/// folders.
 fn folders_of(path: &[u8], folders: u8) -> &[u8] {
     let query = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
     let path = &path[..query];

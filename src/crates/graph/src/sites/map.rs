@@ -8,25 +8,21 @@ use crate::{Error, Result};
 
 /// Number in the column for a page without a site.
 pub const NO_SITE: u32 = u32::MAX;
-
 /// Number of names between two checks of the memory.
 const LOOK_EVERY: usize = 1 << 14;
-/// Memory per site while it is looked up by name, besides its name: twice the slots of a hash table, and the
-/// allocator's overhead.
+/// Memory per site during lookups by name, besides the name: twice the slots of a hash table, and the allocator's
+/// overhead.
 const SITE_BYTES: u64 = 96;
 
-/// Site of each page, and names and sizes of sites.
+/// Sites with their names and sizes, and the site of each page.
 #[derive(Debug, Default)]
 pub struct Sites {
     level: Level,
-    /// Site of each page.
     of: Vec<u32>,
     /// Names of all sites, concatenated, and where each ends.
     text: String,
     ends: Vec<usize>,
-    /// Number of pages of each site.
     pages: Vec<u64>,
-    /// Number of pages without a site.
     without: u64,
 }
 
@@ -36,13 +32,11 @@ pub struct SitesBuilder {
     sites: Sites,
     numbers: HashMap<Box<[u8]>, u32>,
     memory: Option<u64>,
-    /// Bytes of the memory that other data take.
     taken: u64,
 }
 
 impl SitesBuilder {
-    /// Returns a builder for this level that takes at most `memory` bytes, of which other data take `taken`; `None`: no
-    /// limit.
+    /// Returns a builder that takes at most `memory` bytes, of which other data take `taken`; `None` for no limit.
     pub fn new(level: Level, memory: Option<u64>, taken: u64) -> SitesBuilder {
         SitesBuilder {
             sites: Sites {
@@ -75,7 +69,6 @@ impl SitesBuilder {
         Ok(())
     }
 
-    /// Assigns a number to a new site.
     fn first(&mut self, site: &[u8]) -> Result<u32> {
         let sites = &mut self.sites;
         let number = u32::try_from(sites.ends.len())
@@ -151,7 +144,6 @@ impl Sites {
         &self.of
     }
 
-    /// Returns the site of a page; `None` if it has none.
     pub fn site(&self, page: usize) -> Option<usize> {
         let site = self.of.get(page).copied().filter(|&site| site != NO_SITE)?;
         Some(site as usize)
@@ -162,22 +154,18 @@ impl Sites {
         &self.text[start..self.ends[site]]
     }
 
-    /// Yields all names, in the order of numbers.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|site| self.name(site))
     }
 
-    /// Returns the number of a site's pages.
     pub fn pages(&self, site: usize) -> u64 {
         self.pages[site]
     }
 
-    /// Returns the number of pages without a site.
     pub fn without(&self) -> u64 {
         self.without
     }
 
-    /// Returns the memory in bytes.
     pub fn bytes(&self) -> u64 {
         4 * self.of.len() as u64 + self.text.len() as u64 + 16 * self.ends.len() as u64
     }

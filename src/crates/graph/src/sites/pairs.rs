@@ -1,9 +1,8 @@
-//! Sums weights of pairs of sites: sorts them in memory, or through temporary files.
+//! Sums of the weights of pairs of sites, sorted in memory or through temporary files.
 //!
-//! Pairs come in any order and repeat: they are collected, and sorted and added up whenever there are a quarter more
-//! than the last time. If more than half of the memory is in use when it does not suffice for that, the pairs are moved
-//! to an external sorter. In the end all are added up once more, into one file, which each sweep over the rows reads from
-//! its start.
+//! Pairs come in any order and repeat. They are collected, and sorted and added up whenever their number grew by a
+//! quarter. If the memory does not suffice for that and more than half of it is in use, the pairs are moved to an
+//! external sorter. At the end all are added up into one file, which each sweep over the rows reads from its start.
 //!
 //! ```text
 //! temporary file   pair*        pair: (from x 2^32 + to) u64, weight u64, sorted, each once; of this machine's byte order
@@ -20,15 +19,13 @@ use crate::disk::{ExternalSorter, unnamed};
 use crate::model::check_room;
 use crate::{Error, Result};
 
-/// Weighted link between two sites: their numbers in one, and its weight.
+/// Weighted link between two sites: from x 2^32 + to, and the weight.
 pub(super) type SitePair = [u64; 2];
 
-/// Size of a pair in bytes, in memory and in files.
 const BYTES: usize = size_of::<SitePair>();
-/// Memory per pair in bytes: itself, half of that to sort it, and as much for the external sorter, or for the link made
-/// of it.
+/// Memory per pair in bytes: the pair, half of that to sort it, and as much for the external sorter, or for the
+/// resulting link.
 const PAIR_BYTES: u64 = 2 * BYTES as u64;
-/// Buffer size in pairs.
 const BUFFER: usize = (1 << 20) / BYTES;
 /// Smallest number of pairs that are collected before they are added up, if memory suffices.
 const LEAST: usize = 1 << 12;
@@ -38,28 +35,24 @@ pub(super) fn sites_of(pair: SitePair) -> (u32, u32) {
     ((pair[0] >> 32) as u32, pair[0] as u32)
 }
 
-/// Sorts and sums pairs.
 pub(super) struct PairSums {
     /// Pairs in memory, of which the first are sorted, each once.
     held: Vec<SitePair>,
     /// Number of pairs at which they are added up.
     room: usize,
     memory: Option<u64>,
-    /// Maximum number of pairs in memory.
     room_max: usize,
     folder: Option<PathBuf>,
     spilled: Option<ExternalSorter>,
 }
 
-/// All pairs, summed and in order.
 pub(super) enum SortedPairs {
     Memory(Vec<SitePair>),
     File(PairFile),
 }
 
 impl PairSums {
-    /// Returns sums that take `memory` bytes. Pairs that do not fit are spilled to files in `folder`, or refused without
-    /// one.
+    /// Returns sums that take `memory` bytes; the rest is spilled to files in `folder`, or refused without one.
     pub fn new(memory: Option<u64>, folder: Option<PathBuf>) -> PairSums {
         let fit = memory.map_or(u64::MAX, |memory| memory / PAIR_BYTES);
         PairSums {
@@ -128,7 +121,6 @@ impl PairSums {
         folder.ok_or_else(|| Error::internal("pairs of sites have no temporary file"))
     }
 
-    /// Moves the pairs in memory to the external sorter.
     fn spill(&mut self) -> Result<()> {
         if self.spilled.is_none() {
             let memory = self.room_max * BYTES / 2;
@@ -142,7 +134,6 @@ impl PairSums {
         Ok(())
     }
 
-    /// Returns all pairs, sorted.
     pub fn finish(mut self) -> Result<SortedPairs> {
         self.sum()?;
         if self.spilled.is_some() {
@@ -175,7 +166,6 @@ impl PairSums {
 pub(super) struct PairFile {
     path: PathBuf,
     file: File,
-    /// Number of pairs.
     len: u64,
 }
 
@@ -185,7 +175,6 @@ impl PairFile {
         Ok(PairFile { path, file, len: 0 })
     }
 
-    /// Moves pairs to the end of the file.
     fn append(&mut self, pairs: &mut Vec<SitePair>) -> Result<()> {
         let written = self.file.write_all(cast_slice(pairs));
         written.map_err(Error::io(&self.path, "write"))?;
@@ -198,7 +187,6 @@ impl PairFile {
         self.len
     }
 
-    /// Calls `visit` with each pair.
     pub fn each<E: From<Error>>(
         &self,
         mut visit: impl FnMut(SitePair) -> Result<(), E>,

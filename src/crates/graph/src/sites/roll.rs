@@ -2,8 +2,8 @@
 //!
 //! The importance of a site is the sum of that of its pages: the share of time that surfers spend there. If the ranking
 //! of pages is within a bound of PageRank in L1, so are the sums: |sum x_i - sum p_i| over a site is at most the sum of
-//! |x_i - p_i|. Sums are compensated, in the order of page numbers. The greatest importance of each site is within the
-//! bound, too: it differs by at most the greatest |x_i - p_i| of the site's pages.
+//! |x_i - p_i|. The greatest importance of each site is within the bound, too: it differs by at most the greatest
+//! |x_i - p_i| of the site's pages. Sums are compensated, in the order of page numbers.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,6 @@ use super::Sites;
 use crate::metrics::sum::CompensatedSum;
 use crate::model::{Fetches, Page, PageId, PageState, SiteFacts, Time};
 
-/// Adds up pages by site.
 #[derive(Debug)]
 pub struct RollUp<'s> {
     sites: &'s Sites,
@@ -22,15 +21,12 @@ pub struct RollUp<'s> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SiteTotal {
     sum: CompensatedSum,
-    /// Number of known pages.
     pub pages: u64,
-    /// Greatest importance of a page.
     pub largest: f64,
     /// Page of greatest importance that is not gone, unless all are; on ties the first.
     pub best: PageId,
-    /// Importance of that page, and whether it is gone.
+    /// Importance of the page `best`, and whether it is gone.
     best_of: (f64, bool),
-    /// Number of visits to all pages.
     pub visits: u64,
     /// Last fetch of any page, in seconds since 1970.
     pub last_fetch: Option<Time>,
@@ -51,7 +47,6 @@ cashrank_base::words! {
 }
 
 impl RollUpBy {
-    /// Returns a description in a few words.
     pub fn about(self) -> &'static str {
         match self {
             RollUpBy::Sum => "the importance of its pages together",
@@ -62,7 +57,6 @@ impl RollUpBy {
 }
 
 impl SiteTotal {
-    /// Returns the total that the site is ranked by.
     pub fn score(&self, by: RollUpBy) -> f64 {
         match by {
             RollUpBy::Sum => self.importance(),
@@ -88,7 +82,6 @@ impl SiteTotal {
         }
     }
 
-    /// Returns the sum of the importance of its pages.
     pub fn importance(&self) -> f64 {
         self.sum.value()
     }

@@ -1,4 +1,4 @@
-//! Coverage: which share of what readers see has been crawled.
+//! Coverage: the share of what readers see that was crawled.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Covered {
     pub read: u64,
     /// Number of pages at which readers start.
     pub seeds: u64,
-    /// Number of these seeds that were read.
+    /// Number of seeds that were read.
     pub seeds_read: u64,
     /// Probability that a reader follows a link.
     pub damping: f64,
@@ -35,11 +35,8 @@ pub struct Covered {
 /// Contribution of a host to the coverage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoveredHost {
-    /// Name of the host.
     pub host: String,
-    /// Number of its known pages.
     pub pages: u64,
-    /// Number of its pages that were read.
     pub read: u64,
     /// Lower bound on the share, of all that readers see, that is pages of the host that were read.
     pub at_least: f64,
@@ -63,7 +60,6 @@ pub enum Seeds {
 }
 
 impl Seeds {
-    /// Returns the pages at which readers start.
     fn pages(&self, snapshot: &Snapshot, rows: &dyn Rows) -> Result<Vec<u32>> {
         let Seeds::Given { known, unknown } = self else {
             return first_pages(rows, &snapshot.visited(2)?);
@@ -82,7 +78,6 @@ pub struct SeedCoverage {
     shares: SeedShares,
     /// Bound by which the shares of some pages may exceed what readers see of them, at the damping that was requested.
     slack: f64,
-    /// Bounds on what was read, and the numbers that they are about.
     pub covered: Covered,
 }
 
@@ -97,10 +92,7 @@ impl fmt::Debug for SeedCoverage {
 
 impl SeedCoverage {
     /// Computes the coverage of readers who start at these pages, over the rows of a snapshot, which must be the
-    /// store's current one.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if no page was read or no links are kept; errors of reading the store.
+    /// store's current one. Fails with [`Error::Missing`] if no page was read or no links are kept.
     pub fn of(snapshot: &Snapshot, seeds: &Seeds) -> Result<SeedCoverage> {
         let rows = snapshot.rows()?;
         let damping = snapshot.info().settings.config.damping_units();
@@ -134,7 +126,7 @@ impl SeedCoverage {
         })
     }
 
-    /// Estimates the lower bound after these pages have been read, too.
+    /// Estimates the lower bound after these pages were read, too.
     pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
         self.shares.with(pages)
     }

@@ -49,7 +49,6 @@ impl Moment {
     }
 }
 
-/// Rankings that a history covers.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryOptions {
     /// Level and measure; a measure must have been computed for some of the snapshots.
@@ -61,13 +60,9 @@ pub struct HistoryOptions {
 }
 
 /// Returns the ranks of pages or sites over the snapshots of a store, by URLs in any form or by names. Works while a
-/// writer runs.
-///
-/// Snapshots without the measure are left out. An error of reading one is passed to `failed`, which may return `Ok` to
-/// continue without it.
-///
-/// # Errors
-/// [`Error::Missing`] if there is no store, no snapshot, or none with the measure; errors of `failed`.
+/// writer runs. Snapshots without the measure are left out. An error of reading one is passed to `failed`, which may
+/// return `Ok` to continue without it. Fails with [`Error::Missing`] if there is no store, no snapshot, or none with
+/// the measure; errors of `failed`.
 pub fn history(
     disk: &dyn Disk,
     store: &Path,
@@ -87,7 +82,7 @@ pub fn history(
     let mut found = None;
     let mut without = None;
     let mut looked_at = 0;
-    // The newest snapshot comes first, since it knows all pages.
+    // The newest snapshot comes first, as it knows all pages.
     for kept in newest.iter().rev() {
         if let (true, Err(Error::Damaged { path, what })) = (kept.current, &kept.info) {
             failed(Error::damaged(path, what.clone()))?;
@@ -111,7 +106,7 @@ pub fn history(
         if let Some(why) = without {
             return Err(Error::Missing(why));
         }
-        // This fails with the reason: the store or its snapshots are missing.
+        // Fails with the reason: the store or its snapshots are missing.
         Snapshot::latest(disk, store)?;
     }
     for history in &mut histories {

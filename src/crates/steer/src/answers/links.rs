@@ -21,7 +21,6 @@ pub struct LinkList {
     pub count: u64,
     /// Other ends of the links, best rank first; at most the requested number.
     pub links: Vec<LinkTarget>,
-    /// Extent of the search for incoming links.
     #[serde(flatten)]
     pub swept: Option<LinkSweep>,
 }
@@ -29,20 +28,16 @@ pub struct LinkList {
 /// Extent of a search over the links of all pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LinkSweep {
-    /// Number of links that were searched.
     pub links_read: u64,
-    /// Number of links that are kept.
     pub links_kept: u64,
 }
 
 /// Other end of a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkTarget {
-    /// URL or name.
     pub url: String,
     /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
-    /// Importance of the page.
     pub importance: f64,
     /// Result of the page's fetches; absent if the snapshot does not record which pages are gone.
     pub state: Option<PageState>,
@@ -56,19 +51,14 @@ pub struct LinkTarget {
 pub struct Ends {
     /// True if the page was visited; always for incoming links, for which it is not looked up.
     pub visited: bool,
-    /// True if the last visit found the page gone.
     pub gone: bool,
-    /// Pages with the weights of the links.
     pub ends: Vec<(u32, Option<u64>)>,
-    /// Extent of the search for incoming links.
     pub swept: Option<LinkSweep>,
 }
 
 impl Ends {
-    /// Returns the pages that a page links to.
-    ///
-    /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) with the reason if no links are kept; errors of reading rows.
+    /// Returns the pages that a page links to. [`Error::Missing`](crate::Error::Missing) has the reason if no links are
+    /// kept.
     pub fn of(snapshot: &Snapshot, page: u32) -> Result<Ends> {
         let mut found = Ends::default();
         snapshot.row(page, &mut |row| {
@@ -82,9 +72,6 @@ impl Ends {
     }
 
     /// Finds the sources of links to a page among the first `most` kept links, in the order of the rows.
-    ///
-    /// # Errors
-    /// Errors of [`Rows::sweep`].
     pub fn to(rows: &dyn Rows, page: u32, most: u64) -> Result<Ends> {
         let mut ends = Vec::new();
         let mut links_read = 0;
@@ -113,8 +100,7 @@ impl Ends {
         })
     }
 
-    /// Returns the ends that the snapshot knows, with the weights of the links: best rank first, ties in order of first
-    /// appearance.
+    /// Returns the ends that the snapshot knows, with weights: best rank first, ties in order of first appearance.
     pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<(PageId, Option<u64>)>> {
         let ends = self
             .ends

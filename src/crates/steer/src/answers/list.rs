@@ -9,19 +9,16 @@ use crate::rules::list::{ListLine, NameSet, SkippedLines, parts};
 use crate::snapshot::{ListedPage, Snapshot, find_lines};
 use crate::{Error, Result};
 
-/// Maximum number of lines of a list that are read together.
+/// Maximum number of lines that are read together.
 const PIECE: usize = 1 << 16;
-/// Number of lines that are looked up in a ranking together, since each lookup sweeps over much of it.
+/// Maximum number of lines that are looked up together, since each lookup sweeps over much of a ranking.
 const LOOKED_UP: usize = 1 << 18;
 /// Approximate memory of a line that is looked up, in bytes.
 const LOOKED_UP_BYTES: u64 = 1 << 10;
-/// Mean length of a line, in bytes, up to which [`PIECE`] lines are read together; of longer lines fewer are.
+/// Mean length of a line, in bytes, up to which [`PIECE`] lines are read together.
 const LINE_BYTES: usize = 1 << 7;
 
 /// Calls `each` with the pages that lines name, in order, chunk by chunk. Returns the counts of skipped lines.
-///
-/// # Errors
-/// Errors of `lines`, of `each`, and of reading the snapshot.
 pub fn each_listed(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     snapshot: Option<&Snapshot>,
@@ -45,12 +42,9 @@ pub fn each_listed(
     Ok(SkippedLines { comments, ..unread })
 }
 
-/// Looks up the pages or sites that lines name, and calls `each` in order with a row for each line that names
-/// something: its name and its entry in the ranking. An unknown one has rank 0. If there are several shards, each page
-/// is looked up in its own. Lines are read in chunks that take about `memory` bytes; `None`: as many as are efficient.
-///
-/// # Errors
-/// Errors of the lines, of `each`, and of reading the rankings.
+/// Looks up the pages or sites that lines name, each in its own shard if there are several. Calls `each` in order with
+/// a row for each line that names something: the name and its entry in the ranking; rank 0 if it is unknown. Lines are
+/// read in chunks that take about `memory` bytes; `None`: as many as are efficient.
 pub fn look_up(
     rankings: Rankings<'_>,
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
@@ -94,19 +88,16 @@ pub fn look_up(
     Ok(counts)
 }
 
-/// Counts of the lines of a list that was looked up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookedUp {
     /// Number of lines that name a page or site of the ranking.
     pub known: u64,
-    /// Number of lines that name an unknown one.
     pub unknown: u64,
     /// Skipped lines: comments only.
     pub skipped: SkippedLines,
 }
 
-/// Calls `each` with the pages that `find` finds for the lines, in chunks of at most `most` lines. Returns the number
-/// of comments.
+/// Calls `each` with the pages that `find` finds, in chunks of at most `most` lines. Returns the number of comments.
 fn each_line<P: Copy>(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     most: usize,
@@ -138,11 +129,8 @@ fn each_line<P: Copy>(
     }
 }
 
-/// Reads the lines of a list as names, without a store: URLs in canonical form, and other lines unchanged. Returns the
+/// Reads the lines of a list as names, without a store: URLs in canonical form, other lines unchanged. Returns the
 /// counts of skipped lines (comments), and the number of lines that are not URLs.
-///
-/// # Errors
-/// Errors of the lines; [`Error::TooLarge`].
 pub fn names_of(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     names: &mut NameSet,
@@ -167,9 +155,6 @@ pub fn names_of(
 }
 
 /// Returns the pages at which readers start, from a list of URLs; [`Seeds::Found`] if there is no list.
-///
-/// # Errors
-/// Errors of the lines and of reading the snapshot; [`Error::TooLarge`].
 pub fn seeds_of(
     snapshot: &Snapshot,
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,

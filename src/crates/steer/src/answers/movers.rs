@@ -12,7 +12,6 @@ use crate::snapshot::{Snapshot, moved};
 pub struct SnapshotMovers {
     /// File name of the older snapshot; absent if there is only one.
     pub from: Option<String>,
-    /// File name of the newer snapshot.
     pub to: String,
     /// Counts and sums over all pages; absent if there is only one snapshot.
     #[serde(flatten)]
@@ -48,7 +47,7 @@ pub struct Mover {
     /// without bounds, and for a new page.
     pub certain: Option<bool>,
     /// True if the rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent if one
-    /// of these is.
+    /// of the two fields is.
     pub rank_certain: Option<bool>,
 }
 
@@ -72,9 +71,6 @@ pub struct Mover {
 /// # Ok(())
 /// # }
 /// ```
-///
-/// # Errors
-/// A snapshot, or names, are damaged or cannot be read.
 pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>> {
     let wanted = MoveOptions {
         count: n,
@@ -116,9 +112,6 @@ impl Mover {
 
 /// Returns what moved from `older` to `newer`, in which pages have the
 /// [`same_numbers`](crate::snapshot::same_numbers), with the names of the pages.
-///
-/// # Errors
-/// A snapshot, or names, are damaged or cannot be read.
 pub fn named_moves(
     older: &Snapshot,
     newer: &Snapshot,
@@ -127,13 +120,13 @@ pub fn named_moves(
     let found = moved(older, newer, wanted)?;
     let margin = found.summary.margin;
     found.try_map(|pages| {
-        // The newer one has all pages of a list, or none.
+        // The newer snapshot has all pages of a list, or none.
         let is_known = pages.first().is_none_or(|page| page.right.is_some());
         named(&pages, if is_known { newer } else { older }, margin)
     })
 }
 
-/// Names pages as a snapshot does, which must have them.
+/// Names pages by a snapshot, which must have all of them.
 fn named(pages: &[Move<PageId>], snapshot: &Snapshot, margin: Option<f64>) -> Result<Vec<Mover>> {
     let numbers: Vec<PageId> = pages.iter().map(|page| page.page).collect();
     let named = pages.iter().zip(snapshot.named_pages(&numbers)?);
@@ -175,7 +168,6 @@ impl SnapshotMovers {
         })
     }
 
-    /// Returns the first `n` pages of each list.
     pub fn first(&self, n: usize) -> SnapshotMovers {
         let first = |list: &[Mover]| list.iter().take(n).cloned().collect();
         SnapshotMovers {

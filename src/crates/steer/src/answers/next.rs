@@ -127,7 +127,6 @@ impl NextOptions {
     /// them.
     ///
     /// # Errors
-    ///
     /// [`Error::Usage`] if a name is unknown, a value is invalid, or parameters contradict each other.
     pub fn of(given: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<NextOptions> {
         let owned = |(name, value): &(_, _)| (text(name), text(value));
@@ -145,17 +144,15 @@ impl NextOptions {
         Ok(asked)
     }
 
-    /// Excludes the pages of the store in `dir` that the lines of `excluded` name, and puts the unread pages that the
-    /// lines of `seeds` name first: each once, and no excluded one. Both are lists of URLs in any form, one per line;
-    /// other lines are skipped and counted. Set all other options before: only seeds that will be listed are kept.
+    /// Excludes the pages of the store in `dir` that the lines of `excluded` name, and puts the unread, not excluded
+    /// pages that the lines of `seeds` name first, each once. Both are lists of URLs in any form, one per line; other
+    /// lines are skipped and counted. All other options must be set before, as only seeds that will be listed are kept.
     ///
-    /// Memory is needed only for names that no store knows, if both lists are given: their hashes, at most `memory`
-    /// bytes.
+    /// If both lists are given, the hashes of names that no store knows are held, in at most `memory` bytes.
     ///
     /// # Errors
-    ///
-    /// [`Error::Missing`] if no snapshot was published yet and there are no seeds; [`Error::Damaged`];
-    /// [`Error::TooLarge`]; errors of the lines.
+    /// [`Error::Missing`] if no snapshot was published and there are no seeds; [`Error::Damaged`]; [`Error::TooLarge`];
+    /// errors of the lines.
     pub fn name(
         &mut self,
         dir: &Path,
@@ -215,12 +212,9 @@ impl NextOptions {
     }
 }
 
-/// Counts of skipped lines, by list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedOf {
-    /// Skipped lines of the list of excluded pages.
     pub excluded: SkippedLines,
-    /// Skipped lines of the list of seeds.
     pub seeds: SkippedLines,
 }
 

@@ -15,7 +15,6 @@ pub struct Top {
     pub snapshot: String,
     /// Number of records read until the snapshot.
     pub records: u64,
-    /// Number of known pages.
     pub pages: u64,
     /// Certified bound on the L1 error.
     pub bound_l1: Option<f64>,
@@ -31,7 +30,6 @@ pub struct Top {
 /// Ranking of sites, or by a measure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RankingOf {
-    /// Level that is ranked.
     pub level: Level,
     /// Number of ranked pages or sites.
     pub count: u64,
@@ -44,9 +42,6 @@ pub struct RankingOf {
 
 impl Top {
     /// Returns the `n` selected pages or sites of best rank.
-    ///
-    /// # Errors
-    /// Errors of [`Rankings::top`] and [`Rankings::certain_top`].
     pub fn of<'r>(
         rankings: impl Into<Rankings<'r>>,
         n: usize,
@@ -71,9 +66,6 @@ impl Top {
     }
 
     /// Adds the `n` most important pages of each site, by [`LevelRanking::best_pages`].
-    ///
-    /// # Errors
-    /// Errors of [`LevelRanking::best_pages`].
     pub fn add_pages(
         &mut self,
         ranking: &LevelRanking,
@@ -88,7 +80,6 @@ impl Top {
         Ok(())
     }
 
-    /// Returns the first `n` rows.
     pub fn first(&self, n: usize) -> Top {
         Top {
             top: self.top.iter().take(n).cloned().collect(),

@@ -7,34 +7,27 @@ use std::str::FromStr;
 pub struct Parameter<T> {
     /// Name: words joined by `-`.
     pub name: &'static str,
-    /// Values that it takes.
     pub takes: Takes,
-    /// Default as text; `None` if it has none that could be written.
+    /// Default as text; `None` if it cannot be written as text.
     pub default: Option<&'static str>,
-    /// Help text.
     pub help: &'static str,
     /// Names of parameters that it excludes.
     pub excludes: &'static [&'static str],
     pub(super) set: fn(&mut T, &str) -> Result<(), String>,
 }
 
-/// Number of values that a parameter takes. A value has a name for the help.
+/// Number of values that a parameter takes, with the name of a value for the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// No value, or `1`.
     Nothing,
-    /// One value.
     Value(&'static str),
     /// One value each time the parameter is given; it may be repeated.
     Values(&'static str),
 }
 
 impl<T: Default> Parameter<T> {
-    /// Checks a value.
-    ///
-    /// # Errors
-    ///
-    /// A text that says what would be valid.
+    /// Checks a value. The error says what would be valid.
     pub fn check(&self, value: &str) -> Result<(), String> {
         if self.takes == Takes::Nothing && !["", "1"].contains(&value) {
             return Err(format!("{value:?}: takes no value, or 1"));
@@ -43,7 +36,6 @@ impl<T: Default> Parameter<T> {
     }
 }
 
-/// Parses parameters from names and values.
 pub(super) fn read<T: Default>(
     table: &[Parameter<T>],
     given: &[(String, String)],
@@ -73,13 +65,11 @@ pub(super) fn read<T: Default>(
     Ok(asked)
 }
 
-/// Stores a parsed value.
 pub(super) fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
     *place = value?;
     Ok(())
 }
 
-/// Parses a value from text, with the error as text.
 pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: ToString,

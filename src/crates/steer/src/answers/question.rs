@@ -11,7 +11,6 @@ use crate::{Error, Result};
 
 /// Maximum number of pages or hosts in an answer.
 pub const LISTING_MAX: usize = 1_000;
-/// Maximum number of URLs in a question.
 const URLS_MAX: usize = 100;
 /// Maximum number of snapshots in a question; each one is opened.
 const SNAPSHOTS_MAX: usize = 1_000;
@@ -22,23 +21,19 @@ const TEXT_MAX: usize = 1_000;
 /// Default number of kept links that are searched for links to a page.
 const LINKS_WITHIN: u64 = 200_000_000;
 
-/// Question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Maximum number of rows in the answer.
     pub n: usize,
-    /// What the answer is about.
     pub subject: Subject,
 }
 
-/// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Most important selected pages or sites of a ranking, with a number of pages of each site.
     Top(RankingName, Selection, Option<usize>),
     /// Largest moves since the previous snapshot; only the certain ones if the flag is set.
     Movers(bool),
-    /// Most important hosts.
     Hosts,
     /// Share of what readers see that was crawled, and the hosts with the most unread.
     Coverage,
@@ -52,7 +47,6 @@ pub enum Subject {
     Search(SearchOptions),
 }
 
-/// Given parameters of a question.
 #[derive(Default)]
 struct QuestionParameters {
     n: Option<usize>,
@@ -155,16 +149,10 @@ fn count(text: &str, most: usize) -> Result<usize, String> {
 }
 
 impl Question {
-    /// Names of all questions.
     pub const NAMES: [&str; 8] = [
         "top", "movers", "hosts", "coverage", "rank", "links", "search", "failures",
     ];
 
-    /// Parses a question from its name and parameters.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Usage`] if there is no such question or a parameter is invalid.
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<QuestionParameters>] = match name {
             "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE, BEST],
@@ -238,10 +226,8 @@ impl Question {
     }
 }
 
-/// Host with its rank.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Host {
-    /// Name of the host.
     pub host: String,
     /// 1 + the number of hosts of strictly greater importance.
     pub rank: u64,
@@ -257,7 +243,6 @@ pub struct Host {
 }
 
 impl From<Page<'static>> for Host {
-    /// Converts a row of the ranking of hosts.
     fn from(row: Page<'static>) -> Host {
         let site = row.site.unwrap_or_default();
         Host {

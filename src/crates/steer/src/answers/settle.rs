@@ -9,7 +9,7 @@ use crate::snapshot::{Info, SettleSettings, Snapshot};
 use crate::store::{RealDisk, View};
 use crate::{Error, Result};
 
-/// Plan for settling a store, with the ranking that is already published.
+/// Plan for settling a store, and the ranking that is already published.
 #[derive(Debug)]
 pub struct Resettling {
     /// Age in seconds, counted back from the latest record; links of pages that were last reached earlier are left out.
@@ -19,9 +19,7 @@ pub struct Resettling {
 }
 
 impl Resettling {
-    /// Plans for a store that keeps rows. `expire` of `None` takes the age from the current ranking.
-    ///
-    /// # Errors
+    /// Plans for a store that keeps rows. `expire` of `None` takes the age from the current ranking. Fails with
     /// [`Error::Missing`] with the reason if no rows are kept; [`Error::Usage`] if there are no pages, or if `expire`
     /// is given and no record has a time; [`Error::Io`] if the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
@@ -55,7 +53,6 @@ impl Resettling {
         })
     }
 
-    /// Returns the certified bound of the published ranking.
     pub fn bound_l1(&self) -> Option<f64> {
         self.published
             .as_ref()
@@ -69,8 +66,8 @@ impl Resettling {
         Some((path, info))
     }
 
-    /// Returns the settings for settling a store at rest to `until`; the result is published only if it is more accurate
-    /// than the published ranking, and is the next warm start.
+    /// Returns the settings for settling a store at rest to `until`. The result is published only if it is more
+    /// accurate than the published ranking, and is the next warm start.
     pub fn settle(&self, until: f64) -> SettleSettings {
         SettleSettings {
             expire: self.expire,

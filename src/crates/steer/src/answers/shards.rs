@@ -1,7 +1,7 @@
 //! The stores of a crawl's shards, read as one.
 //!
 //! Shards that were ranked together have ranks and importance relative to the own pages of all shards. Each shard lists
-//! its own pages, and every page is an own page of one shard: so the lists of all shards together equal the list of a
+//! its own pages, and every page is an own page of one shard, so the lists of all shards together equal the list of a
 //! single store with all pages.
 
 use super::{Rank, ranks_of};
@@ -21,10 +21,8 @@ impl<'r> From<&'r LevelRanking> for Rankings<'r> {
 }
 
 impl<'r> Rankings<'r> {
-    /// Combines the ranking of a store, at any level and by any measure, or the page rankings of all shards.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if there is none, or if they do not belong together.
+    /// Combines the ranking of a store, at any level and by any measure, or the page rankings of all shards. Fails if
+    /// there is none, or if they do not belong together.
     pub fn of(rankings: &'r [LevelRanking]) -> Result<Rankings<'r>> {
         let is_sound = match rankings {
             [] => false,
@@ -43,22 +41,18 @@ impl<'r> Rankings<'r> {
         &self.0[0]
     }
 
-    /// Iterates over the rankings.
     pub fn each(self) -> impl Iterator<Item = &'r LevelRanking> {
         self.0.iter()
     }
 
-    /// Iterates over the snapshots of the rankings.
     pub fn snapshots(self) -> impl Iterator<Item = &'r Snapshot> {
         self.each().map(LevelRanking::snapshot)
     }
 
-    /// Returns whether there are several stores.
     pub fn are_several(self) -> bool {
         self.0.len() > 1
     }
 
-    /// Returns the number of ranked pages or sites.
     pub fn len(self) -> u64 {
         if self.are_several() {
             self.first().ranked()
@@ -67,7 +61,6 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// Returns whether nothing is ranked.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -81,7 +74,6 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// Returns the number of records read.
     pub fn records(self) -> u64 {
         self.snapshots().map(|of| of.info().counters.records).sum()
     }
@@ -98,15 +90,11 @@ impl<'r> Rankings<'r> {
         }
     }
 
-    /// Returns the memory that the rankings hold, in bytes.
     pub fn held_bytes(self) -> u64 {
         self.each().map(LevelRanking::held_bytes).sum()
     }
 
     /// Returns the number of the first positions that are certain, by [`Snapshot::certain_top`].
-    ///
-    /// # Errors
-    /// Errors of [`Snapshot::certain_top`].
     pub fn certain_top(self) -> Result<Option<u64>> {
         if !self.are_several() {
             return self.first().certain_top();
@@ -126,11 +114,7 @@ impl<'r> Rankings<'r> {
         Ok(Some(positions.certain()))
     }
 
-    /// Returns the `n` selected rows of best rank, best first. Ties between shards are ordered by page number, then by
-    /// URL.
-    ///
-    /// # Errors
-    /// Errors of [`LevelRanking::top`].
+    /// Returns the `n` selected rows of best rank, best first; ties between shards by page number, then by URL.
     pub fn top(self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let mut rows = self.first().top(n, selection)?;
         for ranking in self.each().skip(1) {
@@ -152,14 +136,14 @@ impl<'r> Rankings<'r> {
         })
     }
 
-    /// Returns the ranks of pages or sites, each with its number, by URLs in any form or by names. If there are several
-    /// shards, each page is looked up in its own.
+    /// Returns the ranks of pages or sites, each with its number, by URLs in any form or by names; of several shards,
+    /// those in the page's own.
     pub fn ranks_of(self, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
         let mut found = ranks_of(self.first(), urls)?;
         if !self.are_several() {
             return Ok(found);
         }
-        // What the first shard says holds unless the page is another's own.
+        // The answer of the first shard holds unless the page is another shard's own.
         for ranking in self.each().skip(1) {
             let snapshot = ranking.snapshot();
             let of_shard = ranks_of(ranking, urls)?;

@@ -3,9 +3,9 @@
 //! **The paper's estimate** is the PageRank f of F, restricted to the domain and normalised: E_L f / ||E_L f||. Links
 //! to unfetched pages are left out, which assumes that what flows over them returns where the page's other links lead.
 //!
-//! **The extrapolated estimate**, our own. As pages outside are fetched, the estimates approach those with all pages
-//! fetched, and the flow over links that are left out goes to zero. With a, b and c the estimates when a quarter, half,
-//! and all of the outside pages were fetched (in their order), and leak the rank that flows over links left out,
+//! **The extrapolated estimate** is our own. As pages outside are fetched, the estimates approach those with all pages
+//! fetched, and the flow over links that are left out goes to zero. With a, b and c the estimates after a quarter,
+//! half, and all of the outside pages were fetched (in their order), and leak the rank that flows over links left out,
 //!
 //! ```text
 //! leak(F) = sum over members i of  f[i] |links of i to pages not fetched| / |links of i|     (by weight, if they have any)
@@ -15,10 +15,9 @@
 //!
 //! The powers are linear extrapolation of log p to leak 0, reduced where the last two moves disagree, and limited to a
 //! factor of 1.5. If the leak did not decrease, its ratio is 1. The last factor assumes that what leaks returns like
-//! the rank seen to come from outside, page by page: a page with links from outside has more that were not found yet.
-//! At leak 0 nothing is extrapolated. The order of pages is that of c: the extrapolated values are assigned to them by
-//! rank, and pages tied in c share theirs. So Kendall's tau is that of c, and only the values, which distances measure,
-//! change.
+//! the rank known to come from outside, page by page: a page with links from outside has more that were not found. At
+//! leak 0 nothing is extrapolated. The extrapolated values are assigned to pages by their rank in c, and pages tied in
+//! c share theirs: so Kendall's tau is that of c, and only the values, which distances measure, change.
 //!
 //! **From outside**: the part of a page's rank that links of pages outside the domain pass to it, alpha sum over i
 //! outside, i -> k, of f\[i\]/o\[i\], divided by f\[k\].
@@ -32,24 +31,23 @@
 //!
 //! where e is 1 at members. So (1 - alpha) v\[k\] is a lower bound of g\[k\], in units of the mean 1/N. The estimate of
 //! that quantity is l f\[k\]/(1 - alpha): a member starts as many surfers, and the links left out only raise what the
-//! others carry. So the certain part of the estimate is v\[k\] (1 - alpha)/(l f\[k\]), at most 1. It is 1 if no link
+//! others carry. So the certain part of the estimate is v\[k\] (1 - alpha)/(l f\[k\]), at most 1, and 1 if no link
 //! leads to an unfetched page and no member is dangling. There is no upper bound: unfetched pages may all link to one
 //! page. v is summed from below, so that the value of every step is valid.
 //!
-//! **Impact** of a page j outside (section 6.2 of the paper): which of them raise the domain's ranks most.
+//! **Impact** of a page j outside on the domain's ranks (section 6.2 of the paper).
 //!
 //! ```text
 //! impact(j) = (o_L[j] / o[j]) g[j]       o: links of page j, o_L: those that lead into the domain, by weight if they have any
 //! ```
 //!
-//! In terms of the random surfer, the probability of being at page j and following a link into the domain, given that a
-//! link is followed. g is approximated by the PageRank of F. Unfetched pages have no impact yet: a
-//! [`Policy`](super::Policy) estimates what they may have.
+//! This is the probability that a random surfer is at page j and follows a link into the domain, given that a link is
+//! followed. g is approximated by the PageRank of F. Unfetched pages have no known impact: a [`Policy`](super::Policy)
+//! estimates it.
 
 use super::{LocalGraph, Matrix};
 use crate::rank::pagerank::PowerOptions;
 
-/// Method of estimating the domain's PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LocalEstimator {
     /// PageRank of F, normalised: the paper's estimate.
@@ -91,13 +89,12 @@ pub struct Impact {
 }
 
 impl Impact {
-    /// Returns the product of both.
     pub fn value(&self) -> f64 {
         self.importance * self.into_domain
     }
 }
 
-/// Returns the pages outside with links into the domain, by descending impact; ties by who was fetched first.
+/// Returns the pages outside with links into the domain, by descending impact, then in the order of their fetches.
 fn impacts(matrix: &Matrix, ranks: &[f64]) -> Vec<Impact> {
     let outside = ranks.iter().enumerate().skip(matrix.domain);
     let impacts = outside.filter_map(|(member, &importance)| {
@@ -113,7 +110,7 @@ fn impacts(matrix: &Matrix, ranks: &[f64]) -> Vec<Impact> {
     impacts
 }
 
-/// Estimates from everything known. `ranks` are those of all members, `matrix` their links.
+/// Computes the estimate. `ranks` are those of all members, `matrix` their links.
 pub fn estimate(
     known: &LocalGraph,
     matrix: &Matrix,
@@ -256,6 +253,5 @@ fn extrapolated(b: &[f64], c: &[f64], gamma: f64, unseen: &[f64]) -> Vec<f64> {
 
 /// Maximum factor of the extrapolation: few pages move that far again.
 const FACTOR: f64 = 1.5;
-
 /// Relative difference below which ranks count as tied: they come from the same links.
 const ALIKE: f64 = 1e-9;

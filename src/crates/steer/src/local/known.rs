@@ -1,5 +1,5 @@
-//! Known graph: the domain, the fetched pages outside it, and the pages that these link to; and an upper bound on the
-//! memory that a search of it takes.
+//! Known graph: the domain, the fetched pages outside it, and all pages that they link to; and an upper bound on the
+//! memory of a search.
 
 use std::collections::HashMap;
 
@@ -30,16 +30,15 @@ pub struct LocalGraph {
     lost: Vec<bool>,
     /// Slots of pages that could not be fetched, in the order of their failures. Some may have been fetched later.
     failed: Vec<u32>,
-    /// Number of members that are gone.
     gone: usize,
     /// Row of each member, as slots; a row's links weigh 1 on average.
     rows: LinkRows<f64>,
 }
 
 impl LocalGraph {
-    /// Returns the pages of `domain`, which is sorted, with their rows, followed if `outside` by all other pages that
-    /// have a row, in the order of the rows. Pages of the domain that are gone are not ranked with it, see
-    /// [`LocalGraph::gone`]. Fails with [`Error::Missing`] if no page of the domain has a row.
+    /// Returns the pages of `domain`, which must be sorted, with their rows; if `outside`, all other pages that have a
+    /// row follow, in the order of the rows. Pages of the domain that are gone are not ranked with it
+    /// ([`LocalGraph::gone`]). Fails with [`Error::Missing`] if no page of the domain has a row.
     pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<LocalGraph> {
         let mut known = LocalGraph::default();
         if outside {
@@ -78,8 +77,8 @@ impl LocalGraph {
         self.fetch_weighted(row.page, Links::from(row).iter())
     }
 
-    /// Closes the domain: pages fetched so far are local, later ones outside. Fails with [`Error::Missing`] if nothing
-    /// was fetched.
+    /// Closes the domain: pages fetched so far are local, later ones outside. Fails with [`Error::Missing`] if there
+    /// are none.
     pub fn close_domain(&mut self) -> Result<()> {
         if self.fetched.is_empty() {
             return Err(Error::Missing(
@@ -133,8 +132,8 @@ impl LocalGraph {
         Ok(())
     }
 
-    /// Adds a page that was found gone (404, 410): a page of the web without links, as in all rankings of this library.
-    /// What flows to it is known, so it is a member, outside of the domain.
+    /// Adds a page that was found gone (404, 410): a page without links, as in all rankings of this library. It is a
+    /// member, outside of the domain, as what flows to it is known.
     pub fn gone(&mut self, page: u32) -> Result<()> {
         if !self.is_fetched(page) {
             self.fetch(page, [])?;
@@ -148,8 +147,8 @@ impl LocalGraph {
         self.slots.contains_key(&page)
     }
 
-    /// Marks a requested page as one that could not be fetched: it is not requested again. Until it is fetched it
-    /// counts as a page without links, as in all rankings of this library.
+    /// Marks a requested page as one that could not be fetched, so that it is not requested again. Until it is fetched
+    /// it counts as a page without links, as in all rankings of this library.
     pub fn lost(&mut self, page: u32) -> Result<()> {
         let slot = self.slot(page)?;
         if !std::mem::replace(&mut self.lost[slot as usize], true) {
@@ -158,7 +157,6 @@ impl LocalGraph {
         Ok(())
     }
 
-    /// Returns the number of pages that could not be fetched.
     pub fn failed(&self) -> usize {
         self.failed_slots().count()
     }
@@ -186,7 +184,6 @@ impl LocalGraph {
         Ok(slot)
     }
 
-    /// Returns the number of pages of the domain.
     pub fn domain(&self) -> usize {
         self.domain
     }
@@ -196,39 +193,33 @@ impl LocalGraph {
         self.fetched.len()
     }
 
-    /// Returns the number of pages found gone.
     pub fn found_gone(&self) -> usize {
         self.gone
     }
 
-    /// Returns the number of known pages.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// Returns the number of links of the fetched pages.
     pub fn links(&self) -> usize {
         self.rows.links()
     }
 
-    /// Returns whether a page was fetched.
     pub fn is_fetched(&self, page: u32) -> bool {
         let slot = self.slots.get(&page);
         slot.is_some_and(|&slot| self.members[slot as usize] != NONE)
     }
 
-    /// Returns the page of a member.
     pub fn page(&self, member: usize) -> u32 {
         self.pages[self.fetched[member] as usize]
     }
 
-    /// Returns the current links.
     pub fn matrix(&self) -> Matrix {
         self.matrix_of(self.fetched.len())
     }
 
-    /// Returns the links at the time when `members` pages were fetched, at least those of the domain. Pages that could
-    /// not be fetched follow, without links.
+    /// Returns the links as of the time when `members` pages were fetched, at least those of the domain. Pages that
+    /// could not be fetched follow, without links.
     pub fn matrix_of(&self, members: usize) -> Matrix {
         let members = members.clamp(self.domain, self.fetched.len());
         let mut failed = HashMap::new();
@@ -303,12 +294,10 @@ impl Matrix {
         self.inside.nodes()
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends the row of a member whose links have this total weight.
     fn end_row(&mut self, out: f64) {
         self.inside.end();
         self.beyond.end();
@@ -325,7 +314,6 @@ impl Matrix {
         (self.out[member] - self.inside.at(member).weight()).max(0.0)
     }
 
-    /// Returns the weight of a member's links into the domain.
     pub fn into_domain(&self, member: usize) -> f64 {
         let mut into = 0.0;
         self.inside.at(member).each(|target, weight| {
@@ -336,13 +324,12 @@ impl Matrix {
         into
     }
 
-    /// Returns for each member the weight of its links to members.
     pub(super) fn weights_inside(&self) -> Vec<f64> {
         self.inside.all().map(|links| links.weight()).collect()
     }
 
     /// Returns the sum of `part` over the members that link to the page at `place` of the frontier, and the weights of
-    /// these links.
+    /// the links.
     pub(super) fn flow(&self, place: usize, part: impl Fn(usize, f64) -> f64) -> f64 {
         let mut flow = 0.0;
         let sources = self.sources.at(place);
@@ -357,16 +344,12 @@ impl Matrix {
     }
 }
 
-/// Size of the known graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Number of known pages.
     pub pages: u64,
     /// Number of pages that have a row.
     pub fetched: u64,
-    /// Number of links of all rows.
     pub links: u64,
-    /// True if links have weights.
     pub is_weighted: bool,
 }
 
@@ -386,7 +369,6 @@ const LINK: u64 = 24;
 const WEIGHT: u64 = 48;
 
 impl Size {
-    /// Returns the size of these rows, by one sweep.
     pub fn of_rows(rows: &dyn Rows) -> Result<Size> {
         let mut size = Size {
             pages: rows.pages(),
@@ -401,8 +383,7 @@ impl Size {
         Ok(size)
     }
 
-    /// Returns the maximum memory of a [`LocalSearch`](super::LocalSearch) with this policy over all of it, including
-    /// its estimate, in bytes.
+    /// Returns the maximum memory of a [`LocalSearch`](super::LocalSearch) with this policy and its estimate, in bytes.
     pub fn search_bytes(&self, policy: Policy) -> u64 {
         let of_frontier = match policy {
             Policy::Complement => FRONTIER + COMPLEMENT,

@@ -2,8 +2,8 @@
 //! KDD 2006).
 //!
 //! A crawl of one site, some hosts or a topic gives wrong ranks, since importance also flows in from pages that were
-//! not crawled. This module chooses a few pages outside to fetch, and then estimates the domain's PageRank in the whole
-//! web. The web is partitioned (equation 2)
+//! not crawled. This module chooses a few pages outside to fetch, and estimates the domain's PageRank in the whole web,
+//! which is partitioned (equation 2)
 //!
 //! ```text
 //! G = [ L     G_out    ]     L: links within the domain, n pages
@@ -20,9 +20,9 @@
 //! proportional to them, whatever the size of the web.
 //!
 //! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). The policy, the estimate and the
-//! power method each document their additions; [`Policy::Share`] and [`LocalEstimator::Extrapolated`] are ours. Links
-//! may have weights, and pages that are gone or cannot be fetched count as pages without links, as in all rankings of
-//! this library.
+//! power method document their additions; [`Policy::Share`] and [`LocalEstimator::Extrapolated`] are ours. Links may
+//! have weights, and pages that are gone or cannot be fetched count as pages without links, as in all rankings of this
+//! library.
 
 mod estimate;
 mod known;

@@ -9,8 +9,8 @@
 //! If links have weights, a column of F D^-1 holds each link's part of the column's weight. Only links among members
 //! count: one to an unfetched page is left out of F and of the out-degree D. A member without links among members is
 //! dangling, its column the uniform vector. Alpha is 0.85 and delta 1e-6 by default (section 6.1). The paper starts at
-//! random; this starts at the last round's result, or uniformly, so that the same rows give the same bytes; the result
-//! is the same to delta/(1 - alpha).
+//! random; here each round starts at the last round's result, or uniformly, so that the same rows give the same bytes;
+//! the result is the same to delta/(1 - alpha).
 
 use rand_pcg::Pcg64;
 
@@ -21,8 +21,8 @@ use crate::rank::pagerank::{PowerOptions, Walk};
 use crate::{Error, Result};
 
 impl Matrix {
-    /// Returns the PageRank of the members, which sums to 1, starting from earlier ranks of the first members; the others
-    /// start with an even share.
+    /// Returns the PageRank of the members, which sums to 1. Starts from earlier ranks of the first members, and an
+    /// even share of the others.
     pub fn ranks(&self, power: &PowerOptions, before: &[f64]) -> Vec<f64> {
         let members = self.len();
         let even = 1.0 / members as f64;
@@ -41,16 +41,12 @@ impl Matrix {
     }
 }
 
-/// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocalSearchOptions {
-    /// Policy that chooses pages.
     pub policy: Policy,
-    /// Estimator of the domain's PageRank.
     pub estimator: LocalEstimator,
     /// Alpha, and delta as the residual.
     pub power: PowerOptions,
-    /// Seed of random draws.
     pub seed: u64,
 }
 
@@ -69,7 +65,6 @@ impl Default for LocalSearchOptions {
 }
 
 impl LocalSearchOptions {
-    /// Checks that all numbers are in range.
     pub fn check(&self) -> Result<()> {
         let PowerOptions { damping, residual } = self.power;
         checked_damping(damping)?;
@@ -94,7 +89,6 @@ impl LocalSearchOptions {
 /// Page to fetch, with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageRequest {
-    /// Number of the page.
     pub page: u32,
     /// Score by the policy: higher is sooner.
     pub score: f64,
@@ -127,7 +121,6 @@ pub struct PageRequest {
 pub struct LocalSearch {
     known: LocalGraph,
     options: LocalSearchOptions,
-    /// Source of random draws.
     draws: Pcg64,
     matrix: Matrix,
     ranks: Vec<f64>,
@@ -179,7 +172,7 @@ impl LocalSearch {
         asked.collect()
     }
 
-    /// Returns the known graph, to add what was fetched, gone or lost. It counts from the next
+    /// Returns the known graph, for adding pages that were fetched, gone or lost. They count from the next
     /// [`update`](LocalSearch::update) on.
     pub fn known_mut(&mut self) -> &mut LocalGraph {
         &mut self.known
@@ -191,12 +184,10 @@ impl LocalSearch {
         self.ranks = self.matrix.ranks(&self.options.coarse(), &self.ranks);
     }
 
-    /// Ends the search and returns the known graph.
     pub fn into_known(self) -> LocalGraph {
         self.known
     }
 
-    /// Returns the known graph.
     pub fn known(&self) -> &LocalGraph {
         &self.known
     }
@@ -211,7 +202,6 @@ impl LocalSearch {
         self.estimate_by(self.options.estimator)
     }
 
-    /// Estimates the domain's global PageRank by this estimator.
     pub fn estimate_by(&self, estimator: LocalEstimator) -> LocalEstimate {
         let power = &self.options.power;
         let ranks = self.matrix.ranks(power, &self.ranks);

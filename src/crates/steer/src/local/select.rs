@@ -1,7 +1,7 @@
 //! Policies that choose which pages outside to fetch next: SelectNodes of the paper.
 //!
-//! Each scores the pages j of the frontier by what it expects of them. Those that go by flow add up over the members k
-//! that link to j, with o\[k\] the links of k among members, what k holds
+//! Each policy scores the pages j of the frontier. Policies by flow add up what the members k that link to j hold, with
+//! o\[k\] the links of k among members:
 //!
 //! ```text
 //! score(j) = sum over k -> j of  held[k] / (o[k] + 1)      for a link of weight w:  held[k] w / (o[k] + w), o[k] a weight
@@ -22,8 +22,8 @@
 //! section 6.2). The first is known; for the second, a page is assumed to link like the pages that link to it. Unlike
 //! stochastic complementation, which assumes that every page links into F alike, this distinguishes pages next to the
 //! domain from pages that only lead further away from it, and needs no sort and no pass over siblings. Pages of score 0
-//! come in the order in which they became known, breadth-first: measured, that is better than by flow, which runs away
-//! along chains.
+//! come in the order in which they became known, breadth-first: measured, that is better than by flow, which follows
+//! chains away from the domain.
 
 pub(super) mod complement;
 
@@ -43,7 +43,6 @@ cashrank_base::words! {
         Flow = "pf",
         /// Links from the domain.
         OutlinkCount = "outlink",
-        /// Pages drawn at random.
         Random = "random",
         /// Flow from pages that link into the domain.
         #[default]
@@ -53,7 +52,7 @@ cashrank_base::words! {
 
 impl Policy {
     /// Returns a score for each page of the frontier, never NaN: the higher, the sooner. `ranks` are the members'
-    /// PageRanks, `damping` is what they were computed with, and `draws` is for random pages.
+    /// PageRanks at this damping; `draws` is for `Random`.
     pub fn scores(
         self,
         matrix: &Matrix,
@@ -75,8 +74,7 @@ impl Policy {
         }
     }
 
-    /// Returns the threshold of the power method that scores need, if the estimate is made with `threshold`. The
-    /// paper's policies use that.
+    /// Returns the threshold of the power method that scores need, if the estimate needs `threshold`.
     pub fn threshold(self, threshold: f64) -> f64 {
         match self {
             // Coarse ranks suffice: measured, no distance changed in three digits, at a sixth of the steps.
@@ -92,7 +90,7 @@ fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
     matrix.flows(|k, weight| held[k] * weight / (out[k] + weight))
 }
 
-/// Returns what members hold times c of each: the part that can return to the domain.
+/// Returns c\[k\] times what each member k holds: the part that can return to the domain.
 fn returned(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
     let part = |k: usize| {
         if k < matrix.domain {

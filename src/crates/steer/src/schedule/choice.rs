@@ -21,7 +21,6 @@ pub struct StrategyParameters {
     pub discovery: f64,
     /// Exponent of the unseen share near a page by name.
     pub unseen: f64,
-    /// Seed of random draws.
     pub seed: u64,
 }
 
@@ -40,7 +39,7 @@ impl Default for StrategyParameters {
 
 impl StrategyParameters {
     /// Returns K for a crawl: the number chosen, or a 72nd of the known pages, at least 1, as the FICA paper has
-    /// 250,000 for 18 M pages. It depends on the history alone, so a list is the same whenever it is asked for.
+    /// 250,000 for 18 M pages. It depends on the history alone, and so do lists.
     pub fn k_of(&self, crawl: &CrawlState) -> u64 {
         self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
     }
@@ -51,7 +50,6 @@ impl StrategyParameters {
     }
 }
 
-/// Strategy and its parameters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choice {
     /// Position of the strategy in [`STRATEGIES`].
@@ -60,7 +58,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Returns the strategy's specification.
     pub fn spec(&self) -> &'static StrategySpec {
         &STRATEGIES[self.strategy]
     }
@@ -69,13 +66,12 @@ impl Choice {
         &self.parameters
     }
 
-    /// Returns the choice for a store with this damping.
+    /// Takes the store's damping unless one was chosen.
     pub fn of_store(mut self, damping: f64) -> Choice {
         self.parameters.damping.get_or_insert(damping);
         self
     }
 
-    /// Returns a new strategy, without any pages.
     pub fn strategy(&self) -> Box<dyn Strategy> {
         (self.spec().make)(&self.parameters)
     }

@@ -39,7 +39,6 @@ impl Fica {
         score.filter(|score| score.is_finite())
     }
 
-    /// Raises the score of a page to at least `score`.
     fn raise(&mut self, crawl: &CrawlState, page: u32, score: f64) {
         if self.scores.len() <= page as usize {
             let pages = crawl.pages() as usize;

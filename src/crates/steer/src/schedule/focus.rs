@@ -1,8 +1,8 @@
 //! Focus (OPIC, section 3.3): pages that receive extra cash from the virtual page.
 //!
-//! A rule selects pages, by host, domain or URL, or all unread ones, and gives them a share of the virtual page's
-//! payments, divided equally. A page belongs to the first rule that selects it. This is a personalised teleport: it
-//! affects the order of what to read next, but not rankings, which stay PageRank with their certificates.
+//! A rule selects pages by host, domain or URL, or all unread ones, and gives them a share of the virtual page's
+//! payments, divided equally. A page belongs to the first rule that selects it. This is a personalised teleport for the
+//! order of what to read next; rankings stay PageRank with their certificates.
 
 use std::str::FromStr;
 
@@ -78,12 +78,11 @@ impl Focus {
         Ok(())
     }
 
-    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the rule that the page of this name belongs to, from 1; 0: none.
+    /// Returns the rule of the page with this name, from 1; 0 if there is none.
     pub fn rule_of(&self, name: &[u8]) -> u8 {
         let names = |rule: &FocusRule| rule.pages.as_ref().is_none_or(|pages| pages.has(name));
         self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
@@ -105,17 +104,15 @@ impl Focus {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Focused {
     focus: Focus,
-    /// Rule of each page, from 1; 0: none.
+    /// Rule of each page, from 1; 0 if there is none.
     rules: Vec<u8>,
 }
 
 impl Focused {
-    /// Yields the share of each rule.
     pub(super) fn shares(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.focus.0.iter().map(|rule| rule.share)
     }
 
-    /// Returns whether there are no rules.
     pub(super) fn is_empty(&self) -> bool {
         self.focus.is_empty()
     }
@@ -126,8 +123,8 @@ impl Focused {
         usize::from(rule).checked_sub(1)
     }
 
-    /// Returns what the virtual page pays each page, `total` in all: to the pages of each rule its share, the rest as
-    /// `plain` says, which is of the same total. A rule without pages pays nothing.
+    /// Returns what the virtual page pays each page, `total` in all: to the pages of each rule its share, the rest by
+    /// `plain`, which must have the same total. A rule without pages pays nothing.
     pub(super) fn payments<'a>(
         &'a self,
         crawl: &'a CrawlState,
@@ -153,7 +150,6 @@ impl Focused {
         }
     }
 
-    /// Returns the rule that pays a page.
     fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
         let is_for_unread = |rule: usize| self.focus.0[rule].pages.is_none();
         self.rule(page)

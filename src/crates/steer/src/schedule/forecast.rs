@@ -1,6 +1,6 @@
 //! Forecast: importance settled on the known graph, estimating what unread pages will contribute.
 //!
-//! It differs from the importance of the known graph ([`super::settled`]) in three ways:
+//! It differs from the importance of the known graph ([`super::settled`]) in three respects:
 //!
 //! - An unread page is assumed to link like the pages that link to it: of what it receives from a page, 0.93 a returns
 //!   there. So the pages that a page has found and that are unread count for that page.
@@ -16,9 +16,9 @@
 //! **Observations of the crawl.** Whether a page links back to the page that found it is seen when it is read. a is
 //! five times the share of pages that did, at most 1; b is the same among pages with links; c is five times the share
 //! of pages with links, at most 1. e is the mean number of pages that a page read is the first to lead to: below one,
-//! the crawl runs out of pages to find. In all of these, late reads count more than early ones ([`RunningMean`]). If
-//! links are drawn at random nothing returns, and if the unread pages have no links nothing will: then a is 0, and
-//! this is the importance of the known graph.
+//! the crawl runs out of pages to find. All of them weigh late reads more than early ones ([`RunningMean`]). If links
+//! are drawn at random nothing returns, and if the unread pages have no links nothing will: then a is 0, and scores are
+//! the importance of the known graph.
 //!
 //! ```text
 //! x_i = b_i + y_i + r d u_i x_i                        of each page i that was read
@@ -28,12 +28,12 @@
 //! b_i is what the virtual page pays page i, w_pi the part of p's links that leads to i, u_i the part of i's links that
 //! leads to unread pages, and r the part returned of what those receive. The score of an unread page j is y_j.
 //!
-//! **Solution** by Gauss-Seidel sweeps: where a row is read, x_i is computed again, and what it changed by is passed on.
-//! The importance p_j of the last settled ranking is the start. It meets p_j = t + sum of d w_pj p_p, so x_i = c p_i and
+//! **Solution** by Gauss-Seidel sweeps: where a row is read, x_i is computed again, and its change is passed on. The
+//! importance p_j of the last settled ranking is the start. It meets p_j = t + sum of d w_pj p_p, so x_i = c p_i and
 //! y_j = c (p_j - t) meet the second equation before any sweep; t is known from the sum of all p, and c is such that
-//! the first equation holds on the sum of all pages read. The start is 0 without such a ranking, with another damping,
-//! and in a shard, which has only a part of the importance. Sweeps end when one of them changed the x by less than a
-//! tenth of their sum: then the order of the best pages hardly changes any more (two sweeps for most rankings). So the
+//! the first equation holds on the sum of all pages read. The start is 0 without a settled ranking, with another
+//! damping, and in a shard, which has only a part of the importance. Sweeps end when one of them changed the x by less
+//! than a tenth of their sum, as the order of the best pages then hardly changes (two sweeps for most rankings). The
 //! same rows and the same ranking give the same scores; nothing is kept for the next list.
 
 use super::near::{NO_FINDER, Near, Powers};
@@ -61,15 +61,12 @@ pub(super) const UNSEEN: f64 = 0.35;
 const FOUND: f64 = 0.2;
 /// Share of pages linking back, or having links, from which on all count as if they did.
 const BACK: f64 = 0.2;
-
-/// A page with m links passes on a change only above this times the square root of m + 1, relative to what the virtual
-/// page pays one page read.
+/// Least change that a page passes on, per square root of its links + 1, relative to the mean payment to a page read.
 const LEAST: f64 = 0.02;
-/// Ends once a sweep changed what pages pass on by no more than this part of it.
+/// Share of what pages pass on: sweeps end once one changed it by no more.
 const ENOUGH: f64 = 0.1;
 /// Maximum difference from 1 of the sum of a ranking that is used.
 const PART: f64 = 1e-3;
-/// Maximum number of sweeps.
 const SWEEPS: u32 = 100;
 
 struct Forecast {
@@ -84,13 +81,13 @@ struct Forecast {
     found_now: u32,
     /// Scores of the last answer: only reading a page changes them.
     scores: Vec<f32>,
-    /// Numbers of pages known and read at the last answer.
+    /// Numbers of known and read pages at the last answer.
     settled: (u32, u32),
     links: u64,
 }
 
-/// Running mean of a share or count while the crawl grows: the plain mean at first, started as ten times 1; later a
-/// read has the weight 1/(30 + read/8).
+/// Running mean of a share or count while the crawl grows: first the plain mean, with ten values of 1 in advance; later
+/// a read has the weight 1/(30 + read/8).
 struct RunningMean {
     value: f64,
     count: f64,
@@ -177,7 +174,7 @@ impl Forecast {
         }
     }
 
-    /// Returns what the virtual page pays a page: one unit for each page read, in all.
+    /// Returns what the virtual page pays each page; in total, one unit per page read.
     fn payments<'a>(&self, crawl: &'a CrawlState) -> impl Fn(u32) -> f64 + use<'a> {
         let read = f64::from(crawl.read());
         let share = self.to_seeds(crawl);
@@ -196,7 +193,7 @@ impl Forecast {
         })
     }
 
-    /// Returns the start: a multiple of the ranking, or 0.
+    /// Returns the start of the sweeps: a multiple of the ranking, or 0.
     fn start(&self, crawl: &CrawlState, ranking: Option<SettledRanking<'_>>) -> Result<Flow> {
         let mut received = vec![0.0; crawl.pages() as usize];
         let mut handed = vec![0.0; received.len()];
@@ -230,7 +227,7 @@ impl Forecast {
                 to_unread += *received;
             }
         }
-        // What pages read do not pass on to pages read, or get back; the virtual page pays it.
+        // Pages read do not pass this on to pages read, or get it back; the virtual page pays it.
         let lost = of_read - self.damping * of_linking + (1.0 - self.returned()) * to_unread;
         // The pages of one shard have only a part of the importance.
         let scale = if lost > 0.0 && (all - 1.0).abs() < PART {
@@ -244,7 +241,7 @@ impl Forecast {
         Ok(Flow { handed, received })
     }
 
-    /// Solves the equations. Returns x of each page read, y of each other page, as shares of their sum.
+    /// Solves the equations. Returns x of each page read and y of each other page, as shares of their sum.
     fn solve(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f32>> {
         let mut flow = self.start(crawl, facts.ranking)?;
         let returned = self.returned() * self.damping;
@@ -289,8 +286,8 @@ impl Forecast {
 }
 
 impl Flow {
-    /// Sets what a page hands on, and passes on the difference; returns its amount. Small differences are not worth
-    /// their cost.
+    /// Sets what a page hands on, and passes on the difference, unless it is too small to be worth its cost. Returns
+    /// its amount.
     fn hand_on(&mut self, row: Row<'_>, units: f64, damping: f64) -> f64 {
         let handed = &mut self.handed[row.page as usize];
         let before = f64::from(*handed);

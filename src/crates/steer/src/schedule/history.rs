@@ -8,8 +8,7 @@ use crate::rows::{Bits, Row};
 #[derive(Debug, Default)]
 pub struct CrawlState {
     pages: u32,
-    /// Bitmap of the pages read: small enough for the processor's cache, so that sweeps over links do not wait for
-    /// memory.
+    /// Bitmap of the pages read: it fits the processor's cache, so that sweeps do not wait for memory.
     is_read: Bits,
     /// Bitmap of the pages found: seeds, and pages that a link of positive weight leads to.
     is_found: Bits,
@@ -21,7 +20,6 @@ pub struct CrawlState {
 }
 
 impl CrawlState {
-    /// Returns the number of known pages.
     pub fn pages(&self) -> u32 {
         self.pages
     }
@@ -31,7 +29,6 @@ impl CrawlState {
         self.read
     }
 
-    /// Returns the share of the known pages that is unread.
     pub fn unread_share(&self) -> f64 {
         1.0 - f64::from(self.read) / f64::from(self.pages.max(1))
     }
@@ -46,7 +43,6 @@ impl CrawlState {
         page < self.pages && !self.is_read(page) && !self.is_held.get(page.into())
     }
 
-    /// Returns whether a page was read.
     pub fn is_read(&self, page: u32) -> bool {
         self.is_read.get(page.into())
     }
@@ -57,7 +53,6 @@ impl CrawlState {
         self.is_found.get(page.into())
     }
 
-    /// Returns the focus: which pages receive extra cash.
     pub fn focus(&self) -> &Focused {
         &self.focus
     }
@@ -76,14 +71,12 @@ impl CrawlState {
     }
 }
 
-/// Crawl, and the strategy that follows it.
 pub struct CrawlHistory {
     crawl: CrawlState,
     strategy: Box<dyn Strategy>,
 }
 
 impl CrawlHistory {
-    /// Returns a history without any pages.
     pub fn new(strategy: Box<dyn Strategy>) -> CrawlHistory {
         CrawlHistory {
             crawl: CrawlState::default(),
@@ -96,7 +89,6 @@ impl CrawlHistory {
         self.crawl.focus = focus;
     }
 
-    /// Returns the state of the crawl.
     pub fn crawl(&self) -> &CrawlState {
         &self.crawl
     }
@@ -133,14 +125,13 @@ impl CrawlHistory {
         self.crawl.know_below(pages);
     }
 
-    /// Holds a page back: it is not listed.
+    /// Excludes a known page from lists.
     pub fn hold(&mut self, page: u32) {
         if page < self.crawl.pages {
             self.crawl.is_held.set(page.into());
         }
     }
 
-    /// Returns the best `count` pages to read next, best first.
     pub fn best(&mut self, facts: &CrawlFacts<'_>, count: usize) -> Result<Vec<ScoredPage>> {
         self.strategy.best(&self.crawl, facts, count)
     }

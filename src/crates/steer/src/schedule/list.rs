@@ -1,12 +1,12 @@
-//! Makes the list of what a store's crawl should fetch next: a strategy applied to the last snapshot and its kept rows.
+//! List of what a store's crawl should fetch next: a strategy applied to the last snapshot and its kept rows.
 //!
-//! Reads beside a writer, without a lock. Pages that have a row count as read, including those found gone; without
+//! Works beside a writer, without a lock. Pages that have a row count as read, including those found gone; without
 //! rows, pages that were visited. A page whose fetches failed since it was last reached is left out for some time, and
 //! for good after several failures.
 //!
 //! One sweep over the rows tells the strategy the history of the crawl: the latest row of each page, in the order in
-//! which they were written. So lists do not depend on which older rows checkpoints dropped. Importance that a strategy
-//! wants comes from the snapshot's ranking. Nothing is kept for the next list, whose snapshot has a newer ranking.
+//! which they were written. So lists do not depend on which older rows checkpoints dropped. Strategies take importance
+//! from the snapshot's ranking. Nothing is kept for the next list, whose snapshot has a newer ranking.
 //!
 //! Memory: 1 byte per page, 20 for the name order while it is sorted and 4 afterwards, what the strategy keeps
 //! (Forecast 20 bytes, and 4 per page read), and the list.
@@ -84,7 +84,6 @@ pub fn next_of(
     source.list()
 }
 
-/// What a list is made from.
 struct ListSource<'a> {
     snapshot: &'a Snapshot,
     rows: Option<KeptRows>,
@@ -237,7 +236,7 @@ impl ListSource<'_> {
             }
     }
 
-    /// Returns the first `count` pages of an order that may be listed, without the snapshot's facts, requesting more of
+    /// Returns the first `count` pages of an order that may be listed, without the snapshot's facts. Requests more of
     /// the order until there are enough.
     fn select(
         &self,
@@ -280,7 +279,6 @@ impl ListSource<'_> {
         }
     }
 
-    /// Adds the snapshot's facts to the chosen pages.
     fn describe(&self, chosen: &mut [Candidate]) -> Result<()> {
         for chosen in chosen.chunks_mut(NAMED) {
             let numbers: Vec<PageId> = chosen.iter().filter_map(|of| of.page).collect();
@@ -366,7 +364,6 @@ impl ListSource<'_> {
         Ok(cash)
     }
 
-    /// Returns the error for a strategy that needs rows where there are none.
     fn needs_rows(&self, name: &str) -> Error {
         let others: Vec<&str> = super::STRATEGIES
             .iter()
@@ -385,8 +382,8 @@ impl ListSource<'_> {
     }
 }
 
-/// Appends to an order the open pages that it lacks, in the order in which they became known: those that no page links
-/// to any more, and seeds whose fetch failed.
+/// Appends the open pages that an order lacks, in the order in which they became known: those that no current row links
+/// to, and seeds whose fetch failed.
 fn completed(mut best: Vec<ScoredPage>, crawl: &CrawlState, most: usize) -> Vec<ScoredPage> {
     if best.len() >= most {
         return best;
@@ -399,7 +396,7 @@ fn completed(mut best: Vec<ScoredPage>, crawl: &CrawlState, most: usize) -> Vec<
     best
 }
 
-/// Spreads new pages and pages to be read again evenly over the list, each kind in its order.
+/// Spreads new pages and pages to read again evenly over the list, each kind in its order.
 fn interleave(chosen: Vec<Candidate>) -> Vec<Candidate> {
     let all = chosen.len();
     let (again, new): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|of| of.fetched);
@@ -418,7 +415,6 @@ fn interleave(chosen: Vec<Candidate>) -> Vec<Candidate> {
     mixed.collect()
 }
 
-/// Returns the ranking of a snapshot.
 fn ranking_of(snapshot: &Snapshot) -> SettledRanking<'_> {
     let info = snapshot.info();
     // A ranking without expired rows has no bound for all of the rows.

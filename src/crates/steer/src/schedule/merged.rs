@@ -1,8 +1,8 @@
 //! Merges the lists of a crawl's shards into one list of pages to fetch next.
 //!
-//! Each shard lists its own pages; these lists are merged by score, ties by the shards' numbers. A host is in one
-//! shard, so its limit holds; the hosts of a domain may be in several, so domains are counted again. If that exhausts a
-//! list before there are enough pages, all shards are asked for longer ones.
+//! The lists of the shards' own pages are merged by score, ties by the shards' numbers. A host is in one shard, so its
+//! limit holds; the hosts of a domain may be in several, so domains are counted again. If that exhausts a list before
+//! there are enough pages, all shards are asked for longer ones.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use super::{Seed, next_of};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
-/// Returns the pages to crawl next from all shards of a crawl, best first, as of these snapshots. The options of the
-/// shards differ in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`PageSelection::Budget`].
+/// Returns the pages to crawl next from all shards of a crawl, best first, as of these snapshots. The options may
+/// differ only in their seeds and in what is excluded. Fails with [`Error::Usage`] for [`PageSelection::Budget`].
 pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candidate>> {
     let Some((_, first)) = shards.first() else {
         return Ok(Vec::new());
@@ -35,7 +35,6 @@ pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candida
     }
 }
 
-/// Lists at most `count` pages of one shard.
 fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<Vec<Candidate>> {
     if snapshot.is_empty() && options.seeds.is_empty() {
         return Ok(Vec::new());
@@ -47,7 +46,7 @@ fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<
     next_of(snapshot, &options, THREADS)
 }
 
-/// Merges lists of up to `asked` pages each; `None` if they do not suffice.
+/// Merges lists of up to `asked` pages each; `None` if they are too short.
 fn merge(
     shards: &[&NextOptions],
     lists: Vec<Vec<Candidate>>,
@@ -87,7 +86,7 @@ fn merge(
             |list: &mut std::iter::Peekable<_>| list.peek().map(|page: &Candidate| page.score);
         let heads = rest.iter_mut().enumerate();
         let heads = heads.filter_map(|(at, (list, _))| Some((at, score(list)?)));
-        // On ties, the first shard's.
+        // Of equal scores, the first shard's.
         let best = heads.reduce(|best, next| if next.1 > best.1 { next } else { best });
         let Some((at, _)) = best else {
             break;

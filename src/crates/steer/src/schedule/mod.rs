@@ -1,9 +1,9 @@
-//! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that what is
-//! simulated is what runs.
+//! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that simulations
+//! show what a crawl does.
 //!
-//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and scores the known unread pages. Scores depend on that
-//! history and the [`CrawlFacts`] alone: the same rows in the same order with the same ranking give the same list,
-//! whether they come from a simulated crawl or from a store. Pages found gone are never listed again.
+//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and scores the known unread pages. Scores depend on
+//! that history and the [`CrawlFacts`] alone, so the same rows in the same order with the same ranking give the same
+//! list, whether they come from a simulated crawl or from a store. Pages found gone are never listed again.
 //!
 //! Each strategy has its specification in its file, and a line in [`STRATEGIES`].
 
@@ -48,7 +48,6 @@ use crate::rows::{Row, Rows};
 /// Page and its score: higher is earlier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoredPage {
-    /// Number of the page.
     pub page: u32,
     /// Score, in the strategy's own measure; never NaN.
     pub score: f64,
@@ -61,7 +60,7 @@ impl ScoredPage {
         ScoredPage { page, score }
     }
 
-    /// Compares for a list: by score, then by who was known first.
+    /// Compares for a list: higher scores first, then lower page numbers.
     pub fn best_first(&self, other: &ScoredPage) -> Ordering {
         let score = other.score.total_cmp(&self.score);
         score.then(self.page.cmp(&other.page))
@@ -75,7 +74,7 @@ pub struct CrawlFacts<'a> {
     pub rows: &'a dyn Rows,
     /// Name order of the pages, for strategies that use it ([`StrategySpec::by_names`]).
     pub names: Option<&'a NameOrder>,
-    /// Ranking of these rows; `None` if there is none.
+    /// Settled ranking of `rows`; `None` if there is none.
     pub ranking: Option<SettledRanking<'a>>,
     /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
     pub cash: Option<&'a [f64]>,
@@ -96,15 +95,13 @@ impl<'a> CrawlFacts<'a> {
 /// Earlier ranking: PageRank of the known graph, in which pages without a row have no links, within its bound.
 #[derive(Clone, Copy)]
 pub struct SettledRanking<'a> {
-    /// Damping that the ranking was computed with.
     pub damping: f64,
     /// Bound on the L1 error; infinite if unknown, so that the ranking is only a starting point.
     pub bound_l1: f64,
-    /// Importance of each page.
     pub importances: &'a dyn Importances,
 }
 
-/// Crawl order. It is called for every page when it becomes known, and for every row when it is read.
+/// Crawl order, called for every page when it becomes known, and for every row when it is read.
 pub trait Strategy: Send {
     /// Notes that `page` was found, once per page: `by` is the page with the first link to it, or `None` for a seed, a
     /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
@@ -112,7 +109,7 @@ pub trait Strategy: Send {
         let _ = (crawl, page, by);
     }
 
-    /// Notes that a page was read; all its targets are known, and `crawl` counts it already.
+    /// Notes that a page was read; all its targets are known, and `crawl` counts it as read.
     fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let _ = (crawl, row);
     }
@@ -154,19 +151,15 @@ pub trait Strategy: Send {
     }
 }
 
-/// Specification of a named strategy.
 pub struct StrategySpec {
     /// Name on the command line.
     pub name: &'static str,
-    /// Description of the order, in a line.
     pub about: &'static str,
-    /// Names of its parameters.
     pub parameters: &'static [&'static str],
     /// True if it works for a store without rows.
     pub without_rows: bool,
     /// True if it orders pages by the ledger's cash, which pages that were read have, too.
     pub by_cash: bool,
-    /// True if it uses the name order.
     pub by_names: bool,
     make: fn(&StrategyParameters) -> Box<dyn Strategy>,
 }

@@ -14,7 +14,6 @@ use crate::Result;
 use crate::threads::{par_map, sort_by_key};
 use crate::url::{host, path_and_query};
 
-/// Pages in name order.
 #[derive(Debug, Default)]
 pub struct NameOrder(Vec<u32>);
 
@@ -51,12 +50,11 @@ impl NameOrder {
         NameOrder(keyed.iter().map(|(_, page)| *page).collect())
     }
 
-    /// Returns the order with these pages, which must be all pages, each once.
+    /// Returns the order of these pages, which must be all pages, each once.
     pub fn of(pages: Vec<u32>) -> NameOrder {
         NameOrder(pages)
     }
 
-    /// Returns the pages in name order.
     pub fn pages(&self) -> &[u32] {
         &self.0
     }
@@ -86,7 +84,6 @@ impl NameOrder {
     }
 }
 
-/// Returns the low `bits` of a text's hash.
 fn hash(text: &[u8], bits: u32) -> u64 {
     xxh3_64(text) & ((1 << bits) - 1)
 }

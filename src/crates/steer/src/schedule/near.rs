@@ -34,7 +34,6 @@ const OF_THE_MEAN: f64 = 3.0;
 /// Stands for no page in `found_by`.
 pub(super) const NO_FINDER: u32 = u32::MAX;
 
-/// Exponents of the two adjustments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Powers {
     /// u: exponent of the unseen share around a page.
@@ -45,7 +44,6 @@ pub(super) struct Powers {
 
 /// Crawl data that neighbours are taken from.
 pub(super) struct Near<'a> {
-    /// State of the crawl.
     pub crawl: &'a CrawlState,
     /// Name order; if absent, only pages of the same finder are neighbours.
     pub names: Option<&'a NameOrder>,
@@ -108,7 +106,6 @@ impl From<SiblingTally> for Tally {
     }
 }
 
-/// Means over all pages read.
 struct NeighbourMeans {
     with_links: f64,
     found: f64,
@@ -131,7 +128,6 @@ impl NeighbourMeans {
 }
 
 impl Near<'_> {
-    /// Multiplies the scores of unread pages by the adjustments.
     pub fn lift(&self, scores: &mut [f32], powers: Powers) {
         let read = f64::from(self.crawl.read());
         if read == 0.0 || powers.unseen == 0.0 && powers.found == 0.0 {
@@ -176,8 +172,7 @@ impl Near<'_> {
         by.filter(|&by| by != NO_FINDER).map(|by| by as usize)
     }
 
-    /// Returns, for each page, the sum of the square roots of the scores (relative to their mean) of the pages it
-    /// found.
+    /// Returns for each page the sum of the square roots of the relative scores of the pages that it found.
     fn found(&self, scores: &[f32]) -> Vec<f32> {
         let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
         let mean = sum / scores.len().max(1) as f64;
@@ -240,7 +235,6 @@ impl Unseen {
     }
 }
 
-/// Strategy that lists nothing.
 #[cfg(test)]
 pub(super) struct Nothing;
 

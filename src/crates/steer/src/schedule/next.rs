@@ -170,7 +170,7 @@ pub(super) struct ListLimits<'a> {
 }
 
 impl<'a> ListLimits<'a> {
-    /// Returns limits with nothing counted yet. For a store that is a shard only its own pages are listed.
+    /// Returns limits with nothing counted. For a store that is a shard only its own pages are listed.
     pub fn new(options: &'a NextOptions, snapshot: Option<&Snapshot>) -> ListLimits<'a> {
         ListLimits {
             options,
@@ -225,8 +225,7 @@ impl<'a> ListLimits<'a> {
     }
 }
 
-/// Chooses the seeds that a list will begin with, from any number of them: those that were unread as of a snapshot,
-/// each once, as far as the limits allow.
+/// Chooses the seeds that a list begins with: those that were unread as of a snapshot, each once, within the limits.
 pub struct SeedChoice<'a> {
     options: &'a NextOptions,
     snapshot: Option<&'a Snapshot>,
@@ -237,7 +236,6 @@ pub struct SeedChoice<'a> {
 }
 
 impl<'a> SeedChoice<'a> {
-    /// Returns an empty choice.
     pub fn new(options: &'a NextOptions, snapshot: Option<&'a Snapshot>) -> SeedChoice<'a> {
         SeedChoice {
             options,
@@ -248,7 +246,6 @@ impl<'a> SeedChoice<'a> {
         }
     }
 
-    /// Continues with these seeds.
     pub fn add(&mut self, seeds: Vec<Seed>) -> Result<()> {
         if self.chosen.len() >= self.options.count {
             return Ok(());
@@ -279,7 +276,6 @@ impl<'a> SeedChoice<'a> {
         Ok(())
     }
 
-    /// Returns the chosen seeds.
     pub fn seeds(self) -> Vec<Seed> {
         self.chosen.into_iter().map(|(seed, _)| seed).collect()
     }
@@ -303,7 +299,6 @@ pub(super) fn listed_seeds<'a>(
     Ok((listed, choice.limits))
 }
 
-/// Number of names that are read at a time.
 const NAMES: u64 = 1 << 18;
 
 /// Set of hosts, by their hashes.
@@ -311,35 +306,27 @@ const NAMES: u64 = 1 << 18;
 pub struct HostSet(HashSet<u64>);
 
 impl HostSet {
-    /// Adds the hosts of all visited pages of a snapshot, of which it reads all names.
-    ///
-    /// # Errors
-    /// [`Error`](crate::Error) if names or columns are damaged or cannot be read.
+    /// Adds the hosts of all visited pages of a snapshot. Reads all names.
     pub fn add_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.each_fetched(snapshot, false, |hosts, name| hosts.add(name))
     }
 
     /// Removes the hosts of all visited pages of a snapshot. Reads names until no host is left.
-    ///
-    /// # Errors
-    /// [`Error`](crate::Error) if names or columns are damaged or cannot be read.
     pub fn remove_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.each_fetched(snapshot, true, |hosts, name| {
             hosts.0.remove(&xxh3_64(host(name)));
         })
     }
 
-    /// Adds the host of the page of this name.
     pub fn add(&mut self, name: &[u8]) {
         self.0.insert(xxh3_64(host(name)));
     }
 
-    /// Returns whether the set has the host of the page of this name.
     pub fn has(&self, name: &[u8]) -> bool {
         self.0.contains(&xxh3_64(host(name)))
     }
 
-    /// Calls `each` with the name of each visited page; with `until_empty` while there are hosts.
+    /// Calls `each` with the name of each visited page; with `until_empty`, only while there are hosts.
     fn each_fetched(
         &mut self,
         snapshot: &Snapshot,

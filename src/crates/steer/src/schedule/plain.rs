@@ -38,8 +38,8 @@ pub(super) const RANDOM: StrategySpec = StrategySpec {
 
 /// Greedy (OPIC, section 3.1): the page with the largest claim first. A page's claim is its cash in the store's ledger
 /// plus what was recycled from it since its last visit ([`crate::engine::Ledger::end_round`]): the end of a round takes
-/// the cash of a page that nobody fetches, but not its turn. Pages that were read have claims, too, and compete with the
-/// others if both are asked for.
+/// the cash of a page that nobody fetches, but not its turn. Pages that were read have claims, too, and compete with
+/// the others if both are requested.
 pub(super) const GREEDY: StrategySpec = StrategySpec {
     name: "greedy",
     about: "most cash first, as in OPIC: cash and what was recycled since the last visit",

@@ -53,14 +53,12 @@ pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
 pub struct Looks {
     /// Number of comparisons of successive fetches.
     pub compared: u64,
-    /// Number of comparisons that found a change.
     pub changed: u64,
     /// Days that the comparisons span.
     pub days: f64,
 }
 
 impl Looks {
-    /// Returns the observations of one page.
     pub(super) fn of(fetches: &Fetches) -> Looks {
         Looks {
             compared: fetches.compared,
@@ -74,7 +72,7 @@ impl Looks {
         (self.compared > 0 && self.days > 0.0).then(|| self.days / self.compared as f64)
     }
 
-    /// Adds the observations of another page.
+    /// Adds the observations of another page, if they have an interval.
     pub(super) fn add(&mut self, other: Looks) {
         if other.interval().is_some() {
             self.compared += other.compared;
@@ -109,7 +107,6 @@ impl Looks {
 
 /// Mean days between changes of a page without observations.
 const UNKNOWN_DAYS: f64 = 60.0;
-
 const DAY: f64 = 86_400.0;
 
 /// Returns the gain from reading a page again at time `now`. A page without observations changes at the `usual` rate

@@ -31,13 +31,11 @@ const SWEEPS: u32 = 300;
 
 struct SettledOrder {
     damping: f64,
-    /// Importance of all pages.
     scores: Vec<f64>,
     links: u64,
 }
 
 impl SettledOrder {
-    /// Settles the importance of all pages.
     fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
         let (rows, is_plain) = (facts.rows, crawl.focus().is_empty());
         let options = RankOptions {

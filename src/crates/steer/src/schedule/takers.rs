@@ -29,27 +29,17 @@ use crate::{Error, Result};
 registry! {
     /// Format of a list of pages.
     Taker of TakerSpec, called "format of a list of pages";
-    /// One URL per line.
     Plain is PLAIN;
-    /// Tab-separated values with a header line.
     Tsv is TSV;
-    /// JSON objects, one per line.
     Jsonl is JSONL;
-    /// Apache Parquet.
     Parquet is PARQUET;
-    /// Input of Nutch's injector.
     NutchInject is NUTCH_INJECT;
-    /// Heritrix: a precedence for each URI.
     HeritrixPrecedence is HERITRIX_PRECEDENCE;
-    /// Heritrix: lines of a file in its action directory.
     HeritrixSchedule is HERITRIX_SCHEDULE;
-    /// URLFrontier items as JSON lines.
     UrlFrontier is URLFRONTIER;
-    /// Scrapy requests as JSON lines.
     Scrapy is SCRAPY;
 }
 
-/// Name, help and content of a list format.
 struct TakerSpec {
     name: &'static str,
     about: &'static str,
@@ -60,7 +50,6 @@ struct TakerSpec {
 enum TakerContent {
     /// Writes the line of a page, given its position in the list, from 0, and the list's length.
     Lines(fn(&Candidate, usize, usize, &mut dyn Write) -> io::Result<()>),
-    /// Writes a table by the export of rankings.
     Table(Format),
 }
 
@@ -139,7 +128,6 @@ const SCRAPY: TakerSpec = TakerSpec {
 };
 
 impl Taker {
-    /// Returns whether the format is text.
     pub fn is_text(self) -> bool {
         self != Taker::Parquet
     }
@@ -158,7 +146,6 @@ impl Taker {
     }
 }
 
-/// Writes a list by the export of rankings.
 fn write_table(
     format: Format,
     pages: &[Candidate],

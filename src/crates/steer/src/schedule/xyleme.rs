@@ -28,7 +28,6 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 
 /// Units that a seed brings.
 const SEED: u128 = 1 << 60;
-
 /// Number of fractional bits of a share.
 const BITS: u32 = 52;
 
@@ -43,10 +42,9 @@ fn part(units: u128, share: u128) -> u128 {
     (units >> BITS) * share + ((low * share) >> BITS)
 }
 
-/// Pages that are paid together: all unread ones, or those of a rule.
+/// Pages that are paid together.
 #[derive(Default)]
 struct PaidGroup {
-    /// Number of pages that are paid.
     members: u128,
     /// Units that each was paid since the start.
     each: u128,
@@ -70,33 +68,31 @@ struct Xyleme {
     discovery: u128,
     /// All unread pages, then those of each rule.
     groups: Vec<PaidGroup>,
-    /// Cash of each unread page minus what it was paid since the start, wrapping; `None` for others.
+    /// Cash of each unread page minus the payments to it since the start, wrapping; `None` for others.
     cells: Vec<Option<u128>>,
     /// Units that went to pages already read.
     spent: u128,
 }
 
 impl Xyleme {
-    /// Returns the groups of a page: all pages, and those of its rule, if it has one.
+    /// Returns the groups of a page: that of all unread pages, and that of its rule, if it has one.
     fn groups_of(crawl: &CrawlState, page: u32) -> impl Iterator<Item = usize> {
         let rule = crawl.focus().rule(page);
         std::iter::once(0).chain(rule.map(|rule| rule + 1))
     }
 
-    /// Returns the units paid to a page since the start.
     fn paid(&self, crawl: &CrawlState, page: u32) -> u128 {
         let groups = Xyleme::groups_of(crawl, page);
         groups.map(|group| self.groups[group].each).sum()
     }
 
-    /// Makes room for the pages and the groups of the crawl.
     fn make_room(&mut self, crawl: &CrawlState) {
         let groups = crawl.focus().shares().len() + 1;
         self.groups.resize_with(groups, PaidGroup::default);
         self.cells.resize(crawl.pages() as usize, None);
     }
 
-    /// Adds to the cash of an unread page, which is paid from now on.
+    /// Adds to the cash of an unread page, and makes it a member of its groups if it is not.
     fn add(&mut self, crawl: &CrawlState, page: u32, units: u128) {
         let cell = match self.cells[page as usize] {
             Some(cell) => cell,
@@ -109,7 +105,7 @@ impl Xyleme {
         self.cells[page as usize] = Some(cell.wrapping_add(units));
     }
 
-    /// Takes the cash of a page that was read, which is no longer paid.
+    /// Takes the cash of a page that was read, and removes the page from its groups.
     fn take(&mut self, crawl: &CrawlState, page: u32) -> u128 {
         let Some(cell) = self.cells[page as usize].take() else {
             return 0;

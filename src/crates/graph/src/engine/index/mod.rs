@@ -1,10 +1,10 @@
 //! Index from a URL's fingerprint to its page number.
 //!
-//! The index never sees a URL. A fingerprint is a keyed 128-bit hash; 9 of its bits choose a segment, 63 more are the
-//! tag. Two URLs that agree in those 72 bits would be taken for one page, whatever the size of the index: about 1e-4
-//! expected such pairs among a billion URLs ([`Index::expected_wrong_merges`]).
+//! The index never sees a URL. A fingerprint is a keyed 128-bit hash; 9 of its bits choose a [`segment`], 63 more are
+//! the tag. Two URLs that agree in those 72 bits would be taken for one page, whatever the size of the index: about
+//! 1e-4 expected pairs among a billion URLs ([`Index::expected_wrong_merges`]).
 //!
-//! A [`segment`] finds tags, and grows independently: at any time at most one of 512 segments is held twice.
+//! Segments grow independently: at any time at most one of 512 is held twice.
 
 mod segment;
 #[cfg(test)]
@@ -24,12 +24,10 @@ const TAG_BITS: u32 = 63;
 const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
 /// Divisor for the additional memory of segments that grow early: a few are crowded before they are full.
 const EARLY: u64 = 128;
-
 pub const SEGMENTS: usize = 1 << SEGMENT_BITS;
 /// Smallest number of slots of a segment.
 pub const LEAST_SLOTS: u64 = (LEAST_HOMES + REACH) as u64;
-
-/// Number of fingerprints that are best prefetched at a time.
+/// Number of fingerprints that are prefetched at a time.
 pub const TOUCHED: usize = 64;
 
 /// Map from fingerprint to [`PageId`], in memory.
@@ -57,7 +55,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Locates a fingerprint in an index with these numbers of slots per segment, as given by [`Index::segments`].
+    /// Locates a fingerprint in an index with these numbers of slots per segment, as given by `Index::each_segment`.
     pub fn of(fingerprint: Fingerprint, slots: &[u64; SEGMENTS]) -> Probe {
         let (segment, tag) = Index::split(fingerprint);
         let layout = SegmentLayout::new(slots[segment] as usize - REACH);
@@ -70,15 +68,15 @@ impl Probe {
         }
     }
 
-    /// Returns the page of the fingerprint, given the slots at its location.
+    /// Returns the page of the fingerprint, given the contents of its `slots`.
     pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
         self.layout.search(self.wanted, slots).page()
     }
 }
 
 impl IndexShare<'_> {
-    /// Calls `fill` with the number and the slots of each segment; `fill` sets all of them to entries of the first
-    /// `pages` pages. Returns the number of entries, or `None` if one is of another page.
+    /// Calls `fill` with the number and the slots of each segment; `fill` must overwrite all slots. Returns the number
+    /// of entries, or `None` if one is not of the first `pages` pages.
     pub fn fill(
         &mut self,
         pages: u64,
@@ -95,8 +93,8 @@ impl IndexShare<'_> {
         Ok(Some(entries))
     }
 
-    /// Inserts the fingerprints that belong to this share; they are of consecutive pages from `first` on. Returns false
-    /// if one was present before.
+    /// Inserts those of the fingerprints, of consecutive pages from `first` on, that belong to this share. Returns
+    /// false if one was already present.
     pub fn put(&mut self, first: u64, fingerprints: &[Fingerprint]) -> Result<bool> {
         for (page, &fingerprint) in (first..).zip(fingerprints) {
             let (segment, tag) = Index::split(fingerprint);
@@ -155,8 +153,7 @@ impl Index {
         (segment, tag)
     }
 
-    /// Prefetches the homes of some fingerprints. Their loads overlap, unlike those of one search after the other: at a
-    /// million pages that halves the time of a search.
+    /// Prefetches the homes of some fingerprints. The loads overlap, which halves search times at a million pages.
     pub fn touch(&self, fingerprints: &[Fingerprint]) {
         let homes = fingerprints.iter().map(|&fingerprint| {
             let (segment, tag) = Self::split(fingerprint);
@@ -165,14 +162,12 @@ impl Index {
         touch(homes);
     }
 
-    /// Returns the page of this fingerprint, if known.
     pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
         let (segment, tag) = Self::split(fingerprint);
         self.segments[segment].find(tag).page()
     }
 
-    /// Admits the fingerprints in `places`, in order. Calls `each` with the position, the page, and whether the page is
-    /// new.
+    /// Admits the fingerprints in `places`, in order. Calls `each` with position, page, and whether the page is new.
     pub fn admit_all(
         &mut self,
         all: &[Fingerprint],
@@ -189,11 +184,9 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the page of this fingerprint, or assigns the next number. The flag is true if the page is new.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if memory cannot be reserved; [`Error::Damaged`] if fingerprints are so alike that they cannot
-    /// be hashes.
+    /// Returns the page of this fingerprint, or assigns the next number. The flag is true if the page is new. Fails
+    /// with `Error::AddressSpace` if memory cannot be reserved; `Error::Damaged` if fingerprints are too alike to be
+    /// hashes.
     pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {
         let (segment, tag) = Self::split(fingerprint);
         match self.segments[segment].admit(tag, PageId(self.pages))? {
@@ -205,8 +198,7 @@ impl Index {
         }
     }
 
-    /// Creates an index of `pages` pages that [`IndexShare::put`] inserts afterwards, each share on a thread of its
-    /// own if wanted.
+    /// Creates an index of `pages` pages that [`IndexShare::put`] must insert before use.
     pub fn to_fill(pages: u64) -> Result<Index> {
         let mut index = Index::with_room(pages)?;
         index.pages = pages;
@@ -214,7 +206,7 @@ impl Index {
     }
 
     /// Creates an index of `pages` pages whose segments have the given numbers of slots, each at least [`LEAST_SLOTS`];
-    /// [`IndexShare::fill`] must fill it first.
+    /// [`IndexShare::fill`] must fill it before use.
     pub fn to_load(pages: u64, slots: &[u64; SEGMENTS]) -> Result<Index> {
         let segments = slots.iter();
         let segments = segments.map(|&slots| IndexSegment::with_homes(slots as usize - REACH));
@@ -224,15 +216,13 @@ impl Index {
         })
     }
 
-    /// Calls `each` with the slots of every segment, laid out as in an index built from these pages alone: they do not
-    /// depend on how this index grew.
+    /// Calls `each` with the slots of every segment, laid out as in an index built from these pages alone.
     pub fn each_segment(&self, each: &mut dyn FnMut(&[Slot]) -> Result<()>) -> Result<()> {
         let homes = homes_for(self.pages);
         let mut segments = self.segments.iter();
         segments.try_for_each(|segment| each(segment.laid_out(homes)?.slots()))
     }
 
-    /// Splits the segments into at most `shares` shares.
     pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = IndexShare<'_>> {
         let len = self.segments.len().div_ceil(shares.max(1));
         let parts = self.segments.chunks_mut(len).enumerate();
@@ -249,7 +239,6 @@ impl Index {
         n * n / 2.0 / 2f64.powi((SEGMENT_BITS + TAG_BITS) as i32)
     }
 
-    /// Returns the memory used by the slots, in bytes.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|s| bytes_of(s.homes())).sum()
     }

@@ -203,7 +203,6 @@ pub(super) enum SlotSearch {
 }
 
 impl SlotSearch {
-    /// Returns the page that was found, if any.
     pub(super) fn page(self) -> Option<PageId> {
         match self {
             SlotSearch::Found(page) => Some(page),
@@ -274,14 +273,12 @@ impl IndexSegment {
         self.used * FULL.1 > self.homes() * FULL.0
     }
 
-    /// Lays the entries out over more homes.
     pub(super) fn grow(&mut self) -> Result<()> {
         *self = self.laid_out(grown(self.homes()))?;
         Ok(())
     }
 
-    /// Returns a segment with the same entries over `homes` homes, or more if needed. Entries are in tag order, so one
-    /// sweep suffices.
+    /// Returns a segment with the same entries over `homes` homes, or more if needed.
     pub(super) fn laid_out(&self, mut homes: usize) -> Result<IndexSegment> {
         loop {
             // Hashes never crowd where most slots are gaps.
@@ -308,7 +305,7 @@ impl IndexSegment {
         &mut self.slots
     }
 
-    /// Accepts the slots as they were filled. Returns false unless all entries are of the first `pages` pages and
+    /// Counts the entries of slots filled from outside. Returns false unless all are of the first `pages` pages and
     /// within reach of a home.
     pub(super) fn count(&mut self, pages: u64) -> bool {
         let (mut used, homes) = (0, self.homes());
@@ -328,7 +325,7 @@ impl IndexSegment {
     }
 }
 
-/// Prefetches the homes of some tags, all together.
+/// Prefetches the homes of some tags, so that their loads overlap.
 pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i IndexSegment, u64)>) {
     for (segment, tag) in homes {
         let (home, _) = segment.layout.locate(tag);
@@ -338,7 +335,6 @@ pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i IndexSegment, u64)>) {
     }
 }
 
-/// Returns the size of a segment with this many homes, in bytes.
 pub(super) fn bytes_of(homes: usize) -> u64 {
     ((homes + REACH) * size_of::<Slot>()) as u64
 }

@@ -36,7 +36,6 @@ pub enum WindowPolicy {
 /// Window of the last `span`, by measures or since the mark nearest to its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FixedWindow {
-    /// Length of the window.
     pub span: Span,
     /// Minimum number of measures kept of every page (the paper's improved policy); 0 for none.
     pub least: u32,
@@ -72,7 +71,7 @@ impl WindowPolicy {
         ),
     ];
 
-    /// Returns the policy by which rows are kept, if importance is read by `estimator`.
+    /// Returns the policy by which rows are kept if importance is read by `estimator`.
     pub fn rows(self, estimator: Estimator) -> RowPolicy {
         match (self, estimator) {
             (WindowPolicy::Fixed(window), Estimator::Distributed) => RowPolicy::Since {
@@ -146,7 +145,7 @@ impl WindowPolicy {
     }
 
     /// Returns the marks at which the window may begin; the best is taken. `marks` are oldest first and begin with the
-    /// start of the stream, `start` is G at the window's start, and no mark before `oldest` is wanted. Empty if the
+    /// start of the stream, `start` is G at the window's start, and marks before `oldest` are excluded. Empty if the
     /// window does not begin at marks.
     pub(super) fn candidates<'m>(
         self,
@@ -248,7 +247,7 @@ impl FromStr for WindowPolicy {
     }
 }
 
-/// Cuts the option of this name and its number off the end; returns 0 if it is not given.
+/// Splits the option `name` and its number off the end; the number is 0 if the option is absent.
 fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
     match text.split_once(name) {
         None => Ok((text, 0)),
@@ -256,7 +255,6 @@ fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
     }
 }
 
-/// Parses a number of measures.
 fn number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=MEASURES_MAX) => Ok(number),
@@ -274,14 +272,12 @@ cashrank_base::stored_as_text!(WindowPolicy);
 pub struct CashMark {
     /// Number of the mark, from 1; 0 is the start of the stream.
     pub number: u64,
-    /// The ledger's totals at the mark.
     pub totals: Totals,
 }
 
-/// Returns the index of the mark to drop so that at most `limit` remain; `marks` are oldest first and end with the one
-/// just made. Never one of the newest two, unless `limit` is below 2.
-///
-/// The mark dropped is the one whose neighbours' ages are closest in proportion, so ages grow geometrically.
+/// Returns the index of the mark to drop so that at most `limit` remain, never one of the newest two unless `limit` is
+/// below 2; `marks` are oldest first and end with the new one. The mark dropped is the one whose neighbours' ages are
+/// closest in proportion, so ages grow geometrically.
 fn superfluous(marks: &[CashMark], limit: usize) -> Option<usize> {
     if marks.len() <= limit {
         return None;
@@ -303,7 +299,7 @@ fn superfluous(marks: &[CashMark], limit: usize) -> Option<usize> {
     Some(best.map_or(0, |(at, _, _)| at))
 }
 
-/// Returns the index of the mark to drop for a window that begins at the mark nearest to G = `start`: one mark before
+/// Returns the index of the mark to drop for a window that begins at the mark nearest to G = `start`. One mark before
 /// `start` is kept, and the others are kept evenly spaced.
 fn superfluous_since(marks: &[CashMark], limit: usize, start: u128) -> Option<usize> {
     if marks.len() <= limit {

@@ -18,9 +18,7 @@ pub enum Span {
     Seconds(Time),
 }
 
-/// Longest window in turnovers.
 pub const TURNOVERS_MAX: f64 = 1e6;
-/// Longest window in fetch time: a thousand years.
 pub const SECONDS_MAX: Time = 1000 * 365 * 86_400;
 
 impl Span {
@@ -78,13 +76,12 @@ impl FromStr for Span {
 
 /// Number of parts into which the time of a window is divided.
 const PARTS: Time = 64;
-
-/// Largest forward jump of time, in seconds, that is accepted at once: a year. A larger one is accepted if the next
-/// record confirms it; otherwise a single wrong date would end the window for all records before it.
+/// Largest forward jump of time, in seconds, that is accepted at once. A larger one is accepted if the next record
+/// confirms it; otherwise a single wrong date would end the window for all records before it.
 const LEAP_MAX: Time = 365 * 24 * 60 * 60;
 
-/// Table that maps times to G, as far back as a window in fetch time needs it: at most 67 entries; the last may be of
-/// an unconfirmed time later than `now`.
+/// Table that maps times to G, as far back as a window in fetch time needs it, in at most 67 entries. The last entry
+/// may be of an unconfirmed time, later than `now`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeTable {
     /// Latest accepted time.
@@ -132,8 +129,7 @@ impl TimeTable {
         self.entries.drain(..older.saturating_sub(1));
     }
 
-    /// Returns G `seconds` before the latest time, rounded to the part's first record; 0 if that was before the first
-    /// record.
+    /// Returns G `seconds` before the latest time, rounded to the part's first record; 0 before the first record.
     fn clock_before(&self, seconds: Time) -> u128 {
         let old = self.now.saturating_sub(seconds);
         let older = self.entries.partition_point(|&(time, _)| time <= old);

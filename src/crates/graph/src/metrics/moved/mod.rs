@@ -2,7 +2,7 @@
 //! importance (Abiteboul, Preda, Cobena, WWW 2003, section 5 names it and leaves it open).
 //!
 //! A page on both sides has changed by `right - left` of its importance. Pages are added one at a time
-//! ([`MoveCollector::add`]); memory holds sums, and for each list twice as many pages as are wanted.
+//! ([`MoveCollector::add`]); memory holds sums and, for each list, twice as many pages as are wanted.
 //!
 //! **Certainty.** Let x be a published vector and pi the PageRank it estimates, both of sum 1, with `||x - pi||_1 <=
 //! b`. The differences x_i - pi_i sum to 0, so their positive and negative parts have equal sums, of at most b/2. Hence
@@ -12,35 +12,33 @@
 //! |x_j - pi_j| <= b/2      and of two snapshots      |(x'_j - x_j) - (pi'_j - pi_j)| <= (b + b')/2
 //! ```
 //!
-//! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed, and in
-//! that direction. The published bounds exceed the rounding of the published values many times over, so they cover that
-//! of one subtraction, too. pi is the PageRank of the snapshot's own window: the links as they were read in it, each
-//! page's weighted by the cash they carried. So a certain change is one between those two graphs; links that the second
-//! window did not read are not in it. Without both bounds nothing is certain. Pages whose change is within the margin
-//! count as unchanged.
+//! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed, in that
+//! direction. The published bounds exceed the rounding of the published values and of one subtraction many times over.
+//! pi is the PageRank of the snapshot's own window: the links as they were read in it, each page's weighted by the cash
+//! they carried. So a certain change is one between those two graphs; links that the second window did not read are not
+//! in it. Without both bounds nothing is certain. Changes within the margin count as unchanged.
 //!
 //! A change of *rank* is certain if the two intervals of ranks that the bounds permit do not overlap ([`RankBounds`]):
-//! pages that (nearly) tie have long ones, and a difference of 1e-13 may move a page by hundreds of ranks.
+//! the intervals of pages that (nearly) tie are long, and a difference of 1e-13 may move a page by hundreds of ranks.
 //!
-//! **Dilution.** The importances of all pages sum to 1, so if pages are added those of most others fall, though nothing
-//! else happened. A page that keeps its ratio to the mean page, x_j n for n pages, changes by
+//! **Dilution.** The importances of all pages sum to 1, so added pages reduce those of most others. A page that keeps
+//! its ratio to the mean page, x_j n for n pages, changes by
 //!
 //! ```text
 //! x_j (n / n' - 1)
 //! ```
 //!
 //! That is its dilution. A page that changed is *diluted* if its change is its dilution within the margin; without a
-//! margin, if they differ by no more than half of the change. The part of a change that is dilution is the part between
-//! 0 and the dilution.
+//! margin, if they differ by no more than half of the change. The diluted part of a change is the part between 0 and
+//! the dilution.
 //!
 //! **The rate** is the change divided by the time, or the turnovers, between the two. Each side is a mean over its
-//! window, so a rate is one between the middles of two windows, and if they overlap changes are damped: a window as
-//! long as the time between them shows them best.
+//! window, so a rate is one between the middles of two windows; overlapping windows damp changes.
 //!
 //! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss first. By
 //! rank, a page whose rank rose while its importance fell, or the reverse, is in neither list. Ties: the larger change
-//! of importance in that direction, then the better rank on the right, then the order of `P`. New and missing pages: best
-//! rank first, then the order of `P`. Only the last digit of the sums depends on the order in which pages were added.
+//! of importance in that direction, then the better rank on the right, then the order of `P`. New and missing pages:
+//! best rank first, then the order of `P`. Only the last digit of sums depends on the order in which pages are added.
 
 mod ranks;
 
@@ -72,11 +70,8 @@ pub struct Standing {
 /// Page with its standing on each side that has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Move<P> {
-    /// Identity of the page.
     pub page: P,
-    /// Importance and rank on the left side.
     pub left: Option<Standing>,
-    /// Importance and rank on the right side.
     pub right: Option<Standing>,
 }
 
@@ -111,18 +106,15 @@ impl<P> Move<P> {
         Some(worst_after < best || worst < best_after)
     }
 
-    /// Returns the change that keeps the page's ratio to the mean page. `growth`: number of pages on the left divided
-    /// by that on the right.
+    /// Returns the change that keeps the page's ratio to the mean page; `growth` is left pages over right pages.
     fn dilution(&self, growth: f64) -> f64 {
         share(self.left) * (growth - 1.0)
     }
 
-    /// Returns the absolute size of the move.
     pub fn size(&self, by: By) -> f64 {
         self.key(by).abs()
     }
 
-    /// Returns the sort key of lists.
     fn key(&self, by: By) -> f64 {
         match by {
             By::Change => self.change(),
@@ -133,7 +125,6 @@ impl<P> Move<P> {
         }
     }
 
-    /// Returns the better rank of the two sides.
     fn best_rank(&self) -> u64 {
         let ranks = [self.left, self.right].into_iter().flatten();
         ranks.map(|side| side.rank).min().unwrap_or(u64::MAX)
@@ -160,22 +151,18 @@ cashrank_base::words! {
     /// Measure of a change's size.
     #[derive(Default)]
     By {
-        /// Change of importance.
         Change = "change",
         /// Change divided by the earlier importance.
         #[default]
         Relative = "relative",
-        /// Change of rank.
         Rank = "rank",
     }
 }
 
-/// Options of the lists of moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MoveOptions {
     /// Maximum number of pages in each list.
     pub count: usize,
-    /// Order of what rose and fell.
     pub by: By,
     /// Lists only pages of this rank or better on a side. Sums are over all pages.
     pub top: u64,
@@ -225,10 +212,9 @@ pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
     (change - dilution).abs() <= margin.unwrap_or(change.abs() / 2.0)
 }
 
-/// Lists of pages that moved, and their summary. A row is a [`Move`], or what is made of it.
+/// Pages that moved, and their summary. `R` is a [`Move`] or a row made from one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moves<R> {
-    /// Counts and sums over all pages.
     pub summary: MoveSummary,
     /// Pages that rose, largest move first.
     pub rose: Vec<R>,
@@ -241,10 +227,6 @@ pub struct Moves<R> {
 }
 
 impl<R> Moves<R> {
-    /// Converts the rows, list by list.
-    ///
-    /// # Errors
-    /// Errors of `rows`.
     pub fn try_map<S, E>(
         self,
         mut rows: impl FnMut(Vec<R>) -> Result<Vec<S>, E>,
@@ -262,11 +244,8 @@ impl<R> Moves<R> {
 /// Counts and sums over all pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct MoveSummary {
-    /// Number of pages on the left side.
     pub left_pages: u64,
-    /// Number of pages on the right side.
     pub right_pages: u64,
-    /// Number of pages on both sides.
     pub common_pages: u64,
     /// Number of pages on the right side only.
     pub new_pages: u64,
@@ -280,7 +259,6 @@ pub struct MoveSummary {
     pub unchanged_pages: u64,
     /// Number of pages that rose or fell by dilution alone. See "Dilution" in the module's head.
     pub diluted_pages: u64,
-    /// Number of common pages with the same rank.
     pub same_rank_pages: u64,
     /// Certainty margin; see [`margin`].
     pub margin: Option<f64>,
@@ -292,7 +270,7 @@ pub struct MoveSummary {
     pub l2: f64,
     /// Largest absolute change of a page.
     pub linf: f64,
-    /// Number of the first k pages that stayed, for k = 10, 100, ... up to the shorter side.
+    /// Pages of the ranks 1 to k that stayed, for k = 10, 100, ... up to the shorter side.
     pub top: Vec<Stay>,
 }
 
@@ -314,7 +292,7 @@ pub struct MoveCollector<P> {
 }
 
 impl<P: Copy + Ord> MoveCollector<P> {
-    /// Returns a collector without pages, for sides with these bounds on their L1 errors, which will have as many pages.
+    /// Returns a collector for sides with these bounds on their L1 errors and these numbers of pages.
     pub fn new(
         wanted: MoveOptions,
         bounds: [Option<f64>; 2],
@@ -420,9 +398,9 @@ impl<P: Copy + Ord> MoveCollector<P> {
     }
 }
 
-/// Computes the moves from `left` to `right`, whose L1 errors have these `bounds`, in terms of shares (scores divided
-/// by their sum). Ties that nothing else decides are in the order of the names' hashes. Takes 24 bytes per page and side
-/// for the join, and 8 for the ranks. Fails like [`compare`](crate::metrics::compare).
+/// Computes the moves from `left` to `right`, in shares (scores divided by their sum), whose L1 errors have these
+/// `bounds`. Remaining ties are in the order of the names' hashes. Takes 24 bytes per page and side for the join, and 8
+/// for the ranks. Fails like [`compare`](crate::metrics::compare).
 pub fn moved_by_name(
     left: Scores,
     right: Scores,
@@ -471,22 +449,21 @@ fn by_rank<P: Ord>(a: &Move<P>, b: &Move<P>) -> Ordering {
 /// Pages of the ranks 1 to k that stayed, entered and left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stay {
-    /// The ranks are 1 to k.
     pub k: u64,
-    /// Number of pages of these ranks on both sides.
+    /// Number of pages of ranks 1 to k on both sides.
     pub stayed: u64,
-    /// Number of pages of these ranks on the right side only.
+    /// Number of pages of ranks 1 to k on the right side only.
     pub entered: u64,
-    /// Number of pages of these ranks on the left side only.
+    /// Number of pages of ranks 1 to k on the left side only.
     pub left: u64,
 }
 
 /// Number of powers of ten that may bound a rank: 10^1 to 10^20.
 const LEVELS: usize = 20;
 
-/// Counts how many of the first k pages of one side are among the first k of the other, for all powers of ten k at
-/// once. Pages of equal rank are treated equally, so the first k can be more than k pages if ranks are shared. Holds the
-/// number of pages by the smallest level that holds their rank.
+/// Counts, for all powers of ten k at once, how many of the first k pages of one side are among the first k of the
+/// other. Pages of equal rank are treated equally, so the first k can be more than k pages. Holds the number of pages
+/// by the smallest level that contains their rank.
 #[derive(Debug, Default)]
 struct Stays {
     left: [u64; LEVELS],

@@ -13,9 +13,7 @@
 use crate::metrics::ComparedSide;
 use crate::metrics::scores::ScoreRow;
 
-/// Computes rank intervals of given pages by one pass over a ranking.
-///
-/// Memory: 32 bytes per given page.
+/// Computes rank intervals of given pages by one pass over a ranking, in 32 bytes per given page.
 #[derive(Debug)]
 pub struct RankBounds {
     bound: f64,
@@ -26,7 +24,6 @@ pub struct RankBounds {
 }
 
 impl RankBounds {
-    /// Prepares for pages with these importances.
     pub fn new(bound: f64, importances: impl IntoIterator<Item = f64>) -> RankBounds {
         let limits = importances
             .into_iter()
@@ -59,8 +56,8 @@ impl RankBounds {
         self
     }
 
-    /// Returns the smallest and the greatest rank of a page with this importance, which must be one of those given to
-    /// [`RankBounds::new`]; otherwise `None`.
+    /// Returns the smallest and the greatest rank at this importance; `None` unless it was given to
+    /// [`RankBounds::new`].
     pub fn of(&self, importance: f64) -> Option<[u64; 2]> {
         let above = |limit: f64| {
             let at = self
@@ -85,7 +82,6 @@ impl SortedScores {
         SortedScores { scores, bound }
     }
 
-    /// Returns the range of ranks that the bound permits for a row.
     pub fn bounds(&self, side: &ComparedSide, row: &ScoreRow) -> Option<[u64; 2]> {
         let above = |limit: f64| {
             let is_above = |&score: &f64| side.share_of(score) > limit;

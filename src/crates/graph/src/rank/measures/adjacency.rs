@@ -3,8 +3,8 @@
 //!
 //! L is 1 where there is a link, whatever its weight: a node gives all of its importance to each of its targets,
 //! instead of dividing it among them as in PageRank. In the undirected matrix L is 1 for nodes i and j where there is a
-//! link from i to j, or from j to i, or both. Links in both directions count once, so neighbours are held in memory then:
-//! 8 bytes per link, and as much in addition during construction.
+//! link from i to j or from j to i. Links in both directions count once, so neighbours are held in memory: 8 bytes per
+//! link, and as many again during construction.
 //!
 //! The virtual page, to which every node links and which links to every node, makes the graph strongly connected, so
 //! that the eigenvector is unique. With r the largest eigenvalue
@@ -63,7 +63,6 @@ pub(super) const UNDIRECTED: MeasureSpec = MeasureSpec {
     },
 };
 
-/// Returns the neighbours of each node, in either direction.
 fn neighbours(rows: &dyn Rows) -> Result<Graph> {
     let to = Graph::of_rows(rows, false)?;
     let from = to.transposed(rows.pages() as usize);
@@ -79,8 +78,7 @@ fn neighbours(rows: &dyn Rows) -> Result<Graph> {
     Ok(both)
 }
 
-/// Computes the eigenvector of links and the virtual page. `add` adds to the second vector what the first passes on
-/// over links.
+/// Computes the eigenvector of links and the virtual page; `add` adds what the first vector passes on to the second.
 fn with_virtual_page(
     rows: &dyn Rows,
     options: &MeasureOptions,
@@ -110,8 +108,7 @@ fn with_virtual_page(
     Ok(Some(measured))
 }
 
-/// Returns the residual of the nodes' scores; in both vectors the virtual page follows the nodes. See the module
-/// documentation.
+/// Returns the residual in the module's head; in both vectors the virtual page follows the nodes.
 fn residual(x: &[f64], step: &[f64]) -> f64 {
     let ([x @ .., paid], [step @ .., all]) = (x, step) else {
         return 0.0;

@@ -25,20 +25,17 @@ const PATIENCE: u32 = 64;
 /// Writes L x into the second vector, or adds it, where x is the first.
 pub(super) type Step<'s> = dyn FnMut(&[f64], &mut [f64]) -> Result<()> + 's;
 
-/// Parameters of a power iteration.
 pub(super) struct PowerIteration {
     /// What is not defined if L is 0.
     pub name: &'static str,
     pub start: Vec<f64>,
     /// True to add half of ||L x||_1 times the identity to L.
     pub shifted: bool,
-    /// Residual at which iteration ends.
     pub until: f64,
     /// Function that returns the residual of x, given x and L x, neither of them 0.
     pub residual: fn(&[f64], &[f64]) -> f64,
 }
 
-/// Returns the uniform vector of sum 1.
 pub(super) fn uniform(len: usize) -> Vec<f64> {
     vec![1.0 / len as f64; len]
 }
@@ -50,9 +47,7 @@ pub(super) fn step_residual(x: &[f64], step: &[f64]) -> f64 {
     apart.collect::<CompensatedSum>().value()
 }
 
-/// Runs the iteration. `apply` writes L x for a vector x. The scores are the eigenvector, and sum to 1.
-///
-/// # Errors
+/// Runs the iteration. `apply` writes L x for a vector x. The scores are the eigenvector, and sum to 1. Fails with
 /// [`Error::Unsupported`](crate::Error::Unsupported) if L is 0.
 pub(super) fn eigenvector(
     power: PowerIteration,

@@ -19,7 +19,7 @@
 //! to 0 (equations 3 to 5). Here all links are known, and the learning rate is 1. The crawl order `fica` has the
 //! learning rate.
 //!
-//! Computed by Dijkstra's algorithm over links in memory.
+//! Distances are computed by Dijkstra's algorithm over links in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -65,8 +65,7 @@ fn fica(
     Ok(Some(Measured::exact(scores.collect())))
 }
 
-/// Returns the logarithmic distance of every node from the nearest root, infinite where no path leads; `None` if it was
-/// stopped.
+/// Returns each node's logarithmic distance from the nearest root, infinite without a path; `None` if it was stopped.
 fn distances(graph: &Graph, roots: &[u32], watch: &mut dyn Watch) -> Option<Vec<f64>> {
     let mut distances = vec![f64::INFINITY; graph.nodes()];
     // Distances are not negative, so their bits are ordered like the numbers.

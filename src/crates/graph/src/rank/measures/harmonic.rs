@@ -4,12 +4,12 @@
 //! H(x) = sum over nodes y other than x that reach x of 1/d(y, x)
 //! ```
 //!
-//! where d counts links, whatever their weight. Small graphs are computed exactly: breadth-first searches from 64 nodes
-//! at a time, one bit of a word each, so that all searches visit each link n/64 times per level. Threads share the
-//! searches; the order of sums does not depend on their number. Larger graphs are estimated by [`hyperball`], with the
-//! standard error stated. A graph is small if nodes times links are at most 2^36.
+//! where d counts links, whatever their weight. A graph is small if nodes times links are at most 2^36. Small graphs
+//! are computed exactly: breadth-first searches from 64 nodes at a time, one bit of a word each, so that all searches
+//! visit each link n/64 times per level. Threads share the searches; the order of sums does not depend on their number.
+//! Larger graphs are estimated by [`hyperball`], with a standard error.
 //!
-//! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, and reflects
+//! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, but reflects
 //! the quality of the linking pages less.
 
 use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, swept};
@@ -44,7 +44,6 @@ fn registers(nodes: u64, links: u64, options: &MeasureOptions) -> Option<u32> {
     options.registers.or((!is_small).then_some(REGISTERS))
 }
 
-/// Checks that a counter can have this number of registers.
 pub fn check(registers: u32) -> Result<()> {
     if !registers.is_power_of_two() || !(64..=1 << 16).contains(&registers) {
         return Err(Error::Usage(format!(
@@ -111,7 +110,7 @@ impl BfsBatch {
         }
     }
 
-    /// Sums over every eighth group of 64 sources.
+    /// Sums over every eighth batch of 64 sources, from batch `group` on.
     fn group(&mut self, graph: &Graph, group: usize) -> Vec<f64> {
         let nodes = graph.nodes();
         let mut sums = vec![0.0; nodes];

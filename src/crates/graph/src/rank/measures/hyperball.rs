@@ -14,8 +14,8 @@
 //! whose bias is at most 1.1/m, also at small counts. Nodes are hashed by number with a fixed hash: the same rows give
 //! the same bits.
 //!
-//! Rows are read where they are, once per step, and only those of nodes whose ball grew in the previous step are used.
-//! Threads share the targets. Memory: 2 m + 17 bytes per node.
+//! Rows are read once per step, and only those of nodes whose ball grew in the previous step are used. Threads share
+//! the targets. Memory: 2 m + 17 bytes per node.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,7 +28,6 @@ use crate::threads::par_map;
 /// Number of links that are gathered before threads process them.
 const BATCH: usize = 1 << 20;
 
-/// Returns the memory for this many nodes, in bytes.
 pub(super) fn bytes(nodes: u64, registers: u32) -> u64 {
     nodes * (2 * u64::from(registers) + 17) + 16 * BATCH as u64
 }
@@ -71,18 +70,15 @@ pub(super) fn harmonic(
 struct Balls {
     registers: usize,
     threads: usize,
-    /// Balls of this step.
     now: Vec<u8>,
-    /// Balls of the next step.
     next: Vec<u8>,
-    /// True for nodes whose ball grew in the last step.
     grew: Vec<bool>,
     sizes: Vec<f64>,
     scores: Vec<f64>,
 }
 
 impl Balls {
-    /// Creates balls of one node each.
+    /// Creates balls that hold their own nodes only.
     fn new(nodes: usize, registers: u32, threads: usize) -> Balls {
         let registers = registers as usize;
         let mut now = vec![0; nodes * registers];
@@ -104,7 +100,6 @@ impl Balls {
         }
     }
 
-    /// Joins the balls of sources to those of targets.
     fn join(&mut self, links: &[(u32, u32)]) -> Result<()> {
         let registers = self.registers;
         let part = self.grew.len().div_ceil(self.threads).max(1);
@@ -157,7 +152,6 @@ impl Balls {
     }
 }
 
-/// Estimates the number of nodes in a ball.
 fn count(ball: &[u8]) -> f64 {
     let mut with = [0u32; 66];
     ball.iter().for_each(|&value| with[usize::from(value)] += 1);

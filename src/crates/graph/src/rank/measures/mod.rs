@@ -29,12 +29,11 @@ use crate::model::check_room;
 use crate::rows::{PAGES_MAX, Rows};
 use crate::{Error, Result};
 
-/// Parameters of measures.
 #[derive(Debug, Clone)]
 pub struct MeasureOptions {
     /// Share of importance that links pass on, 0 <= damping < 1.
     pub damping: f64,
-    /// Bound, residual or change at which it ends, whichever the measure has.
+    /// Bound, residual or change at which the computation ends, whichever the measure has.
     pub until: f64,
     /// Teleport vector; for spam mass the trusted nodes, for FICA the roots of distances.
     pub teleport: Teleport,
@@ -43,7 +42,6 @@ pub struct MeasureOptions {
     /// Number of registers of a counter, a power of 2; `None`: small graphs are computed exactly, others with
     /// [`REGISTERS`].
     pub registers: Option<u32>,
-    /// Maximum number of threads.
     pub threads: usize,
     /// Maximum memory in bytes; `None` for no limit.
     pub memory: Option<u64>,
@@ -104,16 +102,13 @@ impl Accuracy {
     }
 }
 
-/// Result of a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Score of each node; larger is more important.
     pub scores: Vec<f64>,
-    /// Accuracy of the scores.
     pub accuracy: Accuracy,
     /// True if `until` was reached; false if time ran out or 64-bit numbers resolve no more.
     pub reached: bool,
-    /// Number of sweeps over all rows.
     pub sweeps: u64,
 }
 
@@ -129,42 +124,32 @@ impl Measured {
     }
 }
 
-/// Kind of a measure's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScoreKind {
     /// Shares of a whole: they sum to 1, so their mean is known.
     Share,
-    /// Whole numbers.
     Count,
-    /// Other numbers.
     Other,
 }
 
-/// Parameter that a measure may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uses {
-    /// Uses [`MeasureOptions::damping`].
     Damping,
-    /// Uses [`MeasureOptions::until`].
     Until,
     /// Requires [`MeasureOptions::teleport`].
     Teleport,
     /// Uses [`MeasureOptions::teleport`] if given.
     Roots,
-    /// Uses [`MeasureOptions::gamma`].
     Gamma,
-    /// Uses [`MeasureOptions::registers`].
     Registers,
 }
 
 type Compute = fn(&dyn Rows, &MeasureOptions, &mut dyn Watch) -> Result<Option<Measured>>;
 
-/// Measure of importance.
 #[derive(Debug)]
 pub struct MeasureSpec {
     /// Name on the command line.
     pub name: &'static str,
-    /// Description in one line.
     pub about: &'static str,
     pub scores: ScoreKind,
     pub uses: &'static [Uses],
@@ -205,11 +190,9 @@ impl MeasureSpec {
         self.uses.contains(&parameter)
     }
 
-    /// Computes the measure. Returns `None` if it was stopped before anything was known.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if there are no nodes; [`Error::Usage`] for an invalid parameter; [`Error::Unsupported`] if
-    /// the measure is not defined for these links; [`Error::TooLarge`] if memory does not suffice.
+    /// Computes the measure. Returns `None` if it was stopped before anything was known. Fails with [`Error::Missing`]
+    /// if there are no nodes; [`Error::Usage`] for an invalid parameter; [`Error::Unsupported`] if the measure is not
+    /// defined for these links; [`Error::TooLarge`] if memory does not suffice.
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -246,7 +229,6 @@ impl MeasureSpec {
     }
 }
 
-/// Reports a complete sweep over all rows.
 fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
     watch.swept(&SettlingProgress {
         sweeps,
@@ -256,7 +238,6 @@ fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
     });
 }
 
-/// Error for a graph without links, for which the measure is not defined.
 fn no_links(name: &str) -> Error {
     Error::Unsupported(format!("there are no links, so {name} is not defined"))
 }

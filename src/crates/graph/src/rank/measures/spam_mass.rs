@@ -14,8 +14,8 @@
 //!
 //! **Departure from the paper.** Here nodes without links pass all they have to the virtual page, which the paper
 //! drops. This only scales the ranking: x = d M x + (1 - d l(x)) t is solved by (1 - d l(x))/(1 - d) times the linear
-//! PageRank of t. So both are settled with their bounds, and divided by that factor. p > 0 for every node, since v is
-//! uniform.
+//! PageRank of t. So both PageRanks are settled with their bounds, and divided by that factor. p > 0 for every node,
+//! since v is uniform.
 
 use super::personalised::settled;
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
@@ -67,7 +67,6 @@ fn mass(
     }))
 }
 
-/// Returns which nodes have links.
 fn linked(rows: &dyn Rows) -> Result<Vec<bool>> {
     let mut linked = vec![false; rows.pages() as usize];
     rows.sweep(&mut |row| {

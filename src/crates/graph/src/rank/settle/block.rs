@@ -109,12 +109,12 @@ impl LedgerBlock {
         Ok(())
     }
 
-    /// Takes the accounts of remote pages as one message ([`super::shards`]) per shard: exactly with `all`, else most
-    /// of what waits in few bytes, and the rest waits here.
+    /// Takes the accounts of remote pages as one message ([`super::shards`]) per shard: exactly with `all`; otherwise
+    /// most of the units, rounded, while the rest stays.
     pub fn take_remote(&mut self, remote: &[RemotePages], all: bool) -> Vec<Vec<u8>> {
         let accounts: &mut [i64] = &mut self.accounts;
         let least = (!all).then(|| {
-            // Goes in the order of memory.
+            // In the order of memory.
             let pages = accounts.iter().zip(self.costs.iter());
             let remote = pages.filter(|(_, cost)| **cost == REMOTE);
             shards::least_sent(remote.map(|(account, _)| account.unsigned_abs()))
@@ -176,7 +176,8 @@ impl LedgerBlock {
         self.change(row, true)
     }
 
-    /// Passes X of the row's page on over its links, or takes it back. X does not change, and D remains its function.
+    /// Passes X of the row's page on over its links, or takes it back. X does not change, and D remains the function of
+    /// X and the rows.
     fn change(&mut self, row: &Row<'_>, out: bool) -> Result<u64> {
         let own = self.own[row.page as usize];
         if own == 0 || cost_of(row) <= NO_LINKS {
@@ -224,7 +225,7 @@ impl LedgerBlock {
         self.accounts[page].wrapping_add(self.paid_of_late(page))
     }
 
-    /// Returns the payment to a page on top of its account.
+    /// Returns the virtual page's payment to a page, which its account does not contain.
     fn paid_of_late(&self, page: usize) -> i64 {
         paid(self.each, self.teleport.weight(page))
     }
@@ -298,7 +299,6 @@ impl LedgerBlock {
         }
     }
 
-    /// Visits the page of a row with links.
     pub fn visit(&mut self, row: &Row<'_>) -> Result<()> {
         let page = row.page as usize;
         let units = self.units(page);
@@ -430,8 +430,7 @@ impl LedgerBlock {
         self.over_all(of, LevelHistogram::and)
     }
 
-    /// Returns the sums of X and of D over all pages, and whether an X is so large that units should be doubled: 0, or
-    /// more.
+    /// Returns the sums of X and of D, and a number above 0 if an X is so large that units should be doubled.
     pub fn sums(&self) -> [i128; 3] {
         let of = |pages: Range<usize>| {
             let accounts = self.accounts[pages.clone()].iter();
@@ -505,7 +504,6 @@ impl LedgerBlock {
     }
 }
 
-/// Adds numbers pairwise.
 pub(super) fn plus<const N: usize>(one: [i128; N], other: [i128; N]) -> [i128; N] {
     std::array::from_fn(|at| one[at] + other[at])
 }
@@ -515,7 +513,6 @@ pub(super) fn each(units: i128, weights: u64) -> i64 {
     units.div_euclid(i128::from(weights.max(1))) as i64
 }
 
-/// Returns the payment to a page of this weight, given that per unit of weight.
 fn paid(each: i64, weight: u64) -> i64 {
     each.wrapping_mul(weight as i64)
 }

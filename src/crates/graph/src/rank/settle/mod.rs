@@ -1,13 +1,13 @@
 //! Settling: computes the PageRank of pages from their links, with a certificate.
 //!
-//! OPIC distributes cash when a page is crawled, and most pages are crawled once, so cash has passed over each link a
+//! OPIC distributes cash when a page is crawled, and most pages are crawled once, so cash passes over each link a
 //! single time. If the links are kept ([`Rows`]), cash can pass over them again without fetching anything. [`settle`]
 //! does that from the latest row of every page alone: the same rows give the same bytes, whatever their order of
 //! arrival, earlier rankings, and intermediate changes of links.
 //!
 //! **The ledger** (`block`). Let X be any estimate and Y = L'X, one step of the damped walk from it. K = Y - X is
-//! *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. To visit page i is to add K_i to X_i and to
-//! pass it on like cash; credits and debts cancel on the way. (K. Avrachenkov, P. Brown, N. Litvak, "Red Light Green
+//! *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. A visit of page i adds K_i to X_i and
+//! passes it on like cash; credits and debts cancel on the way. (K. Avrachenkov, P. Brown, N. Litvak, "Red Light Green
 //! Light Method for Solving Large Markov Chains", 2022; OPIC is the case without debts; L. Page's power iteration is
 //! the case in which all pages are visited at once.) All numbers are whole. With m_i links of page i, n pages and
 //! damping d:
@@ -40,44 +40,39 @@
 //! sum 1 + b; that reduces the distance by b at the pages below 0 and adds at most b at the others. Quotients are
 //! rounded up. The law and the sum of X are checked after every sweep, on all pages.
 //!
-//! **Start.** X = 0 and K = 2^58/n everywhere, as if the virtual page had just paid all pages. So no sweep is needed to
+//! **Start.** X = 0 and K = 2^58/n everywhere, as if the virtual page had just paid all pages, so no sweep is needed to
 //! initialise D.
 //!
 //! **From an earlier state** (`resume`). A settled state of earlier rows can be the start (warm start): new pages have
 //! X = 0, and if a page's row changed, what X passed on over the old row is taken back and passed on over the new one.
-//! D is then exactly the above function of X and the latest rows, so everything holds as from nothing. If little
-//! changed, little waits.
-//!
-//! **From an estimate** (`resume`). Any other numbers can be the start, such as a published ranking: a sweep computes D
-//! from X.
+//! D is then exactly the above function of X and the latest rows, so everything holds as from nothing. Another start is
+//! an **estimate**, such as a published ranking: a sweep computes D from X.
 //!
 //! **Over-relaxation.** What a page receives mostly has the sign of what it received last. So a page whose K had the
-//! same sign at j consecutive visits passes on 1 + j/10 times what it has, j <= 4; a change of sign resets j.
-//! Over-relaxation page by page saves a third of the links; with one factor for all pages it stalls on some graphs with
-//! pairs of mutual links. The additional units of a sweep are at most half of ||K||_1 at its beginning, so the norm at
-//! most doubles; a sweep that gained little is followed by one without over-relaxation, which never increases the norm.
+//! same sign at j consecutive visits passes on 1 + j/10 times what it has, j <= 4; a change of sign resets j. This
+//! saves a third of the links; one factor for all pages stalls on some graphs with pairs of mutual links. The
+//! additional units of a sweep are at most half of ||K||_1 at its beginning, so the norm at most doubles; a sweep that
+//! gained little is followed by one without over-relaxation, which never increases the norm.
 //!
-//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it;
-//! from an earlier state it is at most 2^59 at first, or that is not used. It at most doubles in a sweep, and above
-//! twice the least so far there is no over-relaxation, so it is below 2^61. If an X exceeds 2^61, as it may near d = 1,
-//! where pages with nearly all importance begin with as little as the others, X and D are halved, rounded down, and T =
-//! -sum D; likewise if an earlier state's X sum to more than 2^60. From then on D is the above function of X plus a
-//! vector c, which visits and changes of rows do not affect, and T is off by -sum c. Halving turns c into at most c/2,
-//! plus half a unit per page for D, (1 + d)/2 per page for X and what it passes on, and for the rounding of each link
-//! half a unit before and one after: ||c||_1/2 + 1.5 (n + links). It changes Y by at most ||c||_1 + |sum c|, whatever
-//! the later number of pages. So with F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and
-//! e = (F + 2 links)/s.
+//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it; an
+//! earlier state with a larger norm is not used. The norm at most doubles in a sweep, and above twice the least so far
+//! there is no over-relaxation, so it is below 2^61. If an X exceeds 2^61, as it may near d = 1, where pages with
+//! nearly all importance begin with as little as the others, X and D are halved, rounded down, and T = -sum D; likewise
+//! if an earlier state's X sum to more than 2^60. From then on D is the above function of X plus a vector c, which
+//! visits and changes of rows do not affect, and T is off by -sum c. Halving turns c into at most c/2, plus half a unit
+//! per page for D, (1 + d)/2 per page for X and what it passes on, and for the rounding of each link half a unit before
+//! and one after: ||c||_1/2 + 1.5 (n + links). It changes Y by at most ||c||_1 + |sum c|, whatever the later number of
+//! pages. So with F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and e = (F + 2 links)/s.
 //!
 //! **Which pages to visit** (`worth`). A sweep visits the pages whose |K_i| is large relative to the cost of a visit,
-//! |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows. Other rows are read as well,
-//! unless few pages qualify, but without accessing their pages, which are scattered in memory. (The first sweep from
-//! nothing considers all pages.) The pages above theta hold a share q of ||K||_1; near the end, as much as is needed to
-//! reach the goal. Any choice of pages keeps the certificate. Pages without links are visited all at once after each
-//! sweep, which solves their part exactly.
+//! |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows. The pages above theta hold a share
+//! q of ||K||_1; near the end, as much as is needed to reach the goal. Other rows are read as well, unless few pages
+//! qualify, but without accessing their pages, which are scattered in memory. (The first sweep from nothing considers
+//! all pages.) Any choice of pages keeps the certificate. Pages without links are visited all at once after each sweep,
+//! which solves their part exactly.
 //!
-//! On the graph cnr-2000, read breadth-first, this takes 3.7, 6.0 and 12.5 sweeps' worth of links (links touched / links
-//! there are) to a certified bound of 0.01, 1e-4 and 1e-9; visiting every row takes 9, 21 and 55. All pages over-relaxed
-//! by one factor stall.
+//! On the graph cnr-2000, read breadth-first, this takes 3.7, 6.0 and 12.5 sweeps' worth of links (links touched /
+//! links) to a certified bound of 0.01, 1e-4 and 1e-9; visiting every row takes 9, 21 and 55.
 //!
 //! **Memory**: 18 bytes per page ([`BYTES`]), and what reading rows takes.
 
@@ -105,10 +100,8 @@ use worth::VisitLevel;
 /// Memory per page, in bytes.
 pub const BYTES: u64 = 18;
 
-/// Progress of a settling.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SettlingProgress {
-    /// Number of sweeps over the rows so far.
     pub sweeps: u64,
     /// Number of links over which something was passed on.
     pub links_touched: u64,
@@ -122,7 +115,6 @@ pub struct SettlingProgress {
 pub trait Watch: Send {
     /// Called after each complete sweep.
     fn swept(&mut self, progress: &SettlingProgress);
-
     /// Returns true to stop with the current state. Called often, also within sweeps.
     fn is_over(&mut self) -> bool;
 }
@@ -136,14 +128,13 @@ impl Watch for () {
     }
 }
 
-/// Settled ranking of the pages of a store, or of one shard: then the scores of remote pages are in their owners' shards.
+/// Settled ranking of the pages of a store, or of one shard, without the scores of its remote pages.
 pub struct SettlingResult {
     block: LedgerBlock,
     totals: LedgerTotals,
-    /// Sums of y and of x over all shards, including the corrections for pages below 0: see the module documentation.
+    /// Sums of y and of x over all shards, including the corrections for pages below 0.
     sums: (f64, f64),
     pub effort: Effort,
-    /// Certified bounds on the error.
     pub certificate: Certificate,
     /// True if it reached the bound or further sweeps were useless; false if it was stopped.
     by_itself: bool,
@@ -181,8 +172,7 @@ impl SettlingResult {
         }
     }
 
-    /// Iterates over (y, x) of `len` pages from `first` on: importance, and what was distributed. Each sums to 1 over
-    /// all pages.
+    /// Yields (y, x) of `len` pages from `first` on: importance and distributed. Each sums to 1 over all pages.
     fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
         let block = &self.block;
         let pages = block.cells(first as usize, len).zip(first as usize..);
@@ -228,16 +218,13 @@ impl SettlingResult {
         pages.map(|(received, _)| received)
     }
 
-    /// Returns y of a store without shards, in page order.
     pub fn importance(&self) -> Vec<f64> {
         self.shares().collect()
     }
 }
 
 /// Settles the rows. Returns `None` if it was stopped before the first sweep was complete, or if there are no pages.
-///
-/// # Errors
-/// Fails if rows differ between sweeps or name pages that do not exist, or if memory does not suffice.
+/// Fails if rows differ between sweeps or name pages that do not exist.
 pub fn settle(
     rows: &dyn Rows,
     options: &RankOptions,
@@ -246,10 +233,8 @@ pub fn settle(
     settle_for(rows, options, &Teleport::default(), watch)
 }
 
-/// Settles personalised PageRank, with a virtual page that pays pages by weights.
-///
-/// # Errors
-/// [`Error::Usage`] if `teleport` does not have a weight for each page.
+/// Settles personalised PageRank, in which the virtual page pays pages by weights. Fails with [`Error::Usage`] if
+/// `teleport` does not have a weight for each page.
 pub fn settle_for(
     rows: &dyn Rows,
     options: &RankOptions,
@@ -272,8 +257,8 @@ pub fn settle_for(
 }
 
 impl Engine<InMemory> {
-    /// Returns a ranking by PageRank of the links of all pages as of their last visits, certified to be within `until`
-    /// of it in L1.
+    /// Returns a ranking by PageRank of the links of all pages as of their last visits, with a certified L1 error of at
+    /// most `until`.
     ///
     /// # Errors
     /// [`Error::Usage`] if the settings ask for importance over a period, which links alone do not give.

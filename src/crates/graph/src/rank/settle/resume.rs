@@ -1,14 +1,14 @@
-//! Settling from an earlier state whose rows changed since (a warm start), or from an estimate of importance.
+//! Settling from an earlier state (a warm start), or from an estimate of importance.
 //!
-//! **Warm start.** Updating the state to the latest rows costs the links of the changed rows, old and new, of pages that
-//! own something. The decision to use a state depends on numbers of pages, links and units alone, so that the same
-//! stream gives the same bytes. A state is not used if it has less than half of the pages, if more links changed than
-//! there are, or if more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as
+//! **Warm start.** Updating the state to the latest rows costs the old and new links of the changed rows of pages with
+//! X other than 0. Whether a state is used depends on numbers of pages, links and units alone, so that the same stream
+//! gives the same bytes. A state is not used if it has less than half of the pages, if more links changed than there
+//! are, or if more than [`WAITING_MAX`] of all importance waits after the update: settling from nothing is then as
 //! quick.
 //!
-//! **Estimate**, such as a published ranking. X is the estimate in whole units, and one sweep computes D as the function
-//! of X and the rows. The estimate may be wrong, or belong to other rows or another damping: the result is certified
-//! independently of it. It is fast if the estimate is accurate.
+//! **Estimate**, such as a published ranking. X is the estimate in whole units, and one sweep computes D as the
+//! function of X and the rows. The estimate may be wrong, or belong to other rows or another damping: the certificate
+//! does not depend on it.
 
 use super::block::{LedgerBlock, SUPPLY};
 use super::settling::{LedgerTotals, Waiting};
@@ -21,7 +21,7 @@ use crate::rows::{RowVisitor, Rows, Stop};
 
 /// Smallest sum of X for which there are enough units to distinguish bounds.
 const SUM_MIN: i128 = 1 << 50;
-/// Sum of X above which units are doubled before anything changes, as the sum mostly grows from one state to the next.
+/// Sum of X above which units are doubled before rows change, as the sum mostly grows from one state to the next.
 const SUM_MAX: i128 = 1 << 60;
 /// Maximum ||K||_1 at the start: see "No number overflows".
 const UNITS_MAX: u128 = 1 << 59;
@@ -31,22 +31,15 @@ const WAITING_MAX: f64 = 0.5;
 /// Settled state of earlier rows, and the changes of rows since.
 pub trait StartState: Sync {
     fn totals(&self) -> &SettledTotals;
-
-    /// Returns the effort of the state if it covers everything read so far: a settling with nothing to do reports the
-    /// same.
+    /// Returns the effort of the state if it covers everything read, which a settling with nothing to do reports.
     fn own_effort(&self) -> Option<Effort>;
-
-    /// Returns the number of new rows, and of links in these and in the rows that they supersede, for the state's
-    /// pages.
+    /// Returns the numbers of new rows and of links in new and superseded rows, for the state's pages.
     fn changed(&self) -> (u64, u64);
-
-    /// Fills in the numbers of its pages.
+    /// Fills in the numbers of the state's pages.
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()>;
-
-    /// Calls `visit` with each row that was superseded since.
+    /// Calls `visit` with each row superseded since the state was made.
     fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
-
-    /// Calls `visit` with each row that is new since.
+    /// Calls `visit` with each row added since the state was made.
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 }
 
@@ -71,7 +64,7 @@ impl SettlingResult {
 }
 
 impl Settling<'_> {
-    /// Halves numbers until their sum leaves room for it to grow. `links` is the number of links of the state's rows.
+    /// Halves numbers until the sum of X may grow. `links` is the number of links of the state's rows.
     fn make_room(&mut self, links: u64) -> Result<()> {
         while self.totals.sum > SUM_MAX {
             self.halve(links)?;
@@ -86,7 +79,7 @@ impl Settling<'_> {
         self.check_law().map(drop)
     }
 
-    /// Settles from the present state; returns `None` if settling from nothing is as quick, as too much waits.
+    /// Settles from the current state; returns `None` if so much waits that settling from nothing is as quick.
     fn resume(
         mut self,
         waiting: Option<Waiting>,
@@ -160,7 +153,7 @@ pub fn settle_from(
     } else {
         settling.end_sweep()?
     };
-    // If nothing changed, nothing moves, however cheap it is.
+    // If nothing changed, nothing is improved, however cheap that is.
     let spare = if is_same { 0 } else { options.spare };
     let options = &RankOptions { spare, ..*options };
     let Some(mut settled) = settling.resume(waiting, options, watch)? else {
@@ -180,7 +173,6 @@ pub fn settle_from(
 pub trait Importances: Sync {
     /// Returns the number of importances; they belong to the first pages.
     fn pages(&self) -> u64;
-
     /// Calls `visit` with each importance, in page order; they sum to about 1.
     fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()>;
 }
@@ -196,7 +188,6 @@ impl Importances for Vec<f64> {
     }
 }
 
-/// Converts a share to whole units.
 fn units(share: f64) -> i64 {
     (share.clamp(0.0, 1.0) * SUPPLY as f64) as i64
 }
@@ -227,7 +218,7 @@ pub fn settle_near(
         return Ok(None);
     }
     settling.totals.sum = sum;
-    // A page whose row was not passed on over yet passes everything to the virtual page.
+    // A page whose row was not passed on over passes everything to the virtual page.
     settling.totals.virtual_page = sum;
     settling.totals.is_first_sweep = false;
     settling.make_room(0)?;

@@ -1,5 +1,5 @@
-//! Settling in progress: a [`LedgerBlock`] for each shard of this process, the sums over all shards, and sweeps, one
-//! after the other, until the goal is reached. See [`super`] for their meaning.
+//! Settling in progress: a [`LedgerBlock`] for each shard of this process, the sums over all shards, and sweeps until
+//! the goal is reached. See [`super`] for their meaning.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -38,13 +38,13 @@ impl LedgerTotals {
         self.virtual_page as f64 / self.weights.max(1) as f64
     }
 
-    /// Returns the initial value of a page, on average.
+    /// Returns the mean initial value of a page.
     pub fn at_first(&self) -> i64 {
         SUPPLY / self.pages.max(1) as i64
     }
 
-    /// Returns the payment to a page on top of its account, per unit of its weight: of the supply in the first sweep,
-    /// then T/W.
+    /// Returns the payment to a page on top of its account, per unit of its weight: its part of the supply in the first
+    /// sweep, then T/W.
     pub fn each(&self) -> i64 {
         if self.is_first_sweep {
             SUPPLY / self.weights.max(1) as i64
@@ -63,7 +63,6 @@ pub(super) struct Settling<'r> {
     pub shards: Vec<ShardRows<'r>>,
     pub peers: &'r mut dyn Peers,
     pub progress: SettlingProgress,
-    /// Number of links of all rows.
     pub links: u64,
     /// True if it started from a state, which has the costs of all rows.
     pub is_resumed: bool,
@@ -79,9 +78,8 @@ pub(super) struct Settling<'r> {
     pub advance: Vec<u128>,
 }
 
-/// Result of [`Settling::weigh`]: what waits.
+/// Units that wait, as [`Settling::weigh`] computes them.
 pub(super) struct Waiting {
-    /// Distribution over all pages.
     pub all: LevelHistogram,
     /// ||K||_1 of each block of this process; the virtual page's rest counts for the first shard.
     pub norms: Vec<u128>,
@@ -136,7 +134,7 @@ impl<'r> Settling<'r> {
         })
     }
 
-    /// Begins with the pages of a store without shards, which is the only shard.
+    /// Begins with the pages of a store without shards.
     pub fn of_store(
         rows: &'r dyn Rows,
         damping: u64,
@@ -194,12 +192,12 @@ impl<'r> Settling<'r> {
     }
 
     /// Solves exactly for the pages without links, as if visited infinitely often: with c = T/W at the end, D is -c w
-    /// at each of these pages, so c W = T + sum of their D + c times the sum of their weights w.
+    /// at each of them, so c W = T + sum of their D + c times the sum of their weights w.
     pub fn visit_dangling(&mut self) -> Result<()> {
         let [weights, waiting] = self.sum(|block| block.dangling())?;
         let totals = &mut self.totals;
         let each = match totals.weights.saturating_sub(weights as u64) {
-            // Every paid page has no links: each has its part of the supply.
+            // Every paid page is without links, and has its part of the supply.
             0 => SUPPLY / totals.weights.max(1) as i64,
             linked => block::each(totals.virtual_page + waiting, linked),
         };
@@ -213,8 +211,7 @@ impl<'r> Settling<'r> {
         Ok(())
     }
 
-    /// Checks the law, and computes what waits at all pages. Given the number of links, first halves numbers that might
-    /// get too large.
+    /// Checks the law, and computes what waits. Given the number of links, first halves numbers that may get too large.
     pub fn weigh(&mut self, links: Option<u64>) -> Result<Waiting> {
         let is_large = self.check_law()?;
         if let Some(links) = links
@@ -288,7 +285,6 @@ fn is_within(bound: f64, certificate: &Certificate) -> bool {
     certificate.received_l1.unwrap_or(2.0) <= bound
 }
 
-/// Result of a sweep over all rows.
 #[derive(Default)]
 struct SweepResult {
     /// Number of rows considered, and of their links.
@@ -380,7 +376,6 @@ fn sweep_block(
 }
 
 impl Settling<'_> {
-    /// Settles a store without shards, as [`Settling::run`] does.
     pub fn run_one(
         self,
         options: &RankOptions,
@@ -392,7 +387,7 @@ impl Settling<'_> {
     }
 
     /// Sweeps until the end, first over pages of the level `next`. Returns the result of each shard of this process;
-    /// `None` if it was stopped before anything was known, or an earlier state was useless.
+    /// `None` if it was stopped before anything was known, or if an earlier state is useless.
     pub fn run(
         mut self,
         options: &RankOptions,
@@ -410,7 +405,7 @@ impl Settling<'_> {
             self.progress.sweeps += 1;
             next = self.look(options, &waiting, whole, watch)?;
         }
-        // Numbers may resolve more when settling from nothing.
+        // Settling from nothing may resolve more.
         let is_useless = self.is_resumed && self.by_itself && !self.is_reached(options);
         if is_useless {
             return Ok(None);
@@ -418,8 +413,8 @@ impl Settling<'_> {
         self.end(options).map(Some)
     }
 
-    /// Certifies this state; `whole` is false if the last sweep was stopped. Returns the level of the next sweep; `None` at
-    /// the end: the goal is reached, no sweep would help, or it was stopped.
+    /// Certifies the current state; `whole` is false if the last sweep was stopped. Returns the level of the next
+    /// sweep; `None` if the goal is reached, no sweep would help, or it was stopped.
     pub fn look(
         &mut self,
         options: &RankOptions,
@@ -446,7 +441,7 @@ impl Settling<'_> {
     }
 
     fn end(mut self, options: &RankOptions) -> Result<Vec<SettlingResult>> {
-        // In the certificate what waits at remote pages counts as not passed on, and it can only be less at its owner.
+        // The certificate counts what waits at remote pages as not passed on; at the owners it can only be less.
         self.cross(true)?;
         let [received, distributed] = self.below()?;
         let sum = self.totals.sum as f64;
@@ -470,7 +465,7 @@ impl Settling<'_> {
         Ok(self.blocks.into_iter().map(of_shard).collect())
     }
 
-    /// Returns true if all rows are known: a sweep read them, or the starting state was made of them.
+    /// Returns true if all rows are known, from a sweep or from the starting state.
     fn has_rows(&self) -> bool {
         self.is_resumed || self.progress.sweeps > 0
     }
@@ -505,7 +500,7 @@ impl Settling<'_> {
     }
 
     /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
-    /// earlier state led to a state without importance, as it may if most of what it had is taken back.
+    /// earlier state is left without importance, as it may be if most of what it had is taken back.
     pub fn end_sweep(&mut self) -> Result<Option<Waiting>> {
         self.visit_dangling()?;
         let waiting = self.weigh(Some(self.links))?;
@@ -529,14 +524,13 @@ impl Settling<'_> {
         )
     }
 
-    /// Returns true if it is as accurate as requested, and more would not be cheap.
+    /// Returns true if the accuracy is as requested, and more would not be cheap.
     fn is_enough(&self, options: &RankOptions, certificate: &Certificate) -> bool {
         let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
         let next = self.progress.links_touched + self.links;
         is_within(options.on_to, certificate) && (next >= options.spare || is_fine())
     }
 
-    /// Returns true if further sweeps would be useless.
     fn is_stuck(
         &mut self,
         options: &RankOptions,
@@ -567,7 +561,7 @@ impl Settling<'_> {
         let gain = self
             .planned
             .map(|(before, share)| (before - residual) / (before * share));
-        // If over-relaxation does harm, a sweep without it never increases the norm.
+        // A sweep without over-relaxation never increases the norm.
         let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
         let advance = |norm: &u128| if helps { norm / 2 } else { 0 };
         self.advance = waiting.norms.iter().map(advance).collect();

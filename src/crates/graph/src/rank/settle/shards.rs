@@ -1,23 +1,23 @@
 //! Settling several shards of one crawl together: one graph whose pages lie in several stores.
 //!
-//! Every page has its X and D with its owner. A shard that knows it as a remote page collects in an account of its own what
-//! its pages pass on to it: D is the sum of all accounts of a page. At the end of a sweep the accounts of remote pages are
+//! The owner of a page has its X and D. A shard that knows it as a remote page collects in an account what its own
+//! pages pass on to it: D is the sum of all accounts of a page. At the end of a sweep the accounts of remote pages are
 //! sent to the owners, and sums are all-reduced over the shards. So a sweep goes in order inside a shard, and is
-//! synchronous between shards; any choice of visits keeps the certificate, in which what still waits at remote pages
-//! counts as not passed on. The virtual page pays the owners' pages only.
+//! synchronous between shards. Any choice of visits keeps the certificate, which counts what waits at remote pages as
+//! not passed on. The virtual page pays the owners' pages only.
 //!
 //! ```text
 //! message of a sweep   0 | s | bytes of all numbers: varint | numbers | units of each: 1 or 9 bytes
-//! number               that of the page there, less the one before and 1: varint
+//! number               page number at its owner, less the one before and 1: varint
 //! units                sign, 1 bit | e, 4 bits | m, 3 bits:  (1 + m / 8) 2^(s + e), or if e = 15: in the next 8 bytes, little endian
 //! message at the end   1 | bytes of all numbers: varint | numbers | units of each: zigzag varint
 //! ```
 //!
-//! While sweeps continue, only the largest accounts are sent, of 2^s units or more, which hold [`SENT`] sixteenths of all
-//! that waits, rounded to four bits; the rest stays and is sent later. At the end all is sent. Numbers and units stand
-//! apart, since a transport that compresses messages makes each of them shorter.
+//! While sweeps continue, only the largest accounts are sent, of 2^s units or more, which hold [`SENT`] sixteenths of
+//! all that waits, rounded to four bits; the rest is sent later. At the end all is sent. Numbers and units are
+//! separate, so that a transport that compresses messages makes each of them shorter.
 //!
-//! The result depends on the shards, but not on which process or thread has which.
+//! The result depends on the shards, but not on their distribution over processes or threads.
 
 use super::settling::Settling;
 use super::worth::VisitLevel;
@@ -30,12 +30,11 @@ use crate::{Error, Result};
 
 /// Sixteenths of what waits at remote pages that are sent after a sweep.
 const SENT: u128 = 14;
-
 const ROUNDED: u8 = 0;
 const EXACT: u8 = 1;
 /// Number of bits of a rounded number that are sent, without the leading one.
 const MANTISSA: u32 = 3;
-/// Exponent of a number that is sent whole.
+/// Exponent that announces a number in 8 bytes.
 const WHOLE: u32 = 15;
 
 /// Shard that is settled together with others.
@@ -48,16 +47,15 @@ pub struct ShardRows<'r> {
 }
 
 impl ShardRows<'_> {
-    /// Returns the number of the shard's own pages.
     pub fn own_pages(&self) -> u64 {
         let remote = self.remote.iter().map(|remote| remote.here.len() as u64);
         self.rows.pages().saturating_sub(remote.sum())
     }
 }
 
-/// Settles shards together; `shards` are those of this process, in the order of [`Peers::local`]. All processes call it
-/// with the same options and get the same certificate. Returns the result of each shard of this process; `None` if there
-/// are no pages, or if it was stopped before the first sweep was complete.
+/// Settles shards together; `shards` are those of this process, in the order of [`Peers::local`]. All processes must
+/// call it with the same options, and get the same certificate. Returns the result of each shard of this process;
+/// `None` if there are no pages, or if it was stopped before the first sweep was complete.
 pub fn settle_shards(
     shards: &[ShardRows<'_>],
     peers: &mut dyn Peers,
@@ -79,7 +77,7 @@ pub fn settle_shards(
     settling.run(options, Some(level), watch)
 }
 
-/// Returns the logarithm of the smallest of these numbers that is sent, if any is.
+/// Returns the binary logarithm, rounded down, of the smallest account that is sent.
 pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u32 {
     let mut octaves = [0u128; 64];
     for units in units.filter(|&units| units > 0) {
@@ -116,8 +114,7 @@ impl Message {
         }
     }
 
-    /// Adds the account of a page with a higher number than the one before, if it is large enough. Returns how many of
-    /// its units the message carries.
+    /// Adds the account of the next higher page if it is large enough. Returns how many units the message carries.
     pub fn put(&mut self, there: u32, units: i64) -> i64 {
         let size = units.unsigned_abs();
         if size >> self.least.unwrap_or(0) == 0 {
@@ -157,7 +154,7 @@ impl Message {
     }
 }
 
-/// Returns the bits of a number behind its leading one that are sent.
+/// Returns the bits after the leading one that are sent of a number.
 fn mantissa(size: u64) -> u8 {
     let octave = size.ilog2();
     let first = match octave.checked_sub(MANTISSA) {
@@ -167,7 +164,7 @@ fn mantissa(size: u64) -> u8 {
     first as u8 & ((1 << MANTISSA) - 1)
 }
 
-/// Returns the number of a code, rounded towards 0.
+/// Returns the number that a code stands for, rounded towards 0.
 fn from_code(code: u8, least: u32) -> i64 {
     let first = u64::from(code & ((1 << MANTISSA) - 1) | 1 << MANTISSA);
     let octave = least + u32::from(code >> MANTISSA & 0xf);

@@ -1,7 +1,7 @@
 //! Selection of pages for a visit: those with much to pass on for the number of their links.
 //!
-//! The level of a page is a logarithm in eighths of an octave, piecewise linear, in whole numbers: that of |K_i| less
-//! 0.8 times that of m_i + 1. It only determines which pages a sweep visits, and so the speed of convergence.
+//! The level of a page is |K_i|/(m_i + 1)^0.8 on a logarithmic scale, in eighths of an octave: piecewise linear, in
+//! whole numbers. It only determines which pages a sweep visits, and so the speed of convergence.
 
 use crate::engine::ratio_up;
 
@@ -13,12 +13,10 @@ pub(super) const NO_ROW: Cost = 0;
 pub(super) const NO_LINKS: Cost = 1;
 /// Smallest cost of a page with links.
 const LINKED: i32 = 2;
-/// Cost of a remote page, whose account waits for its owner; no number of links costs as much.
+/// Cost of a remote page, whose account waits for its owner. No number of links has this cost.
 pub(super) const REMOTE: Cost = Cost::MAX;
-
-/// Share of the norm that the pages visited in a sweep have at its beginning.
+/// Share of the norm at the pages that a sweep visits, when it begins.
 const SHARE: f64 = 0.65;
-/// Number of steps per octave.
 const STEPS: u32 = 8;
 /// Number of levels: those of |K|, and costs below 0.
 const LEVELS: usize = (64 * STEPS + 256) as usize;
@@ -34,7 +32,6 @@ fn logarithm(value: u64) -> i32 {
     (octave * STEPS) as i32 + (eighths & 7) as i32
 }
 
-/// Returns the cost of visiting a page with this many links.
 pub(super) fn cost(links: u64) -> Cost {
     match links {
         0 => NO_LINKS,
@@ -50,7 +47,7 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
     logarithm(units) + 256 - i32::from(cost)
 }
 
-/// Returns for each cost the least units that reach the level `from`; a value beyond any units for pages without links.
+/// Returns for each cost the least units that reach the level `from`; an unreachable value for pages without links.
 pub(super) fn least(from: i32) -> [u64; 256] {
     std::array::from_fn(|cost| match cost as Cost {
         NO_ROW | NO_LINKS | REMOTE => u64::MAX,
@@ -74,9 +71,9 @@ fn with_logarithm(least: i32) -> u64 {
 /// Level from which pages are visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum VisitLevel {
-    /// Level of the first sweep, given the initial value of a page on average: a page with less than three tenths of
-    /// that, given the mean number of links of the rows with links so far, waits until it has received more. The first
-    /// such row is always visited, as it is the mean itself: a sweep without visits would leave X at 0.
+    /// Level of the first sweep, given the mean initial value of a page. A page with less than three tenths of that,
+    /// given the mean number of links of the rows with links so far, waits until it has received more. The first such
+    /// row is always visited, as it is the mean itself: a sweep without visits would leave X at 0.
     Beginning(i64),
     /// Level found in a histogram.
     From(i32),
@@ -102,7 +99,6 @@ pub(super) struct LevelHistogram {
     pub units: Vec<i128>,
 }
 
-/// Empty distribution.
 impl Default for LevelHistogram {
     fn default() -> LevelHistogram {
         LevelHistogram {

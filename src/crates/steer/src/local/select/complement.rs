@@ -45,7 +45,6 @@ struct Norms {
 }
 
 impl Norms {
-    /// Returns the norms for one z.
     fn new(z: &[f64]) -> Norms {
         let mut sorted = z.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -120,7 +119,6 @@ impl Siblings {
     }
 }
 
-/// Returns the influence of each page of the frontier.
 pub(super) fn scores(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
     let (z, y, into) = parts(matrix, ranks, damping);
     let norms = Norms::new(&z[..matrix.domain]);
