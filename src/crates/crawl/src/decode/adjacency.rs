@@ -11,21 +11,18 @@ use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, parsed, skip
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
-/// Adjacency lists with opaque names.
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "adjacency",
     about: "a graph: a node and its successors, separated by tabs",
     by: |rules, _| Adjacency::by(rules, Names::Opaque),
 };
 
-/// Adjacency lists with URLs as names.
 pub const OF_URLS: FormatSpec = FormatSpec {
     name: "url-adjacency",
     about: "adjacency, with names that are URLs",
     by: |rules, _| Adjacency::by(rules, Names::Url),
 };
 
-/// Decoder of adjacency lists.
 struct Adjacency {
     names: Names,
     shard: Option<Shard>,
@@ -73,7 +70,7 @@ impl Decoder for Adjacency {
 }
 
 impl Adjacency {
-    /// Reads a line; `Some(kind)`: it is valid, but not a node.
+    /// `Some(kind)`: the line is valid, but not a node.
     fn read<'a>(
         &self,
         line: &'a [u8],

@@ -14,17 +14,17 @@ use crate::decode::json::{Value, ValueSeed};
 use crate::model::keep;
 use crate::rules::Rel;
 
-/// Name of a text, or of an object that is there.
+/// Name of a text, or of an object whose presence counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Key {
-    /// Header of a WARC record.
+    /// Presence of the header of a WARC record.
     Warc,
     Kind,
     Url,
     Date,
     Digest,
     RefersTo,
-    /// Header of an ARC record.
+    /// Presence of the header of an ARC record.
     Arc,
     ArcUrl,
     ArcDate,
@@ -54,7 +54,7 @@ const KEYS: usize = Key::Rel as usize + 1;
 enum Node {
     /// Object with these fields; its presence is noted under the key.
     Object(Option<Key>, &'static [(&'static str, Node)]),
-    /// Objects in a list, or a single one without it: links, or `<meta>`s.
+    /// List of objects, or a single object without its list: links, or `<meta>`s.
     Items(ItemKind, &'static [(&'static str, Node)]),
     /// Text or number, or a list of them.
     Text(Key),
@@ -143,7 +143,6 @@ const LINK: &[(&str, Node)] = &[
     ("rel", Text(Key::Rel)),
 ];
 
-/// What the JSON of a record says.
 #[derive(Default)]
 pub(super) struct Facts<'a> {
     texts: [Option<Cow<'a, str>>; KEYS],
@@ -171,8 +170,8 @@ impl<'a> Facts<'a> {
         self.texts[key as usize].take()
     }
 
-    /// Notes a text or number, or those of a list. If there are several, the first counts; of a header, the first that is
-    /// not blank.
+    /// Stores a text or number, or those of a list. If there are several, the first counts; of a header, the first that
+    /// is not blank.
     fn set(&mut self, key: Key, value: Value<'a>) -> serde_json::Result<()> {
         let text: Cow<'a, str> = match value {
             Value::Null => return Ok(()),
@@ -198,7 +197,7 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// Takes the texts of a link or `<meta>`.
+    /// Makes a link or `<meta>` of its texts.
     fn end(&mut self, item: ItemKind) {
         match item {
             ItemKind::Meta => {
@@ -217,7 +216,7 @@ impl<'a> Facts<'a> {
             ItemKind::Link => {
                 let [path, url, rel] =
                     [Key::Path, Key::LinkUrl, Key::Rel].map(|key| self.take(key));
-                // The target of an anchor or of an image map's area.
+                // Only anchors and areas of image maps are links.
                 let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
                 if let (true, Some(url)) = (is_link, url) {
                     let rel = rel.map(|rel| Rel::of(&attribute(rel))).unwrap_or_default();
@@ -229,14 +228,12 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Reads a part of the JSON; all others are skipped.
 pub(super) struct Walk<'f, 'a> {
     node: &'static Node,
     facts: &'f mut Facts<'a>,
 }
 
 impl<'f, 'a> Walk<'f, 'a> {
-    /// Reads the JSON of a whole record.
     pub fn of(facts: &'f mut Facts<'a>) -> Walk<'f, 'a> {
         let node = &RECORD;
         Walk { node, facts }
