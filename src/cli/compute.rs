@@ -140,7 +140,6 @@ impl ComputeArgs {
         Ok(())
     }
 
-    /// Returns the format to write.
     fn to(&self) -> Format {
         self.to.unwrap_or(Format::Tsv)
     }
@@ -294,17 +293,14 @@ impl ComputeArgs {
     }
 }
 
-/// Returns the memory that a list leaves.
 fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
 }
 
-/// Amount of output about a published ranking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportStyle {
     Text,
     Json,
-    /// Problems only.
     Problems,
 }
 
@@ -359,7 +355,6 @@ fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParame
     Some(before.ok()?.info().parameters.clone())
 }
 
-/// Computes the totals of each site over its pages.
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
     let mut roll_up = RollUp::new(sites);
     for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {

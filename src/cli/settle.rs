@@ -123,7 +123,6 @@ impl SettleArgs {
         }
     }
 
-    /// Computes the rankings of `--also`.
     fn compute(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Exit> {
         for also in &self.also {
             let mut computing = also.clone();
@@ -166,7 +165,6 @@ impl SettleArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns the settings for settling.
     fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> SettleSettings {
         let settle = SettleSettings {
             time: self.settle_time,
@@ -184,7 +182,6 @@ impl SettleArgs {
         }
     }
 
-    /// Settles and publishes, while another thread shows the progress.
     fn publish(
         &self,
         view: &View,

@@ -53,7 +53,6 @@ pub struct SnapshotArg {
 }
 
 impl SnapshotArg {
-    /// Opens the chosen snapshot.
     pub fn open(&self, store: &std::path::Path) -> cashrank::Result<Snapshot> {
         Snapshot::of(&RealDisk, store, self.snapshot)
     }
@@ -102,7 +101,6 @@ impl SnapshotsArgs {
 
 fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
     let info = kept.info.as_ref().ok();
-    // Rankings computed beside the snapshot.
     let computed = kept
         .computed
         .iter()

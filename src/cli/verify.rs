@@ -159,7 +159,6 @@ fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()>
     Ok(facts.add("rankings", sound(checked.rankings, 1))?)
 }
 
-/// Describes a sound checkpoint.
 fn report_text(report: &VerifyReport) -> String {
     let mut text = format!(
         "sound: {}, no cash lost or created; {}, {}",

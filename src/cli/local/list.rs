@@ -22,7 +22,6 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Returns the format of the list.
     pub fn to(&self) -> Taker {
         self.to.unwrap_or(Taker::Plain)
     }
@@ -34,7 +33,6 @@ impl ListArgs {
         Ok(output)
     }
 
-    /// Returns whether the list goes to standard output.
     pub fn is_standard(&self) -> anyhow::Result<bool> {
         Ok(OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard)
     }

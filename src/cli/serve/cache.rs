@@ -1,11 +1,11 @@
 //! Cache of answers that take long: lists of pages to crawl next, and answers that are about all pages of a snapshot.
 //!
-//! A request is answered at once with the last answer, which names its snapshot. The first request for an answer computes
-//! it; lists are made by a thread of their own. Another one, at a low priority, refreshes the answers that were requested
-//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each makes one answer at a time and pauses after
-//! it, so that it uses at most a quarter of a processor however fast snapshots come; an ingest at full speed loses less,
-//! and one that waits for its crawler has the newest lists. An answer that was not requested lately is computed by the
-//! next request for it.
+//! A request is answered at once with the last answer, which names its snapshot. The first request for an answer
+//! computes it; a thread makes the lists. Another thread, at a low priority, refreshes the answers that were requested
+//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each thread makes one answer at a time and pauses
+//! after it, so that it uses at most a quarter of a processor however fast snapshots come; an ingest at full speed
+//! loses less, and one that waits for its crawler has the newest lists. An answer that was not requested lately is
+//! computed by the next request for it.
 //!
 //! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds none of its
 //! snapshot's files open. A question that cannot be answered takes no place.
@@ -43,7 +43,6 @@ const REST: u32 = 3;
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Task of a worker thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkerKind {
     /// Makes lists that do not exist yet.
@@ -71,20 +70,17 @@ struct CacheShared {
 struct Kept {
     answers: Vec<CachedAnswer>,
     stop: bool,
-    /// Number of threads started.
     started: usize,
 }
 
-/// Request whose answer is cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CachedRequest {
     List(NextQuery),
-    /// Subject of a question, and the time at which the file of the ranking that it is about was written, if that has
-    /// one of its own.
+    /// Subject of a question, and the time at which the file of its ranking was written, if the ranking has a file of
+    /// its own.
     Rows(Subject, Option<SystemTime>),
 }
 
-/// Answer to a cached request.
 #[derive(Clone)]
 enum CachedValue {
     List(Arc<NextList>),
@@ -95,10 +91,11 @@ enum CachedValue {
 struct CachedAnswer {
     request: CachedRequest,
     asked: Instant,
-    /// Version of the answer's snapshot, and the time at which that was written.
+    /// Version of the answer's snapshot, which was written at `written`.
     version: String,
     written: Option<SystemTime>,
-    /// Empty until the answer is computed; a list's error is kept, so that it is not made again for the same snapshot.
+    /// Empty until the answer is computed. A list's error is kept, so that the list is not made again for the same
+    /// snapshot.
     value: Arc<OnceCell<Result<CachedValue>>>,
 }
 
@@ -111,8 +108,8 @@ impl AnswerCache {
         }))
     }
 
-    /// Answers from the newest snapshot for which this was answered; if it was not requested lately, from the current
-    /// one.
+    /// Answers from the newest snapshot for which the subject was answered; if it was not requested lately, from the
+    /// current one.
     pub fn rows(&self, subject: Subject) -> Result<AnswerRows> {
         let newest = self.0.current.get()?;
         let written = match &subject {
@@ -168,7 +165,7 @@ impl AnswerCache {
             }
             kept.add(CachedRequest::List(query.clone()), &newest);
         }
-        // A thread that could not be started at an earlier request may start now.
+        // A thread that could not be started at an earlier request may start at this one.
         self.0.start(&mut kept)?;
         found
     }
@@ -181,18 +178,17 @@ impl Drop for AnswerCache {
     }
 }
 
-/// Returns the options of a list.
 fn options_of(query: &NextQuery) -> Result<NextOptions> {
     let mut options = NextOptions::of(&query.options).map_err(problem)?;
     options.count = query.n;
     Ok(options)
 }
 
-/// Kind of request, of which a number of answers is cached.
+/// Kind of request, for each of which a number of answers is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
     List,
-    /// All but those about some pages, sites, or another measure, whose number has no bound.
+    /// All rows but those about some pages, sites, or another measure, whose number has no bound.
     Refreshed,
     Other,
 }
@@ -217,7 +213,7 @@ impl CachedAnswer {
         self.asked.elapsed() < LIVELY && self.request.kind() != RequestKind::Other
     }
 
-    /// Returns whether this is a list that does not exist yet.
+    /// Returns whether the answer is a list that does not exist yet.
     fn is_awaited(&self) -> bool {
         self.request.kind() == RequestKind::List && self.value.get().is_none()
     }
@@ -231,8 +227,8 @@ impl CachedAnswer {
 }
 
 impl Kept {
-    /// Returns the longest list that answers a query, preferring lists that exist. For unread pages, a shorter list is a
-    /// prefix of a longer one.
+    /// Returns the longest list that answers a query, preferring lists that exist. For unread pages, a shorter list is
+    /// a prefix of a longer one.
     fn list_for(&mut self, query: &NextQuery) -> Result<Option<&mut CachedAnswer>> {
         let is_prefix = options_of(query)?.which == PageSelection::NotFetched;
         let answers = self.answers.iter_mut().filter_map(|answer| {
@@ -400,7 +396,6 @@ fn rows_of(held: &OpenSnapshot, subject: &Subject) -> Result<CachedValue> {
     held.answer(subject, LISTING_MAX).map(CachedValue::Rows)
 }
 
-/// Computes the answer to a request from a snapshot.
 fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     check_list(held.info().pages, BESIDE).map_err(problem)?;
     let query = match request {

@@ -1,7 +1,7 @@
-//! The current snapshot of a store, and what was read of it to answer questions.
+//! Current snapshot of a store, and the data read of it to answer questions.
 //!
-//! While the index on disk lags behind, as in a first ingest, the names of up to [`LOOKUP_PAGES`] pages are found by a
-//! table, which the next snapshot extends; those of more pages by a sweep over the store's fingerprints.
+//! While the index on disk lags behind, as in a first ingest, a table finds the names of up to [`LOOKUP_PAGES`] pages,
+//! and the next snapshot extends it; the names of more pages are found by a sweep over the store's fingerprints.
 //!
 //! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
@@ -30,13 +30,9 @@ use super::backend::{as_parameters, json, problem};
 use super::live::thin;
 use crate::cli::common::say;
 
-/// Maximum number of pages whose names are kept in a table.
 const LOOKUP_PAGES: u64 = 8_000_000;
-/// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
-/// Maximum number of open rankings.
 const OPENED: usize = 2;
-/// Maximum memory of a ranking's sites, in bytes.
 const SITES_BYTES: u64 = 1 << 30;
 
 /// Name of a ranking, and the time at which its file was written, if it has a file of its own.
@@ -52,11 +48,9 @@ pub struct Current {
     names: Arc<Mutex<Option<Arc<Lookup>>>>,
 }
 
-/// Snapshot with the parts read so far.
 pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
-    /// Ranking of its pages.
     pages: LevelRanking,
     rankings: Recent<RankingKey, LevelRanking, OPENED>,
     covered: Arc<Mutex<Vec<Covered>>>,
@@ -67,7 +61,6 @@ pub struct OpenSnapshot {
 /// Answer whose first rows can be written as JSON.
 pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
 
-/// Answer with the name of its snapshot.
 #[derive(Serialize)]
 struct SnapshotAnswer<'a, T> {
     snapshot: &'a str,
@@ -84,7 +77,7 @@ struct RankAnswer {
     history: Option<Vec<Moment>>,
 }
 
-/// Coverage with the hosts that have the most unread, and that of earlier snapshots.
+/// Coverage with the hosts that have the most unread, and the coverage of earlier snapshots.
 #[derive(Serialize)]
 struct CoverageAnswer<'a> {
     #[serde(flatten)]
@@ -157,7 +150,6 @@ impl OpenSnapshot {
         self.pages.snapshot()
     }
 
-    /// Returns the snapshot's counters and settings.
     pub fn info(&self) -> &Info {
         self.snapshot().info()
     }
@@ -369,7 +361,7 @@ impl OpenSnapshot {
         Ok(best.into_iter().map(Host::from).collect())
     }
 
-    /// Returns the share of what readers see that was read, and the hosts with the most unread.
+    /// Returns the share that was read of what readers see, and the hosts with the most unread.
     fn coverage(&self, n: usize) -> Result<(Covered, Vec<CoveredHost>)> {
         let snapshot = self.snapshot();
         let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
@@ -419,13 +411,12 @@ fn whole(json: Vec<u8>) -> AnswerRows {
     Arc::new(move |_| Ok(json.clone()))
 }
 
-/// Returns when a file was last written, if known.
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
 
 /// Map of at most `MOST` values; the least recently requested ones are evicted. The first caller computes a value while
-/// others wait for it; a computation that failed is tried again.
+/// others wait for it; a failed computation is tried again.
 struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<OnceCell<V>>)>>);
 
 impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
@@ -452,7 +443,7 @@ impl<K: PartialEq, V, const MOST: usize> Recent<K, V, MOST> {
     }
 }
 
-/// Takes a lock even if its holder panicked: the data behind these locks is consistent at any time.
+/// Takes a lock even if its holder panicked: the data behind these locks is always consistent.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,7 +31,6 @@ pub use live::LiveIngest;
 /// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;
 
-/// Maximum length of a token file, in bytes.
 const TOKEN_BYTES: u64 = 4096;
 
 /// Interval at which a signal to stop is looked for.
@@ -86,7 +85,7 @@ pub struct ServiceArgs {
     frontier_urls: Option<u64>,
 }
 
-/// Parses the frontier's file, for clap; refused by a build without the frontier.
+/// Parses the frontier's file, for clap; a build without the frontier refuses it.
 fn frontier_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| Feature::require("frontier").map(|()| path))
 }
@@ -117,7 +116,6 @@ impl ServiceArgs {
         Ok(Some(token))
     }
 
-    /// Returns whether any of these options is given.
     pub fn is_given(&self) -> bool {
         self.token_file.is_some() || self.frontier.is_some()
     }
@@ -165,7 +163,6 @@ impl ServeArgs {
     }
 }
 
-/// Starts the service of a store, and prints its address.
 pub fn start(
     store: &Path,
     listen: SocketAddr,
