@@ -57,11 +57,9 @@ use cashrank_base::{Error, Result};
 pub use exchange::Cluster;
 pub use joining::{Joining, PROCESSES_MAX, Secret, addresses};
 
-/// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true.
-///
-/// # Errors
-/// [`Error::Usage`] for invalid processes, or if one has other settings; [`Error::Io`] if this one's address is not
-/// available, or if some did not come.
+/// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true. Fails with
+/// [`Error::Usage`] for invalid processes, or if one has other settings, and with [`Error::Io`] if this process's
+/// address is not available, or if some processes did not come.
 pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> {
     let met = meeting::meet(&joining, is_stopped)?;
     let lines = met.lines.clone();
@@ -84,7 +82,6 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// Returns the error that a thread cannot be started, with advice.
 fn no_thread(error: io::Error) -> Error {
     failed(format!(
         "cannot start a thread: {error}; each process takes some beside those that compute, and two for each of the others: \

@@ -16,13 +16,13 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Bytes that are passed to a connection at once. An answer is passed piece by piece, which shows whether it is taken.
+/// Number of bytes that are passed to a connection at once. An answer is passed piece by piece, which shows whether it
+/// is taken.
 const PIECE: usize = 64 << 10;
 
 /// Share of the memory for untaken answers that an answer occupies until its body is dropped.
 pub(crate) type AnswerPlace = Arc<OwnedSemaphorePermit>;
 
-/// Answers of a connection that wait for their client.
 #[derive(Clone, Default)]
 pub(crate) struct PendingAnswers(Arc<Mutex<Waits>>);
 
@@ -41,7 +41,7 @@ impl PendingAnswers {
     /// Passes the body of an answer on in pieces, so that stalls are noticed.
     pub(crate) fn hold(&self, mut answer: Response) -> Response<HeldBody> {
         let place = answer.extensions_mut().remove();
-        // axum adds the length of the body. In a 304 it would stand for that of the list (RFC 9110, section 8.6).
+        // axum adds the length of the body. In a 304 it would be read as that of the list (RFC 9110, section 8.6).
         if answer.status() == StatusCode::NOT_MODIFIED {
             answer.headers_mut().remove(CONTENT_LENGTH);
         }
