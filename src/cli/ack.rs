@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::output::{Keep, OutputTarget};
 
+/// Maximum length of a position with its line feed, in bytes.
 const POSITION_MAX: u64 = 21;
 /// Delay between attempts to open a FIFO that has no reader.
 const PATIENCE: Duration = Duration::from_millis(50);

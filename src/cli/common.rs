@@ -321,7 +321,6 @@ pub struct Forms<T: 'static> {
 }
 
 impl<T> Forms<T> {
-    /// Takes each form with its description; `read` parses any text.
     pub fn new(
         forms: impl IntoIterator<Item = (&'static str, &'static str)>,
         read: fn(&str) -> Result<T, String>,
@@ -354,7 +353,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Forms<T> {
     }
 }
 
-/// Returns a possible value with its description in the help, if it has one.
 fn word(name: &'static str, about: &'static str) -> PossibleValue {
     let word = PossibleValue::new(name);
     if about.is_empty() {
@@ -364,7 +362,6 @@ fn word(name: &'static str, about: &'static str) -> PossibleValue {
     }
 }
 
-/// Parses a size in [`bytes`], at least 1.
 pub fn some_bytes(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         0 => Err(format!("{text:?}: at least 1 byte")),
@@ -372,7 +369,6 @@ pub fn some_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses a value by its `FromStr`, for clap.
 pub fn parsed<T: FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: ToString,

@@ -118,7 +118,6 @@ impl ComputeArgs {
         }
     }
 
-    /// Refuses options that have no effect on the computation.
     fn check(&self) -> anyhow::Result<()> {
         let measure = measure(&self.measure)?;
         for (is_given, uses, option) in [
@@ -304,7 +303,6 @@ pub(super) enum ReportStyle {
     Problems,
 }
 
-/// Computes a ranking, publishes it beside the current snapshot, and reports it.
 pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,

@@ -163,7 +163,6 @@ impl ConvertArgs {
         })
     }
 
-    /// Refuses everything that can be refused before reading.
     fn check(&self, job: &Conversion, output: &OutputTarget) -> anyhow::Result<()> {
         let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin);
         if streams.count() > 1 {

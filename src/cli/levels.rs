@@ -46,7 +46,6 @@ impl LevelArgs {
         }
     }
 
-    /// Opens the ranking; sites are found within the given memory.
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
         self.open_named(snapshot, &self.name(), memory)
     }
@@ -159,7 +158,6 @@ pub fn counted_of(level: Level, count: u64) -> String {
     counted(count, level.singular(), level.plural())
 }
 
-/// Describes how many of the first positions are certain; `None` if none is.
 pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String> {
     let level = ranking.level();
     let by = match (ranking.computed(), ranking.roll_up()) {

@@ -31,7 +31,7 @@ pub enum OutputTarget {
     Standard,
     /// Regular file, with links resolved; it need not exist.
     File(PathBuf, Existing),
-    /// Anything other than a regular file; the result is written into it directly.
+    /// Anything other than a regular file.
     Stream(PathBuf),
 }
 

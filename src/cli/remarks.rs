@@ -71,7 +71,6 @@ impl Remarks {
         ))
     }
 
-    /// Returns the reasons for which more records were skipped than were shown.
     pub fn not_all_shown(&self) -> impl Iterator<Item = Reason> {
         let counts = Reason::ALL.into_iter().zip(self.counts);
         let more = counts.filter(|(reason, count)| *reason != Reason::BadTime && *count > SHOWN);
@@ -96,7 +95,6 @@ impl Remarks {
         }
     }
 
-    /// Returns whether the records of an input lack their links.
     pub fn lack_links(&self) -> bool {
         self.missing.iter().any(|(_, missing)| !has_links(missing))
     }
@@ -147,7 +145,6 @@ impl Remarks {
 
 const UNREAD_SHOWN: usize = 12;
 
-/// Describes the fields that no record has, with the names that they may have instead, as one line.
 pub fn missing_text(missing: &Missing) -> String {
     let lacks = missing.fields.iter().map(|(field, likely)| {
         let field = field.name();
@@ -236,7 +233,6 @@ pub fn ungrouped(sources: u64) -> String {
     )
 }
 
-/// Reports remarks on the inputs after the result is written. Returns the exit code.
 pub fn report_loaded(report: &LoadReport) -> Exit {
     report_remarks(report);
     if report.timeless > 0 {
@@ -253,7 +249,6 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
 pub struct ReadChoices<'a> {
     /// First empty input, or else the first input.
     input: String,
-    /// Value of `--format`, if given.
     format: Option<Format>,
     rules: &'a InputRules,
     first_bad: Option<&'a BadRecord>,

@@ -36,7 +36,6 @@ pub(super) struct Reporter {
     extent: Extent,
     /// Counts of records and links at the first report.
     first: Option<(u64, u64)>,
-    /// State from which a service reads the progress.
     #[cfg(feature = "serve")]
     pub(super) live: Option<Arc<LiveIngest>>,
     last_drawn: Instant,

@@ -120,7 +120,6 @@ fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
     }
 }
 
-/// Returns when the snapshot's file was written, to the second.
 fn published(kept: &SnapshotEntry) -> Option<String> {
     let at: SystemTime = std::fs::metadata(&kept.path).ok()?.modified().ok()?;
     let at = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;

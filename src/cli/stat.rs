@@ -107,9 +107,7 @@ fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingS
 
 #[derive(serde::Serialize)]
 struct RowsStat {
-    /// Length of the files, in bytes.
     bytes: u64,
-    /// Number of pages whose links are known.
     pages: u64,
     links: u64,
     /// Number of rows in the file that a later row of the page superseded.
@@ -148,7 +146,6 @@ const PARTS: [(&str, &[&str]); 11] = [
     ("spool", &["spool"]),
 ];
 
-/// Disk usage in bytes, by part and in total.
 struct DiskUsage {
     parts: Vec<(&'static str, u64)>,
     total: u64,
@@ -227,7 +224,6 @@ impl StatArgs {
 }
 
 impl<'a> Stat<'a> {
-    /// An unreadable ranking determines the exit code.
     fn of(snapshot: &'a Snapshot) -> anyhow::Result<(Stat<'a>, Exit)> {
         let store = snapshot.store();
         let (computed, exit) = rankings(store)?;

@@ -47,7 +47,6 @@ pub(super) fn summary(outcome: &IngestOutcome, seconds: f64, reporter: &Reporter
     }
 }
 
-/// Returns the message for a stopped run, which says how to continue.
 fn stopped(outcome: &IngestOutcome) -> &'static str {
     match (&outcome.snapshot, outcome.durable) {
         (None, _) => {
@@ -130,7 +129,6 @@ pub(super) fn report_counts(
     }
 }
 
-/// Formats the counts that are not 0.
 pub(super) fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
     let some = counts.iter().filter(|(_, count)| *count > 0);
     some.map(|(what, count)| format!("{} {what}", thousands(*count)))

@@ -98,7 +98,6 @@ impl<'a> FactList<'a> {
         FactList { out, indent, width }
     }
 
-    /// Writes a fact, if there is a value.
     pub fn add(&mut self, name: &str, value: impl Into<Option<String>>) -> io::Result<()> {
         let Some(value) = value.into() else {
             return Ok(());

@@ -112,7 +112,6 @@ impl TopArgs {
     }
 }
 
-/// Prints the `n` most important pages of a store's current snapshot, and the bound.
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let ranking = LevelRanking::of_pages(Snapshot::latest(&RealDisk, store)?);
     let top = Top::of(&ranking, n, &Selection::default())?;
@@ -200,7 +199,6 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
     })
 }
 
-/// Describes how often a page was crawled, or that it is gone or failed.
 fn crawled(page: &Page<'_>) -> String {
     match page.state {
         Some(state @ (PageState::Gone | PageState::Failed)) => state.name().into(),

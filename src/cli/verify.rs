@@ -84,7 +84,6 @@ fn file_of(error: &Error) -> Option<&Path> {
     }
 }
 
-/// Returns whether the error is damage rather than a failure to read.
 fn is_damage(error: &Error) -> bool {
     !matches!(error, Error::Io { .. })
 }

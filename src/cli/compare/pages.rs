@@ -149,7 +149,6 @@ impl PagesReport<'_> {
         }
     }
 
-    /// Writes both sides, each page, and each two pages that are adjacent in importance.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let named = ["left", "right"].into_iter().zip(&self.sides);
         for (name, side) in named.clone() {

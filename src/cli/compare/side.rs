@@ -116,7 +116,6 @@ impl CompareSide {
         }
     }
 
-    /// Writes a description of the side `name`, which has `pages` pages.
     pub fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> io::Result<()> {
         write!(out, "{name}\t{self}: {}", counted_of(self.level(), pages))?;
         if let Some(info) = self.info() {

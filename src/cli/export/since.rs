@@ -81,7 +81,6 @@ impl ChangeFilter {
         to_read(self.older.len()) + self.older.held_bytes()
     }
 
-    /// Iterates over the rows of `newer` whose `score` changed.
     pub fn rows<'r>(
         &'r self,
         newer: &'r LevelRanking,

@@ -28,7 +28,6 @@ pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<LiveIngest>>,
     current: Arc<Current>,
-    /// Summaries of snapshots, by file name.
     infos: Mutex<HashMap<String, SnapshotStatus>>,
     cache: AnswerCache,
 }

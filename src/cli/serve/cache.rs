@@ -51,7 +51,6 @@ enum WorkerKind {
     Refresh,
 }
 
-/// Worker threads with their names, in the order in which they are started.
 const WORKERS: [(WorkerKind, &str); 2] = [
     (WorkerKind::First, "next-first"),
     (WorkerKind::Refresh, "next-refresh"),
@@ -87,7 +86,6 @@ enum CachedValue {
     Rows(AnswerRows),
 }
 
-/// Request, with its last answer or error.
 struct CachedAnswer {
     request: CachedRequest,
     asked: Instant,
@@ -218,7 +216,6 @@ impl CachedAnswer {
         self.request.kind() == RequestKind::List && self.value.get().is_none()
     }
 
-    /// Replaces the answer by one from this snapshot, which must still be computed.
     fn renew(&mut self, held: &OpenSnapshot) {
         self.version = held.version();
         self.written = held.written();
@@ -243,7 +240,6 @@ impl Kept {
         Ok(best.map(|(_, answer)| answer))
     }
 
-    /// Adds a request without an answer, and returns its position.
     fn add(&mut self, request: CachedRequest, held: &OpenSnapshot) -> usize {
         self.answers.push(CachedAnswer {
             request,
@@ -278,7 +274,6 @@ impl Kept {
         }
     }
 
-    /// Removes a request unless it has an answer.
     fn forget(&mut self, request: &CachedRequest) {
         self.answers
             .retain(|answer| answer.request != *request || answer.value.get().is_some());

@@ -44,7 +44,6 @@ pub struct Current {
     held: Mutex<Option<Arc<OpenSnapshot>>>,
     /// Coverage of the snapshots for which it was requested.
     covered: Arc<Mutex<Vec<Covered>>>,
-    /// Last table of names.
     names: Arc<Mutex<Option<Arc<Lookup>>>>,
 }
 
@@ -68,7 +67,6 @@ struct SnapshotAnswer<'a, T> {
     answer: T,
 }
 
-/// Rank of a page or site, with its history if requested.
 #[derive(Serialize)]
 struct RankAnswer {
     #[serde(flatten)]
@@ -96,7 +94,6 @@ impl Current {
         }
     }
 
-    /// Returns the newest snapshot; opens it if it changed.
     pub fn get(&self) -> Result<Arc<OpenSnapshot>> {
         let name = snapshot::current_name(&RealDisk, &self.store).map_err(problem)?;
         let name = name.ok_or_else(|| {
@@ -238,7 +235,6 @@ impl OpenSnapshot {
         })
     }
 
-    /// Returns ranks, with their history over the newest `snapshots` if requested.
     fn rank(
         &self,
         urls: &[String],
@@ -322,7 +318,6 @@ impl OpenSnapshot {
         found.map_err(problem)
     }
 
-    /// Reads a ranking, which is opened unless it is open.
     fn with_ranking<T>(
         &self,
         name: &RankingName,
@@ -361,7 +356,6 @@ impl OpenSnapshot {
         Ok(best.into_iter().map(Host::from).collect())
     }
 
-    /// Returns the share that was read of what readers see, and the hosts with the most unread.
     fn coverage(&self, n: usize) -> Result<(Covered, Vec<CoveredHost>)> {
         let snapshot = self.snapshot();
         let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
@@ -406,7 +400,6 @@ fn first<T>(rows: &[T], n: usize) -> &[T] {
     &rows[..n.min(rows.len())]
 }
 
-/// Returns an answer that is always written whole.
 fn whole(json: Vec<u8>) -> AnswerRows {
     Arc::new(move |_| Ok(json.clone()))
 }
@@ -426,7 +419,6 @@ impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
 }
 
 impl<K: PartialEq, V, const MOST: usize> Recent<K, V, MOST> {
-    /// Returns the value for this key, which may still have to be computed.
     fn of(&self, key: K) -> Arc<OnceCell<V>> {
         let mut kept = lock(&self.0);
         let known = kept.iter().position(|(known, _)| *known == key);

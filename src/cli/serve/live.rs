@@ -8,7 +8,6 @@ use cashrank_ingest::ingest::ProgressReport;
 
 use super::current::lock;
 
-/// Name shown as the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
 /// Maximum number of rates. When it is reached, every second sample is dropped and the interval doubles.
 const RATES: usize = 240;
@@ -131,7 +130,6 @@ impl Rates {
     }
 }
 
-/// Drops every second entry of a course over time.
 pub fn thin<T>(course: &mut Vec<T>) {
     let mut is_kept = false;
     course.retain(|_| {

@@ -30,10 +30,7 @@ pub use live::LiveIngest;
 
 /// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;
-
 const TOKEN_BYTES: u64 = 4096;
-
-/// Interval at which a signal to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -131,7 +128,6 @@ impl ServiceArgs {
         }))
     }
 
-    /// Returns `None`: this build has no frontier, and refuses its option.
     #[cfg(not(feature = "frontier"))]
     fn frontier(&self) -> Option<Box<dyn Calls>> {
         let _ = &self.frontier_urls;

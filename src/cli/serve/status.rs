@@ -28,7 +28,6 @@ pub struct ServiceStatus {
     pub gone: u64,
     pub unchanged: u64,
     pub failed: u64,
-    /// Number of records that could not be used, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
     pub bound_l1: Option<f64>,
     pub turnovers: f64,

@@ -11,7 +11,9 @@ use cashrank_base::{Error, Result};
 
 /// Maximum number of processes.
 pub const PROCESSES_MAX: usize = 256;
+/// Minimum length of a secret, in bytes.
 const LEN_MIN: usize = 16;
+/// Maximum length of a file with a secret, in bytes.
 const LEN_MAX: u64 = 4096;
 
 /// Settings by which a process finds the others.

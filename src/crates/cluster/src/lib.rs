@@ -69,12 +69,10 @@ pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> 
     })
 }
 
-/// Returns the error that the processes cannot work together; `what` names the process.
 fn failed(what: impl Into<String>) -> Error {
     Error::io("processes", "work together")(io::Error::other(what.into()))
 }
 
-/// Returns why processes cannot work together, for the others.
 fn reason(error: &Error) -> String {
     match error {
         Error::Io { path, source, .. } if path.as_os_str() == "processes" => source.to_string(),

@@ -27,7 +27,6 @@ const DONE: u8 = 2;
 const ENDS: u8 = 3;
 /// Number of signs of life during the time after which silence is an error.
 const TIMES: u32 = 6;
-/// Maximum length in bytes of the reason for which a process ends.
 const WHY_MAX: usize = 1000;
 
 struct LinkState {
@@ -107,7 +106,6 @@ impl PeerLink {
         self.0.number
     }
 
-    /// Announces that this process ends, and why, and hangs up.
     pub fn abandon(&self, why: &str) {
         let line = &self.0;
         if !line.is_abandoned.swap(true, Ordering::Relaxed) {

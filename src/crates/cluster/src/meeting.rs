@@ -16,7 +16,6 @@ use crate::noise::{Greeting, Keys, Refused, answer, greet};
 use crate::{Joining, PROCESSES_MAX, failed, no_thread, reason};
 
 const GREETING: Duration = Duration::from_secs(5);
-/// Interval between attempts to connect, and between checks for connections.
 const AGAIN: Duration = Duration::from_millis(50);
 /// Maximum number of connections being answered; further ones wait.
 const ANSWERS_MAX: usize = 64;
@@ -311,7 +310,6 @@ fn connect(meeting: &Meeting, process: usize) {
     }
 }
 
-/// Opens a connection before `end`.
 fn open(address: &str, end: Instant) -> io::Result<TcpStream> {
     let left = end.saturating_duration_since(Instant::now());
     let mut last = io::Error::other("it has no address");

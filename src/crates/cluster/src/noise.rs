@@ -23,6 +23,7 @@ use crate::Secret;
 
 const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
+/// Number of bytes that a frame adds to its contents.
 const SEAL: usize = 16;
 /// Maximum length of the contents of a frame, in bytes.
 pub(crate) const FRAME_MAX: usize = u16::MAX as usize - SEAL;
@@ -64,7 +65,6 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    /// Describes how the greeting of another process contradicts this one.
     fn differs(&self, other: &Greeting) -> Option<String> {
         if other.program != self.program {
             return Some(format!(
@@ -151,7 +151,6 @@ impl HandshakeSide<'_> {
             .map_err(|_| Refused::Differs("is a version that says other things at first".into()))
     }
 
-    /// Returns the keys, unless the greetings differ.
     fn keys(self, own: &Greeting, other: &Greeting) -> Result<Keys, Refused> {
         match own.differs(other) {
             Some(what) => Err(Refused::Differs(what)),

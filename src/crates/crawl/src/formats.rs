@@ -40,7 +40,6 @@ pub fn check_list(head: &[u8]) -> Result<()> {
     })
 }
 
-/// Describes the NULs of a file, which no text has.
 fn zeros(head: &[u8]) -> Option<String> {
     let at = memchr::memchr(0, head)?;
     Some(if head.iter().all(|byte| *byte == 0) {
@@ -50,7 +49,6 @@ fn zeros(head: &[u8]) -> Option<String> {
     })
 }
 
-/// Describes crawl records in place of a list.
 fn records_of(head: &[u8]) -> Option<String> {
     use Format::{Arc, Json, NodeRecords, Nutch, Records, Warc, Wat};
     let start = lines::trim(head).trim_ascii_start();
@@ -106,7 +104,6 @@ impl Format {
         (self.spec().by)(rules, limits)
     }
 
-    /// Returns the format's decoder by the default rules.
     pub fn decoder(self) -> &'static dyn Decoder {
         static USUAL: LazyLock<[Arc<dyn Decoder>; Format::ALL.len()]> = LazyLock::new(|| {
             Format::ALL.map(|format| format.decoder_by(&InputRules::default(), &Limits::default()))
@@ -294,7 +291,6 @@ fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     }
 }
 
-/// Describes the first sign that `head` is not text, or is text of another kind.
 fn no_text(head: &[u8]) -> Option<String> {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c".contains(byte);
     if let Some(at) = head.iter().position(is_control) {
@@ -330,7 +326,6 @@ const LOOKED_AT: usize = 4096;
 /// entries does not decide.
 const TELLING: usize = 16;
 
-/// Guesses from the first lines that are not blank.
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     // The last line may be cut, if it is not the only one.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);

@@ -64,7 +64,6 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script
 const LIST_EVERY: Duration = Duration::from_millis(25);
 /// Maximum time for which `/end` waits for the end.
 const END_WAIT: Duration = Duration::from_secs(25);
-
 type Context = State<Arc<ServiceContext>>;
 type Parameters = Vec<(String, String)>;
 
@@ -173,7 +172,6 @@ async fn end(State(context): Context, RawQuery(query): RawQuery) -> Result<Respo
     answer
 }
 
-/// Answers a question of the backend, whose name is the path.
 async fn question(
     State(context): Context,
     uri: Uri,
@@ -194,7 +192,6 @@ async fn question(
 }
 
 impl ServiceContext {
-    /// Asks the backend for JSON, on a thread that may block.
     async fn ask(
         self: &Arc<ServiceContext>,
         job: impl FnOnce(&dyn Backend) -> Result<Vec<u8>> + Send + 'static,

@@ -24,6 +24,7 @@ pub struct Workers {
 }
 
 impl Workers {
+    /// Starts the threads for the running jobs that the limits allow.
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
@@ -33,6 +34,7 @@ impl Workers {
         })
     }
 
+    /// Returns a handle for waiting until all jobs have ended.
     pub fn ending(&self) -> PoolEnd {
         self.pool.ending()
     }

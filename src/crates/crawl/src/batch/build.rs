@@ -19,12 +19,10 @@ const COMPLAINTS: usize = 16;
 
 #[derive(Clone)]
 pub struct Rules {
-    /// Limits on names, links and a record's text.
     pub limits: Limits,
     pub self_links: SelfLinks,
     pub key: HashKey,
     pub input: InputRules,
-    /// Weights of kinds of links and of target pages.
     pub follow: Follow,
 }
 
@@ -432,7 +430,6 @@ impl Builder {
         weight.saturating_mul(self.page_weights[at])
     }
 
-    /// Computes the fingerprints of some links and prefetches their table slots.
     fn look_ahead(&mut self, links: &[Link<'_>]) {
         let mut spelled = std::mem::take(&mut self.spelled);
         spelled.clear();

@@ -29,7 +29,6 @@ pub const FORMAT: FormatSpec = FormatSpec {
     },
 };
 
-/// Returns whether a line looks like the first of a record, for format detection.
 pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
@@ -105,7 +104,6 @@ impl Arc {
     }
 }
 
-/// Maximum length of a record's first line.
 const LINE_MAX: usize = 64 << 10;
 const _: () = assert!(LINE_MAX < HELD_MAX);
 
@@ -250,7 +248,6 @@ impl Skipper for ArcSkipper {
     }
 }
 
-/// Skips lines up to one that looks like a record's first.
 fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skipped {
     while at < buf.len() {
         let rest = &buf[at..];

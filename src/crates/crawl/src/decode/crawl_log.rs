@@ -65,7 +65,6 @@ fn kind(line: &[u8]) -> &'static str {
     }
 }
 
-/// Returns whether a line looks like one of a crawl log, for format detection.
 pub fn is_entry(line: &[u8]) -> bool {
     match LogEntry::of(line) {
         Ok(Some(_)) => true,

@@ -138,7 +138,6 @@ pub fn is_header(first: &[u8], second: &[u8]) -> bool {
     (first == b"crawl_date" || first == b"date") && second == b"src"
 }
 
-/// Returns whether a line looks like one of a link table, for format detection.
 pub fn is_link(line: &[u8]) -> bool {
     match CsvLinks::read(line) {
         Ok(GroupLine::Other(kind)) => kind == "header",

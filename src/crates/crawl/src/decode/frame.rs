@@ -11,7 +11,6 @@ use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
 /// Maximum length of a header: 64 KiB. A longer header is bad, so that it need not be held while its end is searched.
 const HEADER_MAX: usize = 64 << 10;
 const _: () = assert!(HEADER_MAX < HELD_MAX);
-
 const VERSION: &[u8] = b"WARC/";
 const NEXT_RECORD: &[u8] = b"\nWARC/";
 /// Error for a header that is cut by the end of the input or by the next record. Both errors must be the same, because
@@ -83,7 +82,6 @@ impl<'a, H> Frame<'a, H> {
     }
 }
 
-/// Returns the length of the line ends that `buf` begins with.
 pub fn line_ends(buf: &[u8]) -> usize {
     let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     buf.iter().take_while(line_end).count()

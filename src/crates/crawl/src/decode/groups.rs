@@ -17,13 +17,11 @@ use super::{
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
-/// Line format whose records are groups.
 pub trait GroupFormat: Send + Sync + 'static {
     /// True if a link's line also describes a fetch ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
     /// True if links may be relative to their page ([`Decoder::joins_links`]).
     const JOINS: bool = true;
-    /// State of a scan for a line's end.
     type CsvScan: Clone + Default + Send;
 
     /// Returns the offset after the line's end, if `buf`, the line's next bytes, holds it.
@@ -65,7 +63,6 @@ pub enum GroupLine<'a> {
     Fetch,
 }
 
-/// Link, with its group's key.
 pub struct Edge<'a> {
     pub key: &'a [u8],
     pub from: Cow<'a, [u8]>,
@@ -173,7 +170,6 @@ impl<G: GroupFormat> Decoder for Groups<G> {
     }
 }
 
-/// Yields the lines of a chunk and their spans, in order.
 pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -305,7 +301,6 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
 /// group's first.
 struct LinkGroupSkipper<G: GroupFormat> {
     key: Option<Vec<u8>>,
-    /// Scan state inside a long line.
     long: Option<G::CsvScan>,
 }
 

@@ -21,7 +21,6 @@ use mime::MediaType;
 const CODINGS_MAX: usize = 5;
 /// Size in bytes above which a body is large: see [`Parsed::Large`](super::Parsed::Large).
 const LARGE: usize = 4 << 20;
-
 pub(super) const NO_BODY: &str = "answer without its body";
 
 /// Methods (RFC 9110, 9.1; RFC 5789), with the report name of a response to each.
@@ -66,15 +65,12 @@ pub(super) struct HttpResponse<'a> {
     location: Cow<'a, [u8]>,
     /// First `Refresh` that is not empty.
     refresh: Cow<'a, [u8]>,
-    /// Values of all `Content-Type` fields, in order.
     content_types: Vec<Cow<'a, [u8]>>,
     /// True if the response has `X-Content-Type-Options: nosniff`.
     nosniff: bool,
-    /// True if an `X-Robots-Tag` makes all links `nofollow`.
     nofollow: bool,
     /// Codings of the body, in the order in which they were applied.
     codings: Vec<Coding>,
-    /// True if a body of at least one byte was announced.
     announced: bool,
     /// Body as archived, still encoded.
     body: &'a [u8],

@@ -58,12 +58,10 @@ pub(super) fn check_control(line: &[u8]) -> Result<(), Bad> {
     })
 }
 
-/// Implements [`super::Decoder::whole`] for formats with one record per line.
 pub fn whole(buf: &[u8]) -> usize {
     memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
 }
 
-/// Skipper for formats with one record per line.
 pub struct LineSkipper;
 
 impl Skipper for LineSkipper {

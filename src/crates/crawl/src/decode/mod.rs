@@ -76,7 +76,6 @@ pub trait Decoder: Send + Sync {
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
 }
 
-/// Implements [`Decoder::whole`]; `first` returns the length of the first record, if it is whole.
 fn whole_by<'a>(buf: &'a [u8], first: impl Fn(&'a [u8]) -> Option<usize>) -> usize {
     let mut end = 0;
     while let Some(len) = first(&buf[end..]) {

@@ -33,7 +33,6 @@ const URL: &[u8] = b"URL:: ";
 const DIGITS_MAX: usize = 20;
 /// Byte order mark, which may precede any record: files get concatenated.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
-/// Maximum length of the text that identifies a record's start, with the line feed before it.
 const START_MAX: usize = 1 + MARK.len() + RECNO.len() + DIGITS_MAX + 2 + URL.len();
 
 pub fn starts(buf: &[u8]) -> bool {
@@ -175,7 +174,6 @@ fn section_status<'a>(lines: &mut DumpLines<'a>) -> Option<&'a str> {
     after(lines, "Status: ")
 }
 
-/// Section `CrawlDatum` of the fetcher.
 struct CrawlDatum<'a> {
     at: RecordTime,
     status: i32,
@@ -215,7 +213,6 @@ impl<'a> CrawlDatum<'a> {
     }
 }
 
-/// Maps Nutch's outcome of a fetch to an HTTP status.
 fn fetch_status(name: &str) -> Option<i32> {
     Some(match name {
         "fetch_success" => 200,

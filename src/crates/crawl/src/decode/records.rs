@@ -271,7 +271,6 @@ impl RecordReader<'_> {
         page.is_some_and(|page| skips_links(self.shard, page, self.by.naming))
     }
 
-    /// Returns whether a page of the shard redirected to the record's page.
     fn has_own_redirect(self, raw: &RawRecord<'_>) -> bool {
         let found = raw.found.peek().filter(|found| !found.is_empty());
         let first = raw.url.iter().filter(|_| found.is_some());
@@ -368,7 +367,6 @@ impl<'a> RawRecord<'a> {
         Ok(())
     }
 
-    /// Fills the record. `Some(kind)`: the object is valid, but not a crawl record.
     fn put(
         self,
         names: &FieldNameMap,
@@ -432,7 +430,7 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// Returns the error for a record without a URL, with advice in case all records lack one.
+/// The message has advice in case all records lack a URL.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
     let message = match (is_empty, names.record.name(FieldName::Url)) {
         (true, name) => format!("{name:?} is empty"),

@@ -182,7 +182,6 @@ fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     from_seconds(since - offset)
 }
 
-/// Parser of the rest of a text.
 struct TimeParser<'a>(&'a [u8]);
 
 impl TimeParser<'_> {

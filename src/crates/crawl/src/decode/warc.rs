@@ -35,7 +35,6 @@ pub const FORMAT: FormatSpec = FormatSpec {
 };
 
 pub struct Warc {
-    /// Source of the links of a `response`.
     pub outlinks: Outlinks,
     /// Maximum size of a decoded body, in bytes.
     pub body_bytes: u64,
@@ -226,7 +225,6 @@ pub fn is_web(url: &[u8]) -> bool {
     })
 }
 
-/// Returns the report name of a record that is not a capture.
 fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
     match frame::record_kind(header.kind) {
         "metadata" if has_outlinks(block) => "metadata with outlinks",

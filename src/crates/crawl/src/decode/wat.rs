@@ -111,7 +111,6 @@ impl Wat {
     }
 }
 
-/// Returns whether the record holds an extractor's JSON.
 pub fn is_wat(header: &WarcHeader<'_>) -> bool {
     let json = b"application/json";
     let front = header.content_type.get(..json.len());
@@ -345,7 +344,6 @@ fn second<'a>(
     })
 }
 
-/// Skips a record of any length, with the other half of its exchange.
 #[derive(Default)]
 struct PairSkipper {
     /// The record being skipped, if it is long.

@@ -21,8 +21,8 @@ pub(super) struct FlowControl {
 struct FlowState {
     /// Size in bytes of each chunk in flight, in order.
     taken: VecDeque<u64>,
-    /// Number of chunks done.
     chunks: u64,
+    /// Number of pieces done of the chunk after the last one that is done.
     pieces: u64,
     /// True once nobody takes pieces any longer.
     closed: bool,

@@ -10,7 +10,6 @@ use crate::url;
 const NAMES: usize = 16;
 
 pub enum Remark {
-    /// Records lack fields that ranking needs.
     Missing(Missing),
     /// Caveat of one line about all rankings made from the input.
     Caveat(&'static str),
@@ -59,7 +58,6 @@ impl Look {
         }
     }
 
-    /// Reports the fields that no record of the input had.
     pub fn end(&mut self) {
         let unread = self.unread.take();
         let missing = unread.and_then(|unread| unread.missing());

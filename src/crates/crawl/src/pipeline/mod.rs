@@ -30,7 +30,6 @@ use look::Look;
 pub use look::Remark;
 pub use start::{checked_format_of, format_again, format_of, pass_over};
 
-/// Number of chunks that may wait between two threads.
 const CHUNKS_WAITING: usize = 3;
 /// Number of batches per decoder that may wait for the caller: few, because a batch may be far larger than its chunk if
 /// relative links become absolute.
@@ -50,7 +49,7 @@ pub struct Piece {
 pub trait BatchVisitor {
     fn remark(&mut self, input: &InputName, remark: Remark);
 
-    /// Takes the next piece. Returns `false` to stop reading.
+    /// Returns `false` to stop reading.
     fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool>;
 
     /// Called after each piece, and while the input is idle. Returns `false` to stop reading.
@@ -210,7 +209,6 @@ struct Worker {
 }
 
 impl Worker {
-    /// Decodes chunks, each of which comes with its number.
     fn decode(mut self, chunks: Receiver<(u64, Result<Chunk>)>, pieces: Sender<Result<Piece>>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
@@ -368,7 +366,6 @@ const LONGEST: [u64; 3] = [0, 100, 1_000];
 #[derive(Debug)]
 struct Pauses {
     state: u64,
-    /// Maximum pause in microseconds; 0: none.
     longest: u64,
 }
 

@@ -85,7 +85,6 @@ impl Cutter {
         self.at.offset = offset;
     }
 
-    /// Keeps a buffer for a later chunk.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         if (self.target..=2 * self.target).contains(&buffer.capacity()) {
             buffer.clear();
@@ -102,7 +101,6 @@ impl Cutter {
         self.open.len() > self.line_bytes
     }
 
-    /// Delays the next cut until there are at least `len` bytes.
     pub fn want(&mut self, len: usize) {
         self.goal = self.goal.max(len);
     }
@@ -319,7 +317,6 @@ impl Cutter {
         self.queue_chunk(skip.from, Vec::new(), length, compressed);
     }
 
-    /// Queues a chunk that ends at the current position.
     fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64, compressed: u64) {
         if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
             // Many chunks may queue up, so spare capacity is freed.

@@ -42,7 +42,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Converts the error of a file of the input; the file's damage becomes the input's.
+/// The damage of a file that belongs to an input becomes the input's.
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         match error {

@@ -15,7 +15,6 @@ const LOOK_AHEAD: usize = 512 << 10;
 /// Usual capacity of a pipe: a shorter read has emptied it.
 pub const PIPE_BYTES: usize = 64 << 10;
 
-/// Name of an input on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputName {
     /// Standard input, written `-`.
@@ -101,7 +100,6 @@ impl PeekReader {
         }
     }
 
-    /// Marks the reader as live: its writer may pause.
     pub fn live(mut self) -> PeekReader {
         self.live = true;
         self
@@ -111,7 +109,6 @@ impl PeekReader {
         self.live
     }
 
-    /// Sets the offset in the input of the reader's first byte.
     pub fn from(mut self, offset: u64) -> PeekReader {
         self.consumed = offset;
         self

@@ -105,11 +105,9 @@ pub struct InputSummary {
     pub compressed: u64,
     /// Hash (XXH3-128, seed 0) of the first `bytes` bytes of the decompressed input.
     pub prefix: u128,
-    /// Number of gzip members and zstd frames that ended well.
     pub members: u64,
     /// Number of members and frames without a checksum: nothing in them could be verified.
     pub unchecked: u64,
-    /// Damage that ended the input.
     pub damage: Option<Damage>,
 }
 

@@ -369,7 +369,6 @@ impl Source {
     }
 }
 
-/// Passing over the part of an input that an earlier run has read.
 impl Source {
     /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
     /// record's end, and compares their hash. Must be called before the first chunk is taken. Fails with

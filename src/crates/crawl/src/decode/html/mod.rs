@@ -90,17 +90,14 @@ pub(super) fn read_as(
     }
 }
 
-/// Decodes an attribute's value: replaces its character references.
 pub(super) use tags::decoded;
 
-/// Marks all links `nofollow`, as `<meta name=robots content=nofollow>` asks.
 pub(super) fn forbid(links: &mut [Link<'_>]) {
     for link in links {
         link.rel = link.rel.with(Rel::NOFOLLOW);
     }
 }
 
-/// Returns whether a list of robots rules contains `nofollow` or `none`.
 pub(super) fn forbids(rules: &[u8]) -> bool {
     let mut words = rules.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
     words.any(|word| word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none"))
@@ -126,7 +123,6 @@ impl<'t> Meta<'t> {
         refresh(self.content_if(&self.http_equiv, b"refresh")?)
     }
 
-    /// Returns whether the `<meta>` makes all links of the page `nofollow`.
     pub(super) fn is_nofollow(&self) -> bool {
         forbids(self.content_if(&self.name, b"robots").unwrap_or_default())
     }

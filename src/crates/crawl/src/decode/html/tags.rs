@@ -27,7 +27,6 @@ pub(super) enum Tag {
     Meta,
 }
 
-/// Attribute of a [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attribute {
     Href,
@@ -86,7 +85,6 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole)
 }
 
-/// Calls `seen` for each relevant tag, in order.
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
     let _ = Tokenizer::new(text, None, seen).run();
 }
@@ -449,11 +447,9 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }
 
-/// Kind of an element, by its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ElementKind {
     Html,
-    /// SVG or MathML.
     Foreign,
     Other,
 }
@@ -474,7 +470,6 @@ impl ElementKind {
 /// ([Namespaces in XML 1.0](https://www.w3.org/TR/xml-names/)).
 #[derive(Debug)]
 pub(super) struct Namespaces<'t> {
-    /// Kind of elements without a prefix.
     without: ElementKind,
     /// True until the root element, which must be `html`, has been checked.
     at_root: bool,

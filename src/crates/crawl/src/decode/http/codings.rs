@@ -142,7 +142,6 @@ fn chunks(body: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Returns the chunk size at the start of `chunk`, and the bytes after the size's line.
 fn chunk_size(chunk: &[u8]) -> Option<(usize, &[u8])> {
     let lf = memchr::memchr(b'\n', &chunk[..chunk.len().min(SIZE_LINE_MAX)])?;
     let line = chunk[..lf].split(|&byte| byte == b';').next()?.trim_ascii();

@@ -13,7 +13,7 @@ pub(super) struct MediaType {
 }
 
 impl MediaType {
-    /// Extracts the type from the values of all `Content-Type` fields of a response; `None` if they name none.
+    /// `None` if no field names a type.
     pub fn extract(values: &[Cow<'_, [u8]>]) -> Option<MediaType> {
         let (mut found, mut charset): (Option<MediaType>, _) = (None, None);
         let values = values.iter().flat_map(|value| split(value, b','));
@@ -61,7 +61,7 @@ impl MediaType {
         })
     }
 
-    /// Returns the markup of a body of this type; `None` if it has no links.
+    /// `None` if a body of this type has no links.
     pub fn markup(&self) -> Option<Markup> {
         match &self.essence[..] {
             b"text/html" => Some(Markup::Html),

@@ -59,7 +59,6 @@ enum ScanState {
     Before,
     Inside,
     Text,
-    /// In a string, after a backslash.
     Escaped,
     /// After an error that breaks the object.
     Behind,
@@ -204,7 +203,6 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     })
 }
 
-/// Strips everything before the object.
 fn opened(text: &[u8]) -> &[u8] {
     let before = text.iter().take_while(|byte| {
         byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF)

@@ -135,7 +135,6 @@ fn python(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Converts the value or opening bracket at the start of `text`; returns the rest.
 fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
     let word = text
         .find(|char: char| !(char.is_ascii_alphanumeric() || "+-._".contains(char)))
@@ -163,7 +162,6 @@ fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
     Some(rest)
 }
 
-/// Reads a string up to its closing quote; returns it and the rest of the text.
 fn string(text: &str, quote: char) -> Option<(String, &str)> {
     let mut string = String::new();
     let mut chars = text.char_indices();

@@ -153,7 +153,6 @@ impl NameTable {
         (!is_chosen).then(|| named(field, at))
     }
 
-    /// Returns the first name of a field; empty if it has none.
     pub fn name(&self, field: FieldName) -> &str {
         let usual = self.usual.iter().map(|(name, _)| *name);
         let mut names = self.chosen.iter().map(|(name, _)| &**name).chain(usual);

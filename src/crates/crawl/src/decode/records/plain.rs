@@ -11,7 +11,6 @@ use wide::u8x16;
 use super::names::NameBits;
 use super::{FieldName, Link, RawRecord, RecordReader, Value, keep};
 
-/// Reads one object and appends its links to `links`.
 pub(super) fn read<'a>(
     text: &'a str,
     reader: RecordReader<'_>,
@@ -59,7 +58,6 @@ pub(super) fn read<'a>(
     scan.is_at_end().then_some(raw)
 }
 
-/// Number of bytes that are scanned for quotes at once.
 const BLOCK: usize = 64;
 
 struct PlainScan<'a> {
@@ -186,7 +184,6 @@ fn quotes(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns a bitmap of the quotes of a whole block; `None` if a byte is not plain.
 #[inline]
 fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
     let [a, b, c, d] = block.as_chunks().0 else {

@@ -9,12 +9,9 @@ use super::names::FieldNameMap;
 use crate::decode::time;
 use crate::rules::FieldName;
 
-/// Number of pages that are examined.
 pub(super) const LOOKED_AT: u64 = 1000;
-/// Maximum number of names that are kept.
 const NAMES: usize = 100;
 const NAME_BYTES: usize = 100;
-/// Maximum length in bytes of a record that is examined.
 const RECORD_BYTES: usize = 1 << 20;
 
 pub struct Unread {

@@ -115,7 +115,6 @@ impl GroupIds {
     }
 }
 
-/// Records that may still follow a capture.
 struct Tail {
     beside: GroupIds,
     request: bool,
@@ -174,7 +173,6 @@ impl Tail {
     }
 }
 
-/// Returns whether the outlinks listed in a capture's tail count.
 pub(super) fn are_listed(capture: Capture, outlinks: Outlinks) -> bool {
     match capture {
         Capture::Revisit => true,
@@ -201,7 +199,6 @@ impl CaptureGroupSkipper {
         }
     }
 
-    /// Reads the header of the next record if it is complete.
     fn look(&mut self, rest: &[u8]) {
         if let Ok(Some(header)) = frame::header(&rest[frame::line_ends(rest)..]) {
             self.tail = Tail::of(&header, self.request.take(), self.outlinks);

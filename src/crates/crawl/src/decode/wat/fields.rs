@@ -50,7 +50,6 @@ pub(super) enum Key {
 
 const KEYS: usize = Key::Rel as usize + 1;
 
-/// Part of the JSON that is read.
 enum Node {
     /// Object with these fields; its presence is noted under the key.
     Object(Option<Key>, &'static [(&'static str, Node)]),
@@ -147,7 +146,6 @@ const LINK: &[(&str, Node)] = &[
 pub(super) struct Facts<'a> {
     texts: [Option<Cow<'a, str>>; KEYS],
     pub links: Vec<Link<'a>>,
-    /// Targets of refreshes in `<meta>`.
     pub refreshes: Vec<Link<'a>>,
     /// True if a `<meta>` makes all links `nofollow`.
     pub meta_nofollow: bool,
@@ -197,7 +195,6 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// Makes a link or `<meta>` of its texts.
     fn end(&mut self, item: ItemKind) {
         match item {
             ItemKind::Meta => {

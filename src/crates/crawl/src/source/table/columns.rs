@@ -22,7 +22,6 @@ use super::super::decompress::Fault;
 use crate::Error;
 use crate::model::DamageKind;
 
-/// Maximum number of values in a page, and in rows read together.
 const VALUES_MAX: u64 = 1 << 24;
 
 pub(super) enum Cell {
@@ -219,7 +218,6 @@ impl ParquetTable {
         }
     }
 
-    /// Returns the beginning of a position, for messages: the row group.
     fn group_place(&self) -> String {
         let group = self.group.saturating_sub(1);
         format!("{}row group {group}, ", self.prefix)

@@ -16,7 +16,6 @@ use crate::model::{Error, Limits};
 
 const ROWS: usize = 4096;
 
-/// Usual names of the columns of sources and targets.
 const PAIRS: [[&str; 2]; 6] = [
     ["source", "target"],
     ["from", "to"],
@@ -28,7 +27,6 @@ const PAIRS: [[&str; 2]; 6] = [
 
 pub(super) const WEIGHT: usize = 2;
 
-/// Returns the source and target columns, if the table has them.
 pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     let named = |name: &&str| found.iter().find(|field| field.name == *name);
     let usual = PAIRS
@@ -100,6 +98,7 @@ pub(super) struct EdgeTable {
     links: Option<TableLinks>,
     /// Number of rows inside the open page whose names cannot be used.
     unusable: u64,
+    /// Number of rows inside the open page whose weight cannot be used.
     badly_weighed: u64,
 }
 

@@ -83,7 +83,6 @@ pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<Numbe
     }
 }
 
-/// File name of the table of links.
 const LINKS: &str = "links.parquet";
 
 struct GraphFiles {
@@ -207,7 +206,6 @@ impl Rows for GraphText {
 
 struct GraphReading {
     pages: PageTable,
-    /// Maps every later spelling of a page to the first.
     firsts: BTreeMap<u64, u64>,
     /// Links by source; those of a later spelling count as links of the first, after its own.
     links: Peekable<Links>,
@@ -332,7 +330,6 @@ fn by_first(
     })))
 }
 
-/// Names and fetches of all pages, in memory.
 struct PageTable {
     text: Vec<u8>,
     ends: Vec<u64>,

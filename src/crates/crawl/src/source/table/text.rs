@@ -6,10 +6,8 @@ use crate::decode::{lines, put_string};
 use crate::formats::Format;
 use crate::url;
 
-/// Number of first names that decide whether names are URLs.
 pub(super) const SNIFF_NAMES: usize = 16;
 
-/// Source of rows that are written as text.
 pub trait Rows: Send {
     /// Appends the text of the next rows until `out` has `full` bytes; returns `false` after the last. The last row may
     /// exceed `full`. Must not be called after the last row, or after a fault.
@@ -49,7 +47,6 @@ pub(super) fn page_name<'n>(
     }
 }
 
-/// Returns whether the text can represent this name.
 pub(super) fn holds(format: Format, name: &[u8]) -> bool {
     let is_text = |blanks: &[u8]| {
         !name.iter().any(|byte| blanks.contains(byte)) && lines::control(name).is_none()
@@ -62,7 +59,6 @@ pub(super) fn holds(format: Format, name: &[u8]) -> bool {
         }
 }
 
-/// Writes pages with their links, one page after the other.
 pub(super) struct PageWriter {
     pub format: Format,
     page: Option<Vec<u8>>,
