@@ -74,7 +74,7 @@ pub fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow:
     Ok(out.write_all(b"\n")?)
 }
 
-/// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe is
+/// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe
 /// closed.
 pub fn to_stderr(what: fmt::Arguments<'_>) {
     let line = as_options(&format!("{what}\n"));
@@ -102,8 +102,7 @@ pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a write beyond the limit on file size (`ulimit -f`) return an error; by default the system would kill the
-/// process.
+/// Makes a write beyond the limit on file size (`ulimit -f`) return an error, which would otherwise kill the process.
 pub fn survive_file_size_limit() {
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
@@ -124,8 +123,7 @@ pub struct StoreArg {
 
 pub const STORE: &str = "CASHRANK_STORE";
 
-/// Returns the store of a command that reads either inputs or a store: the one named, or else the environment's. `None`
-/// if there are inputs.
+/// Returns the store of a command that reads inputs or a store: that named, or the environment's; `None` with inputs.
 pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     if !inputs.is_empty() {
         return Ok(None);
@@ -177,14 +175,12 @@ impl MemoryArg {
 /// Maximum number of bytes per page that making a list of pages to crawl next takes, in any order.
 pub const LIST_BYTES: u64 = 93;
 
-/// Refuses a list of pages to crawl next if the limit on address space has no room for it and for `threads` further
-/// threads.
+/// Refuses a list of pages to crawl next if the limit on address space has no room for it and `threads` more threads.
 pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
     check_address_space(threads, pages.saturating_mul(LIST_BYTES))
 }
 
-/// Reports the limit on address space, if there is one: the limit, not the machine, may be the cause of too little
-/// memory.
+/// Reports the limit on address space, if there is one: it may be the cause of too little memory.
 pub fn report_address_space() {
     if let Some(space) = address_space() {
         say!(
@@ -249,8 +245,7 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// Opens a list: a file or, for `-`, standard input; plain, gzip or zstd. Refuses a file whose first bytes show that it
-/// is not a list.
+/// Opens a list, plain, gzip or zstd; `-` is standard input. Refuses a file whose first bytes are not those of a list.
 fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
     let mut list = BufReader::new(open_plain(file, &Limits::default())?);
     let head = list.fill_buf().map_err(Error::io(file, "read"))?;
@@ -312,8 +307,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(words).try_map(move |name| read(&name))
 }
 
-/// Parser for values written in one of several forms, with numbers in place of capitals, for clap; completions and help
-/// list the forms.
+/// Parser for values in one of several forms, with capitals for numbers, for clap; completions and help list the forms.
 #[derive(Clone)]
 pub struct Forms<T: 'static> {
     forms: Vec<(&'static str, &'static str)>,

@@ -353,8 +353,7 @@ impl IngestArgs {
         }
     }
 
-    /// Tells how to get the requested bound or ranking at once: the options apply to the next snapshot, and this run
-    /// published none.
+    /// Tells how to get the requested bound or ranking at once: options apply to the next snapshot, and there was none.
     fn advise_settling(&self, job: &IngestJob, log: Verbosity) {
         for also in &self.also {
             log.info(&format!(

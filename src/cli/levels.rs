@@ -194,8 +194,7 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Returns the settings for links between sites; links that do not fit in `memory` go to temporary files in
-    /// `folder`.
+    /// Returns the settings for links between sites; those that do not fit in `memory` go to files in `folder`.
     pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
         Pairing {
             links: self.site_links,

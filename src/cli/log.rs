@@ -40,8 +40,7 @@ fn at_its_time(text: &str) -> String {
     format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
 }
 
-/// Returns the width in columns of the terminal that standard output is connected to. `None`: it is not a terminal, and
-/// nothing is cut.
+/// Returns the width in columns of the terminal at standard output; `None` if that is not a terminal: nothing is cut.
 pub fn width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(stdout())?;
     stdout().is_terminal().then_some(width.0.into())

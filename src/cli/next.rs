@@ -105,8 +105,7 @@ enum UrlLists<'a> {
 }
 
 impl<'a> UrlLists<'a> {
-    /// Reads the lists from files. With `is_held` the lines are kept in memory; if they do not fit into `room`, the
-    /// error suggests `instead`.
+    /// Reads the lists, into memory with `is_held`; if they do not fit into `room`, the error suggests `instead`.
     fn of(
         files: &'a [PathBuf],
         is_held: bool,
@@ -237,8 +236,7 @@ impl NextArgs {
         Ok(budget.map(|budget| budget - need))
     }
 
-    /// Reads the excluded pages and the seeds for each store. Also returns the pages where readers start, for the
-    /// coverage.
+    /// Reads the excluded pages and the seeds for each store, and for the coverage the pages where readers start.
     fn read_lists(
         &self,
         stores: &[&Path],

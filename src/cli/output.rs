@@ -3,8 +3,7 @@
 //! - Nothing of that name, or a regular file: the result is written to a temporary file beside it, under an unused name
 //!   (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. Readers therefore find either
 //!   the old or the new file.
-//! - A symbolic link: the file that it leads to is written in this way, and created if it does not exist; the link
-//!   stays.
+//! - A symbolic link: the file that it leads to is written in this way, or created; the link stays.
 //! - Anything else, such as a device, a FIFO or a descriptor (`/dev/fd/3`): the result is written into it directly.
 //!
 //! `-` and `/dev/stdout` are standard output. A regular file that is not empty is replaced only with `--force`, because
@@ -100,8 +99,7 @@ impl SummedOutputArgs {
         Ok(output)
     }
 
-    /// Reports the written result: prints the summary for programs, or a line for people unless the result is on
-    /// standard output.
+    /// Prints the summary for programs, or a line for people unless the result is on standard output.
     pub fn report(
         &self,
         output: &OutputTarget,
@@ -119,8 +117,7 @@ impl SummedOutputArgs {
 }
 
 impl OutputTarget {
-    /// Resolves a target like [`OutputTarget::of`]; refuses a file that is not empty unless `force` is given, and a
-    /// file of a store with `force`.
+    /// Resolves a target like [`OutputTarget::of`]. Refuses a file that is not empty; with `force`, one of a store.
     pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<OutputTarget> {
         let mut output = OutputTarget::of(path)?;
         if let OutputTarget::File(file, existing) = &mut output {
@@ -331,8 +328,7 @@ fn aside<T>(
     Ok(value)
 }
 
-/// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file of that name is not empty and must
-/// stay.
+/// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file that is not empty must stay.
 fn give_name(aside: &Path, path: &Path, existing: Existing) -> io::Result<()> {
     if existing == Existing::Replaced {
         return fs::rename(aside, path);

@@ -81,7 +81,7 @@ impl Reporter {
         }
     }
 
-    /// Converts the progress of a pass over an input or over kept links to bytes of the inputs; returns it with the
+    /// Converts the progress of a pass to bytes of the inputs, even if it is over kept links; returns it with the
     /// total.
     fn in_bytes(&self, report: &ProgressReport<'_>) -> (u64, u64) {
         let length = report.length.unwrap_or(0);

@@ -137,8 +137,7 @@ impl SettleArgs {
         Ok(Exit::Done)
     }
 
-    /// Prints the published ranking and the time it took in seconds; `None` if the snapshot was accurate enough
-    /// already.
+    /// Prints the published ranking and the seconds it took; `None` if the snapshot was accurate enough before.
     fn report(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
         if let Some(warning) = info.expired.and_then(not_believed) {
             say!("{warning}");

@@ -38,8 +38,7 @@ impl StoresArg {
     }
 }
 
-/// Refuses options that apply to a single store if there are several. `given` pairs each option with whether it is
-/// given.
+/// Refuses options for a single store if there are several. `given` pairs each option with whether it is given.
 pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<()> {
     let given = given.iter().find(|(is_given, _)| *is_given);
     if let Some((_, option)) = given.filter(|_| stores.len() > 1) {

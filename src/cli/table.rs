@@ -1,5 +1,4 @@
-//! Tables for people, whose columns are each declared once, with head, width and content; and lists of facts, each with
-//! its name.
+//! Tables for people, whose columns each declare head, width and content; and lists of facts with their names.
 
 use std::io::{self, Write};
 

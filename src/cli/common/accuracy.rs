@@ -1,5 +1,4 @@
-//! Descriptions for people of how far a ranking may be from PageRank, and which pages are certainly more important than
-//! others.
+//! Descriptions of how far a ranking may be from PageRank, and which pages are certainly more important than others.
 
 use std::io::{self, Write};
 
@@ -44,8 +43,7 @@ pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
     )
 }
 
-/// Describes how many of the first positions are certain; `None` if none is. `by` describes the first positions, like
-/// "most important".
+/// Describes how many first positions are certain; `None` if none is. `by` names the order, like "most important".
 pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<String> {
     match certain? {
         0 => None,

@@ -167,8 +167,7 @@ impl CompareArgs {
     }
 }
 
-/// Distance of two rankings, and the distance that their bounds allow. A file of scores counts as exact if the other
-/// side has a bound.
+/// Distance of two rankings and what their bounds allow. A file of scores is exact if the other side has a bound.
 #[derive(serde::Serialize)]
 struct Agreement {
     /// True if the distance is within the bounds, so that both may be of the same links; `None` without bounds.

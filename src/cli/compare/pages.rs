@@ -1,5 +1,4 @@
-//! `compare --page`: the given pages in two rankings, with their changes, and which is certainly more important in
-//! each.
+//! `compare --page`: the given pages in two rankings, their changes, and which is certainly more important in each.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -116,8 +115,7 @@ impl PagesReport<'_> {
         margin(left.of.bound_l1(), right.of.bound_l1())
     }
 
-    /// Returns the changes of pages that both sides know, each with whether PageRank certainly changed in that
-    /// direction.
+    /// Returns the changes of pages that both sides know, each with whether PageRank certainly moved in its direction.
     fn changes(&self) -> impl Iterator<Item = Option<(f64, Option<bool>)>> {
         let [left, right] = &self.sides;
         let margin = self.margin();

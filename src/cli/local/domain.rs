@@ -130,8 +130,7 @@ impl CrawlSource {
         Ok(need)
     }
 
-    /// Returns the graph of the domain and the pages outside it, and the pages of the graph whose last fetch failed and
-    /// can be retried.
+    /// Returns the graph of the domain and the pages outside it, and its pages whose failed fetch can be retried.
     pub fn known(&self, members: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
         if members.is_empty() {
             bail!(

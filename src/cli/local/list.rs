@@ -45,8 +45,7 @@ impl ListArgs {
         })
     }
 
-    /// Writes the list of a round. On standard output, an empty line ends the list. If there are no pages, no file is
-    /// written.
+    /// Writes the list of a round. On standard output, an empty line ends it. Without pages, no file is written.
     pub fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
         let output = OutputTarget::of(self.name(round).as_deref())?;
         if output != OutputTarget::Standard {

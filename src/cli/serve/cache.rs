@@ -75,8 +75,7 @@ struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CachedRequest {
     List(NextQuery),
-    /// Subject of a question, and the time at which the file of its ranking was written, if the ranking has a file of
-    /// its own.
+    /// Subject of a question, and the time at which the ranking's own file was written, if it has one.
     Rows(Subject, Option<SystemTime>),
 }
 
@@ -92,8 +91,7 @@ struct CachedAnswer {
     /// Version of the answer's snapshot, which was written at `written`.
     version: String,
     written: Option<SystemTime>,
-    /// Empty until the answer is computed. A list's error is kept, so that the list is not made again for the same
-    /// snapshot.
+    /// Empty until the answer is computed. A list's error is kept: the list is not made again for the same snapshot.
     value: Arc<OnceCell<Result<CachedValue>>>,
 }
 
@@ -106,8 +104,7 @@ impl AnswerCache {
         }))
     }
 
-    /// Answers from the newest snapshot for which the subject was answered; if it was not requested lately, from the
-    /// current one.
+    /// Answers from the newest snapshot with an answer; if the subject was not requested lately, from the current one.
     pub fn rows(&self, subject: Subject) -> Result<AnswerRows> {
         let newest = self.0.current.get()?;
         let written = match &subject {
@@ -140,8 +137,7 @@ impl AnswerCache {
         }
     }
 
-    /// Returns the newest list for a query; it may be longer than requested. `None` if the first one is still being
-    /// made.
+    /// Returns the newest list for a query, perhaps a longer one; `None` if the first one is still being made.
     pub fn list(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
         let newest = self.0.current.get()?;
         let mut kept = lock(&self.0.kept);
@@ -224,8 +220,7 @@ impl CachedAnswer {
 }
 
 impl Kept {
-    /// Returns the longest list that answers a query, preferring lists that exist. For unread pages, a shorter list is
-    /// a prefix of a longer one.
+    /// Returns the longest list for a query, preferably one that exists. Of unread pages, shorter lists are prefixes.
     fn list_for(&mut self, query: &NextQuery) -> Result<Option<&mut CachedAnswer>> {
         let is_prefix = options_of(query)?.which == PageSelection::NotFetched;
         let answers = self.answers.iter_mut().filter_map(|answer| {
@@ -256,8 +251,7 @@ impl Kept {
         kinds.filter(|of| *of == kind).count()
     }
 
-    /// Evicts the least recently requested answers of a kind until there are places for `more`. A list that is being
-    /// made stays.
+    /// Evicts the least recently requested answers of a kind, but no list in progress, until `more` have places.
     fn evict(&mut self, kind: RequestKind, more: usize) {
         let places = match kind {
             RequestKind::List => LISTS,
@@ -287,8 +281,7 @@ impl Kept {
         })
     }
 
-    /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the answer of the oldest
-    /// snapshot.
+    /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the oldest answer.
     fn task(&self, kind: WorkerKind, newest: &OpenSnapshot) -> Option<CachedRequest> {
         if kind == WorkerKind::First {
             let new = self.answers.iter().find(|answer| answer.is_awaited());
@@ -301,8 +294,7 @@ impl Kept {
         oldest.map(|answer| answer.request.clone())
     }
 
-    /// Keeps a new answer. A question that could not be answered is answered by the next request for it, which gets the
-    /// error.
+    /// Keeps a new answer. A question that cannot be answered is forgotten, so that its next request gets the error.
     fn keep(&mut self, held: &OpenSnapshot, request: &CachedRequest, made: Result<CachedValue>) {
         let known = self.answers.iter_mut().find(|of| of.request == *request);
         let Some(answer) = known else {

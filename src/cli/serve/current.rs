@@ -271,8 +271,7 @@ impl OpenSnapshot {
         history(&RealDisk, store, urls, &options, &mut failed).map_err(problem)
     }
 
-    /// Returns the links of a page, best rank first; with `within`, its incoming links, found by a sweep over at most
-    /// `within` links.
+    /// Returns a page's links, best rank first; with `within`, incoming ones, by a sweep over at most `within` links.
     fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
         let snapshot = self.snapshot();
         let found = self.find(&[url.to_owned()])?;

@@ -26,8 +26,7 @@ pub struct IngestState {
     pub pages: u64,
 }
 
-/// Progress of a running ingest, as JSON shows it. Inputs and passes are counted from 1, and records and links since
-/// the ingest began.
+/// Progress of a running ingest as JSON. Inputs and passes count from 1, records and links from the ingest's start.
 #[derive(Clone, Default, serde::Serialize)]
 pub struct IngestStatus {
     input: String,

@@ -1,6 +1,5 @@
-//! Rounds of messages between all processes on timely dataflow: one worker in each process, and one dataflow in which
-//! the pieces of a message go to the worker of their recipient. A round is a timestamp, and is complete when the
-//! frontier has passed it.
+//! Rounds of messages between all processes on timely dataflow: each process has one worker, to which the one dataflow
+//! takes the pieces of its messages. A round is a timestamp, and is complete when the frontier has passed it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -200,9 +199,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Sends each process its message, by number, compressed, and returns the message of each process for this one,
-    /// once all have arrived. The message to itself is returned. Fails with [`Error::Io`] if a process has ended or is
-    /// silent.
+    /// Sends each process its message, by number, compressed, and returns each one's message for this process, once all
+    /// have arrived. The message to itself is returned. Fails with [`Error::Io`] if a process has ended or is silent.
     pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let Some(sender) = &self.messages else {
             return Err(failed("a process was lost before"));
@@ -255,8 +253,7 @@ impl Cluster {
         mem::forget(self.guards.take());
     }
 
-    /// Ends the joint work. All processes must call it after the same round. Fails with [`Error::Io`] if a process
-    /// ended before.
+    /// Ends the joint work; all processes call it after the same round. Fails with [`Error::Io`] if one ended before.
     pub fn finish(mut self) -> Result<()> {
         // After this round no process needs another.
         self.exchange(vec![Vec::new(); self.lines.len()])?;

@@ -1,5 +1,4 @@
-//! Cooperation of several processes of `cashrank` on one crawl: they find each other, prove that they belong together,
-//! and exchange messages.
+//! Cooperation of processes of `cashrank` on one crawl: they meet, authenticate each other, and exchange messages.
 //!
 //! [`join`] connects N processes, each of which has the same list of addresses and the same secret; they then exchange
 //! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. After [`Cluster::assign`], which announces the shards of each

@@ -212,8 +212,7 @@ fn hear_confirmed(keys: &Keys, socket: &TcpStream, end: Instant) -> Result<(), R
     }
 }
 
-/// Greets the process at the other end, which waits for this one, and returns its greeting. Frames number 0 are then
-/// sent both ways.
+/// Greets the waiting process at the other end, and returns its greeting. Frames number 0 are then sent both ways.
 pub(crate) fn greet(
     socket: &TcpStream,
     secret: &Secret,

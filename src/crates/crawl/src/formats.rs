@@ -247,8 +247,7 @@ pub fn is_decided(head: &[u8]) -> bool {
     json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 
-/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header that
-/// names these fields.
+/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header.
 fn is_index(start: &[u8]) -> bool {
     let mut fields = first_line(start).split(|&byte| byte == b' ');
     let (key, time, more) = (fields.next(), fields.next(), fields.next());
@@ -256,8 +255,7 @@ fn is_index(start: &[u8]) -> bool {
     more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
 }
 
-/// Guesses the format of a WARC file by its first record other than `warcinfo`; `None` if `head` ends before that
-/// record.
+/// Guesses the format of a WARC file by its first record other than `warcinfo`; `None` if `head` has none.
 fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     let is = |format, why: String| Some(Ok((format, why)));
     let mut at = 0;
@@ -322,8 +320,7 @@ fn no_text(head: &[u8]) -> Option<String> {
 /// Number of first bytes that are searched for signs of another kind of text.
 const LOOKED_AT: usize = 4096;
 
-/// Number of lines that decide whether a file has entries of one kind: more than one, so that a foreign line before the
-/// entries does not decide.
+/// Number of lines that decide whether a file has entries of one kind; a single foreign line must not decide.
 const TELLING: usize = 16;
 
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
@@ -370,8 +367,7 @@ pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<
     }))
 }
 
-/// Guesses the format of a graph. Edges have two fields in every line; other lines without a tab anywhere could be
-/// anything.
+/// Guesses the format of a graph. Edges have two fields in every line; without tabs, other lines could be anything.
 fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);

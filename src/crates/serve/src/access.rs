@@ -14,8 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 const TOKEN_MIN: usize = 16;
 const TOKEN_MAX: usize = 4096;
 
-/// Secret that clients send: `Authorization: Bearer TOKEN` or, from browsers, as the password of basic authentication
-/// with any user name.
+/// Secret that clients send: `Authorization: Bearer TOKEN` or, from browsers, as the password of any user.
 #[derive(Clone)]
 pub struct Token(String);
 

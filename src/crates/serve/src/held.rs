@@ -1,6 +1,5 @@
-//! Answers in transit to clients. The memory of untaken answers is bounded, and a client that takes no byte of an
-//! answer for a while is cut off: in HTTP/2 a client could otherwise keep its connection alive and its answers waiting
-//! forever.
+//! Answers in transit to clients. The memory of untaken answers is bounded, and a client that takes no byte of one for
+//! a while is cut off: over HTTP/2 it could otherwise keep a connection with waiting answers alive forever.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,8 +15,7 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Number of bytes that are passed to a connection at once. An answer is passed piece by piece, which shows whether it
-/// is taken.
+/// Number of bytes passed to a connection at once: an answer goes piece by piece, which shows whether it is taken.
 const PIECE: usize = 64 << 10;
 
 /// Share of the memory for untaken answers that an answer occupies until its body is dropped.

@@ -236,8 +236,7 @@ impl Builder {
         ))
     }
 
-    /// Returns the record without its relative and invalid links: a reader of crawl records would join them to the
-    /// page.
+    /// Returns the record without relative and invalid links: a reader of crawl records would join them to the page.
     fn without_relative<'a>(&mut self, record: &Record<'a>) -> Record<'a> {
         let limit = self.rules.limits.url_bytes as usize;
         let mut record = record.clone();
@@ -411,8 +410,7 @@ impl Builder {
         Ok(counts)
     }
 
-    /// Returns the weight of a link from a page of `host` to a name of the batch; saturates at [`u64::MAX`]. Names that
-    /// are not URLs have no host.
+    /// Returns the weight of a link from a page of `host`, at most [`u64::MAX`]. Names that are not URLs have no host.
     fn weight(&mut self, host: &[u8], target: u32, link: &Link<'_>) -> u64 {
         let (follow, name) = (&self.rules.follow, self.batch.name(target));
         let is_internal = !host.is_empty() && url::host(name) == host;
@@ -438,8 +436,7 @@ impl Builder {
         self.spelled = spelled;
     }
 
-    /// Returns the fingerprint of a name as spelled; `None` if its meaning may depend on the page (a relative URL), or
-    /// if it is too long.
+    /// Returns the fingerprint of a name as spelled; `None` if it is too long, or perhaps relative to its page.
     #[inline]
     fn spelled(&self, raw: &[u8]) -> Option<Fingerprint> {
         let all = self.naming == Naming::Opaque || raw.starts_with(b"http");

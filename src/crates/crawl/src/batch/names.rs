@@ -9,8 +9,7 @@ use crate::model::{Batch, Fingerprint, Fingerprints, HashKey};
 pub(super) struct SpellingTable {
     fingerprints: Fingerprints,
     /// Slots; their number is a power of two. 0 is free; otherwise the high bits are part of the fingerprint, and the
-    /// low bits the number of the spelling + 1. A name's spelling is twice its number, an alias's twice its number plus
-    /// 1.
+    /// low bits the number of the spelling + 1: twice a name's number + 1, or twice an alias's number + 2.
     table: Vec<u64>,
     used: usize,
     aliases: Vec<(Fingerprint, u32)>,

@@ -1,5 +1,4 @@
-//! Adjacency lists: `node TAB successor TAB ...`, one node per line, names opaque or URLs. Specified in
-//! `formats/adjacency.md`.
+//! Adjacency lists: `node TAB successor TAB ...`, one node per line, opaque or a URL. See `formats/adjacency.md`.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,9 +1,7 @@
-//! ARC, the predecessor of WARC: a line `URL IP-address date ... length`, then `length` bytes. Specified in
-//! `formats/arc.md`.
+//! ARC, the predecessor of WARC: a line `URL IP-address date ... length`, then `length` bytes. See `formats/arc.md`.
 //!
 //! A record begins with any line ends left over from the record before, and ends with its block. If no record begins
-//! where one should, or its length is not a number, everything up to the next line that looks like a record's first is
-//! one bad record.
+//! where one should, or its length is no number, the bad record ends at the next line that looks like a first one.
 
 use std::borrow::Cow;
 
@@ -115,8 +113,7 @@ struct ArcHeader<'a> {
     length: Option<u64>,
 }
 
-/// Returns the first record of `buf`. `None`: it is incomplete, or there is none. At the end of the input a record is
-/// never incomplete.
+/// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
 fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>> {
     let start = line_ends(buf);
     let record = &buf[start..];

@@ -1,5 +1,4 @@
-//! Heritrix `crawl.log`: one fetch per line, with the page on which the URL was found. Specified in
-//! `formats/crawl-log.md`.
+//! Heritrix `crawl.log`: one fetch per line, with the page where the URL was found. See `formats/crawl-log.md`.
 //!
 //! A line states two facts: its URL was fetched (its links are unknown), and the page on which the URL was found links
 //! to it. The links are grouped by that page: see [`groups`](super::groups).

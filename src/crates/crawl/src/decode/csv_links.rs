@@ -1,5 +1,4 @@
-//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, optionally with `,weight`. Specified in
-//! `formats/csv-links.md`.
+//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, perhaps with `,weight`. See `formats/csv-links.md`.
 //!
 //! A record is the run of links with one date and source: see [`groups`](super::groups).
 

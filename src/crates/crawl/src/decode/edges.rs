@@ -1,4 +1,4 @@
-//! Edge lists: `from TAB to`, or `from TAB to TAB weight`, one link per line, names opaque or URLs. Specified in
+//! Edge lists: `from TAB to`, perhaps with `TAB weight`, one link per line, opaque names or URLs. See
 //! `formats/edges.md`.
 //!
 //! A record is the run of links with one source: see [`groups`](super::groups).

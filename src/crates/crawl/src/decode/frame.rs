@@ -60,8 +60,7 @@ impl<'a, H> Frame<'a, H> {
         }
     }
 
-    /// Returns a frame with its header and a block of `length` bytes from offset `block` on; `None` if it is
-    /// incomplete.
+    /// Returns a frame with a header and the `length` bytes of its block from `block` on; `None` if it is incomplete.
     pub fn with_block(
         buf: &'a [u8],
         block: usize,
@@ -87,8 +86,7 @@ pub fn line_ends(buf: &[u8]) -> usize {
     buf.iter().take_while(line_end).count()
 }
 
-/// Returns the first record of `buf`. `None`: it is incomplete, or there is none. At the end of the input a record is
-/// never incomplete.
+/// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
 pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     let start = line_ends(buf);
     let record = &buf[start..];

@@ -72,8 +72,7 @@ pub struct Edge<'a> {
     pub time: RecordTime,
 }
 
-/// Returns the digits of a whole number, also of one written as 3.0; `None` if the text is something else, or has a
-/// sign.
+/// Returns the digits of a whole number, also of one written as 3.0; `None` for any other text, and with a sign.
 pub fn whole_number(text: &[u8]) -> Option<&str> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, fraction) = text.split_at(digits);
@@ -297,8 +296,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     }
 }
 
-/// Skips a group. A line longer than [`HELD_MAX`] is not parsed: it is skipped with the group, or alone if it is the
-/// group's first.
+/// Skips a group. A line longer than [`HELD_MAX`] is skipped unparsed with the group, or alone if it comes first.
 struct LinkGroupSkipper<G: GroupFormat> {
     key: Option<Vec<u8>>,
     long: Option<G::CsvScan>,

@@ -77,8 +77,7 @@ pub(super) struct HttpResponse<'a> {
 }
 
 impl<'a> HttpResponse<'a> {
-    /// Skips interim responses (1xx) if another response follows. A response without a status line is all body, as in
-    /// HTTP/0.9.
+    /// Skips interim responses (1xx) if another follows. Without a status line, all is body, as in HTTP/0.9.
     pub fn read(block: &'a [u8]) -> HttpResponse<'a> {
         let body = || HttpResponse {
             body: block,
@@ -146,9 +145,8 @@ impl<'a> HttpResponse<'a> {
         moved.then(|| text(self.location.clone()))
     }
 
-    /// Adds the links of a page to `record`: the target of its `Refresh`, and those of its body if that is HTML. A
-    /// response that does not hold the page adds nothing. Calls `large` before it holds a large body. Fails if the body
-    /// expands beyond `most` bytes.
+    /// Adds the links of a page to `record`: the target of its `Refresh`, and those of its HTML body; none if the
+    /// response lacks the page. Calls `large` before it holds a large body, and fails if that takes over `most` bytes.
     pub fn links(
         &self,
         record: &mut Record<'_>,

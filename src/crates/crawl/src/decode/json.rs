@@ -1,5 +1,4 @@
-//! Helpers of the JSON formats: values borrowed where possible, errors as one short line, and repair of unpaired
-//! surrogates.
+//! Helpers of the JSON formats: borrowed values, errors as one short line, and repair of unpaired surrogates.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -60,8 +59,7 @@ impl Value<'_> {
 
 const LIST_DEPTH: u8 = 2;
 
-/// Reads any value, or the name of a field, and passes it to a function; the function's errors get the value's
-/// position.
+/// Reads any value, or the name of a field, and passes it to a function, whose errors get the value's position.
 pub(super) struct ValueSeed<F> {
     take: F,
     depth: u8,

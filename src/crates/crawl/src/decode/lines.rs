@@ -33,8 +33,7 @@ pub fn trim(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
-/// Returns the position of the first control byte other than tab and CR. A file with one is not the text that its name
-/// or an option claims.
+/// Returns the position of the first control byte other than tab and CR: a file with one is not text.
 pub fn control(line: &[u8]) -> Option<usize> {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\t' && byte != b'\r') || byte == 0x7F;
     // Nearly no line has one; a loop without an early exit can be vectorised.

@@ -52,8 +52,7 @@ pub trait Decoder: Send + Sync {
     }
 
     /// Returns the length of the longest front of `buf` that holds only whole records; 0 if even the first is
-    /// incomplete. `buf` starts at a record boundary. At the end of an input, all of it counts as whole, and `decode`
-    /// reports its errors.
+    /// incomplete. `buf` starts at a record boundary. At an input's end all of it counts as whole.
     fn whole(&self, buf: &[u8]) -> usize;
 
     /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
@@ -107,8 +106,7 @@ pub struct FormatSpec {
 
 /// Finder of a record's end: see [`Decoder::skipper`].
 pub trait Skipper: Send {
-    /// Examines the next bytes of the stream. With `at_end` they are the last ones, and the result is
-    /// [`Skipped::Ended`].
+    /// Examines the next bytes. With `at_end` they are the last ones, and the result is [`Skipped::Ended`].
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped;
 }
 

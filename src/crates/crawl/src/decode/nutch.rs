@@ -1,7 +1,6 @@
 //! Text written by Nutch's `readseg -dump`: several lines per URL, in sections. Specified in `formats/nutch.md`.
 //!
-//! A record begins where a line `Recno:: N` is followed by a line `URL:: U`. Nothing else separates records: the text
-//! of a page may hold anything.
+//! A record begins where a line `URL:: U` follows a line `Recno:: N`. Nothing else separates records.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -270,8 +269,7 @@ fn bad_time(text: &str) -> String {
 }
 
 /// Returns Nutch's digest of the page from the content's metadata after the links, if present. Versions up to 1.16
-/// write the metadata on one line, as `key=value` separated by blanks; later versions write `key = value` on a line
-/// each.
+/// write all metadata on one line, as `key=value`; later ones write `key = value` on a line each.
 fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     const KEY: &str = "nutch.content.digest";
     let value = |text: &str| match text.split_ascii_whitespace().next() {

@@ -519,9 +519,8 @@ const REDIRECTS_MAX: usize = 100;
 /// Status of redirects that a crawler followed itself: the server's is unknown, and 302 makes no promise.
 const REDIRECT_STATUS: i32 = 302;
 
-/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL. Each of these URLs was
-/// fetched too; without its redirect, a crawl order would schedule it again and again. Returns `false` if the consumer
-/// stops.
+/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: without it, a crawl order
+/// would schedule a fetched URL again and again. Returns `false` if the consumer stops.
 fn each_redirect<'a>(
     asked: &[Cow<'a, [u8]>],
     record: &Record<'a>,

@@ -104,9 +104,8 @@ fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     found.into_iter().find(|day| days.contains(day))
 }
 
-/// Parses digits in UTC: a day (`20080430`) or a minute (12 digits), each as its first second, a second (14 digits), or
-/// a millisecond (17 digits, rounded down). Rejects ten digits, which may be seconds since 1970, and six, which may
-/// have a year of two digits.
+/// Parses digits in UTC: a day (`20080430`) or a minute (12 digits), each as its first second, a second (14), or a
+/// millisecond (17, rounded down). Rejects ten, which may be seconds since 1970, and six, with a year of two digits.
 pub(super) fn from_digits(text: &str) -> Option<Time> {
     if !matches!(text.len(), 8 | 12 | 14 | 17) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -150,8 +149,7 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// Zones that [`from_java`] knows, in minutes east of UTC: those of RFC 2822, and Europe's. Other names, like `IST` and
-/// `BST`, are ambiguous.
+/// Zones of [`from_java`], in minutes east: those of RFC 2822 and Europe's. Others, as `IST` and `BST`, are ambiguous.
 pub(super) const ZONES: [(&str, i16); 17] = [
     ("UTC", 0),
     ("GMT", 0),

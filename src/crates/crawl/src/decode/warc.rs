@@ -55,8 +55,7 @@ impl Decoder for Warc {
         })
     }
 
-    /// Returns whether `rest` ends in a request without its response, or in a capture that still lacks the `metadata`
-    /// that may hold its links.
+    /// Returns whether `rest` ends in a request without response, or a capture without `metadata` with its links.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let (mut at, mut waits) = (0, false);
         while let Some(frame) = frame::first(&rest[at..], true) {
@@ -239,8 +238,7 @@ fn has_outlinks(block: &[u8]) -> bool {
     outlinks(block).next().is_some()
 }
 
-/// Adds the links of a record in a capture's tail. `listed` stays `None` until a record lists outlinks: if none does,
-/// the crawler looked for none.
+/// Adds the links of a record in a capture's tail. `listed` stays `None` unless a record lists outlinks.
 fn add_outlinks<'a>(header: &WarcHeader<'a>, block: &'a [u8], listed: &mut Option<Vec<Link<'a>>>) {
     if !header.kind.eq_ignore_ascii_case(b"metadata") {
         return;

@@ -254,8 +254,7 @@ fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Maximum length of a paired record, without the line ends before it: both records of a pair must be examined before
-/// the first counts as whole.
+/// Maximum length of a paired record without line ends before it: both are examined before the first counts as whole.
 const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
 
 /// Record, and the request before or after it.
@@ -266,8 +265,7 @@ struct ExchangePair<'a> {
 }
 
 impl<'a> ExchangePair<'a> {
-    /// Returns the first pair of `buf`. `None`: it is incomplete, or there is none. At the end of the input a pair is
-    /// never incomplete.
+    /// Returns the first pair of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
     fn first(buf: &'a [u8], at_end: bool) -> Option<ExchangePair<'a>> {
         let frame = frame::first(buf, at_end)?;
         let end = frame.end;

@@ -1,10 +1,9 @@
 //! Limits on how much of an input is in flight in the pipeline, whatever the number of threads: memory must not grow
 //! with that number if records are huge.
 //!
-//! By the first rule, the reader hands out a chunk if it fits the budget together with those in flight, or alone. By
-//! the second, a decoder whose record far outgrows a batch (relative links on a long base) continues with the record
-//! only once all pieces before it were applied. Pieces are applied in order and never wait for later ones, so neither
-//! rule can deadlock.
+//! By the first rule, the reader hands out a chunk if it fits the budget with those in flight, or alone. By the second,
+//! a decoder whose record far outgrows a batch (relative links on a long base) waits until all pieces before it were
+//! applied. Pieces are applied in order and never wait for later ones, so neither rule can deadlock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

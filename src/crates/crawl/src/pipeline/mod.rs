@@ -261,8 +261,7 @@ pub struct InputRecords {
     /// Number of records handed out, including those before the starting position.
     pub read: u64,
     look: Look,
-    /// Offset of a chunk, hash of the input up to a point in the chunk, and number of the chunk's bytes before that
-    /// point.
+    /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes before that point.
     hash: Option<(u64, Xxh3, usize)>,
     flow: FlowControl,
     decoded: Vec<Receiver<Result<Piece>>>,
@@ -325,14 +324,12 @@ impl InputRecords {
             .ok_or_else(|| Error::internal("a reading thread failed"))
     }
 
-    /// Returns how far the input was read before its error, whose reader has ended. After an error of the visitor, this
-    /// waits for the reader.
+    /// Returns how far the input was read before its error. After an error of the visitor, waits for the reader.
     pub fn summary(&mut self) -> Option<InputSummary> {
         self.end().ok()
     }
 
-    /// Returns the hash of the input up to `offset`, which is in the chunk or at its end; `None` if it is before.
-    /// Offsets must not decrease.
+    /// Returns the hash of the input up to `offset`; `None` if that is before the chunk. Offsets must not decrease.
     pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
         let upto = offset.checked_sub(chunk.offset)?;
         if upto == chunk.bytes.len() as u64 + chunk.oversize {
@@ -358,8 +355,7 @@ impl Drop for InputRecords {
 /// Maximum pauses in microseconds, one of which each thread gets.
 const LONGEST: [u64; 3] = [0, 100, 1_000];
 
-/// Pauses of a thread before it hands something over, drawn from a seed ([`InputReader::delays`]). Without a seed
-/// nothing waits.
+/// Pauses of a thread before its hand-overs, drawn from a seed ([`InputReader::delays`]); none without a seed.
 ///
 /// Results must not depend on which thread is faster. Delays expose races that a fast machine hides for years: every
 /// thread of a pipeline is fast or slow as a whole.

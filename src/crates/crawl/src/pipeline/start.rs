@@ -43,9 +43,8 @@ pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(F
 }
 
 /// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
-/// bytes than there are at present, it is guessed again: judged by the front of a stream, a WAT may look like a WARC,
-/// and an adjacency list like edges. Fails with [`Error::Unsupported`] if nothing was read and the format cannot be
-/// guessed.
+/// bytes than there are, it is guessed again: the front of a WAT may look like a WARC, that of an adjacency list like
+/// edges. Fails with [`Error::Unsupported`] if nothing was read and the format cannot be guessed.
 pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
     if !source.is_at_start() || read > HEAD_BYTES as u64 {
         return Ok(before);
@@ -93,8 +92,7 @@ pub fn pass_over(
     let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
     if offset == 0 {
     } else if format.ends_lines() && shows_lines {
-        // Reads the last record that counted again: it may have more lines by now. A member other than the first may
-        // begin inside a line.
+        // The last record that counted may have more lines by now. A later member may begin inside a line.
         let expected = (!trusted).then_some(prefix);
         source.pass_whole_to(offset, expected, format.decoder())?;
     } else if trusted {

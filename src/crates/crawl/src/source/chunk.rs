@@ -64,8 +64,7 @@ impl Cutter {
     /// `chunk_bytes`: usual size of a chunk.
     pub fn new(chunk_bytes: usize, line_bytes: u64) -> Cutter {
         let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
-        // A chunk is not much longer than the line limit, so that dropping one record never moves many times its
-        // length.
+        // Bounds a chunk by the line limit, so that dropping one record never moves many times its length.
         let target = chunk_bytes.clamp(1, line_bytes.saturating_add(1).max(BUFFER_MIN));
         Cutter {
             target,
@@ -249,8 +248,7 @@ impl Cutter {
         self.retract(self.produced().saturating_sub(limit));
     }
 
-    /// Queues the first `whole` bytes of the open buffer up to the first record over the line limit, which it drops if
-    /// it comes first.
+    /// Queues the first `whole` open bytes up to a record over the line limit, which it drops if it comes first.
     fn push(&mut self, decoder: &dyn Decoder, whole: usize, compressed: u64) {
         let within = self.within_limit(decoder, whole);
         if within == 0 {

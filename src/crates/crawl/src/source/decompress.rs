@@ -1,5 +1,4 @@
-//! Decompression in steps, each of which appends to the caller's buffer. Compression is recognised by an input's first
-//! bytes, never by its name.
+//! Decompression in steps that append to the caller's buffer. An input's first bytes tell its compression.
 //!
 //! A step reports where members (gzip) and frames (zstd) begin and end, so that the caller knows what is verified. Up
 //! to the first fault, the bytes yielded do not depend on how reads cut the input or on the room given to each step.

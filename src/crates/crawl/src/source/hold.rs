@@ -64,8 +64,7 @@ impl Hold {
         self.member
     }
 
-    /// Returns the offset up to which the decompressed input is verified. For a plain input or a table, that is all of
-    /// it.
+    /// Returns the offset up to which the decompressed input is verified: all of it for a plain input or a table.
     pub fn verified_to(&self) -> u64 {
         match self.compression {
             Compression::Plain | Compression::Table => self.produced,

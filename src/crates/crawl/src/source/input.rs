@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that a block is rarely moved to make room
-/// for its end.
+/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that one is rarely moved to make room.
 const LOOK_AHEAD: usize = 512 << 10;
 
 /// Usual capacity of a pipe: a shorter read has emptied it.
@@ -71,8 +70,7 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, length))
 }
 
-/// Reader with a look-ahead buffer. It retries interrupted reads, counts consumed bytes, and never reads again after
-/// the end.
+/// Reader with a look-ahead buffer. Retries interrupted reads, counts consumed bytes, and never reads after the end.
 pub(super) struct PeekReader {
     reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,

@@ -48,11 +48,9 @@ pub struct Chunk {
     pub prefix: Xxh3,
     /// Hash of the decompressed input up to the end of `bytes`, or of the record that was dropped.
     pub prefix_after: u128,
-    /// Length of a dropped record over the line limit, to which this chunk belongs alone (`bytes` is empty); 0 if none
-    /// was.
+    /// Length of a dropped record over the line limit, which leaves `bytes` empty; 0 if there is none.
     pub oversize: u64,
-    /// True if a stream ended inside the record that the chunk holds: the record may be complete when the stream is
-    /// sent again.
+    /// True if a stream ended inside the chunk's only record, which may be complete when the stream is sent again.
     pub cut: bool,
     /// True if a stream ended after the record that the chunk holds, before a request that may belong to it: in a
     /// stream with requests the record counts as cut.

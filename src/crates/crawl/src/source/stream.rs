@@ -182,8 +182,7 @@ impl Source {
         self.head_until(|_| false)
     }
 
-    /// Returns the head like [`Source::head`], but does not wait for a stream that pauses after bytes that are
-    /// `enough`.
+    /// Returns the head like [`Source::head`], but does not wait for a stream that pauses after `enough` bytes.
     pub fn head_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8]> {
         self.cutter.want(HEAD_BYTES);
         while self.cutter.open().len() < HEAD_BYTES

@@ -1,5 +1,4 @@
-//! Tracks which tags are in SVG or MathML, by the HTML standard's "rules for parsing tokens in foreign content",
-//! without a tree.
+//! Tracks which tags are in SVG or MathML, without a tree, by the HTML standard's "parsing tokens in foreign content".
 //!
 //! One rule is approximated: an end tag of an HTML element ends the surrounding SVG and MathML only if that element was
 //! opened outside. HTML elements cannot be inside, so every end tag of one is assumed to end them.

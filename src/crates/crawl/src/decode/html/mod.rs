@@ -1,5 +1,4 @@
-//! Links of an HTML page, by the HTML standard, as a crawler without scripting sees them. Specified in
-//! `formats/html.md`.
+//! Links of an HTML page, by the HTML standard, as a crawler without scripting sees them. See `formats/html.md`.
 //!
 //! Tags are found where the standard's tokenizer finds them (`tags`); no tree is built. Text is decoded first
 //! (`charset`), so that links are UTF-8 whatever the page's encoding.

@@ -357,8 +357,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         }
     }
 
-    /// Reads from after the tag's name to after its `>` and calls `found` for each attribute. Returns whether the tag
-    /// ends in `/>`.
+    /// Reads from after the tag's name to after its `>`; calls `found` for each attribute. Returns whether it is `/>`.
     #[inline]
     fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
         loop {
@@ -501,8 +500,7 @@ impl<'t> Namespaces<'t> {
         }
     }
 
-    /// Takes a start tag with its declarations; returns the element's kind and its local name. `None`: the document is
-    /// not a page.
+    /// Takes a start tag; returns the element's kind and its local name, or `None` if the document is not a page.
     fn start(
         &mut self,
         name: &'t [u8],

@@ -116,8 +116,7 @@ fn read(
     Ok(Some(decoded).filter(|decoded| is_sound && !decoded.is_empty()))
 }
 
-/// Joins the chunks (RFC 9112, section 7.1). From the first framing error on, bytes are copied unchanged; `None` if the
-/// error is at the start.
+/// Joins the chunks (RFC 9112, section 7.1); copies all bytes from a framing error on. `None` if that is at the start.
 fn chunks(body: &[u8]) -> Option<Vec<u8>> {
     let (mut size, mut rest) = chunk_size(body)?;
     let mut whole = Vec::with_capacity(rest.len());

@@ -1,5 +1,4 @@
-//! Finds record boundaries in JSON that is not one object per line: objects over several lines, in arrays, or one after
-//! the other.
+//! Finds record boundaries in JSON that is not one object per line: objects over several lines, in arrays, or in a row.
 //!
 //! Everything between two objects (white space, commas, brackets of arrays) belongs to the second. A broken object ends
 //! before the next line that begins with `{` and is indented no more than the object.

@@ -86,8 +86,7 @@ fn bare_end(text: &str) -> usize {
     comma.map_or(text.len(), |(at, _)| at)
 }
 
-/// Reads a quoted value from after its quote; returns it and the rest of the text. A backslash makes the next character
-/// stand for itself.
+/// Reads a quoted value from after its quote; returns it and the rest. A backslash escapes any next character.
 fn quoted_value(text: &str) -> (Value, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -101,8 +100,7 @@ fn quoted_value(text: &str) -> (Value, &str) {
     (Value::String(value), "")
 }
 
-/// Converts the text of a Python list of strings, numbers, lists and dictionaries to JSON; `None` if it is something
-/// else.
+/// Converts the text of a Python list of strings, numbers, lists and dictionaries to JSON; `None` for other text.
 fn python(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;

@@ -1,5 +1,4 @@
-//! Fast path for plain records, read in one scan: no escapes, no tabs, whole numbers, links as strings. Most lines of
-//! most crawlers are plain.
+//! Fast path for plain records, read in one scan: no escapes, no tabs, whole numbers, links as strings. Most are plain.
 //!
 //! The scan returns what serde would, or `None`, after which serde decides. It therefore affects speed only: whatever
 //! is rare or wrong yields `None`, and all errors are serde's.

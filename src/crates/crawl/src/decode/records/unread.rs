@@ -1,5 +1,4 @@
-//! Detector of unread fields: if no page has a URL, links, time or status, an unread field may hold it under another
-//! name.
+//! Detector of unread fields, which may hold a URL, links, time or status under another name if no page has one.
 
 use std::collections::BTreeMap;
 
@@ -108,8 +107,7 @@ impl Unread {
         }
     }
 
-    /// Returns the fields that all pages lack. `None` if there were no pages, if nothing is missing, or if no unread
-    /// field could hold it.
+    /// Returns the fields that all pages lack; `None` without pages, or if nothing is missing or no unread field fits.
     pub fn missing(&self) -> Option<Missing> {
         let mut fields = Vec::new();
         for (at, sought) in SOUGHT.into_iter().enumerate() {

@@ -38,8 +38,7 @@ pub(super) fn in_utc(value: Value<'_>) -> Value<'_> {
     }
 }
 
-/// Reads a time. Called only once it is certain that its field counts: an invalid `timestamp` next to `fetched_at` does
-/// no harm.
+/// Reads a time, once its field is certain to count: an invalid `timestamp` next to `fetched_at` does no harm.
 pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
     let time = match value {
         Value::Int(seconds) => time::from_seconds(*seconds),
@@ -62,8 +61,7 @@ pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
     })
 }
 
-/// Reads requested URLs, each of which redirected to the next and the last to the record's URL: one text, several in
-/// one text, or a list.
+/// Reads requested URLs, of which each redirected to the next, the last to the record's: one text or more, or a list.
 pub(super) fn urls(value: Value<'_>) -> JsonResult<Option<Vec<Text<'_>>>> {
     let mut urls = match value {
         Value::Null => return Ok(None),

@@ -25,8 +25,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Returns the first group of `buf`. `None`: it is incomplete, or there is none. At the end of the input a group is
-    /// never incomplete.
+    /// Returns the first group of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
     pub fn first(buf: &'a [u8], outlinks: Outlinks, at_end: bool) -> Option<Group<'a>> {
         let mut frame = frame::first(buf, at_end)?;
         let mut tail = frame.end;
@@ -124,8 +123,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// Returns the tail of a capture with the request before it. `None`: the record is not a capture, or nothing can
-    /// follow it.
+    /// Returns the tail of a capture with the request before it; `None` if nothing can follow the record.
     fn of(header: &WarcHeader<'_>, request: Option<GroupIds>, outlinks: Outlinks) -> Option<Tail> {
         let listed = are_listed(Capture::of(header)?, outlinks);
         let mut beside = GroupIds::of(header)?;

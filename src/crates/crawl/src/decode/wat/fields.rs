@@ -168,8 +168,7 @@ impl<'a> Facts<'a> {
         self.texts[key as usize].take()
     }
 
-    /// Stores a text or number, or those of a list. If there are several, the first counts; of a header, the first that
-    /// is not blank.
+    /// Stores a text or number, or those of a list. The first counts; of a header, the first that is not blank.
     fn set(&mut self, key: Key, value: Value<'a>) -> serde_json::Result<()> {
         let text: Cow<'a, str> = match value {
             Value::Null => return Ok(()),

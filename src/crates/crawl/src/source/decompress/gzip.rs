@@ -9,8 +9,7 @@ use super::{Fault, GZIP_MAGIC, Step, damage};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};
 use crate::source::input::PeekReader;
 
-/// Maximum number of compressed bytes per call, so that their expansion is still in the cache when its checksum is
-/// computed.
+/// Maximum number of compressed bytes per call: their expansion stays in the cache until its checksum is computed.
 const PIECE: usize = 64 << 10;
 
 // Header flags (RFC 1952 section 2.3.1).
@@ -139,8 +138,7 @@ impl Gzip {
                 );
                 return damage(InvalidData, what);
             }
-            // The library may hold back bytes that had no room: only a call without input and without output shows that
-            // the input is truncated.
+            // The library may hold back bytes without room: only a call without input and output shows a cut.
             Ok(_) if at_end && out.len() == from => return truncated(self.start),
             Ok(_) => {}
         }

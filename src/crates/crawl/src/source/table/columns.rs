@@ -144,8 +144,7 @@ impl ParquetTable {
     }
 
     /// Reads this column from the next row on, and returns its index among the chosen ones. Fails with
-    /// [`Error::Unsupported`] unless it `fits` what is `expected`, and if another column has its name or its
-    /// compression is not supported.
+    /// [`Error::Unsupported`] unless it `fits`, and if its name is taken or its compression is not supported.
     pub fn choose(
         &mut self,
         field: &ColumnField,
@@ -387,16 +386,14 @@ impl PageReader for CountedPages {
     }
 }
 
-/// Returns the definition level of a null in a list; `None` if the column is not a list, or its elements cannot be
-/// null.
+/// Returns the definition level of a null in a list; `None` if there is no list, or its elements cannot be null.
 fn null_level(column: &ColumnDescriptor) -> Option<i16> {
     let info = column.self_type().get_basic_info();
     let is_optional = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
     (is_optional && column.max_rep_level() > 0).then(|| column.max_def_level() - 1)
 }
 
-/// Returns whether a column holds values or lists of values without named parts: a single part would be mistaken for
-/// the whole.
+/// Returns whether a column holds values or lists without named parts: a single part would be taken for the whole.
 fn is_plain(column: &schema::Type) -> bool {
     let children = |group: &schema::Type| group.get_fields().to_vec();
     if column.is_primitive() {

@@ -38,8 +38,7 @@ pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     })
 }
 
-/// Chooses the columns of links (names or numbers) and of weights, and returns them. Fails with [`Error::Unsupported`]
-/// if a column has another type.
+/// Chooses the columns of links (names or numbers) and weights. Fails with [`Error::Unsupported`] for other types.
 pub(super) fn choose(
     table: &mut ParquetTable,
     found: &[ColumnField],

@@ -38,8 +38,7 @@ pub(super) struct GraphPage {
     pub fetch: LastFetch,
 }
 
-/// Outcome of a page's last fetch. Of the outcomes of two spellings of a page, the greater counts. Times are in seconds
-/// since 1970.
+/// Outcome of a page's last fetch, in seconds since 1970. The greatest of a page's spellings counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
 pub(super) enum LastFetch {
@@ -411,8 +410,7 @@ impl PageTable {
         }
     }
 
-    /// Fails if the table exceeds the memory. A vector that grows by doubling may have twice the capacity, while the
-    /// old allocation still exists.
+    /// Fails if the table exceeds the memory. A growing vector takes up to three times its length: old and new.
     fn check(&self, memory: Option<u64>) -> Result<()> {
         let pages = self.len();
         let fetches = (size_of::<LastFetch>() * self.fetches.len()) as u64;

@@ -25,9 +25,8 @@ pub(super) struct RecordTable {
 }
 
 impl RecordTable {
-    /// Returns a reader of a table that has one column of pages and one of links by these names. Fails with
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if one of them has another type; the message begins with the
-    /// fault.
+    /// Returns a reader of a table with a column of pages and one of links by these names. Fails with
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if one has another type; the message begins with the fault.
     pub fn of(
         mut table: ParquetTable,
         found: &[ColumnField],

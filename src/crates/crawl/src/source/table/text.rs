@@ -1,5 +1,4 @@
-//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or an edge list if links have
-//! weights.
+//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or with weights an edge list.
 
 use super::super::decompress::Fault;
 use crate::decode::{lines, put_string};
