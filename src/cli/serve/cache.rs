@@ -3,14 +3,12 @@
 //! A request is answered at once with the last answer, which names its snapshot. The first request for an answer
 //! computes it; a thread makes the lists. Another thread, at a low priority, refreshes the answers that were requested
 //! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each thread makes one answer at a time and pauses
-//! after it, so that it uses at most a quarter of a processor however fast snapshots come; an ingest at full speed
-//! loses less, and one that waits for its crawler has the newest lists. An answer that was not requested lately is
-//! computed by the next request for it.
+//! after it, so that it uses at most a quarter of a processor however fast snapshots come. An answer that was not
+//! requested lately is computed by the next request for it.
 //!
-//! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds none of its
-//! snapshot's files open. A question that cannot be answered takes no place.
-//!
-//! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
+//! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds no file of
+//! its snapshot open. A question that cannot be answered takes no place. Each list is made from its snapshot alone: its
+//! rows, and the ranking that it has ([`next_of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

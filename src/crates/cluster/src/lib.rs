@@ -1,8 +1,8 @@
 //! Cooperation of processes of `cashrank` on one crawl: they meet, authenticate each other, and exchange messages.
 //!
 //! [`join`] connects N processes, each of which has the same list of addresses and the same secret; they then exchange
-//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. After [`Cluster::assign`], which announces the shards of each
-//! process, messages go between shards ([`Peers`](cashrank_store::shards::Peers)).
+//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. [`Cluster::assign`] announces the shards of each
+//! process; after it, messages go between shards ([`Peers`](cashrank_store::shards::Peers)).
 //!
 //! ```
 //! use cashrank_base::Error;
@@ -35,10 +35,9 @@
 //!
 //! **Guarantees.** A message is from a process that knows the secret and began with the same program, shards, number of
 //! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305
-//! and BLAKE2s. Strangers that connect while the processes meet and cannot prove this are refused and reported
-//! ([`Joining::tell`]), without effect. Once all are connected, none listens any more. If a process ends, or is silent
-//! for [`Joining::silence`], all others get an error that names it, and nothing more is exchanged. Every holder of the
-//! secret is trusted.
+//! and BLAKE2s. Strangers that connect while the processes meet are refused and reported ([`Joining::tell`]), without
+//! effect. Once all are connected, none listens any more. If a process ends, or is silent for [`Joining::silence`], all
+//! others get an error that names it, and nothing more is exchanged. Every holder of the secret is trusted.
 //!
 //! **Timely** panics if a peer is lost. Here it never notices: the stream from which it reads blocks instead (`line`),
 //! and the error goes to the caller.

@@ -1,5 +1,4 @@
-//! Edge lists: `from TAB to`, perhaps with `TAB weight`, one link per line, opaque names or URLs. See
-//! `formats/edges.md`.
+//! Edge lists: `from TAB to`, perhaps with `TAB weight`, one link per line, of URLs or not. See `formats/edges.md`.
 //!
 //! A record is the run of links with one source: see [`groups`](super::groups).
 

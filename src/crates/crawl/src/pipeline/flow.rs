@@ -1,5 +1,4 @@
-//! Limits on how much of an input is in flight in the pipeline, whatever the number of threads: memory must not grow
-//! with that number if records are huge.
+//! Limits on how much of an input is in flight in the pipeline: if records are huge, memory must not grow with threads.
 //!
 //! By the first rule, the reader hands out a chunk if it fits the budget with those in flight, or alone. By the second,
 //! a decoder whose record far outgrows a batch (relative links on a long base) waits until all pieces before it were

@@ -1,8 +1,8 @@
 //! Inputs: opens, recognises and decompresses them, and cuts the bytes into chunks of whole records.
 //!
 //! ```text
-//! input (Raw) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
-//! table (Text) ------^
+//! input (PeekReader) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
+//! table (Rows) ---------------^
 //! ```
 //!
 //! Promises:

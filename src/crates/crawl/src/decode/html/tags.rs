@@ -1,16 +1,15 @@
 //! Tokenizer for the tags and attributes that carry links, equivalent to the HTML standard's
-//! ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)). The tokenizer's states are positions
-//! in this code; tests compare it with an independent tokenizer.
-//!
-//! Irrelevant text and tags, most of a page, are skipped without being stored.
+//! ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)). Its states are positions in this code;
+//! tests compare it with an independent tokenizer. Irrelevant text and tags, most of a page, are skipped without being
+//! stored.
 //!
 //! The standard's tokenizer asks its tree builder two things: which elements hold only text, which follows from their
 //! names, and whether a tag is in SVG or MathML, where no element holds only text and where CDATA is text. There is no
 //! tree here; [`Foreign`] tracks the surrounding elements instead.
 //!
 //! In a page in XML the same tags are found by XML's syntax: names are case-sensitive and have a namespace, any element
-//! may be empty, none holds only text, and CDATA and processing instructions may be anywhere. Reading continues past
-//! errors of well-formedness.
+//! may be empty, none holds only text, and CDATA and processing instructions may be anywhere. Errors of syntax are
+//! ignored.
 
 use std::borrow::Cow;
 

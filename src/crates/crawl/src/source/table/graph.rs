@@ -6,13 +6,11 @@
 //! | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout: `number TAB name`, and `number TAB number` |
 //!
 //! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that
-//! were never fetched appear only as targets of links; those without a link to them come first, as records of status
-//! 304 without a time, so that the store knows them. An extra scan of the links finds them, if any page was not
-//! fetched.
+//! were never fetched appear only as targets of links; those without a link to them, which an extra scan of the links
+//! finds, come first, as records of status 304 without a time, so that the store knows them.
 //!
-//! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all and
-//! the latest fetch: as separate records, the links of the last would replace those of the others. If there are several
-//! spellings, the links are sorted.
+//! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all,
+//! which are then sorted, and the latest fetch: as separate records, the links of the last would replace the others'.
 //!
 //! Memory: the names of all pages and 8 bytes for each, 16 more if the table has fetches, and one more if any page was
 //! not fetched. Links are sorted in bounded memory and temporary files.
