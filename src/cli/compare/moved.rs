@@ -195,7 +195,7 @@ impl MovesReport<'_> {
         self.elapsed.days.filter(|days| days.abs() >= 1.0)
     }
 
-    /// Returns the hours between the sides, if from one to a day: a trend of minutes does not last for a day.
+    /// Returns the hours between the sides, if at least 1 and below 24: a trend of minutes does not last for a day.
     fn hours(&self) -> Option<f64> {
         let hours = self.elapsed.days.map(|days| days * 24.0);
         hours.filter(|hours| (1.0..24.0).contains(&hours.abs()))

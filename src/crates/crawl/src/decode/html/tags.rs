@@ -356,7 +356,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         }
     }
 
-    /// Reads from after the tag's name to after its `>`; calls `found` for each attribute. Returns whether it is `/>`.
+    /// Reads from after the tag's name past its `>`; calls `found` for each attribute. Returns whether it ends in `/>`.
     #[inline]
     fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
         loop {
