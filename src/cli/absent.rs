@@ -1,4 +1,4 @@
-//! Stand-ins for commands that this build lacks: each says so, and how to get it.
+//! Stand-ins for commands that this build lacks: each says that it is missing, and how to get it.
 
 use std::ffi::OsString;
 

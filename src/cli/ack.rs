@@ -23,10 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Returns a callback that writes each durable position as a decimal number and a line feed. A regular file always
 /// holds exactly one position; standard output (`-`), a FIFO or another stream gets one line each. Setting `stop` ends
-/// the wait for a FIFO's reader.
-///
-/// # Errors
-/// The file holds anything but a position, or is inside `store`.
+/// the wait for a FIFO's reader. Fails if the file holds anything but a position, or is inside `store`.
 pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::Result<OnDurable> {
     let path = path.to_owned();
     let output = OutputTarget::of(Some(&path))?;
@@ -64,7 +61,7 @@ pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::R
     }))
 }
 
-/// Returns whether there is no such file, or it is empty or holds a position.
+/// Returns whether there is no file, or it is empty or holds a position.
 fn is_position(path: &Path) -> bool {
     let mut text = Vec::new();
     match File::open(path) {
@@ -90,14 +87,14 @@ fn write_line(
         none => none.insert(open()?),
     };
     let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-    // A reader that went away is a failure, and no closed pipe: the sender would wait forever.
+    // A reader that went away is a failure, not a closed pipe: the sender would wait forever.
     Ok(written.map_err(|error| io::Error::other(error.to_string()))?)
 }
 
 /// Waits for a FIFO's reader until a stop is requested. A blocking open would not notice the request.
 fn open_patiently(path: &Path, stop: &AtomicBool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // The descriptor may be that of a regular file, whose content must stay: append.
+    // The descriptor may be that of a regular file, whose content must stay, so it is opened to append.
     options
         .append(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32);

@@ -30,7 +30,6 @@ pub use accuracy::{
     not_believed, rounded_up, write_certain,
 };
 
-/// Returns the exit code for an error.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<Error>() {
         Some(error) => Exit::from(error),
@@ -39,7 +38,6 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-/// Returns whether the error is that the reader of our output went away.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = match cause.downcast_ref::<Error>() {
@@ -50,11 +48,10 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Writes to standard output through a buffer.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    // Errors of reading a store name its file; errors of writing to standard output name nothing, so name it here.
+    // Errors of reading a store name its file; errors of writing to standard output name nothing.
     written.map_err(|error| match as_io(error) {
         Ok(error) => Error::io("standard output", "write")(error).into(),
         Err(other) => other,
@@ -68,18 +65,16 @@ fn as_io(error: anyhow::Error) -> Result<io::Error, anyhow::Error> {
     error.or_else(|error| error.downcast::<serde_json::Error>().map(io::Error::from))
 }
 
-/// Prints a value as one line of JSON.
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
     print(|out| write_json(out, value))
 }
 
-/// Writes a value as one line of JSON.
 pub fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     Ok(out.write_all(b"\n")?)
 }
 
-/// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe is
+/// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe
 /// closed.
 pub fn to_stderr(what: fmt::Arguments<'_>) {
     let line = as_options(&format!("{what}\n"));
@@ -97,7 +92,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Sets `stop` at the first signal; the second one ends the process at once.
+/// Sets `stop` at the first signal; the second signal ends the process at once.
 pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // The order matters: at the first signal the conditional shutdown must find `stop` unset.
@@ -107,8 +102,7 @@ pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a write beyond the limit on file size (`ulimit -f`) return an error; by default the system would kill the
-/// process.
+/// Makes a write beyond the limit on file size (`ulimit -f`) return an error, which would otherwise kill the process.
 pub fn survive_file_size_limit() {
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
@@ -127,11 +121,9 @@ pub struct StoreArg {
     pub store: PathBuf,
 }
 
-/// Environment variable that names the store if no option does.
 pub const STORE: &str = "CASHRANK_STORE";
 
-/// Returns the store of a command that reads either inputs or a store: the one named, or else the environment's. `None`
-/// if there are inputs.
+/// Returns the store of a command that reads inputs or a store: that named, or the environment's; `None` with inputs.
 pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     if !inputs.is_empty() {
         return Ok(None);
@@ -155,26 +147,19 @@ pub struct MemoryArg {
 }
 
 impl MemoryArg {
-    /// Returns whether the option was given.
     pub fn is_given(&self) -> bool {
         self.memory.is_some()
     }
 
-    /// Returns the budget in bytes for a command that runs `threads` further threads. `None` if the machine's memory is
-    /// unknown.
-    ///
-    /// # Errors
-    /// [`Error::AddressSpace`] if that limit leaves too little for the threads.
+    /// Returns the budget in bytes for a command that runs `threads` further threads; `None` if the machine's memory is
+    /// unknown. Fails with [`Error::AddressSpace`] if that limit leaves too little for the threads.
     pub fn budget(&self, threads: usize) -> Result<Option<u64>, Error> {
         check_address_space(threads, 0)?;
         Ok(self.memory.or_else(|| available(threads)))
     }
 
-    /// Returns the bytes for sorting rows when `beside` bytes are used for other data. Refuses the work if too few are
-    /// left.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`], which says what to do instead; the errors of [`MemoryArg::budget`].
+    /// Returns the number of bytes for sorting rows when `beside` bytes are used for other data. Fails like
+    /// [`MemoryArg::budget`], and with [`Error::TooLarge`], which says what to do `instead`, if too few are left.
     pub fn to_sort(
         &self,
         beside: u64,
@@ -187,16 +172,15 @@ impl MemoryArg {
     }
 }
 
-/// Maximum bytes per page that making a list of pages to crawl next takes, in any order.
+/// Maximum number of bytes per page that making a list of pages to crawl next takes, in any order.
 pub const LIST_BYTES: u64 = 93;
 
-/// Refuses a list of pages to crawl next if the limit on address space has no room for it and `threads` further
-/// threads.
+/// Refuses a list of pages to crawl next if the limit on address space has no room for it and `threads` more threads.
 pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
     check_address_space(threads, pages.saturating_mul(LIST_BYTES))
 }
 
-/// Reports the limit on address space, if there is one: it may be the cause of too little memory, not the machine.
+/// Reports the limit on address space, if there is one: it may be the cause of too little memory.
 pub fn report_address_space() {
     if let Some(space) = address_space() {
         say!(
@@ -212,7 +196,7 @@ pub fn time(at: Option<Time>) -> String {
     at.and_then(utc).unwrap_or_default()
 }
 
-/// Returns a name that is safe to print on a terminal: control characters are escaped.
+/// Escapes control characters, so that a name is safe to print on a terminal.
 pub fn shown(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return name.into();
@@ -228,22 +212,18 @@ pub fn shown(name: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Formats a number of pages.
 pub fn pages(n: u64) -> String {
     counted(n, "page", "pages")
 }
 
-/// Formats a number of records.
 pub fn records(n: u64) -> String {
     counted(n, "record", "records")
 }
 
-/// Formats a number of links.
 pub fn links(n: u64) -> String {
     counted(n, "link", "links")
 }
 
-/// Reports how many records were skipped.
 pub fn report_skipped(n: u64) {
     let were = if n == 1 { "was" } else { "were" };
     say!("{} {were} skipped", records(n));
@@ -265,8 +245,7 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// Opens a list: a file or, for `-`, standard input; plain, gzip or zstd. Refuses a file whose first bytes show that it is
-/// not a list.
+/// Opens a list, plain, gzip or zstd; `-` is standard input. Refuses a file whose first bytes are not those of a list.
 fn open_list(file: &Path) -> Result<impl BufRead + use<>, Error> {
     let mut list = BufReader::new(open_plain(file, &Limits::default())?);
     let head = list.fill_buf().map_err(Error::io(file, "read"))?;
@@ -289,14 +268,13 @@ pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> 
     })
 }
 
-/// Reports the skipped lines of a list.
 pub fn report_lines(option: &str, skipped: SkippedLines) {
     if !skipped.is_none() {
         say!("{option}: {skipped}");
     }
 }
 
-/// Prints a note if input comes from a keyboard, since a file or a pipe may have been forgotten.
+/// Prints a note if input comes from a keyboard: a file or a pipe may have been forgotten.
 pub fn note_keyboard(inputs: &[InputName], command: &str) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
         say!(
@@ -306,8 +284,8 @@ pub fn note_keyboard(inputs: &[InputName], command: &str) {
     }
 }
 
-/// Parses one of the words of a type, for clap: completions and help list them with their descriptions, if they have
-/// any. Refuses the name of a part that this build lacks.
+/// Parses one of the words of a type, for clap; completions and help list the words with their descriptions. Refuses
+/// the name of a part that this build lacks.
 pub fn words<T>(
     words: impl IntoIterator<Item = (&'static str, &'static str)>,
 ) -> impl TypedValueParser<Value = T>
@@ -329,8 +307,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(words).try_map(move |name| read(&name))
 }
 
-/// Parser for values written in one of several forms, with numbers in place of capitals, for clap: completions and help
-/// list the forms.
+/// Parser for values in one of several forms, with capitals for numbers, for clap; completions and help list the forms.
 #[derive(Clone)]
 pub struct Forms<T: 'static> {
     forms: Vec<(&'static str, &'static str)>,
@@ -338,7 +315,6 @@ pub struct Forms<T: 'static> {
 }
 
 impl<T> Forms<T> {
-    /// Creates a parser from each form and its description; `read` parses any text.
     pub fn new(
         forms: impl IntoIterator<Item = (&'static str, &'static str)>,
         read: fn(&str) -> Result<T, String>,
@@ -371,7 +347,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Forms<T> {
     }
 }
 
-/// Returns a possible value with its description in the help, if it has one.
 fn word(name: &'static str, about: &'static str) -> PossibleValue {
     let word = PossibleValue::new(name);
     if about.is_empty() {
@@ -381,7 +356,6 @@ fn word(name: &'static str, about: &'static str) -> PossibleValue {
     }
 }
 
-/// Parses a size in [`bytes`], at least 1.
 pub fn some_bytes(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         0 => Err(format!("{text:?}: at least 1 byte")),
@@ -389,7 +363,6 @@ pub fn some_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses a value by its `FromStr`, for clap.
 pub fn parsed<T: FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: ToString,
@@ -397,7 +370,6 @@ where
     text.parse::<T>().map_err(|error| error.to_string())
 }
 
-/// Parses a limit of at least 1.
 pub fn positive(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("{text:?}: a whole number of at least 1")),

@@ -118,7 +118,6 @@ impl ComputeArgs {
         }
     }
 
-    /// Refuses options that have no effect on the computation.
     fn check(&self) -> anyhow::Result<()> {
         let measure = measure(&self.measure)?;
         for (is_given, uses, option) in [
@@ -140,7 +139,6 @@ impl ComputeArgs {
         Ok(())
     }
 
-    /// Returns the format to write.
     fn to(&self) -> Format {
         self.to.unwrap_or(Format::Tsv)
     }
@@ -294,21 +292,17 @@ impl ComputeArgs {
     }
 }
 
-/// Returns the memory that a list leaves.
 fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
 }
 
-/// Amount of output about a published ranking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportStyle {
     Text,
     Json,
-    /// Problems only.
     Problems,
 }
 
-/// Computes a ranking, publishes it beside the current snapshot, and reports it.
 pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,
@@ -359,7 +353,6 @@ fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParame
     Some(before.ok()?.info().parameters.clone())
 }
 
-/// Computes the totals of each site over its pages.
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
     let mut roll_up = RollUp::new(sites);
     for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {

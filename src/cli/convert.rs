@@ -134,7 +134,7 @@ impl ConvertArgs {
 
     fn job(&self, output: &OutputTarget) -> anyhow::Result<Conversion> {
         let threads = threads(self.threads);
-        // Decoding threads, and the three that read, sort and write.
+        // Counts the decoding threads, and the three that read, sort and write.
         check_address_space(threads + 3, 0)?;
         let sort = match &self.sort {
             None => None,
@@ -163,7 +163,6 @@ impl ConvertArgs {
         })
     }
 
-    /// Refuses all that can be refused before reading.
     fn check(&self, job: &Conversion, output: &OutputTarget) -> anyhow::Result<()> {
         let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin);
         if streams.count() > 1 {

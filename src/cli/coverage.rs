@@ -1,4 +1,4 @@
-//! `cashrank coverage`: how much of what readers see has been crawled.
+//! `cashrank coverage`: the share that has been crawled of what readers see.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::common::{
 };
 use super::table::TextTable;
 
-/// Memory per page, in bytes: settling, the weight of a seed, and whether it was read.
+/// Memory per page, in bytes: settling, the weight of a seed, and whether the page was read.
 const COVERED_BYTES: u64 = 27;
 /// Memory per host with a single page, in bytes.
 const BY_HOST_BYTES: u64 = 320;

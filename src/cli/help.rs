@@ -6,7 +6,7 @@ use clap::Command;
 /// Options of many commands; `cashrank --help` explains them.
 const COMMON: [&str; 5] = ["memory", "threads", "json", "quiet", "force"];
 
-/// Options that say what is read from inputs; `cashrank ingest --help` explains them.
+/// Options for what is read from inputs; `cashrank ingest --help` explains them.
 const READING: [&str; 15] = [
     "format",
     "field",
@@ -28,7 +28,7 @@ const READING: [&str; 15] = [
 /// Commands other than `ingest` that read inputs.
 const READERS: [&str; 4] = ["convert", "inspect", "compute", "local"];
 
-/// For commands with many options: those that `-h` shows.
+/// Options that `-h` shows, for commands with many options.
 const FIRST: [(&str, &[&str]); 4] = [
     (
         "ingest",
@@ -76,7 +76,6 @@ const EVERY_DAY: [&str; 9] = [
     "ingest", "next", "top", "rank", "history", "links", "stat", "export", "serve",
 ];
 
-/// Builds the help of the program and of its commands.
 pub fn in_two_steps(command: Command) -> Command {
     let command = command.mut_subcommands(of_command);
     let (every_day, special): (Vec<&Command>, Vec<&Command>) = command

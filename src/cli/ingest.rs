@@ -227,20 +227,18 @@ pub struct IngestArgs {
     limit_pages: Option<u64>,
 }
 
-/// Headings of options in the help.
 const RANKING: &str = "Ranking";
 const OUTPUT: &str = "Output";
 const STREAMS: &str = "Streams on standard input";
 const PASSES: &str = "Reading a crawl several times";
 const WINDOWS: &str = "Ranking a part of the crawl";
 
-/// Parses an address, for clap; refused by a build without the service.
+/// Parses an address, for clap; a build without the service refuses it.
 fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
     Feature::require("serve")?;
     parsed(text)
 }
 
-/// Returns how many of the first positions of the published ranking are certain.
 fn certain_top(outcome: &IngestOutcome) -> cashrank::Result<Option<u64>> {
     match &outcome.snapshot {
         Some((path, _)) => Snapshot::open(&RealDisk, path)?.certain_top(),
@@ -301,7 +299,6 @@ impl IngestArgs {
         })
     }
 
-    /// Refuses options that have no effect on this run.
     fn refuse_unused(&self, job: &IngestJob) -> anyhow::Result<()> {
         let settles = job.settle.is_some()
             && job.settings.config.is_settled()
@@ -333,7 +330,7 @@ impl IngestArgs {
         Ok(())
     }
 
-    /// Warns of what the published ranking lacks of what was requested.
+    /// Warns about requests that the published ranking does not fulfil.
     fn warn_of_ranking(&self, info: &Info, job: &IngestJob, log: Verbosity) {
         if let (Some(OrNone(Some(_))), None) = (&self.expire, &info.expired) {
             let why = if info.window.settled.is_some() {
@@ -356,8 +353,7 @@ impl IngestArgs {
         }
     }
 
-    /// Tells how to get the requested bound or ranking now: these options apply to the next snapshot, and this run
-    /// published none.
+    /// Tells how to get the requested bound or ranking at once: options apply to the next snapshot, and there was none.
     fn advise_settling(&self, job: &IngestJob, log: Verbosity) {
         for also in &self.also {
             log.info(&format!(
@@ -371,7 +367,7 @@ impl IngestArgs {
         let Some(OrNone(Some(until))) = self.settle else {
             return;
         };
-        // An unreadable snapshot is no reason to fail, since nothing was to be done.
+        // An unreadable snapshot is no reason to fail, because there was nothing to do.
         let Ok(snapshot) = Snapshot::latest(&RealDisk, &job.store) else {
             return;
         };

@@ -14,7 +14,6 @@ use cashrank_ingest::load::{LoadedGraph, load};
 use super::common::{bytes, note_keyboard, parsed, positive, words};
 use super::values::{OrNone, formats};
 
-/// Heading of the help for rules.
 pub const INPUT: &str = "Input";
 
 /// Rules for what is read from inputs.
@@ -47,7 +46,6 @@ pub struct RulesArgs {
 }
 
 impl RulesArgs {
-    /// Returns the first of these options that is given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             (self.outlinks.is_some(), "--outlinks"),
@@ -81,7 +79,6 @@ impl RulesArgs {
     }
 }
 
-/// Heading of the help for limits.
 pub const LIMITS: &str = "Limits on input";
 
 /// Limits on input. Sizes take K, M, G and T.
@@ -135,7 +132,6 @@ pub struct ChecksumArgs {
 }
 
 impl ChecksumArgs {
-    /// Returns the options for reading inputs.
     pub fn options(&self) -> SourceOptions {
         SourceOptions {
             accept_unverified: self.accept_unverified,

@@ -93,7 +93,7 @@ impl InspectArgs {
                     Exit::from(&error)
                 }
             };
-            // Of two that are equally severe the first.
+            // Of two equally severe codes, the first counts.
             exit = std::cmp::max_by_key(found, exit, severity);
         }
         Ok(exit)
@@ -143,7 +143,7 @@ impl InspectArgs {
     }
 }
 
-/// Returns the severity of an exit code: an error, then damage, then skipped records.
+/// Orders exit codes: an error, then damage, then skipped records.
 fn severity(exit: &Exit) -> u8 {
     match exit {
         Exit::Done => 0,
@@ -153,7 +153,6 @@ fn severity(exit: &Exit) -> u8 {
     }
 }
 
-/// Prints the report for people.
 fn print_report(
     input: &InputName,
     report: &InspectReport,
@@ -168,7 +167,7 @@ fn print_report(
     Ok(())
 }
 
-/// Returns the lines of the report, each with its name; empty for one that continues the line before it.
+/// Returns the lines of the report, each with its name; the name is empty for a line that continues the one before it.
 fn lines(report: &InspectReport) -> Vec<(&'static str, String)> {
     let format = match report.format {
         Some(format) => format!("{} ({})", format.name(), report.recognised_by),
@@ -318,7 +317,6 @@ fn times(times: &FetchTimeStats) -> String {
     )
 }
 
-/// Adds the lines of one of the first records.
 fn first(first: &SampleRecord, lines: &mut Vec<(&'static str, String)>) {
     let facts = [
         first.status.map(|status| status.to_string()),
@@ -368,7 +366,6 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the report as JSON.
 fn as_json(input: &InputName, report: &InspectReport) -> Value {
     let count = |count: DistinctCount| json!({"count": count.count, "at_least": count.at_least});
     let skipped = report.skipped.iter();

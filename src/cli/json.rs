@@ -11,7 +11,6 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// Makes the fields of a [`JsonObject`].
 macro_rules! fields {
     () => { () };
     ($name:literal: $value:expr $(, $($rest:tt)*)?) => {
@@ -23,7 +22,6 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// JSON object, made by `object!`.
 pub struct JsonObject<F>(pub F);
 
 /// Fields of two objects in one, such as those of a report and of a library's type.
@@ -43,15 +41,12 @@ impl<A: Serialize, B: Serialize> Serialize for Joined<A, B> {
     }
 }
 
-/// Field that is always written.
 pub struct JsonField<T>(pub &'static str, pub T);
 
-/// Field that is written if there is a value.
 pub struct OptionalJsonField<T>(pub &'static str, pub Option<T>);
 
 /// Fields of a [`JsonObject`]: none, one, or a field and others.
 pub trait JsonFields {
-    /// Writes the fields.
     fn put<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }
 

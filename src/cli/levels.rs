@@ -46,12 +46,10 @@ impl LevelArgs {
         }
     }
 
-    /// Opens the ranking; sites are found within the given memory.
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
         self.open_named(snapshot, &self.name(), memory)
     }
 
-    /// Opens the ranking for each of several snapshots.
     pub fn open_all(
         &self,
         snapshots: Vec<Snapshot>,
@@ -69,7 +67,6 @@ impl LevelArgs {
         ]
     }
 
-    /// Opens the ranking with this name.
     pub fn open_named(
         &self,
         snapshot: Snapshot,
@@ -87,12 +84,10 @@ impl LevelArgs {
         }
     }
 
-    /// Returns the name of the ranking.
     pub fn name(&self) -> RankingName {
         self.named(self.measure())
     }
 
-    /// Returns the name of the ranking by another measure.
     pub fn named(&self, measure: Option<&str>) -> RankingName {
         RankingName {
             level: self.level,
@@ -132,7 +127,6 @@ pub struct GoneArg {
 }
 
 impl ScopeArg {
-    /// Returns all rules combined.
     pub fn rules(&self) -> Scope {
         let mut rules = Scope::default();
         self.scope
@@ -143,15 +137,12 @@ impl ScopeArg {
     }
 }
 
-/// Parses levels in their forms, for clap.
 pub fn levels() -> Forms<Level> {
     Forms::new(Level::FORMS, parsed::<Level>)
 }
 
-/// Name of importance among the measures.
 const IMPORTANCE: &str = "importance";
 
-/// Parses measures by name, for clap.
 pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
     words::<String>(MEASURES.iter().map(|measure| (measure.name, measure.about)))
 }
@@ -163,12 +154,10 @@ fn rankings() -> impl clap::builder::TypedValueParser<Value = String> {
     words::<String>([importance].into_iter().chain(measures))
 }
 
-/// Formats a number of pages or sites.
 pub fn counted_of(level: Level, count: u64) -> String {
     counted(count, level.singular(), level.plural())
 }
 
-/// Describes how many of the first positions are certain; `None` if none is.
 pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String> {
     let level = ranking.level();
     let by = match (ranking.computed(), ranking.roll_up()) {
@@ -201,12 +190,11 @@ pub struct SiteGraphArgs {
 }
 
 impl SiteGraphArgs {
-    /// Returns whether all options have their defaults.
     pub fn is_usual(&self) -> bool {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Returns the settings for links between sites, with the folder of temporary files for those that do not fit.
+    /// Returns the settings for links between sites; those that do not fit in `memory` go to files in `folder`.
     pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
         Pairing {
             links: self.site_links,
@@ -217,7 +205,6 @@ impl SiteGraphArgs {
     }
 }
 
-/// Describes the accuracy of a ranking.
 pub fn sureness_of(ranking: &LevelRanking) -> String {
     match (ranking.computed(), ranking.roll_up()) {
         (Some(info), _) => sureness(info),
@@ -226,12 +213,10 @@ pub fn sureness_of(ranking: &LevelRanking) -> String {
     }
 }
 
-/// Describes the accuracy of a computed ranking.
 pub fn sureness(info: &ComputedInfo) -> String {
     format!("{}: {}", info.measure, accuracy_said(info.accuracy))
 }
 
-/// Describes the accuracy of scores.
 pub fn accuracy_said(accuracy: Accuracy) -> String {
     match accuracy {
         Accuracy::Exact => "exact".into(),

@@ -20,7 +20,6 @@ pub struct Verbosity {
 }
 
 impl Verbosity {
-    /// Prints a line unless `--quiet` was given.
     pub fn info(self, text: &str) {
         if !self.quiet {
             self.warn(text);
@@ -41,8 +40,7 @@ fn at_its_time(text: &str) -> String {
     format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
 }
 
-/// Returns the width of the terminal that standard output is connected to, in columns. `None`: it is not a terminal,
-/// and nothing is cut.
+/// Returns the width in columns of the terminal at standard output; `None` if that is not a terminal: nothing is cut.
 pub fn width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(stdout())?;
     stdout().is_terminal().then_some(width.0.into())
@@ -57,7 +55,6 @@ pub fn cut(text: &str, columns: usize) -> String {
     text.chars().take(kept).chain("...".chars()).collect()
 }
 
-/// Interval between updates of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Runs `work`, which settles, while another thread, if one can be started, shows its progress on a terminal.

@@ -27,7 +27,6 @@ use super::stores::check_one;
 use super::values::takers;
 use crate::cli::common::say;
 
-/// Maximum number of threads that read names for a list.
 const READERS: usize = 8;
 /// Memory per line of a list of URLs, in addition to its text, in bytes.
 const LINE_BYTES: u64 = 64;
@@ -106,8 +105,7 @@ enum UrlLists<'a> {
 }
 
 impl<'a> UrlLists<'a> {
-    /// Creates the lists from files. With `is_held` the lines are kept in memory; if they do not fit into `room`, the
-    /// error suggests `instead`.
+    /// Reads the lists, into memory with `is_held`; if they do not fit into `room`, the error suggests `instead`.
     fn of(
         files: &'a [PathBuf],
         is_held: bool,
@@ -238,8 +236,7 @@ impl NextArgs {
         Ok(budget.map(|budget| budget - need))
     }
 
-    /// Reads the excluded pages and the seeds for each store. Also returns the pages where readers start, for the
-    /// coverage.
+    /// Reads the excluded pages and the seeds for each store, and for the coverage the pages where readers start.
     fn read_lists(
         &self,
         stores: &[&Path],
@@ -277,7 +274,6 @@ impl NextArgs {
         Ok((all, starts))
     }
 
-    /// Adds the file's name to an error of writing the list.
     fn named(&self, error: Error) -> Error {
         match error {
             Error::Io { action, source, .. } => Error::Io {
@@ -325,7 +321,7 @@ fn note_hosts<'p>(
     Ok(())
 }
 
-/// Reports which share of what readers from the seeds see was read, and an estimate with these pages added.
+/// Reports the share that was read of what readers from the seeds see, and an estimate with these pages added.
 fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> anyhow::Result<()> {
     let snapshot = match Snapshot::latest(&RealDisk, store) {
         Err(Error::Missing(_)) => {
@@ -347,18 +343,15 @@ fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> an
     Ok(())
 }
 
-/// Given parameters of [`NEXT`].
 #[derive(Debug, Clone)]
 struct NextParameters(Vec<(String, String)>);
 
 impl NextParameters {
-    /// Returns whether the given options restrict the hosts.
     fn narrows_hosts(&self) -> bool {
         let narrows = |name: &str| ["scope", "known-hosts", "refetch"].contains(&name);
         self.0.iter().any(|(name, _)| narrows(name))
     }
 
-    /// Converts a parameter to an option.
     fn option(parameter: &'static Parameter<NextOptions>) -> Arg {
         let option = Arg::new(parameter.name)
             .long(parameter.name)
@@ -420,7 +413,6 @@ impl clap::FromArgMatches for NextParameters {
     }
 }
 
-/// Prints all strategies with their descriptions.
 fn list() -> anyhow::Result<Exit> {
     super::common::print(|out| {
         for strategy in STRATEGIES {

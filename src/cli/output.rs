@@ -1,15 +1,14 @@
 //! Target of results: how every command writes to a file that its user named.
 //!
 //! - Nothing of that name, or a regular file: the result is written to a temporary file beside it, under an unused name
-//!   (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. So readers find either the
-//!   old or the new file.
-//! - A symbolic link: the file that it leads to is written in this way, and created if it does not exist; the link
-//!   stays.
+//!   (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. Readers therefore find either
+//!   the old or the new file.
+//! - A symbolic link: the file that it leads to is written in this way, or created; the link stays.
 //! - Anything else, such as a device, a FIFO or a descriptor (`/dev/fd/3`): the result is written into it directly.
 //!
-//! `-` and `/dev/stdout` are standard output. A regular file that is not empty is replaced only with `--force`, since
-//! it may be the crawl itself. If such a file appears while the result is written, it stays, and the result stays in
-//! the temporary file. Files of a store and the inputs of the command are never replaced. Files that commands write for
+//! `-` and `/dev/stdout` are standard output. A regular file that is not empty is replaced only with `--force`, because
+//! it may be the crawl itself. If one appears while the result is written, it stays, and the result stays in the
+//! temporary file. Files of a store and the inputs of the command are never replaced. Files that commands write for
 //! their own use (`ingest --ack`, the pages of `man`) are replaced without `--force`.
 
 use std::fs::{self, File, OpenOptions};
@@ -26,34 +25,28 @@ use super::common::{Exit, print_json, say};
 /// Maximum number of symbolic links that are followed, as in the kernel.
 const LINKS: usize = 40;
 
-/// Target of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
-    /// Standard output.
     Standard,
     /// Regular file, with links resolved; it need not exist.
     File(PathBuf, Existing),
-    /// Anything other than a regular file; the result is written into it directly.
+    /// Anything other than a regular file.
     Stream(PathBuf),
 }
 
 /// Treatment of an existing file that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// Replaces the file.
     Replaced,
-    /// Keeps the file.
     Stays,
 }
 
-/// Decision whether a completely written file is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Renames the file to its final name.
     Yes,
     /// Syncs the file before it is renamed, and its directory afterwards.
     Durably,
-    /// Removes the file. What was written to a stream cannot be removed.
+    /// Removes the file. The part written to a stream cannot be removed.
     No,
 }
 
@@ -86,14 +79,12 @@ impl OutputArgs {
         OutputTarget::open(self.output.as_deref(), self.force)
     }
 
-    /// Returns the name of the target for messages.
     pub fn name(&self) -> &Path {
         self.output.as_deref().unwrap_or(Path::new("-"))
     }
 }
 
 impl SummedOutputArgs {
-    /// Returns whether neither a file nor `--force` was given.
     pub fn is_standard(&self) -> bool {
         self.file.output.is_none() && !self.file.force
     }
@@ -108,8 +99,7 @@ impl SummedOutputArgs {
         Ok(output)
     }
 
-    /// Reports what was written: prints the summary for programs, or a line for people unless the result is on standard
-    /// output.
+    /// Prints the summary for programs, or a line for people unless the result is on standard output.
     pub fn report(
         &self,
         output: &OutputTarget,
@@ -127,8 +117,7 @@ impl SummedOutputArgs {
 }
 
 impl OutputTarget {
-    /// Resolves a target like [`OutputTarget::of`]; refuses a file that is not empty unless `force` is given, and a
-    /// file of a store with `force`.
+    /// Resolves a target like [`OutputTarget::of`]. Refuses a file that is not empty; with `force`, one of a store.
     pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<OutputTarget> {
         let mut output = OutputTarget::of(path)?;
         if let OutputTarget::File(file, existing) = &mut output {
@@ -146,8 +135,7 @@ impl OutputTarget {
         Ok(output)
     }
 
-    /// Refuses the target if it is the same file as one of the inputs, under whatever name: it would replace what is
-    /// read.
+    /// Refuses the target if it is the same file as one of the inputs, whatever its name: it would replace the input.
     pub fn must_spare(
         &self,
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
@@ -208,7 +196,6 @@ impl OutputTarget {
         Err(Error::io(path, "follow")(source))
     }
 
-    /// Returns whether the target is a terminal.
     pub fn is_terminal(&self) -> bool {
         match self {
             OutputTarget::Standard => io::stdout().is_terminal(),
@@ -221,7 +208,6 @@ impl OutputTarget {
         }
     }
 
-    /// Refuses to write binary data to a terminal.
     pub fn must_show(&self, format: &str, is_text: bool) -> anyhow::Result<()> {
         if !is_text && self.is_terminal() {
             anyhow::bail!(
@@ -231,7 +217,6 @@ impl OutputTarget {
         Ok(())
     }
 
-    /// Writes the whole result.
     pub fn put(
         &self,
         write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
@@ -281,7 +266,7 @@ impl OutputTarget {
 
 /// Opens a target other than a regular file for writing; opening a FIFO waits for its reader.
 fn open_stream(path: &Path) -> io::Result<File> {
-    // The descriptor may be that of a regular file, whose content must stay: append.
+    // The descriptor may be that of a regular file, whose content must stay, so it is opened to append.
     OpenOptions::new().append(true).open(path)
 }
 
@@ -301,7 +286,6 @@ fn is_standard(path: &Path) -> bool {
         .any(|name| path.as_os_str() == *name)
 }
 
-/// Returns whether the path names an open descriptor of the process rather than a file.
 fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
@@ -344,8 +328,7 @@ fn aside<T>(
     Ok(value)
 }
 
-/// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file of that name is not empty and must
-/// stay.
+/// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file that is not empty must stay.
 fn give_name(aside: &Path, path: &Path, existing: Existing) -> io::Result<()> {
     if existing == Existing::Replaced {
         return fs::rename(aside, path);
@@ -389,7 +372,6 @@ fn fill<T>(
     Ok((value, keep))
 }
 
-/// Makes a new name durable.
 fn sync_dir_of(path: &Path) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(dir.unwrap_or(Path::new(".")))?.sync_all()

@@ -110,7 +110,6 @@ impl RankArgs {
 }
 
 impl RankArgs {
-    /// Writes a row for each line.
     fn write_table(
         &self,
         rankings: Rankings<'_>,
@@ -161,7 +160,6 @@ impl RankArgs {
     }
 }
 
-/// Text formats that hold tables.
 const TABLES: [Format; 3] = [Format::Tsv, Format::Csv, Format::Jsonl];
 
 fn write_plain(out: &mut dyn Write, known: &Rank, ranking: &LevelRanking) -> anyhow::Result<()> {

@@ -13,7 +13,6 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::json::object;
 
-/// Version of this record's format.
 const RECORD: u32 = 1;
 
 /// Returns the origin of a store's current snapshot as JSON; refused if the store has read more records since.
@@ -36,7 +35,7 @@ pub fn origin_of(store: &Path) -> anyhow::Result<impl serde::Serialize> {
         object! {
             "name": input.name.clone(),
             "format": input.format.clone(),
-            // Bytes read, decompressed, and their hash; null for a spooled stream.
+            // Number of bytes read, decompressed, and their hash; null for a spooled stream.
             "bytes": place.offset,
             "xxh3_128": (place.prefix != 0).then(|| hex(place.prefix)),
             "records": place.records,
@@ -73,7 +72,6 @@ fn hex(hash: u128) -> String {
     format!("{hash:032x}")
 }
 
-/// Returns the length and hash of a file.
 fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     let failed = || format!("{}: cannot read", path.display());
     let mut file = File::open(path).with_context(failed)?;
@@ -82,8 +80,7 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     Ok((bytes, hash.digest128()))
 }
 
-/// Returns the number of passes begun, and whether the last one was stopped. `until` may have omitted some of those
-/// planned.
+/// Returns the number of passes begun, and whether the last was stopped. `until` may have omitted planned passes.
 fn passes(progress: &InputProgress) -> (u32, bool) {
     let whole = progress.pass.saturating_sub(1);
     if progress.input == 0 && progress.place == InputPosition::start() || whole >= progress.repeat {
@@ -96,7 +93,6 @@ fn passes(progress: &InputProgress) -> (u32, bool) {
 /// First version of a snapshot that records whether it was settled from the ranking before it.
 const SAYS_RESUMED: u32 = 3;
 
-/// Returns the differences between the reproducing command and the original run.
 fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all = Vec::new();
     let mut inputs = progress.inputs.iter();
@@ -123,7 +119,7 @@ fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     }
     let how = match info.window.settled {
         Some(effort) if effort.resumed => Some("was"),
-        // Older snapshots do not record it.
+        // Older snapshots do not record whether they were.
         Some(_) if info.version < SAYS_RESUMED => Some("may have been"),
         _ => None,
     };

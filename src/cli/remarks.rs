@@ -1,5 +1,5 @@
-//! What was wrong with inputs, for people and as JSON: records that were used although a part of them is unreadable, fields
-//! that no record has, and why nothing was read.
+//! Faults of inputs, for people and as JSON: records that were used although a part of them is unreadable, fields that
+//! no record has, and why nothing was read.
 
 use cashrank_base::rules::{FieldName, InputRules};
 use cashrank_crawl::decode::{Missing, Reason};
@@ -19,21 +19,17 @@ const SHOWN: u64 = 5;
 /// Maximum number of inputs that the JSON output lists with missing fields.
 const INPUTS: usize = 100;
 
-/// Remarks of a run.
 #[derive(Debug, Default)]
 pub struct Remarks {
     counts: [u64; Reason::ALL.len()],
-    /// First record that could not be used.
     first_skipped: Option<BadRecord>,
     /// First record that was used without its time.
     first_timeless: Option<BadRecord>,
-    /// Missing fields, by input.
     missing: Vec<(String, Missing)>,
-    /// True if an input was a graph in a folder.
     graphs: bool,
 }
 
-/// Position of a record, and what is wrong with it.
+/// Position and fault of a record.
 #[derive(Debug)]
 struct BadRecord {
     input: String,
@@ -44,7 +40,7 @@ struct BadRecord {
 }
 
 impl Remarks {
-    /// Counts a record that was skipped, or used without its time. Returns the message to print now, if any.
+    /// Counts a record that was skipped, or used without its time. Returns the message to print, if any.
     pub fn count(
         &mut self,
         input: &InputName,
@@ -75,19 +71,16 @@ impl Remarks {
         ))
     }
 
-    /// Returns the reasons for which more records were skipped than were shown.
     pub fn not_all_shown(&self) -> impl Iterator<Item = Reason> {
         let counts = Reason::ALL.into_iter().zip(self.counts);
         let more = counts.filter(|(reason, count)| *reason != Reason::BadTime && *count > SHOWN);
         more.map(|(reason, _)| reason)
     }
 
-    /// Notes the start of an input.
     pub fn begun(&mut self, input: &InputName) {
         self.graphs |= matches!(input, InputName::File(path) if path.is_dir());
     }
 
-    /// Describes the records that count as `unchanged`.
     pub fn unchanged(&self) -> &'static str {
         if self.graphs {
             "known only: never fetched, or unchanged (304)"
@@ -96,19 +89,16 @@ impl Remarks {
         }
     }
 
-    /// Notes the fields that the records of an input lack.
     pub fn missing(&mut self, input: &InputName, missing: &Missing) {
         if self.missing.len() < INPUTS {
             self.missing.push((input.to_string(), missing.clone()));
         }
     }
 
-    /// Returns whether the records of an input lack their links.
     pub fn lack_links(&self) -> bool {
         self.missing.iter().any(|(_, missing)| !has_links(missing))
     }
 
-    /// Formats a summary for people; `None` without remarks.
     pub fn message(&self) -> Option<String> {
         let first = self.first_timeless.as_ref()?;
         Some(format!(
@@ -125,7 +115,6 @@ impl Remarks {
         self.counts[Reason::BadTime as usize]
     }
 
-    /// Returns the counts by reason as JSON.
     pub fn as_json(&self) -> Value {
         let mut all = serde_json::Map::new();
         if !self.missing.is_empty() {
@@ -154,10 +143,8 @@ impl Remarks {
     }
 }
 
-/// Maximum number of unread fields that the message names.
 const UNREAD_SHOWN: usize = 12;
 
-/// Describes the fields that no record has, with the names that they may have instead, as one line.
 pub fn missing_text(missing: &Missing) -> String {
     let lacks = missing.fields.iter().map(|(field, likely)| {
         let field = field.name();
@@ -196,7 +183,6 @@ fn unread(missing: &Missing) -> String {
     )
 }
 
-/// Returns whether the records have links.
 fn has_links(missing: &Missing) -> bool {
     missing
         .fields
@@ -204,7 +190,6 @@ fn has_links(missing: &Missing) -> bool {
         .all(|(field, _)| *field != FieldName::Links)
 }
 
-/// Returns the missing and the unread fields as JSON.
 pub fn missing_json(missing: &Missing) -> Value {
     let fields = missing.fields.iter();
     let fields: serde_json::Map<_, _> = fields
@@ -231,7 +216,6 @@ pub fn report_remarks(report: &LoadReport) {
     }
 }
 
-/// Describes records that are used without a time.
 fn used_without_time(records: u64) -> String {
     format!(
         "used without a time, because it cannot be read: {} ({})",
@@ -240,7 +224,7 @@ fn used_without_time(records: u64) -> String {
     )
 }
 
-/// Returns the warning that sources of a list of links came back.
+/// Returns the warning that lines of a list of links return to an earlier source.
 pub fn ungrouped(sources: u64) -> String {
     format!(
         "{} to an earlier source: each group of lines counts as a crawl of its own. If the file is not grouped by source, \
@@ -249,7 +233,6 @@ pub fn ungrouped(sources: u64) -> String {
     )
 }
 
-/// Reports remarks on the inputs after the result is written. Returns the exit code.
 pub fn report_loaded(report: &LoadReport) -> Exit {
     report_remarks(report);
     if report.timeless > 0 {
@@ -262,18 +245,16 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     Exit::Done
 }
 
-/// What decides what a run can read.
+/// Choices on which it depends what a run can read.
 pub struct ReadChoices<'a> {
-    /// First input, or the first one that was empty.
+    /// First empty input, or else the first input.
     input: String,
-    /// Value of `--format`, if given.
     format: Option<Format>,
     rules: &'a InputRules,
     first_bad: Option<&'a BadRecord>,
 }
 
 impl ReadChoices<'_> {
-    /// Returns the choices of a command that read these inputs.
     pub fn new<'a>(
         reporter: &'a Reporter,
         inputs: &[InputName],
@@ -316,7 +297,6 @@ pub fn is_nothing(outcome: &IngestOutcome, empty: bool) -> bool {
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-/// Composes the message about an ingest.
 pub fn nothing_text(outcome: &IngestOutcome, asked: &ReadChoices<'_>) -> String {
     let mut message = nothing_read((&outcome.counters, &outcome.before), asked);
     if outcome.pages == 0 {

@@ -19,17 +19,15 @@ use super::remarks::{Remarks, missing_text, ungrouped};
 use super::serve::LiveIngest;
 use super::summary::{settling, withheld};
 
-/// Amount of input, and the part of it that has been read.
 struct Extent {
-    /// Total bytes of all inputs, read by each pass; `None` if unknown.
+    /// Total size in bytes of all inputs, which each pass reads; `None` if unknown.
     once: Option<u64>,
-    /// Total bytes of the inputs before the current one.
+    /// Total size in bytes of the inputs before the current one.
     done: u64,
-    /// Pass, index and bytes of the current input.
+    /// Pass, index and size in bytes of the current input.
     current: (u32, usize, u64),
 }
 
-/// Reporter of events on standard error.
 pub(super) struct Reporter {
     started: Instant,
     pub(super) log: Verbosity,
@@ -38,12 +36,10 @@ pub(super) struct Reporter {
     extent: Extent,
     /// Counts of records and links at the first report.
     first: Option<(u64, u64)>,
-    /// Where a service reads the progress.
     #[cfg(feature = "serve")]
     pub(super) live: Option<Arc<LiveIngest>>,
     last_drawn: Instant,
     caveat: Option<&'static str>,
-    /// First input that was empty.
     pub(super) empty: Option<String>,
 }
 
@@ -61,7 +57,6 @@ impl Reporter {
             .collect();
         let once = sizes.map(|sizes| sizes.iter().sum::<u64>());
         let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
-        // The template cuts lines that are wider than the terminal.
         let bar = is_drawn.then(|| match once {
             Some(once) => ProgressBar::new(once.saturating_mul(u64::from(repeat)))
                 .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
@@ -86,7 +81,8 @@ impl Reporter {
         }
     }
 
-    /// Returns the progress of a pass over an input or over kept links as bytes of the inputs, with the total.
+    /// Converts the progress of a pass to bytes of the inputs, even if it is over kept links; returns it with the
+    /// total.
     fn in_bytes(&self, report: &ProgressReport<'_>) -> (u64, u64) {
         let length = report.length.unwrap_or(0);
         match (report.input, self.extent.once) {
@@ -105,7 +101,7 @@ impl Reporter {
         }
     }
 
-    /// Ends the progress bar, and reports what was not shown. Returns the seconds since the start.
+    /// Ends the progress bar, and reports the skipped records that were not shown. Returns the seconds since the start.
     pub(super) fn end(&self) -> f64 {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

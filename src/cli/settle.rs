@@ -123,7 +123,6 @@ impl SettleArgs {
         }
     }
 
-    /// Computes the rankings of `--also`.
     fn compute(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Exit> {
         for also in &self.also {
             let mut computing = also.clone();
@@ -138,8 +137,7 @@ impl SettleArgs {
         Ok(Exit::Done)
     }
 
-    /// Prints the published ranking and the time it took in seconds; `None` if the snapshot was accurate enough
-    /// already.
+    /// Prints the published ranking and the seconds it took; `None` if the snapshot was accurate enough before.
     fn report(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
         if let Some(warning) = info.expired.and_then(not_believed) {
             say!("{warning}");
@@ -166,7 +164,6 @@ impl SettleArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns the settings for settling.
     fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> SettleSettings {
         let settle = SettleSettings {
             time: self.settle_time,
@@ -184,7 +181,6 @@ impl SettleArgs {
         }
     }
 
-    /// Settles and publishes, while another thread shows the progress.
     fn publish(
         &self,
         view: &View,

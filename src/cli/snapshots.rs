@@ -53,7 +53,6 @@ pub struct SnapshotArg {
 }
 
 impl SnapshotArg {
-    /// Opens the chosen snapshot.
     pub fn open(&self, store: &std::path::Path) -> cashrank::Result<Snapshot> {
         Snapshot::of(&RealDisk, store, self.snapshot)
     }
@@ -102,7 +101,6 @@ impl SnapshotsArgs {
 
 fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
     let info = kept.info.as_ref().ok();
-    // Rankings computed beside the snapshot.
     let computed = kept
         .computed
         .iter()
@@ -122,7 +120,6 @@ fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
     }
 }
 
-/// Returns when the snapshot's file was written, to the second.
 fn published(kept: &SnapshotEntry) -> Option<String> {
     let at: SystemTime = std::fs::metadata(&kept.path).ok()?.modified().ok()?;
     let at = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;

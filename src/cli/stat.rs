@@ -52,10 +52,8 @@ pub struct StatArgs {
     record: bool,
 }
 
-/// Width of the names of facts.
 const WIDTH: usize = 14;
 
-/// Contents of a store with a snapshot.
 pub(super) struct Stat<'a> {
     snapshot: &'a Snapshot,
     certain_top: Option<u64>,
@@ -66,15 +64,13 @@ pub(super) struct Stat<'a> {
     memory: serde_json::Value,
 }
 
-/// Ranking computed beside the snapshot.
 struct RankingStat {
     info: ComputedInfo,
-    /// Number of the first positions that are certain.
     certain_top: Option<u64>,
     text: String,
 }
 
-/// Reads the rankings beside the current snapshot. An unreadable one is reported as such, and determines the exit code.
+/// Reads the rankings beside the current snapshot. An unreadable one is reported, and determines the exit code.
 fn rankings(store: &Path) -> cashrank::Result<(Vec<RankingStat>, Exit)> {
     let kept = snapshots(&RealDisk, store)?;
     let current = kept.into_iter().filter(|kept| kept.current);
@@ -109,14 +105,10 @@ fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingS
     }))
 }
 
-/// Kept links of pages, as of the snapshot.
 #[derive(serde::Serialize)]
 struct RowsStat {
-    /// Length of the file, in bytes.
     bytes: u64,
-    /// Number of pages whose links are known.
     pages: u64,
-    /// Number of links of these pages.
     links: u64,
     /// Number of rows in the file that a later row of the page superseded.
     superseded: u64,
@@ -154,7 +146,6 @@ const PARTS: [(&str, &[&str]); 11] = [
     ("spool", &["spool"]),
 ];
 
-/// Disk usage in bytes, by part and in total.
 struct DiskUsage {
     parts: Vec<(&'static str, u64)>,
     total: u64,
@@ -195,7 +186,6 @@ fn bytes_of(path: &Path) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Returns the disk usage of a store in bytes.
 #[cfg(feature = "serve")]
 pub(super) fn disk_bytes(store: &Path) -> io::Result<u64> {
     Ok(DiskUsage::of(store)?.total)
@@ -234,7 +224,6 @@ impl StatArgs {
 }
 
 impl<'a> Stat<'a> {
-    /// Collects the contents of a store. An unreadable ranking determines the exit code.
     fn of(snapshot: &'a Snapshot) -> anyhow::Result<(Stat<'a>, Exit)> {
         let store = snapshot.store();
         let (computed, exit) = rankings(store)?;
@@ -259,7 +248,6 @@ impl<'a> Stat<'a> {
         self.info().settings.input.shard
     }
 
-    /// Returns the reason why no rows are kept.
     fn no_rows(&self) -> Option<String> {
         let retention = self.snapshot.rows_retention();
         let retention = retention.filter(|_| self.rows.is_none());
@@ -314,7 +302,7 @@ impl<'a> Stat<'a> {
             "certain_top": self.certain_top,
             // Damping is a multiple of 1/2^32: more than eight decimals would be meaningless.
             "damping": config.damping_asked(),
-            // This multiple itself; `bound_l1` includes the error of the rounding.
+            // The multiple itself; `bound_l1` includes the error of the rounding.
             "damping_used": config.damping(),
             "snapshot": self.snapshot.path().display().to_string(),
             "computed": computed.collect::<Vec<_>>(),
@@ -386,12 +374,10 @@ fn write_plain(out: &mut dyn Write, stat: &Stat<'_>) -> anyhow::Result<()> {
     Ok(facts.add("spool", spool)?)
 }
 
-/// Formats the time of the latest fetch.
 fn fetch_text(at: Option<Time>) -> String {
     at.map_or("unknown".into(), |at| time(Some(at)))
 }
 
-/// Formats the number of pages, and of those crawled.
 fn pages_text(pages: u64, crawled: u64) -> String {
     format!(
         "{}, of them {} crawled",
@@ -400,14 +386,12 @@ fn pages_text(pages: u64, crawled: u64) -> String {
     )
 }
 
-/// Describes the accuracy of a ranking in a few words.
 fn how_accurate(bound_l1: Option<f64>, basis: Basis) -> String {
     let text = accuracy(bound_l1, basis);
     let text = text.split_once(": ").map_or(&*text, |(_, text)| text);
     text.replace(" (L1, certified)", "")
 }
 
-/// Formats the memory that an ingest needs.
 fn memory_text(bytes: &serde_json::Value) -> String {
     let of = |part: &str| human(bytes[part].as_u64().unwrap_or(0));
     format!(

@@ -20,29 +20,25 @@ pub struct StoresArg {
 }
 
 impl StoresArg {
-    /// Returns the directories of all stores.
     pub fn all(&self) -> &[PathBuf] {
         &self.stores
     }
 
-    /// Returns the first store; the only one, if [`check_one`] was called for the options in use.
+    /// Returns the first store; it is the only one if [`check_one`] was called for the options in use.
     pub fn first(&self) -> &Path {
         &self.stores[0]
     }
 
-    /// Opens a snapshot of each store, in the order of the shards.
     pub fn open(&self, snapshot: &SnapshotArg) -> cashrank::Result<Vec<Snapshot>> {
         open_shards(&RealDisk, &self.stores, snapshot.snapshot)
     }
 
-    /// Refuses options that apply to a single store if there are several, as [`check_one`] does.
     pub fn check_one(&self, given: &[(bool, &str)]) -> anyhow::Result<()> {
         check_one(&self.stores, given)
     }
 }
 
-/// Refuses options that apply to a single store if there are several. `given` pairs each option with whether it is
-/// given.
+/// Refuses options for a single store if there are several. `given` pairs each option with whether it is given.
 pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<()> {
     let given = given.iter().find(|(is_given, _)| *is_given);
     if let Some((_, option)) = given.filter(|_| stores.len() > 1) {

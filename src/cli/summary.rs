@@ -1,4 +1,4 @@
-//! The summary at the end of a run, for people and as JSON.
+//! Summary at the end of a run, for people and as JSON.
 
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::{Counters, ShardCounts};
@@ -22,7 +22,6 @@ pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'sta
         .collect()
 }
 
-/// Returns [`skipped_list`] as a JSON object.
 pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json::Value {
     let counts = skipped_list(counters, before).into_iter();
     counts
@@ -48,7 +47,6 @@ pub(super) fn summary(outcome: &IngestOutcome, seconds: f64, reporter: &Reporter
     }
 }
 
-/// Returns the message for a stopped run: how to continue.
 fn stopped(outcome: &IngestOutcome) -> &'static str {
     match (&outcome.snapshot, outcome.durable) {
         (None, _) => {
@@ -65,7 +63,6 @@ fn stopped(outcome: &IngestOutcome) -> &'static str {
     }
 }
 
-/// Reports the counts of what was read and left out.
 pub(super) fn report_counts(
     now: &Counters,
     before: &Counters,
@@ -132,7 +129,6 @@ pub(super) fn report_counts(
     }
 }
 
-/// Formats the counts that are not 0.
 pub(super) fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
     let some = counts.iter().filter(|(_, count)| *count > 0);
     some.map(|(what, count)| format!("{} {what}", thousands(*count)))
@@ -163,7 +159,6 @@ pub(super) fn withheld(unverified: &Unverified) -> String {
     )
 }
 
-/// Returns the memory needed by part, with the sum, as JSON.
 pub(super) fn memory(need: &Need) -> serde_json::Value {
     let mut parts = serde_json::json!(need);
     parts["total"] = need.total().into();
@@ -210,7 +205,6 @@ pub(super) fn summary_json(
     summary
 }
 
-/// Describes the progress of settling in one line.
 pub(super) fn settling(progress: &SettlingProgress) -> String {
     format!(
         "settling: each link followed {:.1} times, {}",

@@ -1,9 +1,7 @@
-//! Tables for people: each column is declared once, with its head, its width and what it shows of a row. And lists of
-//! facts, each with its name.
+//! Tables for people, whose columns each declare head, width and content; and lists of facts with their names.
 
 use std::io::{self, Write};
 
-/// Column of a table whose rows are `R`.
 struct TextColumn<'a, R> {
     head: &'a str,
     width: usize,
@@ -11,14 +9,12 @@ struct TextColumn<'a, R> {
     cell: Box<dyn Fn(&R) -> String + 'a>,
 }
 
-/// Table with a gap between its columns.
 pub struct TextTable<'a, R> {
     gap: &'static str,
     columns: Vec<TextColumn<'a, R>>,
 }
 
 impl<'a, R> TextTable<'a, R> {
-    /// Returns a table without columns.
     pub fn new(gap: &'static str) -> TextTable<'a, R> {
         TextTable {
             gap,
@@ -26,7 +22,7 @@ impl<'a, R> TextTable<'a, R> {
         }
     }
 
-    /// Adds a column of numbers, at the right of at least `width` characters.
+    /// Adds a column of numbers, aligned right in at least `width` characters.
     pub fn number(
         mut self,
         head: &'a str,
@@ -42,7 +38,7 @@ impl<'a, R> TextTable<'a, R> {
         self
     }
 
-    /// Adds a column of text, at the left of at least `width` characters.
+    /// Adds a column of text, aligned left in at least `width` characters.
     pub fn text(
         self,
         head: &'a str,
@@ -56,23 +52,20 @@ impl<'a, R> TextTable<'a, R> {
         table
     }
 
-    /// Writes the line of heads, and those of all rows.
     pub fn write_all(&self, out: &mut dyn Write, rows: &[R]) -> io::Result<()> {
         writeln!(out, "{}", self.head())?;
         rows.iter().try_for_each(|row| self.write(out, row))
     }
 
-    /// Returns the line of heads.
     pub fn head(&self) -> String {
         self.line(|column| column.head.to_owned())
     }
 
-    /// Writes the line of a row.
     pub fn write(&self, out: &mut dyn Write, row: &R) -> io::Result<()> {
         writeln!(out, "{}", self.line(|column| (column.cell)(row)))
     }
 
-    /// Returns a line of cells; empty ones at its end are left out.
+    /// Returns a line of cells; empty cells at its end are left out.
     fn line(&self, cell: impl Fn(&TextColumn<'_, R>) -> String) -> String {
         let mut cells: Vec<String> = self.columns.iter().map(cell).collect();
         while cells.last().is_some_and(String::is_empty) {
@@ -104,7 +97,6 @@ impl<'a> FactList<'a> {
         FactList { out, indent, width }
     }
 
-    /// Writes a fact, if there is a value.
     pub fn add(&mut self, name: &str, value: impl Into<Option<String>>) -> io::Result<()> {
         let Some(value) = value.into() else {
             return Ok(());

@@ -19,8 +19,7 @@ use super::table::TextTable;
 
 /// Memory for a listed page, in bytes, with a name of some hundred bytes.
 const PAGE_BYTES: u64 = 768;
-/// Memory for a listed site with the name of its best page, in bytes; `BEST_BYTES` is that for each of its pages that is
-/// listed, too.
+/// Memory for a listed site with the name of its best page, in bytes; each further listed page takes `BEST_BYTES`.
 const SITE_BYTES: u64 = 1 << 10;
 const BEST_BYTES: u64 = 1 << 8;
 
@@ -90,11 +89,10 @@ impl TopArgs {
         show_of(rankings, &top)
     }
 
-    /// Refuses a list that does not fit into the budget.
     fn check_memory(&self, rankings: Rankings<'_>, budget: Option<u64>) -> anyhow::Result<()> {
         let level = rankings.first().level();
         let count = (self.n as u64).min(rankings.len());
-        // Each of several stores lists as many, of which the best are shown.
+        // Each of several stores lists this number, of which the best are shown.
         let stores = rankings.each().count() as u64;
         let of_each = if level.is_page() {
             PAGE_BYTES
@@ -114,7 +112,6 @@ impl TopArgs {
     }
 }
 
-/// Prints the `n` most important pages of a store's current snapshot, and the bound.
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let ranking = LevelRanking::of_pages(Snapshot::latest(&RealDisk, store)?);
     let top = Top::of(&ranking, n, &Selection::default())?;
@@ -139,7 +136,7 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
             level.singular()
         },
     );
-    // Columns before the URL: two numbers, and the spaces between.
+    // Counts the columns before the URL: two numbers, and the spaces between.
     let left = width().map(|width| width.saturating_sub(ranks + 27).max(20));
     let shown = |name: &str, left: Option<usize>| {
         let name = common::shown(name);
@@ -202,7 +199,6 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
     })
 }
 
-/// Describes how often a page was crawled, or that it is gone or failed.
 fn crawled(page: &Page<'_>) -> String {
     match page.state {
         Some(state @ (PageState::Gone | PageState::Failed)) => state.name().into(),
@@ -210,7 +206,6 @@ fn crawled(page: &Page<'_>) -> String {
     }
 }
 
-/// Describes how often a page was crawled.
 pub fn times(visits: u64) -> String {
     match visits {
         0 => "not".into(),

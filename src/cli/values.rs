@@ -10,8 +10,8 @@ use cashrank_steer::schedule::Taker;
 
 use super::common::{Forms, one_of, parsed, some_bytes, words};
 
-/// Value that may be left open: a format that is recognised from the content, or `none`. clap reads a plain `Option` as an
-/// option that may lack its value.
+/// Value that may be left open: a format that is recognised from the content, or `none`. clap reads a plain `Option` as
+/// an option that may lack its value.
 #[derive(Clone, Copy)]
 pub(super) struct OrNone<T>(pub(super) Option<T>);
 
@@ -24,7 +24,6 @@ fn or_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Or
     }
 }
 
-/// Parses the formats by name, for clap.
 pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<Format>> {
     let auto = ("auto", "recognised from the content");
     let formats = Format::ALL.map(|format| (format.name(), format.about()));
@@ -34,12 +33,10 @@ pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<F
     })
 }
 
-/// Parses the formats of lists of pages by name, for clap.
 pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
     words::<Taker>(Taker::ALL.map(|taker| (taker.name(), taker.about())))
 }
 
-/// Parses windows in their forms, for clap.
 pub(super) fn windows() -> Forms<WindowPolicy> {
     Forms::new(WindowPolicy::FORMS, parsed::<WindowPolicy>)
 }
@@ -51,12 +48,11 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a number of bytes, or `none`.
 pub(super) fn size_or_none(text: &str) -> Result<OrNone<u64>, String> {
     or_none(text, some_bytes)
 }
 
-/// Parses a bound on the L1 error: above 0, and below 2, since no distance is larger.
+/// Parses a bound on the L1 error: above 0, and below 2, because no distance is larger.
 pub(super) fn bound(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
@@ -66,12 +62,10 @@ pub(super) fn bound(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses a bound to settle to, or `none`.
 pub(super) fn eps_or_none(text: &str) -> Result<OrNone<f64>, String> {
     or_none(text, bound)
 }
 
-/// Parses an age from which pages expire, or `none`.
 pub(super) fn age_or_none(text: &str) -> Result<OrNone<Time>, String> {
     or_none(text, |text| match text.parse() {
         Ok(Span::Seconds(seconds)) => Ok(seconds),

@@ -84,7 +84,6 @@ fn file_of(error: &Error) -> Option<&Path> {
     }
 }
 
-/// Returns whether the error is damage rather than a failure to read.
 fn is_damage(error: &Error) -> bool {
     !matches!(error, Error::Io { .. })
 }
@@ -159,7 +158,6 @@ fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()>
     Ok(facts.add("rankings", sound(checked.rankings, 1))?)
 }
 
-/// Describes a sound checkpoint.
 fn report_text(report: &VerifyReport) -> String {
     let mut text = format!(
         "sound: {}, no cash lost or created; {}, {}",

@@ -1,4 +1,4 @@
-//! How far a ranking may be from PageRank, and which pages are certainly more important than others, in words for people.
+//! Descriptions of how far a ranking may be from PageRank, and which pages are certainly more important than others.
 
 use std::io::{self, Write};
 
@@ -8,8 +8,8 @@ use cashrank_store::snapshot::{Expired, Info};
 
 use super::{pages, shown, thousands, time};
 
-/// Links whose PageRank a bound refers to: the latest links of every page, or all links as they were read, where a
-/// window may hold visits of a page with earlier links.
+/// Links whose PageRank a bound refers to: the latest links of every page, or all links as they were read, if a window
+/// may hold visits of a page with earlier links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     Latest,
@@ -27,7 +27,6 @@ impl Basis {
     }
 }
 
-/// Describes the certified bound on a ranking's L1 error.
 pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
     // The L1 distance of two rankings is at most 2.
     let Some(l1) = l1.filter(|l1| *l1 < 2.0) else {
@@ -44,8 +43,7 @@ pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
     )
 }
 
-/// Describes how many of the first positions are certain; `None` if none is. `by` says what the first ones are, like
-/// "most important".
+/// Describes how many first positions are certain; `None` if none is. `by` names the order, like "most important".
 pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<String> {
     match certain? {
         0 => None,
@@ -62,7 +60,6 @@ pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<Stri
     }
 }
 
-/// Describes how many of a snapshot's first pages are certain.
 pub fn certain_pages(certain: Option<u64>) -> Option<String> {
     certain_text(certain, Level::Page, "most important")
 }
@@ -91,7 +88,6 @@ pub fn not_believed(expired: Expired) -> Option<String> {
     })
 }
 
-/// Describes the links that a ranking leaves out because they expired.
 pub fn left_out(expired: Expired) -> String {
     format!(
         "without the links of {} last fetched before {}",
@@ -110,12 +106,12 @@ pub fn rounded_up(bound: f64) -> String {
     }
     let decimals = (1 - bound.log10().floor() as i32).max(1);
     let scale = 10f64.powi(decimals);
-    // Subtracts a tolerance, so that a round number with a floating-point error above it is not rounded up.
+    // The tolerance keeps a round number with a floating-point error above it from being rounded up.
     let up = (bound * scale - 1e-9).ceil() / scale;
     format!("{up:.*}", decimals as usize)
 }
 
-/// Requested page and its importance, `None` if unknown.
+/// Requested page and its importance; `None` if it is unknown.
 pub type Asked<'a> = (&'a str, Option<f64>);
 
 /// Returns for each page the other pages that are certainly less important.

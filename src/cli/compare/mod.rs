@@ -97,7 +97,7 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Returns the paths of both sides. If the second is absent, the first is compared with the ranking before it.
+    /// Returns the paths of both sides. Without a second side, the first is compared with the ranking before it.
     fn paths(&self) -> Result<(&Path, Option<&Path>), Error> {
         let store = self.store.as_deref();
         match (self.left.as_deref(), self.right.as_deref(), store) {
@@ -114,7 +114,6 @@ impl CompareArgs {
         }
     }
 
-    /// Opens both sides.
     fn sides(&self) -> Result<(CompareSide, CompareSide), Error> {
         let (which, memory) = (&self.level, &self.memory);
         let (path, reference) = self.paths()?;
@@ -168,13 +167,11 @@ impl CompareArgs {
     }
 }
 
-/// Distance of two rankings, and the distance that their bounds allow. A file of scores counts as exact if the other
-/// side has a bound.
+/// Distance of two rankings and what their bounds allow. A file of scores is exact if the other side has a bound.
 #[derive(serde::Serialize)]
 struct Agreement {
     /// True if the distance is within the bounds, so that both may be of the same links; `None` without bounds.
     agree: Option<bool>,
-    /// Sum of the bounds on the L1 errors.
     allowed_l1: Option<f64>,
     /// First line of the output for people.
     #[serde(skip)]
@@ -182,7 +179,6 @@ struct Agreement {
 }
 
 impl Agreement {
-    /// Judges two rankings by their L1 distance.
     fn of(sides: [&CompareSide; 2], l1: f64) -> Agreement {
         let bound = |side: &CompareSide| match side.ranking().and_then(LevelRanking::roll_up) {
             // Largest importances per site do not sum to 1, so no bound applies.

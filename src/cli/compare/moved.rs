@@ -1,4 +1,4 @@
-//! `compare --moved`: finds what moved, and writes it as a table or as JSON.
+//! `compare --moved`: the pages that moved, as a table or as JSON.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,7 +17,6 @@ use crate::cli::json::{Joined, object};
 use crate::cli::levels::note_parameters;
 use crate::cli::table::TextTable;
 
-/// Report of all moves between two sides.
 pub struct MovesReport<'a> {
     agreement: Agreement,
     sides: [&'a CompareSide; 2],
@@ -136,7 +135,6 @@ fn relative(page: &Mover) -> Option<f64> {
 }
 
 impl MovesReport<'_> {
-    /// Returns the report as JSON.
     pub fn json(&self) -> impl serde::Serialize {
         let moving = |rows: &[Mover]| {
             let row = |row: &Mover| {
@@ -197,8 +195,7 @@ impl MovesReport<'_> {
         self.elapsed.days.filter(|days| days.abs() >= 1.0)
     }
 
-    /// Returns the hours between the sides, if at least one and less than a day: a trend of minutes does not last for a
-    /// day.
+    /// Returns the hours between the sides, if at least 1 and below 24: a trend of minutes does not last for a day.
     fn hours(&self) -> Option<f64> {
         let hours = self.elapsed.days.map(|days| days * 24.0);
         hours.filter(|hours| (1.0..24.0).contains(&hours.abs()))
@@ -256,7 +253,6 @@ impl MovesReport<'_> {
         write_list(out, "missing", &singles, &self.found.missing)
     }
 
-    /// Returns the table of pages that are on both sides.
     fn moves_table(&self, rows: &[Mover]) -> TextTable<'_, Mover> {
         let was = |row: &Mover| range(row.rank_before, row.ranks_before);
         let now = |row: &Mover| range(row.rank, row.ranks);
@@ -317,7 +313,6 @@ fn share(importance: Option<f64>) -> String {
     format!("{:.4e}", importance.unwrap_or(0.0))
 }
 
-/// Formats a rank, or the range that the bounds allow.
 fn range(rank: Option<u64>, ranks: Option<[u64; 2]>) -> String {
     match ranks {
         Some([least, greatest]) if least < greatest => format!("{least}-{greatest}"),
@@ -325,7 +320,6 @@ fn range(rank: Option<u64>, ranks: Option<[u64; 2]>) -> String {
     }
 }
 
-/// Returns a word for whether a change is certain.
 pub(super) fn sure(certain: Option<bool>) -> &'static str {
     match certain {
         Some(true) => "yes",
@@ -334,7 +328,6 @@ pub(super) fn sure(certain: Option<bool>) -> &'static str {
     }
 }
 
-/// Formats a number of days or turnovers.
 fn span(length: f64) -> String {
     if length.abs() < 0.01 {
         format!("{length:.3e}")
@@ -343,7 +336,6 @@ fn span(length: f64) -> String {
     }
 }
 
-/// Returns the suffix for the name of a page that is gone.
 pub(super) fn gone(state: Option<PageState>) -> &'static str {
     match state {
         Some(PageState::Gone) => ", gone",

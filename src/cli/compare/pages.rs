@@ -1,4 +1,4 @@
-//! `compare --page`: the given pages in two rankings: what changed, and which is certainly more important in each.
+//! `compare --page`: the given pages in two rankings, their changes, and which is certainly more important in each.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -12,21 +12,17 @@ use super::side::CompareSide;
 use crate::cli::common::{Asked, certainly_above, shown, thousands, write_certain};
 use crate::cli::json::object;
 
-/// Report of all requested pages on both sides.
 pub struct PagesReport<'a> {
     urls: &'a [String],
     sides: [PagesSide<'a>; 2],
 }
 
-/// Requested pages on one side.
 struct PagesSide<'a> {
     of: &'a CompareSide,
-    /// Number of all pages.
     pages: u64,
     ranks: Vec<Rank>,
 }
 
-/// Looks up the pages on both sides.
 pub fn report<'a>(
     left: &'a CompareSide,
     right: &'a CompareSide,
@@ -70,8 +66,8 @@ impl<'a> PagesSide<'a> {
     }
 }
 
-/// Returns the number of pages of a file of scores, and the ranks of some. Reads the scores twice: for the scores and
-/// their sum, then for the ranks; a third time if some names are not URLs.
+/// Returns the number of pages of a file of scores, and the ranks of some. Reads the file twice, for the scores and
+/// their sum and then for the ranks, and a third time if some names are not URLs.
 fn ranks_by_scores(side: &CompareSide, urls: &[String]) -> Result<(u64, Vec<Rank>), Error> {
     let (mut sum, mut pages) = (0.0, 0);
     let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
@@ -107,7 +103,6 @@ fn ranks_by_scores(side: &CompareSide, urls: &[String]) -> Result<(u64, Vec<Rank
 }
 
 impl PagesReport<'_> {
-    /// Returns whether each page is known on at least one side.
     pub fn is_all_known(&self) -> bool {
         let [left, right] = &self.sides;
         let mut both = left.ranks.iter().zip(&right.ranks);
@@ -120,7 +115,7 @@ impl PagesReport<'_> {
         margin(left.of.bound_l1(), right.of.bound_l1())
     }
 
-    /// Returns the changes of pages that both sides know, each with whether PageRank certainly changed in that direction.
+    /// Returns the changes of pages that both sides know, each with whether PageRank certainly moved in its direction.
     fn changes(&self) -> impl Iterator<Item = Option<(f64, Option<bool>)>> {
         let [left, right] = &self.sides;
         let margin = self.margin();
@@ -131,7 +126,6 @@ impl PagesReport<'_> {
         })
     }
 
-    /// Returns the report as JSON.
     pub fn json(&self) -> impl serde::Serialize {
         let [left, right] = &self.sides;
         let both = left.json().into_iter().zip(right.json());
@@ -153,7 +147,6 @@ impl PagesReport<'_> {
         }
     }
 
-    /// Writes both sides, each page, and each two pages that are adjacent in importance.
     pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let named = ["left", "right"].into_iter().zip(&self.sides);
         for (name, side) in named.clone() {

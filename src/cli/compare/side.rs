@@ -23,7 +23,7 @@ pub enum CompareSide {
 
 impl CompareSide {
     /// Opens a side. A directory is a store and stands for its current snapshot. A file is a snapshot if its first
-    /// bytes or its name say so: the first bytes may be damaged. `which` chooses the snapshot's ranking.
+    /// bytes, which may be damaged, or its name say so. `which` chooses the snapshot's ranking.
     pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
         let snapshot = if path.is_dir() {
             Snapshot::latest(&RealDisk, path)?
@@ -41,7 +41,6 @@ impl CompareSide {
         CompareSide::of(snapshot, which, memory)
     }
 
-    /// Creates a side from an open snapshot.
     pub fn of(
         snapshot: Snapshot,
         which: &LevelArgs,
@@ -78,7 +77,6 @@ impl CompareSide {
         CompareSide::of(Snapshot::open(&RealDisk, &before.path)?, which, memory)
     }
 
-    /// Returns the ranking; `None` for a file of scores.
     pub fn ranking(&self) -> Option<&LevelRanking> {
         match self {
             CompareSide::Ranking(ranking) => Some(ranking),
@@ -92,17 +90,15 @@ impl CompareSide {
         Some(own.snapshot())
     }
 
-    /// Returns the header of the snapshot.
     pub fn info(&self) -> Option<&Info> {
         self.ranking().map(|ranking| ranking.snapshot().info())
     }
 
-    /// Returns the certified bound on the L1 error.
     pub fn bound_l1(&self) -> Option<f64> {
         self.ranking().and_then(LevelRanking::bound_l1)
     }
 
-    /// Returns a description as JSON; of a file of scores only the path is known.
+    /// Describes the side as JSON; of a file of scores only the path is known.
     pub fn json(&self) -> impl serde::Serialize {
         let info = self.info();
         let computed = self.ranking().and_then(LevelRanking::computed);
@@ -120,7 +116,6 @@ impl CompareSide {
         }
     }
 
-    /// Writes a description of the side `name`, which has `pages` pages.
     pub fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> io::Result<()> {
         write!(out, "{name}\t{self}: {}", counted_of(self.level(), pages))?;
         if let Some(info) = self.info() {
@@ -143,7 +138,6 @@ impl CompareSide {
         self.ranking().map_or(Level::Page, LevelRanking::level)
     }
 
-    /// Returns the links that the bound refers to.
     pub fn basis(&self) -> Basis {
         self.info().map_or(Basis::Latest, Basis::of)
     }
@@ -164,7 +158,7 @@ impl CompareSide {
         }
     }
 
-    /// Returns the number of ranked nodes, if known before reading; otherwise 0.
+    /// Returns the number of ranked nodes; 0 if it is unknown before reading.
     fn pages(&self) -> u64 {
         self.ranking().map_or(0, LevelRanking::len)
     }
@@ -182,7 +176,6 @@ impl CompareSide {
         Ok(scores)
     }
 
-    /// Calls `each` with the name and score of every page.
     pub fn each(&self, mut each: impl FnMut(&[u8], f64) -> Result<(), Error>) -> Result<(), Error> {
         let path = match self {
             CompareSide::File(path) => path,
@@ -242,7 +235,7 @@ pub fn is_scores(path: &Path) -> bool {
     !path.is_dir() && !Snapshot::is_snapshot(&RealDisk, path) && !is_named_so()
 }
 
-/// Returns the kind of a file whose first bytes show that it is not lines of scores.
+/// Describes a file whose first bytes show that it is not lines of scores.
 fn other_kind(first: &[u8]) -> Option<&'static str> {
     let line = first.split(|&byte| byte == b'\n').next();
     if first.starts_with(b"PAR1") {

@@ -10,16 +10,13 @@ use cashrank_store::store::RealDisk;
 use super::ExportArgs;
 use crate::cli::common::threads;
 
-/// Additional columns of a table, with their values.
 #[derive(Default)]
 pub(super) struct Further {
     pub columns: Vec<NumberColumn>,
     numbers: Vec<Numbers>,
-    /// Memory that the numbers hold, in bytes.
     pub held_bytes: u64,
 }
 
-/// Source of the numbers of all pages or sites.
 enum Numbers {
     Ranking(Box<LevelRanking>),
     Scores(Vec<f64>),
@@ -53,7 +50,6 @@ impl Further {
 }
 
 impl Numbers {
-    /// Iterates over all scores, in number order.
     fn scores(&self) -> Box<dyn Iterator<Item = cashrank::Result<f64>> + '_> {
         match self {
             Numbers::Scores(scores) => Box::new(scores.iter().copied().map(Ok)),
@@ -63,7 +59,6 @@ impl Numbers {
 }
 
 impl ExportArgs {
-    /// Opens the further columns that were requested beside a ranking.
     pub(super) fn further(&self, ranking: &LevelRanking) -> anyhow::Result<Further> {
         let mut further = Further::default();
         let measures = self.level.measures();

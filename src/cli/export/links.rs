@@ -7,11 +7,9 @@ use super::super::common::{Exit, counted};
 use super::super::output::OutputTarget;
 use super::{ExportArgs, scratch};
 
-/// Name of the format that holds links only.
 pub(super) const COMMON_CRAWL: &str = "common-crawl";
 
 impl ExportArgs {
-    /// Writes the links of the current snapshot.
     pub(super) fn export_links(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         let to = self.to.as_deref().unwrap_or_default();
         anyhow::ensure!(

@@ -113,7 +113,6 @@ The ranking by this measure, which `cashrank compute` made. A table has a column
 importance,harmonic,in-degree; ranks are those of the first, and of the others in-degree, out-degree and salsa of pages need not have \
 been computed [default: importance, which each snapshot has]";
 
-/// Message if a store is too old to know which pages are gone.
 const OLD: &str =
     "the snapshot is of an older cashrank, and does not say which are; the next one does";
 
@@ -132,7 +131,6 @@ pub(super) struct ScoringArgs {
 }
 
 impl ScoringArgs {
-    /// Refuses options that the format ignores.
     fn check(&self, format: Format) -> anyhow::Result<()> {
         let (content, name) = (format.content(), format.name());
         let field = self.score_field.as_ref().map(|_| "--score-field");
@@ -159,7 +157,6 @@ impl ScoringArgs {
     }
 }
 
-/// Reports pages that were left out of the file.
 fn report_left_out(left_out: u64, format: Format) {
     if left_out > 0 {
         say!(
@@ -170,7 +167,6 @@ fn report_left_out(left_out: u64, format: Format) {
     }
 }
 
-/// Parses the formats of tables by name, for clap.
 pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let tables = Format::ALL.into_iter();
     let tables = tables.filter(|format| format.content() == Content::Table);
@@ -333,7 +329,7 @@ impl ExportArgs {
         self.output.report(output, &said, summary)
     }
 
-    /// Returns the snapshots up to this one, if requested.
+    /// Returns the snapshots up to this one; none unless `--history` asks for them.
     fn kept(&self, current: &Snapshot) -> anyhow::Result<Vec<(u64, PathBuf)>> {
         if !self.history {
             return Ok(Vec::new());
@@ -343,7 +339,6 @@ impl ExportArgs {
         Ok(kept.map(|kept| (kept.number, kept.path)).collect())
     }
 
-    /// Refuses contradictory options.
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
@@ -374,8 +369,8 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the bytes for sorting beside `held` bytes of other data; refuses if there is too little for both. An
-    /// export in page order needs nothing for sorting.
+    /// Returns the number of bytes for sorting beside `held` bytes of other data; refuses the export if there is too
+    /// little memory for both. An export in page order needs nothing for sorting.
     fn room(&self, order: Order, pages: u64, held: u64) -> cashrank::Result<u64> {
         let held = if held > 0 || order != Order::Id {
             held + to_read(pages)

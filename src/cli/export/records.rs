@@ -7,7 +7,6 @@ use super::super::output::{Keep, OutputTarget};
 use super::{ExportArgs, scratch};
 
 impl ExportArgs {
-    /// Writes the current snapshot as crawl records.
     pub(super) fn export_records(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         let path = self.output.file.name();
         let format = RecordFormat::of_name(path)?;

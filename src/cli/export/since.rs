@@ -46,7 +46,7 @@ pub(super) struct ChangeFilter {
 }
 
 impl SinceArgs {
-    /// Refuses formats that need all rows, not the changed ones only.
+    /// Refuses formats that need all rows, not only the changed ones.
     pub fn check(&self, format: Format) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.since.is_none() || format != Format::Solr,
@@ -56,7 +56,6 @@ impl SinceArgs {
         Ok(())
     }
 
-    /// Opens the older ranking, if one is requested.
     pub fn open(
         &self,
         store: &Path,
@@ -77,12 +76,11 @@ impl SinceArgs {
 }
 
 impl ChangeFilter {
-    /// Returns the bytes that reading the older ranking takes in addition to the newer one.
+    /// Returns the number of bytes that reading the older ranking takes in addition to the newer one.
     pub fn held_bytes(&self) -> u64 {
         to_read(self.older.len()) + self.older.held_bytes()
     }
 
-    /// Iterates over the rows of `newer` whose `score` changed.
     pub fn rows<'r>(
         &'r self,
         newer: &'r LevelRanking,
@@ -106,7 +104,6 @@ impl ChangeFilter {
         newer.changed_since(&self.older, rule, gone)
     }
 
-    /// Counts a written row.
     pub fn count(&self, page: &Page<'_>) {
         if let Some(change) = page.change {
             let count = &self.counts[change as usize];
@@ -114,7 +111,6 @@ impl ChangeFilter {
         }
     }
 
-    /// Returns the counts of written rows as JSON.
     pub fn summary(&self) -> serde_json::Value {
         let of = |change: Change| self.counts[change as usize].get();
         serde_json::json!({
@@ -126,7 +122,6 @@ impl ChangeFilter {
         })
     }
 
-    /// Formats the counts for people.
     pub fn said(&self) -> String {
         let [new, changed, diluted, gone] = self.counts.each_ref().map(Cell::get);
         let older = self.older.snapshot().info().counters.records;

@@ -16,14 +16,13 @@ use cashrank_store::snapshot::Snapshot;
 
 use crate::cli::common::{lines, report_lines, say};
 
-/// Rules and lists of names that define the domain.
 pub struct Domain {
     scope: Scope,
     listed: NameSet,
 }
 
 impl Domain {
-    /// Creates the domain that the rules describe. Lists that they name take at most this much memory, in bytes.
+    /// Lists that the rules name take at most `memory` bytes.
     pub fn new(rules: &[String], memory: Option<u64>) -> anyhow::Result<Domain> {
         let mut domain = Domain {
             scope: Scope::default(),
@@ -50,7 +49,6 @@ impl Domain {
         Ok(domain)
     }
 
-    /// Returns whether a rule or a list contains the name.
     pub fn has(&self, name: &[u8]) -> bool {
         let ruled = !self.scope.is_all() && self.scope.has(name);
         ruled || self.listed.has(name)
@@ -62,7 +60,6 @@ const MEMBER_BYTES: u64 = 256;
 /// Maximum memory per listed page, including its name, in bytes.
 const LISTED_BYTES: u64 = 400;
 
-/// Pages of a domain.
 #[derive(Default)]
 pub struct DomainPages {
     /// Page numbers, ascending.
@@ -81,14 +78,12 @@ impl DomainPages {
     }
 }
 
-/// Source of rows and names.
 pub enum CrawlSource {
     Store(Box<Snapshot>),
     Files(Box<Crawled>),
 }
 
 impl CrawlSource {
-    /// Returns the domain's pages, ascending, with the total length of their names.
     pub fn members(&self, domain: &Domain) -> anyhow::Result<DomainPages> {
         let mut members = DomainPages::default();
         match self {
@@ -109,8 +104,8 @@ impl CrawlSource {
         Ok(members)
     }
 
-    /// Returns the bytes that a search from this domain and a list of `listed` pages take in addition to the crawl
-    /// itself. Refuses them if the total exceeds `budget`.
+    /// Returns the number of bytes that a search from this domain and a list of `listed` pages take in addition to the
+    /// crawl itself. Refuses them if the total exceeds `budget`.
     pub fn room(
         &self,
         members: &DomainPages,
@@ -135,8 +130,7 @@ impl CrawlSource {
         Ok(need)
     }
 
-    /// Returns the graph of the domain and the pages outside it, and the pages of the graph whose last fetch failed and
-    /// can be retried.
+    /// Returns the graph of the domain and the pages outside it, and its pages whose failed fetch can be retried.
     pub fn known(&self, members: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
         if members.is_empty() {
             bail!(
@@ -155,7 +149,7 @@ impl CrawlSource {
                     if page.fetches.failed == 0 || !known.has(number) {
                         continue;
                     }
-                    // A page that failed too often is not requested in every round again.
+                    // A page that failed too often is not requested again in every round.
                     if page.fetches.failed >= MAX_FAILURES {
                         known.lost(number)?
                     } else {
@@ -171,7 +165,6 @@ impl CrawlSource {
         }
     }
 
-    /// Returns the number of known pages.
     pub fn pages(&self) -> u64 {
         match self {
             CrawlSource::Store(snapshot) => snapshot.info().pages,
@@ -179,7 +172,7 @@ impl CrawlSource {
         }
     }
 
-    /// Returns whether links to pages outside may have been left out, by `--scope`.
+    /// Returns whether `--scope` may have left out links to pages outside.
     pub fn is_scoped(&self) -> bool {
         match self {
             CrawlSource::Store(snapshot) => !snapshot.info().settings.input.scope.is_all(),

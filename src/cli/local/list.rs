@@ -22,7 +22,6 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Returns the format of the list.
     pub fn to(&self) -> Taker {
         self.to.unwrap_or(Taker::Plain)
     }
@@ -34,7 +33,6 @@ impl ListArgs {
         Ok(output)
     }
 
-    /// Returns whether the list goes to standard output.
     pub fn is_standard(&self) -> anyhow::Result<bool> {
         Ok(OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard)
     }
@@ -47,8 +45,7 @@ impl ListArgs {
         })
     }
 
-    /// Writes the list of a round. On standard output, an empty line ends the list. If there are no pages, no file is
-    /// written.
+    /// Writes the list of a round. On standard output, an empty line ends it. Without pages, no file is written.
     pub fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
         let output = OutputTarget::of(self.name(round).as_deref())?;
         if output != OutputTarget::Standard {

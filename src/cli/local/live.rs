@@ -17,7 +17,6 @@ use super::{LocalArgs, Outputs, candidates, report_few};
 use crate::cli::common::{self, Exit, counted, is_closed_pipe, say, thousands, threads};
 use crate::cli::output::OutputTarget;
 
-/// Search that is fed by a crawler.
 struct LiveSearch<'a> {
     args: &'a LocalArgs,
     search: LocalSearch,
@@ -29,7 +28,6 @@ struct LiveSearch<'a> {
 }
 
 impl LocalArgs {
-    /// Refuses options that contradict `--live`.
     fn check_live(&self, outputs: &Outputs) -> anyhow::Result<()> {
         let mut inputs = self.inputs.iter();
         if inputs.any(|input| InputName::parse(input) == InputName::Stdin) {

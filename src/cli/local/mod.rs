@@ -222,7 +222,6 @@ impl LocalArgs {
         self.exit(&crawl)
     }
 
-    /// Opens the targets of the ranks and the impact.
     fn outputs(&self) -> anyhow::Result<Outputs> {
         let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<OutputTarget>> {
             let Some(path) = path else { return Ok(None) };
@@ -245,7 +244,6 @@ impl LocalArgs {
         Ok(Outputs { ranks, impact })
     }
 
-    /// Returns the format of the inputs; `None`: recognised from the content.
     fn format(&self) -> Option<Format> {
         self.format.and_then(|format| format.0)
     }
@@ -262,7 +260,6 @@ impl LocalArgs {
         }
     }
 
-    /// Refuses options that contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         if self.store.is_some() && !self.live {
             let format = self.format.map(|_| "--format");
@@ -288,7 +285,6 @@ impl LocalArgs {
         Ok(())
     }
 
-    /// Reads the input files.
     fn crawled(&self) -> anyhow::Result<Crawled> {
         let limits = Limits {
             memory: self.memory.budget(threads(None) + 3)?,
@@ -314,7 +310,6 @@ impl LocalArgs {
     }
 }
 
-/// Targets of results other than the list.
 pub struct Outputs {
     ranks: Option<OutputTarget>,
     impact: Option<OutputTarget>,
@@ -343,7 +338,6 @@ fn report_few(wanted: u64, named: usize) {
     }
 }
 
-/// Parses a number of pages, for clap.
 fn pages(text: &str) -> Result<u64, String> {
     match positive(text) {
         Err(_) if text.parse() == Ok(0) => {

@@ -6,7 +6,6 @@ use super::domain::CrawlSource;
 use crate::cli::common::{self, counted, say, shown, thousands};
 use crate::cli::output::OutputTarget;
 
-/// Page of the domain with its estimate.
 #[derive(serde::Serialize)]
 pub struct LocalPageRank {
     url: String,
@@ -125,19 +124,14 @@ pub fn write_ranks(ranks: &OutputTarget, pages: &[LocalPageRank]) -> anyhow::Res
     })
 }
 
-/// Counts of the domain that are not part of a search.
 #[derive(Default)]
 pub struct DomainCounts {
-    /// Number of the domain's pages that were not fetched.
     pub unfetched: usize,
-    /// True if all known pages are in the domain.
     pub is_all: bool,
 }
 
-/// Maximum number of outside pages that the report names.
 const LIFTS_SHOWN: usize = 5;
 
-/// Reports the data behind the estimate.
 pub fn report(
     crawl: &CrawlSource,
     search: &LocalSearch,

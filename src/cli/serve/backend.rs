@@ -24,12 +24,10 @@ use crate::cli::stat::disk_bytes;
 /// Maximum number of snapshots whose counts `/status` lists.
 const HISTORY: usize = 200;
 
-/// Backend of the service: one store.
 pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<LiveIngest>>,
     current: Arc<Current>,
-    /// Summaries of snapshots, by file name.
     infos: Mutex<HashMap<String, SnapshotStatus>>,
     cache: AnswerCache,
 }
@@ -54,7 +52,7 @@ impl StoreBackend {
         let mut infos = lock(&self.infos);
         infos.retain(|name, _| newest.contains(name));
         for name in newest.iter() {
-            // Skip a snapshot that was removed since it was listed.
+            // A snapshot may have been removed since it was listed.
             if !infos.contains_key(name)
                 && let Ok(info) = snapshot::info_of(&RealDisk, &self.store, name)
             {
@@ -70,7 +68,7 @@ impl StoreBackend {
         let now = self.live.as_ref().and_then(|live| live.now());
         let held = match self.current.get() {
             Ok(held) => Some(held),
-            // An ingest that has not published anything yet is reported as well, as is a new store.
+            // The status must also report a new store, and an ingest that has not published anything yet.
             Err(Problem::Later(_)) => None,
             Err(problem) => return Err(problem),
         };
@@ -104,7 +102,6 @@ impl StoreBackend {
             turnovers: info.map_or(0.0, |info| info.turnovers),
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
             last_fetch_seconds: info.and_then(|info| info.time),
-            // A size that cannot be read at the moment is left out.
             disk_bytes: disk_bytes(&self.store).ok(),
             ingesting: is_busy(&RealDisk, &self.store),
             coverage: self.current.covered().last().map(|of| CoverageStatus {
@@ -126,7 +123,6 @@ pub fn as_parameters(error: &Error) -> String {
     name_settings(&error.to_string(), |name| name.replace('_', "-"))
 }
 
-/// Converts an error of the library to an answer of the service.
 pub fn problem(error: Error) -> Problem {
     match error {
         refused if refused.is_refusal() => Problem::Asked(as_parameters(&refused)),
@@ -134,7 +130,6 @@ pub fn problem(error: Error) -> Problem {
     }
 }
 
-/// Returns an answer as JSON.
 pub fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(answer).map_err(|error| Problem::Failed(error.to_string()))
 }

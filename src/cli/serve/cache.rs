@@ -1,16 +1,14 @@
 //! Cache of answers that take long: lists of pages to crawl next, and answers that are about all pages of a snapshot.
 //!
-//! A request is answered at once with the last answer, which names its snapshot. The first request for an answer computes
-//! it; lists are made by a thread of their own. Another one, at a low priority, refreshes the answers that were requested
-//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each makes one answer at a time and pauses after
-//! it, so that it uses at most a quarter of a processor however fast snapshots come; an ingest at full speed loses less,
-//! and one that waits for its crawler has the newest lists. An answer that was not requested lately is computed by the
-//! next request for it.
+//! A request is answered at once with the last answer, which names its snapshot. The first request for an answer
+//! computes it; a thread makes the lists. Another thread, at a low priority, refreshes the answers that were requested
+//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each thread makes one answer at a time and pauses
+//! after it, so that it uses at most a quarter of a processor however fast snapshots come. An answer that was not
+//! requested lately is computed by the next request for it.
 //!
-//! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds none of its
-//! snapshot's files open. A question that cannot be answered takes no place.
-//!
-//! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
+//! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds no file of
+//! its snapshot open. A question that cannot be answered takes no place. Each list is made from its snapshot alone: its
+//! rows, and the ranking that it has ([`next_of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -43,7 +41,6 @@ const REST: u32 = 3;
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Task of a worker thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkerKind {
     /// Makes lists that do not exist yet.
@@ -52,7 +49,6 @@ enum WorkerKind {
     Refresh,
 }
 
-/// Worker threads with their names, in the order in which they are started.
 const WORKERS: [(WorkerKind, &str); 2] = [
     (WorkerKind::First, "next-first"),
     (WorkerKind::Refresh, "next-refresh"),
@@ -71,34 +67,29 @@ struct CacheShared {
 struct Kept {
     answers: Vec<CachedAnswer>,
     stop: bool,
-    /// Number of threads started.
     started: usize,
 }
 
-/// Request whose answer is cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CachedRequest {
     List(NextQuery),
-    /// Subject of a question, and the time at which the file of the ranking that it is about was written, if that has
-    /// one of its own.
+    /// Subject of a question, and the time at which the ranking's own file was written, if it has one.
     Rows(Subject, Option<SystemTime>),
 }
 
-/// Answer to a cached request.
 #[derive(Clone)]
 enum CachedValue {
     List(Arc<NextList>),
     Rows(AnswerRows),
 }
 
-/// Request, with its last answer or error.
 struct CachedAnswer {
     request: CachedRequest,
     asked: Instant,
-    /// Version of the answer's snapshot, and the time at which that was written.
+    /// Version of the answer's snapshot, which was written at `written`.
     version: String,
     written: Option<SystemTime>,
-    /// Empty until the answer is computed; a list's error is kept, so that it is not made again for the same snapshot.
+    /// Empty until the answer is computed. A list's error is kept: the list is not made again for the same snapshot.
     value: Arc<OnceCell<Result<CachedValue>>>,
 }
 
@@ -111,8 +102,7 @@ impl AnswerCache {
         }))
     }
 
-    /// Answers from the newest snapshot for which this was answered; if it was not requested lately, from the current
-    /// one.
+    /// Answers from the newest snapshot with an answer; if the subject was not requested lately, from the current one.
     pub fn rows(&self, subject: Subject) -> Result<AnswerRows> {
         let newest = self.0.current.get()?;
         let written = match &subject {
@@ -145,8 +135,7 @@ impl AnswerCache {
         }
     }
 
-    /// Returns the newest list for a query; it may be longer than requested. `None` if the first one is still being
-    /// made.
+    /// Returns the newest list for a query, perhaps a longer one; `None` if the first one is still being made.
     pub fn list(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
         let newest = self.0.current.get()?;
         let mut kept = lock(&self.0.kept);
@@ -168,7 +157,7 @@ impl AnswerCache {
             }
             kept.add(CachedRequest::List(query.clone()), &newest);
         }
-        // A thread that could not be started at an earlier request may start now.
+        // A thread that could not be started at an earlier request may start at this one.
         self.0.start(&mut kept)?;
         found
     }
@@ -181,18 +170,17 @@ impl Drop for AnswerCache {
     }
 }
 
-/// Returns the options of a list.
 fn options_of(query: &NextQuery) -> Result<NextOptions> {
     let mut options = NextOptions::of(&query.options).map_err(problem)?;
     options.count = query.n;
     Ok(options)
 }
 
-/// Kind of request, of which a number of answers is cached.
+/// Kind of request, for each of which a number of answers is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
     List,
-    /// All but those about some pages, sites, or another measure, whose number has no bound.
+    /// All rows but those about some pages, sites, or another measure, whose number has no bound.
     Refreshed,
     Other,
 }
@@ -217,12 +205,11 @@ impl CachedAnswer {
         self.asked.elapsed() < LIVELY && self.request.kind() != RequestKind::Other
     }
 
-    /// Returns whether this is a list that does not exist yet.
+    /// Returns whether the answer is a list that does not exist yet.
     fn is_awaited(&self) -> bool {
         self.request.kind() == RequestKind::List && self.value.get().is_none()
     }
 
-    /// Replaces the answer by one from this snapshot, which must still be computed.
     fn renew(&mut self, held: &OpenSnapshot) {
         self.version = held.version();
         self.written = held.written();
@@ -231,8 +218,7 @@ impl CachedAnswer {
 }
 
 impl Kept {
-    /// Returns the longest list that answers a query, preferring lists that exist. For unread pages, a shorter list is a
-    /// prefix of a longer one.
+    /// Returns the longest list for a query, preferably one that exists. Of unread pages, shorter lists are prefixes.
     fn list_for(&mut self, query: &NextQuery) -> Result<Option<&mut CachedAnswer>> {
         let is_prefix = options_of(query)?.which == PageSelection::NotFetched;
         let answers = self.answers.iter_mut().filter_map(|answer| {
@@ -247,7 +233,6 @@ impl Kept {
         Ok(best.map(|(_, answer)| answer))
     }
 
-    /// Adds a request without an answer, and returns its position.
     fn add(&mut self, request: CachedRequest, held: &OpenSnapshot) -> usize {
         self.answers.push(CachedAnswer {
             request,
@@ -264,8 +249,7 @@ impl Kept {
         kinds.filter(|of| *of == kind).count()
     }
 
-    /// Evicts the least recently requested answers of a kind until there are places for `more`. A list that is being
-    /// made stays.
+    /// Evicts the least recently requested answers of a kind, but no list in progress, until `more` have places.
     fn evict(&mut self, kind: RequestKind, more: usize) {
         let places = match kind {
             RequestKind::List => LISTS,
@@ -282,7 +266,6 @@ impl Kept {
         }
     }
 
-    /// Removes a request unless it has an answer.
     fn forget(&mut self, request: &CachedRequest) {
         self.answers
             .retain(|answer| answer.request != *request || answer.value.get().is_some());
@@ -296,8 +279,7 @@ impl Kept {
         })
     }
 
-    /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the answer of the oldest
-    /// snapshot.
+    /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the oldest answer.
     fn task(&self, kind: WorkerKind, newest: &OpenSnapshot) -> Option<CachedRequest> {
         if kind == WorkerKind::First {
             let new = self.answers.iter().find(|answer| answer.is_awaited());
@@ -310,8 +292,7 @@ impl Kept {
         oldest.map(|answer| answer.request.clone())
     }
 
-    /// Keeps a new answer. A question that could not be answered is answered by the next request for it, which gets the
-    /// error.
+    /// Keeps a new answer. A question that cannot be answered is forgotten, so that its next request gets the error.
     fn keep(&mut self, held: &OpenSnapshot, request: &CachedRequest, made: Result<CachedValue>) {
         let known = self.answers.iter_mut().find(|of| of.request == *request);
         let Some(answer) = known else {
@@ -400,7 +381,6 @@ fn rows_of(held: &OpenSnapshot, subject: &Subject) -> Result<CachedValue> {
     held.answer(subject, LISTING_MAX).map(CachedValue::Rows)
 }
 
-/// Computes the answer to a request from a snapshot.
 fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     check_list(held.info().pages, BESIDE).map_err(problem)?;
     let query = match request {

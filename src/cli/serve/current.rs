@@ -1,7 +1,7 @@
-//! The current snapshot of a store, and what was read of it to answer questions.
+//! Current snapshot of a store, and the data read of it to answer questions.
 //!
-//! While the index on disk lags behind, as in a first ingest, the names of up to [`LOOKUP_PAGES`] pages are found by a
-//! table, which the next snapshot extends; those of more pages by a sweep over the store's fingerprints.
+//! While the index on disk lags behind, as in a first ingest, a table finds the names of up to [`LOOKUP_PAGES`] pages,
+//! and the next snapshot extends it; the names of more pages are found by a sweep over the store's fingerprints.
 //!
 //! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
@@ -30,13 +30,9 @@ use super::backend::{as_parameters, json, problem};
 use super::live::thin;
 use crate::cli::common::say;
 
-/// Maximum number of pages whose names are kept in a table.
 const LOOKUP_PAGES: u64 = 8_000_000;
-/// Maximum number of snapshots whose coverage is kept.
 const HISTORY: usize = 400;
-/// Maximum number of open rankings.
 const OPENED: usize = 2;
-/// Maximum memory of a ranking's sites, in bytes.
 const SITES_BYTES: u64 = 1 << 30;
 
 /// Name of a ranking, and the time at which its file was written, if it has a file of its own.
@@ -48,15 +44,12 @@ pub struct Current {
     held: Mutex<Option<Arc<OpenSnapshot>>>,
     /// Coverage of the snapshots for which it was requested.
     covered: Arc<Mutex<Vec<Covered>>>,
-    /// Last table of names.
     names: Arc<Mutex<Option<Arc<Lookup>>>>,
 }
 
-/// Snapshot with the parts read so far.
 pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
-    /// Ranking of its pages.
     pages: LevelRanking,
     rankings: Recent<RankingKey, LevelRanking, OPENED>,
     covered: Arc<Mutex<Vec<Covered>>>,
@@ -67,7 +60,6 @@ pub struct OpenSnapshot {
 /// Answer whose first rows can be written as JSON.
 pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
 
-/// Answer with the name of its snapshot.
 #[derive(Serialize)]
 struct SnapshotAnswer<'a, T> {
     snapshot: &'a str,
@@ -75,7 +67,6 @@ struct SnapshotAnswer<'a, T> {
     answer: T,
 }
 
-/// Rank of a page or site, with its history if requested.
 #[derive(Serialize)]
 struct RankAnswer {
     #[serde(flatten)]
@@ -84,7 +75,7 @@ struct RankAnswer {
     history: Option<Vec<Moment>>,
 }
 
-/// Coverage with the hosts that have the most unread, and that of earlier snapshots.
+/// Coverage with the hosts that have the most unread, and the coverage of earlier snapshots.
 #[derive(Serialize)]
 struct CoverageAnswer<'a> {
     #[serde(flatten)]
@@ -103,7 +94,6 @@ impl Current {
         }
     }
 
-    /// Returns the newest snapshot; opens it if it changed.
     pub fn get(&self) -> Result<Arc<OpenSnapshot>> {
         let name = snapshot::current_name(&RealDisk, &self.store).map_err(problem)?;
         let name = name.ok_or_else(|| {
@@ -157,7 +147,6 @@ impl OpenSnapshot {
         self.pages.snapshot()
     }
 
-    /// Returns the snapshot's counters and settings.
     pub fn info(&self) -> &Info {
         self.snapshot().info()
     }
@@ -246,7 +235,6 @@ impl OpenSnapshot {
         })
     }
 
-    /// Returns ranks, with their history over the newest `snapshots` if requested.
     fn rank(
         &self,
         urls: &[String],
@@ -283,8 +271,7 @@ impl OpenSnapshot {
         history(&RealDisk, store, urls, &options, &mut failed).map_err(problem)
     }
 
-    /// Returns the links of a page, best rank first; with `within`, its incoming links, found by a sweep over at most
-    /// `within` links.
+    /// Returns a page's links, best rank first; with `within`, incoming ones, by a sweep over at most `within` links.
     fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
         let snapshot = self.snapshot();
         let found = self.find(&[url.to_owned()])?;
@@ -330,7 +317,6 @@ impl OpenSnapshot {
         found.map_err(problem)
     }
 
-    /// Reads a ranking, which is opened unless it is open.
     fn with_ranking<T>(
         &self,
         name: &RankingName,
@@ -369,7 +355,6 @@ impl OpenSnapshot {
         Ok(best.into_iter().map(Host::from).collect())
     }
 
-    /// Returns the share of what readers see that was read, and the hosts with the most unread.
     fn coverage(&self, n: usize) -> Result<(Covered, Vec<CoveredHost>)> {
         let snapshot = self.snapshot();
         let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
@@ -414,18 +399,16 @@ fn first<T>(rows: &[T], n: usize) -> &[T] {
     &rows[..n.min(rows.len())]
 }
 
-/// Returns an answer that is always written whole.
 fn whole(json: Vec<u8>) -> AnswerRows {
     Arc::new(move |_| Ok(json.clone()))
 }
 
-/// Returns when a file was last written, if known.
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
 
 /// Map of at most `MOST` values; the least recently requested ones are evicted. The first caller computes a value while
-/// others wait for it; a computation that failed is tried again.
+/// others wait for it; a failed computation is tried again.
 struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<OnceCell<V>>)>>);
 
 impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
@@ -435,7 +418,6 @@ impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
 }
 
 impl<K: PartialEq, V, const MOST: usize> Recent<K, V, MOST> {
-    /// Returns the value for this key, which may still have to be computed.
     fn of(&self, key: K) -> Arc<OnceCell<V>> {
         let mut kept = lock(&self.0);
         let known = kept.iter().position(|(known, _)| *known == key);
@@ -452,7 +434,7 @@ impl<K: PartialEq, V, const MOST: usize> Recent<K, V, MOST> {
     }
 }
 
-/// Takes a lock even if its holder panicked: the data behind these locks is consistent at any time.
+/// Takes a lock even if its holder panicked: the data behind these locks is always consistent.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,21 +8,17 @@ use cashrank_ingest::ingest::ProgressReport;
 
 use super::current::lock;
 
-/// Name shown as the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
 /// Maximum number of rates. When it is reached, every second sample is dropped and the interval doubles.
 const RATES: usize = 240;
-/// Initial interval between samples.
 const RATE_EVERY: Duration = Duration::from_secs(1);
 
-/// Latest counters of an ingest.
 #[derive(Default)]
 pub struct LiveIngest {
     now: Mutex<Option<IngestState>>,
     rates: Mutex<Rates>,
 }
 
-/// State of an ingest at its last report.
 #[derive(Clone, Default)]
 pub struct IngestState {
     pub reading: IngestStatus,
@@ -30,8 +26,7 @@ pub struct IngestState {
     pub pages: u64,
 }
 
-/// Progress of a running ingest, as JSON shows it. Inputs and passes are counted from 1, and records and links since the
-/// ingest began.
+/// Progress of a running ingest as JSON. Inputs and passes count from 1, records and links from the ingest's start.
 #[derive(Clone, Default, serde::Serialize)]
 pub struct IngestStatus {
     input: String,
@@ -39,7 +34,7 @@ pub struct IngestStatus {
     inputs: usize,
     pass: u32,
     passes: u32,
-    /// Compressed bytes read of the input.
+    /// Number of compressed bytes read of the input.
     read_bytes: u64,
     input_bytes: Option<u64>,
     seconds: f64,
@@ -48,7 +43,7 @@ pub struct IngestStatus {
     rates: Vec<Rate>,
 }
 
-/// Mean records per second over an interval, which ends `seconds` after the ingest began.
+/// Mean number of records per second over an interval, which ends `seconds` after the ingest began.
 #[derive(Clone, serde::Serialize)]
 struct Rate {
     seconds: f64,
@@ -94,7 +89,6 @@ impl LiveIngest {
     }
 }
 
-/// Samples of a count over time.
 struct Rates {
     every: Duration,
     samples: Vec<(Duration, u64)>,
@@ -123,7 +117,6 @@ impl Rates {
         self.samples.push((at, records));
     }
 
-    /// Returns the mean rate between each two adjacent samples.
     fn rates(&self) -> Vec<Rate> {
         let rate = |two: &[(Duration, u64)]| {
             let [(from, before), (to, records)] = [two[0], two[1]];
@@ -136,7 +129,6 @@ impl Rates {
     }
 }
 
-/// Drops every second entry of a course over time.
 pub fn thin<T>(course: &mut Vec<T>) {
     let mut is_kept = false;
     course.retain(|_| {

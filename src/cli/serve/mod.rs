@@ -30,11 +30,7 @@ pub use live::LiveIngest;
 
 /// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;
-
-/// Maximum length of a token file, in bytes.
 const TOKEN_BYTES: u64 = 4096;
-
-/// Interval at which a signal to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -86,7 +82,7 @@ pub struct ServiceArgs {
     frontier_urls: Option<u64>,
 }
 
-/// Parses the frontier's file, for clap; refused by a build without the frontier.
+/// Parses the frontier's file, for clap; a build without the frontier refuses it.
 fn frontier_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| Feature::require("frontier").map(|()| path))
 }
@@ -117,7 +113,6 @@ impl ServiceArgs {
         Ok(Some(token))
     }
 
-    /// Returns whether any of these options is given.
     pub fn is_given(&self) -> bool {
         self.token_file.is_some() || self.frontier.is_some()
     }
@@ -133,7 +128,6 @@ impl ServiceArgs {
         }))
     }
 
-    /// Returns `None`: this build has no frontier, and refuses its option.
     #[cfg(not(feature = "frontier"))]
     fn frontier(&self) -> Option<Box<dyn Calls>> {
         let _ = &self.frontier_urls;
@@ -165,7 +159,6 @@ impl ServeArgs {
     }
 }
 
-/// Starts the service of a store, and prints its address.
 pub fn start(
     store: &Path,
     listen: SocketAddr,

@@ -1,4 +1,4 @@
-//! The state of a store and of a running ingest, as JSON and for Prometheus.
+//! State of a store and of a running ingest, as JSON and for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,23 +23,22 @@ pub struct ServiceStatus {
     pub links: u64,
     pub pages: u64,
     pub visited: u64,
-    /// Known pages that were never visited.
+    /// Number of known pages that were never visited.
     pub frontier: u64,
     pub gone: u64,
     pub unchanged: u64,
     pub failed: u64,
-    /// Records that could not be used, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
     pub bound_l1: Option<f64>,
     pub turnovers: f64,
     pub last_fetch: Option<String>,
-    /// In seconds since 1970.
+    /// Time in seconds since 1970.
     #[serde(skip)]
     pub last_fetch_seconds: Option<i64>,
     pub disk_bytes: Option<u64>,
-    /// True while a process writes to the store, this one or another.
+    /// True while any process writes to the store.
     pub ingesting: bool,
-    /// Share of what readers see that was read, when it was last computed.
+    /// Share that was read of what readers see, when it was last computed.
     pub coverage: Option<CoverageStatus>,
     /// Progress of the ingest of this process.
     pub reading: Option<IngestStatus>,
@@ -79,7 +78,6 @@ impl SnapshotStatus {
 }
 
 impl ServiceStatus {
-    /// Returns the counts in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut out = String::new();
         let mut put = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {

@@ -10,7 +10,6 @@ use crate::cli::common::{Basis, Exit, certain_pages, pages, print, print_json, t
 use crate::cli::json::object;
 use crate::cli::table::FactList;
 
-/// Prints the sums over all shards, and the contents of each.
 pub(super) fn show(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
     let opened = shards
         .iter()

@@ -1,6 +1,5 @@
-//! Rounds of messages between all processes on timely dataflow: one worker in each process, and one dataflow in which
-//! the pieces of a message go to the worker they are for. A round is a timestamp, and is complete when the frontier has
-//! passed it.
+//! Rounds of messages between all processes on timely dataflow: each process has one worker, to which the one dataflow
+//! takes the pieces of its messages. A round is a timestamp, and is complete when the frontier has passed it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,7 +31,7 @@ use crate::meeting::PeerLinks;
 use crate::{Joining, failed, no_thread, reason};
 
 const PIECE: usize = 1 << 15;
-/// zstd's level for messages: higher ones take longer than most networks.
+/// zstd's level for messages: higher levels take longer than most networks.
 const LEVEL: i32 = 1;
 
 /// Event for the thread that waits for a round.
@@ -58,7 +57,6 @@ struct MessagePiece {
 /// Received messages by round, from each process.
 type Inbox = Rc<RefCell<BTreeMap<u64, Vec<Vec<u8>>>>>;
 
-/// Part of a worker in the dataflow.
 struct Rounds {
     input: InputHandle<u64, CapacityContainerBuilder<Vec<MessagePiece>>>,
     probe: ProbeHandle<u64>,
@@ -132,11 +130,9 @@ pub struct Cluster {
     messages: Option<Sender<Vec<Vec<u8>>>>,
     events: (Sender<Event>, Receiver<Event>),
     silence: Duration,
-    /// Guards of timely's threads.
     guards: Option<WorkerGuards<()>>,
     /// Process of each shard; empty until shards are assigned.
     process_of: Vec<usize>,
-    /// Shards of this process.
     local: Vec<usize>,
 }
 
@@ -146,7 +142,7 @@ impl Cluster {
         let hooks = Hooks::default();
         let own = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), None);
         let sockets = met.lines.clone();
-        // Timely panics, or waits for ever, if one of its threads cannot be started: as many are tried before.
+        // Timely panics, or waits forever, if one of its threads cannot be started, so the same number is tried first.
         let hold = Arc::new(Mutex::new(()));
         let held = hold.lock();
         let places = (0..2 * met.lines.len() - 1).map(|_| {
@@ -193,10 +189,8 @@ impl Cluster {
         })
     }
 
-    /// Tells all processes which shards this one has, so that messages between shards find their process.
-    ///
-    /// # Errors
-    /// Fails if a process is lost, or the stores are not the shards of one crawl, once each.
+    /// Tells all processes which shards this one has, so that messages between shards find their process. Fails if a
+    /// process is lost, or if the stores are not the shards of one crawl, once each.
     pub fn assign(&mut self, local: &[LocalShard]) -> Result<()> {
         let numbers = local.iter().map(|store| store.shard.number() as usize);
         self.local = numbers.collect();
@@ -205,11 +199,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Sends each process its message, by number, compressed, and returns the message of each for this one, once all have
-    /// arrived. The message to itself is returned.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if a process ended or is silent, now or before.
+    /// Sends each process its message, by number, compressed, and returns each one's message for this process, once all
+    /// have arrived. The message to itself is returned. Fails with [`Error::Io`] if a process has ended or is silent.
     pub fn exchange(&mut self, messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let Some(sender) = &self.messages else {
             return Err(failed("a process was lost before"));
@@ -258,14 +249,11 @@ impl Cluster {
             .flatten()
             .for_each(|line| line.abandon(why));
         self.messages = None;
-        // Its threads wait for a lost process, and end with this one.
+        // The threads wait for a lost process, and end with this one.
         mem::forget(self.guards.take());
     }
 
-    /// Ends the joint work: all call it after the same round.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if a process ended before.
+    /// Ends the joint work; all processes call it after the same round. Fails with [`Error::Io`] if one ended before.
     pub fn finish(mut self) -> Result<()> {
         // After this round no process needs another.
         self.exchange(vec![Vec::new(); self.lines.len()])?;

@@ -1,4 +1,4 @@
-//! Settings by which processes find each other: addresses, the secret, and what must be equal in all.
+//! Settings by which processes find each other: addresses, the secret, and values that must be equal in all.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +11,9 @@ use cashrank_base::{Error, Result};
 
 /// Maximum number of processes.
 pub const PROCESSES_MAX: usize = 256;
-/// Lengths of a secret and of its file, in bytes.
+/// Minimum length of a secret, in bytes.
 const LEN_MIN: usize = 16;
+/// Maximum length of a file with a secret, in bytes.
 const LEN_MAX: u64 = 4096;
 
 /// Settings by which a process finds the others.
@@ -22,9 +23,9 @@ pub struct Joining {
     pub addresses: Vec<String>,
     /// Number of this process.
     pub process: usize,
-    /// Secret that all of them know, and nobody else.
+    /// Secret that all processes know, and nobody else.
     pub secret: Secret,
-    /// Version of the program. It, `shards` and `digest` must be equal in all processes.
+    /// Version of the program. It must be equal in all processes, and so must `shards` and `digest`.
     pub program: String,
     /// Number of shards of the crawl.
     pub shards: u64,
@@ -32,14 +33,14 @@ pub struct Joining {
     pub digest: u128,
     /// Time to wait for the others at the start.
     pub wait: Duration,
-    /// Silence after which a process is considered lost. The others send a sign of life six times as often.
+    /// Silence after which a process is considered lost. The others send a sign of life six times in this time.
     pub silence: Duration,
     /// Callback for a line about each stranger.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Joining {
-    /// Returns options with default times, for no shards, and messages about strangers dropped.
+    /// Returns settings with default times, for no shards, that drop messages about strangers.
     pub fn new(addresses: Vec<String>, process: usize, secret: Secret) -> Joining {
         Joining {
             addresses,
@@ -54,7 +55,6 @@ impl Joining {
         }
     }
 
-    /// Returns the name of a process for messages.
     pub(crate) fn name(&self, process: usize) -> String {
         match self.addresses.get(process) {
             Some(address) => format!("process {process} ({address})"),
@@ -63,11 +63,9 @@ impl Joining {
     }
 }
 
-/// Parses a list of addresses: one per line, `HOST:PORT`; process 0 is the first. Empty lines, and lines that begin with
-/// `#`, are ignored.
-///
-/// # Errors
-/// [`Error::Usage`] if a line is not an address, one occurs twice, there are none, or more than [`PROCESSES_MAX`].
+/// Parses a list of addresses: one per line, `HOST:PORT`; process 0 is the first. Empty lines, and lines that begin
+/// with `#`, are ignored. Fails with [`Error::Usage`] if a line is not an address, an address occurs twice, or there
+/// are none or more than [`PROCESSES_MAX`].
 pub fn addresses(text: &str, file: &Path) -> Result<Vec<String>> {
     let refused = |what: String| Err(Error::Usage(format!("{}: {what}", file.display())));
     let mut all: Vec<String> = Vec::new();
@@ -106,10 +104,7 @@ fn is_address(line: &str) -> bool {
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// Creates a secret from bytes that cannot be guessed.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if there are fewer than 16.
+    /// Creates a secret from bytes that cannot be guessed. Fails with [`Error::Usage`] if there are fewer than 16.
     pub fn of(bytes: &[u8]) -> Result<Secret> {
         if bytes.len() < LEN_MIN {
             return Err(Error::Usage(format!(
@@ -123,10 +118,8 @@ impl Secret {
         Ok(Secret(hash.finalize().into()))
     }
 
-    /// Reads a secret from a file, without surrounding white space.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if everybody may read the file, or it is too short or too long.
+    /// Reads a secret from a file, without surrounding white space. Fails with [`Error::Usage`] if everybody may read
+    /// the file, or it is too short or too long.
     pub fn read(path: &Path) -> Result<Secret> {
         let refused = |what: &str| Err(Error::Usage(format!("{}: {what}", path.display())));
         let about = fs::metadata(path).map_err(Error::io(path, "read"))?;

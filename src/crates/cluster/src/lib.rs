@@ -1,9 +1,8 @@
-//! Cooperation of several processes of `cashrank` on one crawl: they find each other, prove that they belong together,
-//! and exchange messages.
+//! Cooperation of processes of `cashrank` on one crawl: they meet, authenticate each other, and exchange messages.
 //!
 //! [`join`] connects N processes, each of which has the same list of addresses and the same secret; they then exchange
-//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. After [`Cluster::assign`], which announces the shards of each
-//! process, messages go between shards ([`Peers`](cashrank_store::shards::Peers)).
+//! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. [`Cluster::assign`] announces the shards of each
+//! process; after it, messages go between shards ([`Peers`](cashrank_store::shards::Peers)).
 //!
 //! ```
 //! use cashrank_base::Error;
@@ -36,10 +35,9 @@
 //!
 //! **Guarantees.** A message is from a process that knows the secret and began with the same program, shards, number of
 //! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305
-//! and BLAKE2s. Strangers that connect while the processes meet and cannot prove this are refused and reported
-//! ([`Joining::tell`]), without effect. Once all are connected, none listens any more. If a process ends, or is silent
-//! for [`Joining::silence`], all others get an error that names it, and nothing more is exchanged. Every holder of the
-//! secret is trusted.
+//! and BLAKE2s. Strangers that connect while the processes meet are refused and reported ([`Joining::tell`]), without
+//! effect. Once all are connected, none listens any more. If a process ends, or is silent for [`Joining::silence`], all
+//! others get an error that names it, and nothing more is exchanged. Every holder of the secret is trusted.
 //!
 //! **Timely** panics if a peer is lost. Here it never notices: the stream from which it reads blocks instead (`line`),
 //! and the error goes to the caller.
@@ -57,11 +55,9 @@ use cashrank_base::{Error, Result};
 pub use exchange::Cluster;
 pub use joining::{Joining, PROCESSES_MAX, Secret, addresses};
 
-/// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true.
-///
-/// # Errors
-/// [`Error::Usage`] for invalid processes, or if one has other settings; [`Error::Io`] if this one's address is not
-/// available, or if some did not come.
+/// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true. Fails with
+/// [`Error::Usage`] for invalid processes, or if one has other settings, and with [`Error::Io`] if this process's
+/// address is not available, or if some processes did not come.
 pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> {
     let met = meeting::meet(&joining, is_stopped)?;
     let lines = met.lines.clone();
@@ -71,12 +67,10 @@ pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> 
     })
 }
 
-/// Returns the error that the processes cannot work together; `what` names the process.
 fn failed(what: impl Into<String>) -> Error {
     Error::io("processes", "work together")(io::Error::other(what.into()))
 }
 
-/// Returns why processes cannot work together, for the others.
 fn reason(error: &Error) -> String {
     match error {
         Error::Io { path, source, .. } if path.as_os_str() == "processes" => source.to_string(),
@@ -84,7 +78,6 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// Returns the error that a thread cannot be started, with advice.
 fn no_thread(error: io::Error) -> Error {
     failed(format!(
         "cannot start a thread: {error}; each process takes some beside those that compute, and two for each of the others: \

@@ -5,9 +5,9 @@
 //! kind 0: data   1: "I am there"   2: "that was all"   3: "I end, because ..."
 //! ```
 //!
-//! Timely's threads read and write it as a stream of bytes. They would panic on an error, so they never get one: the
-//! line reports the failure to the thread that waits for a round of the exchange, and blocks the calling thread for
-//! ever. The process is about to end then.
+//! Timely's threads read and write the line as a stream of bytes. They would panic on an error, so they never get one:
+//! the line reports the failure to the thread that waits for a round of the exchange, and blocks the calling thread
+//! forever. The process is about to end then.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -27,11 +27,10 @@ const DONE: u8 = 2;
 const ENDS: u8 = 3;
 /// Number of signs of life during the time after which silence is an error.
 const TIMES: u32 = 6;
-/// Maximum length of the reason for which a process ends, in bytes.
 const WHY_MAX: usize = 1000;
 
 struct LinkState {
-    /// Name of the process at the other end, and the number of this line among all that ever existed.
+    /// Name of the process at the other end. `number` is unique among all lines that ever existed.
     name: String,
     number: u64,
     socket: TcpStream,
@@ -46,14 +45,13 @@ struct LinkState {
 
 struct WriteHalf {
     nonce: u64,
-    /// True if the end was sent.
     is_done: bool,
 }
 
 #[derive(Default)]
 struct ReadHalf {
     nonce: u64,
-    /// Received data, of which the part before `at` was consumed.
+    /// Received data; the part before `at` was consumed.
     plain: Vec<u8>,
     at: usize,
     is_done: bool,
@@ -67,9 +65,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PeerLink {
-    /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. From now on
-    /// this end sends signs of life as often as the other requires. `silences` are the times after which this end
-    /// considers the other lost, and vice versa.
+    /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. This end
+    /// then sends signs of life as often as the other requires. `silences` are the times after which this end considers
+    /// the other lost, and vice versa.
     pub fn new(
         (name, number): (String, u64),
         socket: TcpStream,
@@ -108,7 +106,6 @@ impl PeerLink {
         self.0.number
     }
 
-    /// Announces that this process ends, and why, and hangs up.
     pub fn abandon(&self, why: &str) {
         let line = &self.0;
         if !line.is_abandoned.swap(true, Ordering::Relaxed) {
@@ -133,7 +130,7 @@ fn say_there(line: &Weak<LinkState>, every: Duration) -> bool {
     let said = match line.writing.try_lock() {
         Ok(writing) if writing.is_done => return false,
         Ok(mut writing) => line.write(&mut writing, THERE, &[]),
-        // What is being written is a sign of life, too.
+        // The frame being written is a sign of life, too.
         Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Poisoned(_)) => return false,
     };
@@ -205,7 +202,7 @@ impl LinkState {
         let _ = self.events.send(Event::Failed(self.number, lost));
     }
 
-    /// Reports the failure and blocks the thread for ever.
+    /// Reports the failure and blocks the thread forever.
     fn stop(&self, error: &io::Error) -> ! {
         self.report(error);
         loop {
@@ -249,7 +246,7 @@ impl timely::communication::allocator::zero_copy::stream::Stream for PeerLink {
         Ok(())
     }
 
-    /// Is only ever called at the end of what this process sends.
+    /// Called only at the end of everything that this process sends.
     fn shutdown(&self, _: Shutdown) -> io::Result<()> {
         let mut writing = lock(&self.0.writing);
         writing.is_done = true;

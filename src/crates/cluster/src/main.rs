@@ -160,7 +160,6 @@ impl JointSettleArgs {
         self.report(&together, started.elapsed().as_secs_f64())
     }
 
-    /// Settles the shards, together with other processes if there are any.
     fn settle(&self, stop: &AtomicBool, options: &SettleOptions) -> Result<Option<Together>> {
         let shards = local_shards(&*disk(), &self.stores)?;
         let count = shards.first().map_or(0, |store| store.shard.count());
@@ -291,7 +290,7 @@ fn accuracy(info: &Info) -> String {
     }
 }
 
-/// Sets `stop` at the first signal; the second one ends the process.
+/// Sets `stop` at the first signal; the second signal ends the process.
 fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order the first signal finds `stop` unset.
@@ -307,7 +306,6 @@ fn disk() -> Arc<dyn Disk> {
 
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs work while a terminal shows the progress of settling.
 fn beside_progress<T>(watcher: &Watcher, work: impl FnOnce() -> Result<T>) -> Result<T> {
     if !io::stderr().is_terminal() {
         return work();

@@ -16,11 +16,9 @@ use crate::noise::{Greeting, Keys, Refused, answer, greet};
 use crate::{Joining, PROCESSES_MAX, failed, no_thread, reason};
 
 const GREETING: Duration = Duration::from_secs(5);
-/// Interval between attempts to connect, and between checks for connections.
 const AGAIN: Duration = Duration::from_millis(50);
 /// Maximum number of connections being answered; further ones wait.
 const ANSWERS_MAX: usize = 64;
-/// Maximum number of strangers that are reported.
 const NAMED_MAX: usize = 100;
 
 /// Lines to all other processes, by number; `None` for this one.
@@ -29,17 +27,13 @@ pub(crate) struct PeerLinks {
     pub events: (Sender<Event>, Receiver<Event>),
 }
 
-/// Message of a worker thread to the waiting thread.
 enum Arrival {
-    /// A process is connected, with its greeting.
     Met(Greeting, TcpStream, Keys),
     /// A process could not be reached so far, and why.
     NotYet(usize, String),
-    /// Waiting is pointless.
     Failed(Error),
 }
 
-/// Shared state of the threads of a meeting.
 struct Meeting {
     joining: Joining,
     end: Instant,
@@ -219,7 +213,6 @@ fn cannot_wait(address: &str, error: &io::Error) -> Error {
     failed(format!("{address}: cannot wait for others there: {error}"))
 }
 
-/// Accepts connections of the processes after this one.
 fn listen(meeting: &Arc<Meeting>, listener: TcpListener) {
     while !meeting.is_over() {
         if meeting.answers.load(Ordering::Relaxed) >= ANSWERS_MAX {
@@ -287,7 +280,6 @@ fn answer_one(meeting: &Meeting, socket: TcpStream, from: SocketAddr) {
     meeting.name_stranger(from, &stranger);
 }
 
-/// Connects to a process before this one, with retries.
 fn connect(meeting: &Meeting, process: usize) {
     let joining = &meeting.joining;
     while !meeting.is_over() {
@@ -318,7 +310,6 @@ fn connect(meeting: &Meeting, process: usize) {
     }
 }
 
-/// Opens a connection before `end`.
 fn open(address: &str, end: Instant) -> io::Result<TcpStream> {
     let left = end.saturating_duration_since(Instant::now());
     let mut last = io::Error::other("it has no address");

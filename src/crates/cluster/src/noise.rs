@@ -29,11 +29,9 @@ const SEAL: usize = 16;
 pub(crate) const FRAME_MAX: usize = u16::MAX as usize - SEAL;
 const GREETING_MAX: usize = 512;
 
-/// Keys of two processes after the handshake.
 pub(crate) struct Keys(StatelessTransportState);
 
 impl Keys {
-    /// Returns a frame with these contents.
     pub fn seal(&self, nonce: u64, plain: &[u8]) -> io::Result<Vec<u8>> {
         let len = u16::try_from(plain.len() + SEAL).map_err(io::Error::other)?;
         let mut frame = len.to_be_bytes().to_vec();
@@ -43,7 +41,7 @@ impl Keys {
         Ok(frame)
     }
 
-    /// Returns the contents of a frame without its length.
+    /// Returns the contents of a frame that comes without its length.
     pub fn open(&self, nonce: u64, sealed: &[u8]) -> io::Result<Vec<u8>> {
         let mut plain = vec![0; sealed.len()];
         let read = self.0.read_message(nonce, sealed, &mut plain);
@@ -53,14 +51,13 @@ impl Keys {
     }
 }
 
-/// Greeting that processes send each other first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Greeting {
     pub program: String,
     pub shards: u64,
     pub digest: u128,
-    /// Silence after which it considers another process lost. Processes may differ in it.
+    /// Silence after which the sender considers another process lost. Processes may differ in it.
     pub silence: Duration,
     pub processes: u16,
     pub from: u16,
@@ -68,7 +65,6 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    /// Describes how the greeting of another process contradicts this one.
     fn differs(&self, other: &Greeting) -> Option<String> {
         if other.program != self.program {
             return Some(format!(
@@ -101,7 +97,7 @@ impl Greeting {
 
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The other end has no proof, or not in time: what was seen.
+    /// The other end has no proof, or not in time; the text describes its behaviour.
     Stranger(String),
     /// The other end has proof, and other settings.
     Differs(String),
@@ -155,7 +151,6 @@ impl HandshakeSide<'_> {
             .map_err(|_| Refused::Differs("is a version that says other things at first".into()))
     }
 
-    /// Returns the keys, unless the greetings differ.
     fn keys(self, own: &Greeting, other: &Greeting) -> Result<Keys, Refused> {
         match own.differs(other) {
             Some(what) => Err(Refused::Differs(what)),
@@ -189,7 +184,6 @@ fn read_before(mut socket: &TcpStream, mut bytes: &mut [u8], end: Instant) -> io
     Ok(())
 }
 
-/// Reads a message of at most `max` bytes.
 fn read_frame(socket: &TcpStream, end: Instant, max: usize) -> Result<Vec<u8>, Refused> {
     let mut len = [0; 2];
     read_before(socket, &mut len, end)?;
@@ -204,7 +198,6 @@ fn read_frame(socket: &TcpStream, end: Instant, max: usize) -> Result<Vec<u8>, R
     Ok(message)
 }
 
-/// Contents of the third and the fourth message.
 const CONFIRM: &[u8] = b"confirmed";
 
 fn confirm(keys: &Keys, mut socket: &TcpStream) -> Result<(), Refused> {
@@ -219,8 +212,7 @@ fn hear_confirmed(keys: &Keys, socket: &TcpStream, end: Instant) -> Result<(), R
     }
 }
 
-/// Greets the process at the other end, which waits for this one. Returns its greeting. Frames number 0 were then sent
-/// both ways.
+/// Greets the waiting process at the other end, and returns its greeting. Frames number 0 are then sent both ways.
 pub(crate) fn greet(
     socket: &TcpStream,
     secret: &Secret,
@@ -238,7 +230,7 @@ pub(crate) fn greet(
 }
 
 /// Answers a connection. `own` returns the greeting for a process of that number. An error has the number in the other
-/// end's greeting, if that was sealed with the secret; one that was recorded and sent again is, too.
+/// end's greeting if that was sealed with the secret, which is also so for a greeting that was recorded and sent again.
 pub(crate) fn answer(
     socket: &TcpStream,
     secret: &Secret,

@@ -1,6 +1,6 @@
 //! Formats by name, and format detection from an input's first bytes.
 //!
-//! A format is a decoder and its description in one file of `decode`, and one line of the table below, from which
+//! A format is one file of `decode`, with its decoder and description, and one line of the table below, from which
 //! names, help, completions and messages come.
 
 mod foreign;
@@ -21,8 +21,8 @@ use crate::rules::InputRules;
 use crate::source::PARQUET;
 use crate::url;
 
-/// Checks that a file may be a list (of URLs, say), not a packed or otherwise binary file, a pointer, an error message
-/// or crawl records. The error says what it is.
+/// Checks that a file may be a list (for example of URLs), and is not a packed or otherwise binary file, a pointer, an
+/// error message or crawl records. The error describes the file.
 #[doc(hidden)]
 pub fn check_list(head: &[u8]) -> Result<()> {
     let found = if head.starts_with(PARQUET) {
@@ -40,7 +40,6 @@ pub fn check_list(head: &[u8]) -> Result<()> {
     })
 }
 
-/// Returns a description of NULs, which no text has.
 fn zeros(head: &[u8]) -> Option<String> {
     let at = memchr::memchr(0, head)?;
     Some(if head.iter().all(|byte| *byte == 0) {
@@ -50,11 +49,10 @@ fn zeros(head: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns a description of crawl records in place of a list.
 fn records_of(head: &[u8]) -> Option<String> {
     use Format::{Arc, Json, NodeRecords, Nutch, Records, Warc, Wat};
     let start = lines::trim(head).trim_ascii_start();
-    // A line of a list may begin with a bracket, too: only JSON has a quote or another bracket behind it.
+    // A line of a list may begin with a bracket, too, but only in JSON a quote or another bracket follows.
     if let [b'{' | b'[', rest @ ..] = start
         && !matches!(rest.trim_ascii_start(), [b'"' | b'{', ..])
     {
@@ -66,7 +64,6 @@ fn records_of(head: &[u8]) -> Option<String> {
     }
 }
 
-/// First bytes of WARC and ARC files.
 const WARC: &[u8] = b"WARC/";
 const ARC: &[u8] = b"filedesc://";
 
@@ -102,12 +99,11 @@ registry! {
 }
 
 impl Format {
-    /// Returns the format's decoder by these rules. Of the limits, `line_bytes` bounds what a record may expand to.
+    /// Returns the format's decoder. Of the limits, `line_bytes` bounds the size to which a record may expand.
     pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
         (self.spec().by)(rules, limits)
     }
 
-    /// Returns the format's decoder by the default rules.
     pub fn decoder(self) -> &'static dyn Decoder {
         static USUAL: LazyLock<[Arc<dyn Decoder>; Format::ALL.len()]> = LazyLock::new(|| {
             Format::ALL.map(|format| format.decoder_by(&InputRules::default(), &Limits::default()))
@@ -149,8 +145,8 @@ impl Format {
     }
 }
 
-/// Guesses the format from the first bytes of the decompressed input (64 KiB are plenty). Returns the format and, for
-/// messages, the evidence. Fails with [`Error::Unsupported`] if the bytes match no format, or more than one; the text
+/// Guesses the format from the first bytes of the decompressed input (64 KiB suffice). Returns the format and, for
+/// messages, the evidence. Fails with [`Error::Unsupported`] if the bytes match no format, or more than one; the error
 /// says what they look like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
@@ -162,7 +158,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
             "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe",
         ),
         _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
-        // See `is_decided`.
+        // `is_decided` must agree with this arm.
         [b'{', ..] => match records::layout(start).0 {
             Some(why) => is(Format::Json, why),
             None if records::is_of_node(start) => is(
@@ -198,9 +194,9 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     })
 }
 
-/// Checks that an input may be of `format`, with which it is read. A graph as text must not have a control byte in its
-/// first line or a NUL anywhere, nor begin like another format: each of its lines would become a page's name. `head` is
-/// the beginning of the input. (Other lines with such bytes are skipped individually.)
+/// Checks that an input may be of `format`, in which it is read. `head` is the beginning of the input. A graph as text
+/// must not have a control byte in its first line or a NUL anywhere, nor begin like another format: each of its lines
+/// would become a page's name. Other lines with control bytes are skipped one by one.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     use Format::{Adjacency, Arc, Edges, Json, NodeRecords, Nutch};
     use Format::{Records, UrlAdjacency, UrlEdges, Warc, Wat};
@@ -251,8 +247,7 @@ pub fn is_decided(head: &[u8]) -> bool {
     json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 
-/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header that
-/// names such fields.
+/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header.
 fn is_index(start: &[u8]) -> bool {
     let mut fields = first_line(start).split(|&byte| byte == b' ');
     let (key, time, more) = (fields.next(), fields.next(), fields.next());
@@ -260,7 +255,7 @@ fn is_index(start: &[u8]) -> bool {
     more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
 }
 
-/// Guesses the format of a WARC file by its first record other than `warcinfo`; `None`: that is not there yet.
+/// Guesses the format of a WARC file by its first record other than `warcinfo`; `None` if `head` has none.
 fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     let is = |format, why: String| Some(Ok((format, why)));
     let mut at = 0;
@@ -294,7 +289,6 @@ fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     }
 }
 
-/// Returns the first sign that it is not text, or text of another kind, with its position.
 fn no_text(head: &[u8]) -> Option<String> {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c".contains(byte);
     if let Some(at) = head.iter().position(is_control) {
@@ -326,10 +320,9 @@ fn no_text(head: &[u8]) -> Option<String> {
 /// Number of first bytes that are searched for signs of another kind of text.
 const LOOKED_AT: usize = 4096;
 
-/// Number of lines that decide whether a file has entries of one kind, so that a foreign line before them does not.
+/// Number of lines that decide whether a file has entries of one kind; a single foreign line must not decide.
 const TELLING: usize = 16;
 
-/// Guesses from the first lines that are not blank.
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     // The last line may be cut, if it is not the only one.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);
@@ -353,7 +346,7 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, message.to_owned()))
 }
 
-/// Checks that an input whose format was `guessed` has names of the same kind as what was read `before`: opaque names
+/// Checks that an input whose format was `guessed` has names of the same kind as the inputs `before`: opaque names
 /// among URLs would be pages that no crawler can fetch. The error lists the formats to choose from.
 pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
     let names = guessed.decoder().names();
@@ -374,14 +367,13 @@ pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<
     }))
 }
 
-/// Guesses the format of a graph: edges have two fields in every line; without a tab anywhere, other lines could be
-/// anything.
+/// Guesses the format of a graph. Edges have two fields in every line; without tabs, other lines could be anything.
 fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
     let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
     let mut spaced = None;
-    // True if a word came twice, or is a number or a URL.
+    // True if a word occurred twice, or is a number or a URL.
     let (mut seen, mut is_graph) = (HashSet::new(), false);
     let mut weights = WeightLines::default();
     for (line, number) in lines::lines(whole).zip(1u64..) {
@@ -433,7 +425,7 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     }
 }
 
-/// Counts lines like `from TAB to TAB weight`, which may also be an adjacency list: `1 TAB 2 TAB 3`. It is not one if
+/// Counts lines like `from TAB to TAB weight`, which may also be an adjacency list: `1 TAB 2 TAB 3`. They are none if
 /// names are not numbers, a page occurs twice in a row, or weights have a decimal point.
 #[derive(Default)]
 struct WeightLines<'h> {

@@ -1,4 +1,4 @@
-//! Bytes of crawls to batches of records.
+//! From the bytes of crawls to batches of records.
 //!
 //! ```
 //! use cashrank_crawl::decode::{Record, html};

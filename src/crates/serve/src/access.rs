@@ -1,7 +1,7 @@
 //! Access control: everybody on this machine, and elsewhere whoever has the token.
 //!
-//! Without a token, a request must name its host by an address or as `localhost`. Otherwise a web site could let its
-//! own name point to this machine (DNS rebinding) and have a browser read the answers for it.
+//! Without a token, a request must name its host by an address or as `localhost`. Otherwise a web site could point its
+//! own name at this machine (DNS rebinding) and have a browser read the answers for it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,13 +11,10 @@ use axum::http::{Request, StatusCode, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Minimum length of a token.
 const TOKEN_MIN: usize = 16;
-/// Maximum length of a token.
 const TOKEN_MAX: usize = 4096;
 
-/// Secret that clients send: `Authorization: Bearer TOKEN` or, from browsers, as the password of basic authentication
-/// with any user name.
+/// Secret that clients send: `Authorization: Bearer TOKEN` or, from browsers, as the password of any user.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -28,11 +25,8 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Parses a token; surrounding white space is ignored.
-    ///
-    /// # Errors
-    ///
-    /// The token is too short or too long, or has characters other than printable ASCII.
+    /// Parses a token; surrounding white space is ignored. Fails if the token is too short or too long, or has
+    /// characters other than printable ASCII.
     pub fn new(text: &str) -> Result<Token, String> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -13,11 +13,8 @@ use crate::pool::PoolEnd;
 
 /// Protocol whose calls the service answers.
 pub trait Calls: fmt::Debug + Send {
-    /// Starts with a service at `address`, within its limits.
-    ///
-    /// # Errors
-    /// What the protocol needs cannot be opened, or is something else (`InvalidInput`); the system allows too few
-    /// threads (`WouldBlock`).
+    /// Starts with a service at `address`, within its limits. Fails if a resource of the protocol cannot be opened, or
+    /// is something else (`InvalidInput`), or if the system allows too few threads (`WouldBlock`).
     fn start(
         self: Box<Self>,
         backend: &Arc<dyn Backend>,
@@ -28,7 +25,7 @@ pub trait Calls: fmt::Debug + Send {
 
 /// Protocol that has been started.
 pub struct RunningCalls {
-    /// Paths of the calls, and what answers them.
+    /// Paths of the calls, with their handlers.
     pub routes: Router,
     /// Handle for waiting until all calls have ended.
     pub ending: PoolEnd,

@@ -1,6 +1,5 @@
-//! Answers in transit to clients. The memory of untaken answers is bounded, and a client that takes no byte of an
-//! answer for a while is cut off: in HTTP/2 a client could otherwise keep its connection alive and its answers waiting
-//! forever.
+//! Answers in transit to clients. The memory of untaken answers is bounded, and a client that takes no byte of one for
+//! a while is cut off: over HTTP/2 it could otherwise keep a connection with waiting answers alive forever.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,13 +15,12 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Bytes that are passed to a connection at once. An answer is passed piece by piece, which shows whether it is taken.
+/// Number of bytes passed to a connection at once: an answer goes piece by piece, which shows whether it is taken.
 const PIECE: usize = 64 << 10;
 
 /// Share of the memory for untaken answers that an answer occupies until its body is dropped.
 pub(crate) type AnswerPlace = Arc<OwnedSemaphorePermit>;
 
-/// Answers of a connection that wait for their client.
 #[derive(Clone, Default)]
 pub(crate) struct PendingAnswers(Arc<Mutex<Waits>>);
 
@@ -41,7 +39,7 @@ impl PendingAnswers {
     /// Passes the body of an answer on in pieces, so that stalls are noticed.
     pub(crate) fn hold(&self, mut answer: Response) -> Response<HeldBody> {
         let place = answer.extensions_mut().remove();
-        // axum adds the length of the body. In a 304 it would stand for that of the list (RFC 9110, section 8.6).
+        // axum adds the length of the body. In a 304 it would be read as that of the list (RFC 9110, section 8.6).
         if answer.status() == StatusCode::NOT_MODIFIED {
             answer.headers_mut().remove(CONTENT_LENGTH);
         }

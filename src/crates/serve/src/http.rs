@@ -1,4 +1,4 @@
-//! Which answer belongs to which path, and what all answers have in common.
+//! Paths of the service with their handlers, and the layers around all answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -21,7 +21,6 @@ use crate::held::AnswerPlace;
 use crate::limits::ServiceLimits;
 use crate::workers::{Pace, Workers};
 
-/// State that all requests share.
 pub(crate) struct ServiceContext {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
@@ -30,15 +29,15 @@ pub(crate) struct ServiceContext {
     pub(crate) workers: Workers,
     /// Permits for untaken answers, one for each [`PLACE`] bytes.
     pub(crate) places: Arc<Semaphore>,
-    /// Becomes true when the service ends.
+    /// True once the service ends.
     pub(crate) ended: watch::Receiver<bool>,
 }
 
-/// Extension of a request that is set once its connection has sent an admissible one.
+/// Extension of a request that is set once its connection has sent an admissible request.
 #[derive(Clone, Default)]
 pub(crate) struct KnownClient(pub(crate) Arc<AtomicBool>);
 
-/// Unit in which the bytes of answers are counted.
+/// Unit in bytes in which the length of answers is counted.
 pub(crate) const PLACE: usize = 1 << 10;
 
 /// Web page for people: a single document, with its parts inserted at their markers.
@@ -65,11 +64,9 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script
 const LIST_EVERY: Duration = Duration::from_millis(25);
 /// Maximum time for which `/end` waits for the end.
 const END_WAIT: Duration = Duration::from_secs(25);
-
 type Context = State<Arc<ServiceContext>>;
 type Parameters = Vec<(String, String)>;
 
-/// Returns all paths, with the layers around them.
 pub(crate) fn routes(context: Arc<ServiceContext>, calls: Option<Router>) -> Router {
     let questions = Router::new()
         .route("/", any(page))
@@ -156,7 +153,7 @@ async fn metrics(State(context): Context, RawQuery(query): RawQuery) -> Result<R
     Ok(response(StatusCode::OK, PROMETHEUS, text.into()))
 }
 
-/// Waits until the service ends, or for some time, and answers which; with the final state.
+/// Waits until the service ends, at most for [`END_WAIT`], and answers whether it ended, then with the final state.
 async fn end(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
     none_given(query)?;
     let mut waiting = context.ended.clone();
@@ -175,7 +172,6 @@ async fn end(State(context): Context, RawQuery(query): RawQuery) -> Result<Respo
     answer
 }
 
-/// Answers a question of the backend, whose name is the path.
 async fn question(
     State(context): Context,
     uri: Uri,
@@ -196,7 +192,6 @@ async fn question(
 }
 
 impl ServiceContext {
-    /// Asks the backend for JSON, on a thread that may block.
     async fn ask(
         self: &Arc<ServiceContext>,
         job: impl FnOnce(&dyn Backend) -> Result<Vec<u8>> + Send + 'static,
@@ -256,7 +251,6 @@ impl ServiceContext {
     }
 }
 
-/// List as JSON.
 #[derive(Serialize)]
 struct NextListJson<'a> {
     snapshot: &'a str,
@@ -323,7 +317,6 @@ fn parameters(query: Option<String>) -> Parameters {
         .collect()
 }
 
-/// Refuses any parameter.
 fn none_given(query: Option<String>) -> Result<()> {
     match parameters(query).first() {
         None => Ok(()),
@@ -343,7 +336,6 @@ fn take(parameters: &mut Parameters, name: &str) -> Result<Option<String>> {
     Ok(value)
 }
 
-/// Returns JSON as one line.
 fn line(mut json: Vec<u8>) -> Vec<u8> {
     json.push(b'\n');
     json

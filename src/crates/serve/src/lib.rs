@@ -1,9 +1,9 @@
 //! The service of `cashrank`: answers about a crawl over HTTP, for programs and for people.
 //!
-//! It knows nothing of stores: the program that starts it passes a [`Backend`], which has all answers.
-//! One thread serves all clients. Slow work runs on a few other threads; [`ServiceLimits`] bounds how many jobs run
-//! and wait. A client that is slow, or requests too much, is disconnected or gets an error: it uses no memory beyond
-//! the limits, and delays no other client.
+//! It knows nothing of stores: the program that starts it passes a [`Backend`], which has all answers. One thread
+//! serves all clients. Slow work runs on a few other threads; [`ServiceLimits`] bounds how many jobs run and wait. A
+//! client that is slow, or requests too much, is disconnected or gets an error: it uses no memory beyond the limits,
+//! and delays no other client.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -29,8 +29,8 @@
 //! | others | calls of another protocol, over HTTP/2, if there are any ([`Calls`]): only with the feature `frontier` |
 //!
 //! axum finds the function for a path, and its layers do what all answers have in common (`http.rs`). Connections are
-//! hyper's (`server.rs`, `held.rs`): layers see a request once its header has arrived, and an answer until
-//! it is handed over, so they cannot limit the time and memory of clients that are slow to send or to take.
+//! hyper's (`server.rs`, `held.rs`): layers see a request once its header has arrived, and an answer until it is handed
+//! over, so they cannot limit the time and memory of clients that are slow to send or to take.
 
 mod access;
 mod backend;

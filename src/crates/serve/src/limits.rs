@@ -1,4 +1,4 @@
-//! Limits on what clients may use, all in one place.
+//! Limits on the resources that clients may use.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub struct ServiceLimits {
 /// Time limits for clients and answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeouts {
-    /// Time for a request's header to arrive: the first one's from the opening of the connection on; in HTTP/1, a later
-    /// one's from the last answer on.
+    /// Time for a request's header to arrive. That of the first request counts from the opening of the connection; in
+    /// HTTP/1, that of a later request counts from the last answer.
     pub header: Duration,
     /// Time for which a client may send nothing. An idle HTTP/2 client is pinged after half of this time, and must
     /// answer within another quarter.

@@ -1,4 +1,4 @@
-//! Thread pool: all its threads are there from the start.
+//! Thread pool, whose threads all exist from the start.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,10 +7,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-/// Starts a thread that the service needs.
-///
-/// # Errors
-/// `WouldBlock` if none can be started, with advice.
+/// Starts a thread that the service needs. Fails with `WouldBlock`, and with advice, if it cannot be started.
 pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let started = Builder::new().name(name.into()).spawn(work);
     started.map_err(|error| {
@@ -32,10 +29,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Starts the threads.
-    ///
-    /// # Errors
-    /// Errors of [`start`] if one of them cannot be started.
+    /// Fails like [`start`] if one of the threads cannot be started.
     pub(crate) fn new(threads: usize) -> io::Result<Pool> {
         let (jobs, waiting) = unbounded::<Job>();
         let (alive, end) = unbounded();
@@ -58,7 +52,6 @@ impl Pool {
         let _ = self.jobs.send(Box::new(job));
     }
 
-    /// Returns a handle for waiting until the pool has ended.
     pub(crate) fn ending(&self) -> PoolEnd {
         PoolEnd(self.end.clone())
     }

@@ -48,9 +48,9 @@ const STRANGER_TIME: Duration = Duration::from_secs(1);
 /// HTTP/2 flow-control window of a stream, in bytes.
 #[cfg(feature = "frontier")]
 const STREAM_WINDOW: u32 = 64 << 10;
-/// HTTP/2 flow-control window of a connection, as a multiple of a stream's. The streams bound its bytes; but half of
-/// it, with 256 bytes counted for each waiting frame, also bounds how many small frames may come. A crawler that puts
-/// URLs sends one frame for each, of some twenty bytes or more.
+/// HTTP/2 flow-control window of a connection, as a multiple of a stream's. The streams bound the connection's bytes,
+/// but half of the window, with 256 bytes counted for each waiting frame, also bounds the number of small frames that
+/// may come. A crawler that puts URLs sends one frame for each, of some twenty bytes or more.
 #[cfg(feature = "frontier")]
 const CONNECTION_WINDOW: u32 = 32;
 
@@ -90,12 +90,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts answering on a new thread.
-    ///
-    /// # Errors
-    ///
-    /// The address cannot be used, or other machines can reach it and there is no token; the system allows too few
-    /// threads (`WouldBlock`); errors of [`Calls::start`].
+    /// Starts answering on a new thread. Fails like [`Calls::start`], if the address cannot be used, if other machines
+    /// can reach it and there is no token, and if the system allows too few threads (`WouldBlock`).
     pub fn start(options: ServiceOptions, backend: Arc<dyn Backend>) -> io::Result<Service> {
         if options.token.is_none() && !is_loopback(&options.listen) {
             return Err(io::Error::new(
@@ -151,7 +147,7 @@ impl Service {
                     tokio::time::sleep(WRITE_TIME).await;
                 }
             });
-            // This drops everything that waits for an answer.
+            // Dropping the runtime drops everything that waits for an answer.
             drop(runtime);
             let latest = Instant::now() + STOP_TIME;
             endings.iter().for_each(|ending| ending.wait_until(latest));
@@ -189,7 +185,6 @@ impl Drop for Service {
     }
 }
 
-/// Accepts connections forever.
 async fn accept(listener: TcpListener, limits: ServiceLimits, routes: Router) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
@@ -261,7 +256,6 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
     }
 }
 
-/// Returns a server for HTTP/1 only.
 #[cfg(not(feature = "frontier"))]
 fn builder(limits: &ServiceLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();

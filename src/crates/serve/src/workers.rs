@@ -1,5 +1,5 @@
-//! Slow work, away from the thread that serves all clients. A bounded number of jobs run and wait; further ones are
-//! refused. Also limits the number of requests per second.
+//! Slow work, away from the thread that serves all clients: a bounded number of jobs run and wait, and further ones are
+//! refused. Also the limit on requests per second.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,10 +24,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Creates workers with the numbers of running and waiting jobs that the limits allow.
-    ///
-    /// # Errors
-    /// One of the threads cannot be started.
+    /// Starts the threads for the running jobs that the limits allow.
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
@@ -42,10 +39,8 @@ impl Workers {
         self.pool.ending()
     }
 
-    /// Runs a job. After its time limit it continues and keeps its place, but nobody waits for it.
-    ///
-    /// # Errors
-    /// Errors of the job; [`Problem::Later`] if too many jobs wait or the time is up.
+    /// Runs a job. After its time limit it continues and keeps its place, but nobody waits for it. Fails with the job's
+    /// error, or with [`Problem::Later`] if too many jobs wait or the time is up.
     pub async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> Result<T> + Send + 'static,
@@ -61,7 +56,7 @@ impl Workers {
             let place = running.acquire_owned().await;
             let (sender, receiver) = oneshot::channel();
             self.pool.run(move || {
-                // Nobody may wait for it any more.
+                // The caller may have stopped waiting.
                 if !sender.is_closed() {
                     let done = job();
                     // If the job panics, these are dropped, too.
@@ -104,7 +99,6 @@ impl Pace {
         }
     }
 
-    /// Returns whether another request may be admitted at `now`.
     pub(crate) fn take(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, at) = *state;

@@ -10,29 +10,23 @@ use crate::model::{
 use crate::rules::{Follow, InputRules};
 use crate::url::{self, CanonicalForm, LinkBase, Reject};
 
-/// Maximum number of entries per batch: an entry takes far more memory than an empty line.
+/// Maximum number of entries per batch; even an empty line takes an entry, which is far larger than the line.
 const ENTRIES: usize = 1 << 16;
-/// Number of a record's links that are looked up together.
+/// Number of a record's links whose table slots are prefetched together.
 const AHEAD: usize = 32;
 /// Maximum number of messages kept per batch and reason; further ones are only counted.
 const COMPLAINTS: usize = 16;
 
-/// Limits and rules for records.
 #[derive(Clone)]
 pub struct Rules {
-    /// Limits on names, links and a record's text.
     pub limits: Limits,
-    /// Treatment of links from a page to itself.
     pub self_links: SelfLinks,
-    /// Key of the fingerprints.
     pub key: HashKey,
-    /// Rules for what is read from inputs.
     pub input: InputRules,
-    /// Weights of kinds of links and of target pages.
     pub follow: Follow,
 }
 
-/// Converts chunks to batches. Reuses its tables from one batch to the next, never their content.
+/// Converts chunks to batches. Reuses the memory of its tables from one batch to the next, never their content.
 pub struct Builder {
     rules: Rules,
     naming: Naming,
@@ -40,7 +34,7 @@ pub struct Builder {
     names: SpellingTable,
     /// For each name the number, plus 1, of the last entry that links to it.
     linked_by: Vec<u32>,
-    /// Index of that link among the batch's links; only if weights are kept.
+    /// Index among the batch's links of the last link to each name; only if weights are kept.
     linked_at: Vec<u32>,
     /// Weights of the batch's names as link targets; [`UNKNOWN_WEIGHT`] if not computed yet.
     page_weights: Vec<u64>,
@@ -50,13 +44,12 @@ pub struct Builder {
     takes_all: bool,
     scratch: Vec<u8>,
     stripped: Vec<u8>,
-    /// Number of messages in the batch, by reason.
     complained: [usize; Reason::ALL.len()],
     /// True if relative links are joined to their page ([`Decoder::joins_links`]).
     joins: bool,
     /// True if records are kept as lines of JSON ([`Batch::lines`]).
     pub keeps_lines: bool,
-    /// Fingerprint of each of the next links as spelled; `None` if the spelling alone does not name a page.
+    /// Fingerprints of the next links as spelled; `None` if the spelling alone does not name a page.
     spelled: Vec<Option<Fingerprint>>,
     /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`].
     leave: Box<dyn FnMut() + Send>,
@@ -66,7 +59,6 @@ pub struct Builder {
 const UNKNOWN_WEIGHT: u64 = u64::MAX;
 
 impl Builder {
-    /// Returns a builder for one format's names.
     pub fn new(rules: Rules, naming: Naming) -> Builder {
         Builder {
             names: SpellingTable::new(rules.key),
@@ -88,8 +80,8 @@ impl Builder {
         }
     }
 
-    /// Sets a callback that is called before a record, or its links, take more than the usual memory: it may wait until
-    /// there is room. Their growth is limited (`--limit-line`).
+    /// Sets a callback that is called before a record, or its links, take more than the usual memory. It may wait until
+    /// there is room. `--limit-line` bounds the growth.
     pub fn ask_leave(&mut self, leave: impl FnMut() + Send + 'static) {
         self.leave = Box::new(leave);
     }
@@ -129,7 +121,7 @@ impl Builder {
         }
     }
 
-    /// Returns a batch for a record of `bytes` bytes that was dropped unread.
+    /// Returns a batch for a record of `bytes` bytes, over the limit on records, that was dropped unread.
     pub fn over_limit(&mut self, bytes: u64) -> Batch {
         let limit = self.rules.limits.line_bytes;
         let bad = Parsed::Bad {
@@ -140,13 +132,11 @@ impl Builder {
         self.take()
     }
 
-    /// Returns a batch of one record.
     pub fn single(&mut self, parsed: Parsed<'_, '_>) -> Batch {
         self.push(0, parsed);
         self.take()
     }
 
-    /// Adds a record to the current batch, and returns what it means.
     pub fn add(&mut self, parsed: Parsed<'_, '_>) -> What {
         self.push(0, parsed);
         self.batch
@@ -155,7 +145,7 @@ impl Builder {
             .map_or(What::Other, |entry| entry.what)
     }
 
-    /// Takes back a used batch's memory for the next one.
+    /// Keeps a used batch's memory for the next one.
     pub fn recycle(&mut self, mut batch: Batch) {
         if self.batch.entries.is_empty() && batch.is_ordinary() {
             batch.clear();
@@ -163,7 +153,6 @@ impl Builder {
         }
     }
 
-    /// Returns the current batch and begins another.
     pub fn take(&mut self) -> Batch {
         self.names.clear();
         self.linked_by.clear();
@@ -172,7 +161,6 @@ impl Builder {
         std::mem::take(&mut self.batch)
     }
 
-    /// Returns whether the batch should be taken before more is added.
     pub fn is_full(&self) -> bool {
         self.batch.text.len().max(self.batch.lines.len()) > TEXT_BYTES
             || self.batch.entries.len() >= ENTRIES
@@ -214,7 +202,7 @@ impl Builder {
         self.batch.entries.push(BatchEntry { end, ..entry });
     }
 
-    /// Keeps the message about an entry, if it is among the first for its reason.
+    /// Keeps a message, if it is among the first for its reason.
     fn complain(&mut self, reason: Reason, at: u32, detail: String) {
         let complained = &mut self.complained[reason as usize];
         if *complained < COMPLAINTS {
@@ -223,7 +211,7 @@ impl Builder {
         }
     }
 
-    /// Adds a record like [`Builder::record`], and keeps a page's record as a line if requested.
+    /// Adds a record, and keeps a page's record as a line of JSON if requested.
     fn record_with_line(&mut self, record: &Record<'_>, links: u32) -> Result<BatchEntry, Bad> {
         let entry = self.record(record, links)?;
         if !self.keeps_lines || !entry.what.is_of_page() {
@@ -248,7 +236,7 @@ impl Builder {
         ))
     }
 
-    /// Returns the record without links that are no URLs by themselves: as crawl records they would be joined.
+    /// Returns the record without relative and invalid links: a reader of crawl records would join them to the page.
     fn without_relative<'a>(&mut self, record: &Record<'a>) -> Record<'a> {
         let limit = self.rules.limits.url_bytes as usize;
         let mut record = record.clone();
@@ -281,7 +269,7 @@ impl Builder {
     }
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<BatchEntry, Bad> {
-        // First of all: decoders skip the rest of such a record.
+        // Comes first: decoders skip the rest of records of other shards.
         if (self.rules.input.shard).is_some_and(|shard| shard.passes_over(&record.url, self.naming))
         {
             return Ok(self.entry(What::OtherShard, links_start));
@@ -310,7 +298,7 @@ impl Builder {
         };
         let mut counts = self.links(source, record, links)?;
         if what == What::Unchanged {
-            // The engine compares it with the page's link; no link was read.
+            // The engine compares the source with the page's link; no link was read.
             counts = LinkCounts::default();
             if self.batch.links[links_start as usize..] == [source] {
                 self.batch.links.truncate(links_start as usize);
@@ -353,8 +341,8 @@ impl Builder {
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
         let base = self.joins.then(|| LinkBase::new(&record.url, base));
         let stamp = self.batch.entries.len() as u32 + 1;
-        // Counts only the record's own links, even if other records named them before: the rest of the batch must not
-        // matter.
+        // Counts the names of all the record's links, even those that an earlier record named: the limit must not
+        // depend on the rest of the batch.
         let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
@@ -422,8 +410,7 @@ impl Builder {
         Ok(counts)
     }
 
-    /// Returns the weight of a link from a page of `host` to a name of the batch; at most [`u64::MAX`]. Names that are
-    /// not URLs have no host.
+    /// Returns the weight of a link from a page of `host`, at most [`u64::MAX`]. Names that are not URLs have no host.
     fn weight(&mut self, host: &[u8], target: u32, link: &Link<'_>) -> u64 {
         let (follow, name) = (&self.rules.follow, self.batch.name(target));
         let is_internal = !host.is_empty() && url::host(name) == host;
@@ -441,7 +428,6 @@ impl Builder {
         weight.saturating_mul(self.page_weights[at])
     }
 
-    /// Computes the fingerprints of some links, and prefetches their table slots.
     fn look_ahead(&mut self, links: &[Link<'_>]) {
         let mut spelled = std::mem::take(&mut self.spelled);
         spelled.clear();
@@ -450,8 +436,7 @@ impl Builder {
         self.spelled = spelled;
     }
 
-    /// Returns the fingerprint of a name as spelled, if the spelling means the same on every page, unlike a relative
-    /// URL.
+    /// Returns the fingerprint of a name as spelled; `None` if it is too long, or perhaps relative to its page.
     #[inline]
     fn spelled(&self, raw: &[u8]) -> Option<Fingerprint> {
         let all = self.naming == Naming::Opaque || raw.starts_with(b"http");
@@ -499,7 +484,7 @@ impl Builder {
                 }
                 (_, spelled) => {
                     let name = self.known_or_new(text);
-                    // `http:page` means another page with another base.
+                    // The meaning of `http:page` depends on the base.
                     if let Some(spelled) = spelled.filter(|_| url::is_web(raw)) {
                         self.names.alias(&self.batch, spelled, name);
                     }
@@ -522,9 +507,9 @@ impl Builder {
     }
 }
 
-/// Returns what a status means. None, or that of a response with the page: a visit, or unchanged if it is a `revisit`.
-/// 404 and 410: gone. 304: unchanged. Any other says nothing about the page: failed. A page whose totals have no visits
-/// is only known, or failed.
+/// Returns what a record says about its page, by its status. 404 and 410: gone. 304: unchanged. Another status without
+/// the page: failed. No status, or one with the page: a visit, or unchanged if it is a `revisit`. A page whose totals
+/// have no visits is only known, or failed.
 fn meaning(record: &Record<'_>) -> What {
     match record.status {
         None if let Some(FetchTotals {

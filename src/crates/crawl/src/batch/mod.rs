@@ -1,9 +1,8 @@
-//! Batches of records as the engine takes them: in one arena, with every distinct name found, put in canonical form and
-//! hashed once.
+//! Batches of records for the engine: one arena, in which every distinct name is put in canonical form and hashed once.
 //!
-//! Web links repeat (navigation), so processing a name once per batch instead of once per link is most of the speed.
-//! Batches are cut from chunks by any number of threads; because names are numbered in order of first appearance and
-//! admitted record by record, results don't depend on where batches begin and end.
+//! Names of web links repeat (navigation), so processing a name once per batch instead of once per link brings most of
+//! the speed. Any number of threads cut batches from chunks. Names are numbered in order of first appearance and
+//! admitted record by record, so results do not depend on where batches begin and end.
 
 mod build;
 mod names;

@@ -1,21 +1,21 @@
-//! Distinct names of a batch.
+//! Table of the distinct names of a batch.
 
 use prefetch_index::prefetch_index;
 
 use crate::model::{Batch, Fingerprint, Fingerprints, HashKey};
 
-/// Hash table from the fingerprints of spellings to numbers of names. Spellings are canonical names, whose fingerprints
-/// the batch has, and raw ones that were resolved to such a name (aliases).
+/// Hash table from the fingerprints of spellings to numbers of names. A spelling is a canonical name, whose fingerprint
+/// the batch holds, or an alias: a raw name that was resolved to a canonical one.
 pub(super) struct SpellingTable {
     fingerprints: Fingerprints,
-    /// Slots, their number a power of two. 0 is free; otherwise the high bits are part of the fingerprint, and the low
-    /// bits the number of the spelling + 1: twice a name's number, or twice an alias's plus 1.
+    /// Slots; their number is a power of two. 0 is free; otherwise the high bits are part of the fingerprint, and the
+    /// low bits the number of the spelling + 1: twice a name's number + 1, or twice an alias's number + 2.
     table: Vec<u64>,
     used: usize,
     aliases: Vec<(Fingerprint, u32)>,
 }
 
-/// Number of a slot's low bits, which hold the spelling.
+/// Number of the low bits of a slot that hold the spelling.
 const SPELLING_BITS: u32 = 34;
 
 impl SpellingTable {
@@ -34,20 +34,18 @@ impl SpellingTable {
         self.aliases.clear();
     }
 
-    /// Returns a spelling's fingerprint, for use with the other methods.
     #[inline]
     pub fn fingerprint(&self, spelling: &[u8]) -> Fingerprint {
         self.fingerprints.of(spelling)
     }
 
-    /// Prefetches the slots of some spellings, so that the lookups do not wait for one another.
+    /// Prefetches the slots of some spellings, so that their lookups do not wait for one another.
     #[inline]
     pub fn touch(&self, spellings: impl Iterator<Item = Fingerprint>) {
         let mask = self.table.len() - 1;
         spellings.for_each(|fingerprint| prefetch_index(&*self.table, fingerprint as usize & mask));
     }
 
-    /// Returns the name with this spelling, if there is one.
     #[inline]
     pub fn get(&self, batch: &Batch, fingerprint: Fingerprint) -> Option<u32> {
         let mask = self.table.len() - 1;
@@ -67,7 +65,6 @@ impl SpellingTable {
         }
     }
 
-    /// Returns the fingerprint and the name of a spelling in the table.
     #[inline]
     fn spelling(&self, batch: &Batch, place: u64) -> (Fingerprint, u32) {
         let number = (place & ((1 << SPELLING_BITS) - 1)) - 1;
@@ -78,7 +75,6 @@ impl SpellingTable {
         }
     }
 
-    /// Adds a new name.
     #[inline]
     pub fn add(&mut self, batch: &mut Batch, canonical: &[u8], fingerprint: Fingerprint) -> u32 {
         let name = batch.push_name(canonical, fingerprint);
@@ -86,14 +82,13 @@ impl SpellingTable {
         name
     }
 
-    /// Adds another spelling of a name.
     pub fn alias(&mut self, batch: &Batch, fingerprint: Fingerprint, name: u32) {
         let number = (self.aliases.len() as u64) << 1 | 1;
         self.aliases.push((fingerprint, name));
         self.spell(batch, number, fingerprint);
     }
 
-    /// Removes every name from `keep` on. Rare: a record turned out to be unusable half-way.
+    /// Removes every name from `keep` on: needed only when a record turns out to be unusable half-way.
     pub fn cut(&mut self, batch: &mut Batch, keep: u32) {
         let text = (keep as usize)
             .checked_sub(1)
@@ -125,7 +120,6 @@ impl SpellingTable {
         self.used += 1;
     }
 
-    /// Rebuilds the table from all names of the batch and all aliases.
     fn rebuild(&mut self, batch: &Batch, len: usize) {
         self.table.clear();
         self.table.resize(len, 0);
@@ -141,7 +135,7 @@ impl SpellingTable {
     }
 }
 
-/// Returns the part of a fingerprint that is kept in a slot, at its position there.
+/// Returns the part of a fingerprint that a slot holds, at its position in the slot.
 #[inline]
 fn tag(fingerprint: Fingerprint) -> u64 {
     ((fingerprint >> 64) as u64) >> SPELLING_BITS << SPELLING_BITS

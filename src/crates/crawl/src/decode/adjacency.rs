@@ -1,5 +1,4 @@
-//! Adjacency lists: `node TAB successor TAB ...`, one node per line, names opaque or URLs. Specified in
-//! `formats/adjacency.md`.
+//! Adjacency lists: `node TAB successor TAB ...`, one node per line, opaque or a URL. See `formats/adjacency.md`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,21 +10,18 @@ use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, parsed, skip
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
-/// Adjacency lists with opaque names.
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "adjacency",
     about: "a graph: a node and its successors, separated by tabs",
     by: |rules, _| Adjacency::by(rules, Names::Opaque),
 };
 
-/// Adjacency lists with URLs as names.
 pub const OF_URLS: FormatSpec = FormatSpec {
     name: "url-adjacency",
     about: "adjacency, with names that are URLs",
     by: |rules, _| Adjacency::by(rules, Names::Url),
 };
 
-/// Decoder of adjacency lists.
 struct Adjacency {
     names: Names,
     shard: Option<Shard>,
@@ -73,7 +69,7 @@ impl Decoder for Adjacency {
 }
 
 impl Adjacency {
-    /// Reads a line; `Some(kind)`: it is valid, but not a node.
+    /// `Some(kind)`: the line is valid, but not a node.
     fn read<'a>(
         &self,
         line: &'a [u8],

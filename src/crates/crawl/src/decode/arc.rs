@@ -1,8 +1,7 @@
-//! ARC, the predecessor of WARC: a line `URL IP-address date ... length`, then `length` bytes. Specified in `formats/arc.md`.
+//! ARC, the predecessor of WARC: a line `URL IP-address date ... length`, then `length` bytes. See `formats/arc.md`.
 //!
-//! A record begins with any line ends left over from the one before, and ends with its block. If no record begins where
-//! one should, or its length is not a number, everything up to the next line that looks like a record's first is one
-//! bad record.
+//! A record begins with any line ends left over from the record before, and ends with its block. If no record begins
+//! where one should, or its length is no number, the bad record ends at the next line that looks like a first one.
 
 use std::borrow::Cow;
 
@@ -28,16 +27,14 @@ pub const FORMAT: FormatSpec = FormatSpec {
     },
 };
 
-/// Returns whether a line looks like the first of a record, for format detection.
 pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
 
-/// Decoder of ARC files.
 pub struct Arc {
     /// Maximum size of a decoded body, in bytes.
     pub body_bytes: u64,
-    /// Shard whose records are decoded beyond their headers; `None`: all.
+    /// Shard whose records are decoded beyond their headers; `None`: all records are.
     pub shard: Option<Shard>,
 }
 
@@ -72,7 +69,7 @@ impl Decoder for Arc {
 }
 
 impl Arc {
-    /// Reads an ARC record into `record`; `Some(kind)`: it is valid, but not a crawl record.
+    /// `Some(kind)`: the record is valid, but not a crawl record.
     fn read<'a>(
         &self,
         frame: Frame<'a, ArcHeader<'a>>,
@@ -105,22 +102,18 @@ impl Arc {
     }
 }
 
-/// Maximum length of a record's first line.
 const LINE_MAX: usize = 64 << 10;
 const _: () = assert!(LINE_MAX < HELD_MAX);
 
-/// Fields of a record's first line.
 #[derive(Debug, PartialEq, Eq)]
 struct ArcHeader<'a> {
     url: &'a [u8],
-    /// Date: digits, or another notation that looks like a date.
+    /// Digits, or another notation that looks like a date.
     date: &'a [u8],
-    /// Length of the block; `None` if it is not a number.
     length: Option<u64>,
 }
 
-/// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
-/// latter.
+/// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
 fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>> {
     let start = line_ends(buf);
     let record = &buf[start..];
@@ -155,7 +148,7 @@ fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>> {
     }
 }
 
-/// Parses a record's first line, with its end or without; `None` if it is not one.
+/// Parses a record's first line, with or without its end; `None` if it is not one.
 ///
 /// Version 1 has five fields, version 2 ten; in both, the date follows the host's address, and the length comes last.
 /// URLs and types may hold spaces.
@@ -183,7 +176,6 @@ fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
     }
 }
 
-/// Splits at the last space.
 fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memrchr(b' ', line)?;
     Some((&line[..space], &line[space + 1..]))
@@ -217,12 +209,10 @@ fn is_address(field: &[u8]) -> bool {
     text || field == b"-"
 }
 
-/// Skips a record of any length.
 enum ArcSkipper {
     Header,
-    /// In the block, with this many bytes left.
     Block(u64),
-    /// Looking for the next record; `inside_line` if in the middle of a line that does not begin one.
+    /// Looking for the next record; `inside_line`: in the middle of a line that does not begin one.
     Junk {
         inside_line: bool,
     },
@@ -255,7 +245,6 @@ impl Skipper for ArcSkipper {
     }
 }
 
-/// Skips lines up to one that looks like a record's first.
 fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skipped {
     while at < buf.len() {
         let rest = &buf[at..];

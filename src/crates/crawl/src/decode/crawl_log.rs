@@ -1,8 +1,7 @@
-//! Heritrix `crawl.log`: one fetch per line, with the page on which the URL was found. Specified in
-//! `formats/crawl-log.md`.
+//! Heritrix `crawl.log`: one fetch per line, with the page where the URL was found. See `formats/crawl-log.md`.
 //!
-//! A line states two facts: its URL was fetched (with unknown links), and the page on which it was found links to it.
-//! These links are grouped by that page: see [`groups`](super::groups).
+//! A line states two facts: its URL was fetched (its links are unknown), and the page on which the URL was found links
+//! to it. The links are grouped by that page: see [`groups`](super::groups).
 
 use std::borrow::Cow;
 
@@ -10,7 +9,6 @@ use super::groups::{Edge, GroupFormat, GroupLine, Groups};
 use super::warc::is_web;
 use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, shown, time, utf8};
 
-/// Warning about every ranking made from a crawl log.
 pub const CAVEAT: &str = "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
      discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
      -s -k6,6)";
@@ -21,10 +19,9 @@ pub const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Groups::<CrawlLog>::by(rules, Names::Url)),
 };
 
-/// Line format of crawl logs.
 pub struct CrawlLog;
 
-/// Last letter of the path of a submitted form, which is not a fetch of its page.
+/// Last letter of the path of a submitted form: a submission is not a fetch of the form's page.
 const SUBMIT: char = 'S';
 /// Number of fields in the oldest layout that is read; newer ones add a source tag.
 const FIELDS_MIN: usize = 11;
@@ -48,14 +45,13 @@ impl GroupFormat for CrawlLog {
             fetched_at: entry.fetched_at,
             bad_time: entry.bad_time,
             status: entry.status,
-            // Links of a page that was there are unknown; those of others don't matter.
+            // Links of a page that was there are unknown; links of other responses do not matter.
             revisit: matches!(entry.status, None | Some(200..=399)),
             ..Record::default()
         })
     }
 }
 
-/// Names the kind of a line that is not a fetch of a web page.
 fn kind(line: &[u8]) -> &'static str {
     let url = line
         .split(u8::is_ascii_whitespace)
@@ -68,7 +64,6 @@ fn kind(line: &[u8]) -> &'static str {
     }
 }
 
-/// Returns whether a line looks like one of a crawl log, for format detection.
 pub fn is_entry(line: &[u8]) -> bool {
     match LogEntry::of(line) {
         Ok(Some(_)) => true,
@@ -83,7 +78,7 @@ pub fn is_entry(line: &[u8]) -> bool {
     }
 }
 
-/// Fields of a line that are read.
+/// Fields of a line, as far as they are used.
 struct LogEntry<'a> {
     fetched_at: Option<super::Time>,
     bad_time: Option<String>,
@@ -95,7 +90,7 @@ struct LogEntry<'a> {
 }
 
 impl<'a> LogEntry<'a> {
-    /// Parses a line. `None`: it is blank, or fetches something other than a web page.
+    /// `None`: the line is blank, or its fetch is not of a web page.
     fn of(line: &'a [u8]) -> Result<Option<LogEntry<'a>>, Bad> {
         let text = utf8(line).map_err(Bad::utf8)?;
         let mut fields = [""; FIELDS_MIN];
@@ -152,7 +147,7 @@ impl<'a> LogEntry<'a> {
     }
 }
 
-/// Returns whether a line's first field looks like a time, so that the crawler wrote the line.
+/// Returns whether a line's first field looks like a time: only then did the crawler write the line.
 fn is_like_a_time(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TtZz".contains(&byte);
@@ -166,7 +161,7 @@ fn log_time(text: &str) -> RecordTime {
     time::read_archive(text.as_bytes(), "a time, like 2015-05-22T15:01:09.465Z")
 }
 
-/// Parses the start time of `20150522150108890+70` (start, then duration in ms). `-`: nothing was fetched.
+/// Parses the start time of `20150522150108890+70` (start, `+`, duration in ms). `-`: nothing was fetched.
 fn began_at(text: &str) -> RecordTime {
     if text == "-" {
         return Ok(None);

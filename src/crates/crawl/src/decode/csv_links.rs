@@ -1,5 +1,4 @@
-//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, optionally with `,weight`. Specified in
-//! `formats/csv-links.md`.
+//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, perhaps with `,weight`. See `formats/csv-links.md`.
 //!
 //! A record is the run of links with one date and source: see [`groups`](super::groups).
 
@@ -17,27 +16,24 @@ pub const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Groups::<CsvLinks>::by(rules, Names::Url)),
 };
 
-/// Line format of link tables.
 pub struct CsvLinks;
 
-/// State of a scan for a line's end.
+/// State of the scan for a line's end, which may not be inside quotes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CsvScan {
-    /// At a field's start.
     #[default]
     Start,
     /// In a field without quotes, or after the closing quote.
     Plain,
-    /// In a quoted field.
     Quoted,
     /// In a quoted field, after a backslash.
     Escaped,
-    /// Behind a quote in a quoted field: the field's end, or the first of two quotes.
+    /// After a quote in a quoted field: the field's end, or the first of two quotes.
     Quote,
 }
 
 impl CsvScan {
-    /// Continues to the line's end; returns the offset after it.
+    /// Continues to the line's end and returns the offset after it; `None` if `buf` ends before.
     fn run(&mut self, buf: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < buf.len() {
@@ -73,7 +69,7 @@ impl GroupFormat for CsvLinks {
         scan.run(buf)
     }
 
-    /// Scans from the start: a line feed may be inside quotes.
+    /// Scans forwards from the start, because a line feed may be inside quotes.
     fn whole(buf: &[u8]) -> usize {
         let (mut group, mut lines_end) = (None, 0);
         let mut scan = CsvScan::default();
@@ -106,7 +102,7 @@ impl GroupFormat for CsvLinks {
         if is_header(&date, &from) {
             return Ok(GroupLine::Other("header"));
         }
-        // The anchor's text and perhaps a weight are left; a sixth field would mean another kind of table.
+        // The anchor's text and perhaps a weight are left; a sixth field means another kind of table.
         let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
         let weight = match rest.map(field).transpose()? {
             None => 1,
@@ -137,12 +133,10 @@ fn too_few() -> Bad {
     Bad::malformed("fewer than three fields, expected date,src,dest,anchor")
 }
 
-/// Returns whether these are the names of the first columns.
 pub fn is_header(first: &[u8], second: &[u8]) -> bool {
     (first == b"crawl_date" || first == b"date") && second == b"src"
 }
 
-/// Returns whether a line looks like one of such a table, for format detection.
 pub fn is_link(line: &[u8]) -> bool {
     match CsvLinks::read(line) {
         Ok(GroupLine::Other(kind)) => kind == "header",
@@ -151,7 +145,7 @@ pub fn is_link(line: &[u8]) -> bool {
     }
 }
 
-/// Field, and what follows its comma.
+/// A field, and the rest of the line after its comma.
 type Split<'a> = (Cow<'a, [u8]>, Option<&'a [u8]>);
 
 fn field(line: &[u8]) -> Result<Split<'_>, Bad> {
@@ -186,7 +180,7 @@ fn field(line: &[u8]) -> Result<Split<'_>, Bad> {
     }
 }
 
-/// Appends a part; the first one stays borrowed.
+/// Appends a part; the first part stays borrowed.
 fn append<'a>(text: &mut Cow<'a, [u8]>, part: &'a [u8]) {
     if text.is_empty() {
         *text = Cow::Borrowed(part);

@@ -1,5 +1,4 @@
-//! Edge lists: `from TAB to`, or `from TAB to TAB weight`, one link per line, names opaque or URLs. Specified in
-//! `formats/edges.md`.
+//! Edge lists: `from TAB to`, perhaps with `TAB weight`, one link per line, of URLs or not. See `formats/edges.md`.
 //!
 //! A record is the run of links with one source: see [`groups`](super::groups).
 
@@ -8,21 +7,18 @@ use std::borrow::Cow;
 use super::groups::{Edge, GroupFormat, GroupLine, Groups, weight};
 use super::{Bad, FormatSpec, Names, lines, utf8};
 
-/// Edge lists with opaque names.
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "edges",
     about: "a graph: one link per line, grouped by source",
     by: |rules, _| std::sync::Arc::new(Groups::<EdgeListFormat>::by(rules, Names::Opaque)),
 };
 
-/// Edge lists with URLs as names.
 pub const OF_URLS: FormatSpec = FormatSpec {
     name: "url-edges",
     about: "edges, with names that are URLs",
     by: |rules, _| std::sync::Arc::new(Groups::<EdgeListFormat>::by(rules, Names::Url)),
 };
 
-/// Line format of edge lists.
 pub struct EdgeListFormat;
 
 impl GroupFormat for EdgeListFormat {

@@ -1,24 +1,22 @@
 //! WARC framing: a version line, header lines, a blank line, then `Content-Length` bytes.
 //!
-//! A record begins with any line ends left over from the one before, and ends with its block. Lines end with LF, and
-//! any CRs before it are dropped. If no record begins where one should, or its header is invalid, everything up to the
-//! next line that begins with `WARC/` is one bad record.
+//! A record begins with any line ends left over from the record before, and ends with its block. Lines end with LF; CRs
+//! before the LF are dropped. If no record begins where one should, or its header is invalid, everything up to the next
+//! line that begins with `WARC/` is one bad record.
 
 use memchr::{memchr, memmem};
 
 use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
 
-/// Maximum length of a header: 64 KiB. A longer one is bad, so that it need not be held while its end is searched.
+/// Maximum length of a header: 64 KiB. A longer header is bad, so that it need not be held while its end is searched.
 const HEADER_MAX: usize = 64 << 10;
 const _: () = assert!(HEADER_MAX < HELD_MAX);
-
 const VERSION: &[u8] = b"WARC/";
 const NEXT_RECORD: &[u8] = b"\nWARC/";
-/// Error for a header that is cut by the end of the input, and for one that is cut by the next record: a chunk may end
-/// before that record, so the error must be the same.
+/// Error for a header that is cut by the end of the input or by the next record. Both errors must be the same, because
+/// a chunk may end before the next record.
 const HEADER_CUT: &str = "the WARC header is cut short";
 
-/// Header of a record.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WarcHeader<'a> {
     /// `WARC-Type`; empty if absent.
@@ -33,29 +31,28 @@ pub struct WarcHeader<'a> {
     pub digest: &'a [u8],
     /// `WARC-Record-ID`; empty if absent.
     pub id: &'a [u8],
-    /// `WARC-Concurrent-To`: ids of the records of the same fetch.
+    /// `WARC-Concurrent-To`: ids of the other records of the fetch.
     pub concurrent: Vec<&'a [u8]>,
     /// `WARC-Refers-To-Target-URI`, without angle brackets; empty if absent.
     pub refers_to: &'a [u8],
     /// True if there is a `WARC-Segment-Number`: the block is only a part.
     pub segmented: bool,
-    /// Length of the block: `Content-Length`.
+    /// Length of the block (`Content-Length`), in bytes.
     pub length: u64,
-    /// Length of the header itself, including its blank line.
+    /// Length of the header including its blank line, in bytes.
     pub len: usize,
 }
 
-/// Record of a buffer.
+/// First record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame<'a, H = WarcHeader<'a>> {
-    /// Offset in the buffer just after the record.
     pub end: usize,
-    /// Header and block, or what is wrong with the record.
+    /// Header and block, or the record's error.
     pub parts: Result<(H, &'a [u8]), Bad>,
 }
 
 impl<'a, H> Frame<'a, H> {
-    /// Returns a frame of all of `buf`, which ends too early.
+    /// Returns a frame that spans all of `buf`, which ends too early.
     pub fn cut_short(buf: &[u8], message: &str) -> Frame<'a, H> {
         Frame {
             end: buf.len(),
@@ -63,7 +60,7 @@ impl<'a, H> Frame<'a, H> {
         }
     }
 
-    /// Returns a frame with its header and a block of `length` bytes from offset `block` on. `None`: it is incomplete.
+    /// Returns a frame with a header and the `length` bytes of its block from `block` on; `None` if it is incomplete.
     pub fn with_block(
         buf: &'a [u8],
         block: usize,
@@ -84,14 +81,12 @@ impl<'a, H> Frame<'a, H> {
     }
 }
 
-/// Returns the length of the line ends that `buf` begins with.
 pub fn line_ends(buf: &[u8]) -> usize {
     let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     buf.iter().take_while(line_end).count()
 }
 
-/// Returns the first record of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
-/// latter.
+/// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
 pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     let start = line_ends(buf);
     let record = &buf[start..];
@@ -115,11 +110,11 @@ pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     Frame::with_block(buf, block, length, header, at_end, cut)
 }
 
-/// Maximum bytes of line ends between records that belong together. Writers put four.
+/// Maximum number of bytes of line ends between records that belong together. Writers put four.
 const GAP_MAX: usize = 8;
 
-/// Returns the header of the record behind another to which it may belong, and the length of the line ends before it;
-/// `Some(None)` if no record begins there. `None`: more bytes are needed.
+/// Returns the header of the record that follows another to which it may belong, and the length of the line ends before
+/// it; `Some(None)` if no record begins there. `None`: more bytes are needed.
 pub fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, WarcHeader<'_>)>> {
     let start = line_ends(behind);
     if start > GAP_MAX {
@@ -153,7 +148,7 @@ pub fn header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
         if !first && line.starts_with(VERSION) {
             return Err(Bad::new(Reason::CutShort, HEADER_CUT));
         }
-        // An indented line continues the one before; no field read here is continued.
+        // An indented line continues the line before; no field read here is continued.
         if !std::mem::take(&mut first) && !line.starts_with(b" ") && !line.starts_with(b"\t") {
             field(line, &mut header, &mut length)?;
         }
@@ -199,7 +194,7 @@ fn field<'a>(
     Ok(())
 }
 
-/// Names the type of a record other than those of fetches.
+/// Returns the report name of a record that is not part of a fetch.
 pub fn record_kind(kind: &[u8]) -> &'static str {
     let known = [
         "warcinfo",
@@ -213,7 +208,7 @@ pub fn record_kind(kind: &[u8]) -> &'static str {
     known.into_iter().find(is).unwrap_or("unknown WARC-Type")
 }
 
-/// Returns a URI without the angle brackets that some writers put around it.
+/// Removes the angle brackets that some writers put around a URI.
 pub fn bare(uri: &[u8]) -> &[u8] {
     let inside = uri
         .strip_prefix(b"<")
@@ -221,13 +216,12 @@ pub fn bare(uri: &[u8]) -> &[u8] {
     inside.unwrap_or(uri)
 }
 
-/// Returns a line without the CRs at its end: some archives have two.
+/// Strips the CRs from a line's end: some archives have two.
 pub fn without_cr(line: &[u8]) -> &[u8] {
     let cr = line.iter().rev().take_while(|&&byte| byte == b'\r').count();
     &line[..line.len() - cr]
 }
 
-/// Header lines, without their ends.
 struct HeaderLines<'a> {
     record: &'a [u8],
     at: usize,
@@ -249,12 +243,9 @@ impl<'a> HeaderLines<'a> {
     }
 }
 
-/// Skips a record of any length.
 pub enum FrameSkipper {
     Header,
-    /// In the block, with this many bytes left.
     Block(u64),
-    /// Looking for the next record.
     Junk,
 }
 
@@ -286,7 +277,7 @@ impl Skipper for FrameSkipper {
     }
 }
 
-/// Skips the rest of a block, of which `left` bytes begin at offset `at` of `buf`.
+/// Skips the rest of a block, the next `left` bytes from offset `at` of `buf` on.
 pub fn skip_block(left: &mut u64, buf: &[u8], at: usize, at_end: bool) -> Skipped {
     let rest = (buf.len() - at) as u64;
     if *left <= rest {

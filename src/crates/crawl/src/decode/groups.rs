@@ -1,7 +1,7 @@
-//! Formats with one link per line: a record is a *group*, the run of links with one key (the source, say).
+//! Formats with one link per line: a record is a *group*, the run of links with one key (for example the source).
 //!
-//! Lines that are not links (comments, blank and malformed ones) do not end a group. Those inside it are emitted just
-//! before it without moving the offset: the group counts as read only as a whole.
+//! Lines that are not links (comments, blank and malformed lines) do not end a group. Those inside a group are emitted
+//! just before it without moving the offset, because a group counts as read only as a whole.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -17,22 +17,18 @@ use super::{
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
-/// Line format whose records are groups.
 pub trait GroupFormat: Send + Sync + 'static {
     /// True if a link's line also describes a fetch ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
     /// True if links may be relative to their page ([`Decoder::joins_links`]).
     const JOINS: bool = true;
-    /// State of a scan for a line's end.
     type CsvScan: Clone + Default + Send;
 
-    /// Returns the offset after the line's end if that is in `buf`, the line's next bytes: it ends with LF, whatever it
-    /// holds.
+    /// Returns the offset after the line's end, if `buf`, the line's next bytes, holds it.
     fn line_end(_scan: &mut Self::CsvScan, buf: &[u8]) -> Option<usize> {
         memchr(b'\n', buf).map(|lf| lf + 1)
     }
 
-    /// Reads a line without its end.
     fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad>;
 
     /// Returns the fetch that a line describes besides its link, or instead of one ([`GroupLine::Fetch`]).
@@ -40,7 +36,7 @@ pub trait GroupFormat: Send + Sync + 'static {
         None
     }
 
-    /// Implements [`Decoder::whole`]: searches backwards, so most of `buf` is not read.
+    /// Implements [`Decoder::whole`]. Searches backwards, so that most of `buf` is not read.
     fn whole(buf: &[u8]) -> usize {
         let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
         let mut group: Option<(&[u8], usize)> = None;
@@ -59,27 +55,24 @@ pub trait GroupFormat: Send + Sync + 'static {
     }
 }
 
-/// Line of an input, parsed.
 pub enum GroupLine<'a> {
     Edge(Edge<'a>),
-    /// Something else, of this name.
+    /// Name of something else.
     Other(&'static str),
     /// Fetch without a link, which [`GroupFormat::fetch`] returns.
     Fetch,
 }
 
-/// Link, with its group's key.
 pub struct Edge<'a> {
-    /// Key: the same for all lines of a group.
     pub key: &'a [u8],
     pub from: Cow<'a, [u8]>,
     pub to: Cow<'a, [u8]>,
     pub weight: u32,
-    /// Time at which `from` was fetched; that of a group's first line counts.
+    /// Time at which `from` was fetched; a group's time is that of its first line.
     pub time: RecordTime,
 }
 
-/// Returns the digits of a whole number, also written as 3.0; `None` if the text is something else, or has a sign.
+/// Returns the digits of a whole number, also of one written as 3.0; `None` for any other text, and with a sign.
 pub fn whole_number(text: &[u8]) -> Option<&str> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, fraction) = text.split_at(digits);
@@ -92,7 +85,6 @@ pub fn whole_number(text: &[u8]) -> Option<&str> {
     digits.filter(|digits| is_whole && !digits.is_empty())
 }
 
-/// Parses the weight of a link.
 pub fn weight(field: &[u8]) -> Result<u32, Bad> {
     whole_number(field)
         .and_then(|number| number.parse().ok())
@@ -105,7 +97,6 @@ pub fn weight(field: &[u8]) -> Result<u32, Bad> {
         })
 }
 
-/// Decoder of a line format.
 pub struct Groups<G> {
     names: Names,
     shard: Option<Shard>,
@@ -113,7 +104,6 @@ pub struct Groups<G> {
 }
 
 impl<G> Groups<G> {
-    /// Returns a decoder for names of this kind, by the rules for inputs.
     pub fn by(rules: &InputRules, names: Names) -> Groups<G> {
         Groups {
             names,
@@ -179,7 +169,6 @@ impl<G: GroupFormat> Decoder for Groups<G> {
     }
 }
 
-/// Yields the lines of a chunk and their spans, in order.
 pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -192,7 +181,7 @@ pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Ra
     })
 }
 
-/// Maximum number of lines inside a group that are not links: they are emitted all at once with it.
+/// Maximum number of lines inside a group that are not links; they are emitted with the group, all at once.
 const APART_MAX: usize = 1 << 16;
 
 /// Collects lines into groups and emits them. Lines that are not links are only counted, and read again when they are
@@ -212,7 +201,7 @@ struct Grouper<'s, 'c, 'f, G> {
     skips: bool,
     /// Number of non-link lines before the group's last link.
     inside: usize,
-    /// Number of non-link lines after it, and the offset where they end.
+    /// Number of non-link lines after the group's last link; they end at offset `after_end`.
     after: usize,
     after_end: usize,
 }
@@ -243,7 +232,6 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         true
     }
 
-    /// Takes a line that is not a link.
     fn apart(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8], end: usize) -> bool {
         if self.group.links.is_empty() {
             self.done = end;
@@ -254,7 +242,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         true
     }
 
-    /// Emits a line as an entry; nothing if it holds only its link.
+    /// Emits a line as an entry; emits nothing for a line that holds only a link.
     fn emit(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8]) -> bool {
         let parsed = match read {
             Ok(GroupLine::Other(kind)) => Parsed::Other { kind },
@@ -268,7 +256,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         (self.sink)(self.done, parsed)
     }
 
-    /// Emits the open group with its lines; returns `false` if the sink wants no more.
+    /// Emits the open group with its lines; returns `false` if the sink stops.
     fn flush(&mut self) -> bool {
         if self.group.links.is_empty() {
             return true;
@@ -293,7 +281,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         went_on && (after == 0 || self.hand_out(self.group_end..self.after_end, true))
     }
 
-    /// Emits the lines of a part of the chunk, links only for the fetch they describe; the offset advances if `moves`.
+    /// Emits the lines of a part of the chunk; of a link's line, only the fetch. The offset advances if `moves`.
     fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
         let chunk = self.chunk;
         for (text, line) in lines_of::<G>(&chunk[part.clone()]) {
@@ -308,11 +296,9 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     }
 }
 
-/// Skips a group. A line longer than [`HELD_MAX`] is not parsed: it is skipped with the group, or alone if it is the
-/// group's first.
+/// Skips a group. A line longer than [`HELD_MAX`] is skipped unparsed with the group, or alone if it comes first.
 struct LinkGroupSkipper<G: GroupFormat> {
     key: Option<Vec<u8>>,
-    /// Scan state inside a long line.
     long: Option<G::CsvScan>,
 }
 
@@ -349,7 +335,7 @@ impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
 }
 
 impl<G: GroupFormat> LinkGroupSkipper<G> {
-    /// Returns whether the line belongs to the group; the first link defines the group.
+    /// Returns whether the line belongs to the group, whose key is that of the first link.
     fn belongs(&mut self, line: &[u8]) -> bool {
         let Ok(GroupLine::Edge(edge)) = G::read(lines::trim(line)) else {
             return true;

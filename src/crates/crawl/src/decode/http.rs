@@ -1,7 +1,7 @@
 //! HTTP responses as archives keep them: a status line, header lines, a blank line, the body.
 //!
-//! Servers and archivers omit and break much; the only error here is a body that expands too far. A response that
-//! contradicts its headers is taken as it stands.
+//! Servers and archivers omit and break much of this; the only error is a body that expands too far. A response that
+//! contradicts its headers is taken as it is.
 
 mod codings;
 mod mime;
@@ -17,12 +17,10 @@ use crate::url::{self, LinkBase};
 use codings::Coding;
 use mime::MediaType;
 
-/// Maximum number of nested codings that are decoded. A response that names more is taken as it stands.
+/// Maximum number of nested codings that are decoded. The body of a response that names more stays encoded.
 const CODINGS_MAX: usize = 5;
-/// Bodies of more bytes are large: see [`Parsed::Large`](super::Parsed::Large).
+/// Size in bytes above which a body is large: see [`Parsed::Large`](super::Parsed::Large).
 const LARGE: usize = 4 << 20;
-
-/// Report name of a response whose body is missing.
 pub(super) const NO_BODY: &str = "answer without its body";
 
 /// Methods (RFC 9110, 9.1; RFC 5789), with the report name of a response to each.
@@ -59,32 +57,27 @@ pub(super) fn method(request: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// Response, as far as it is read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HttpResponse<'a> {
-    /// Status; `None` without a status line, or without a number in it.
+    /// `None` without a status line, or without a number in it.
     pub status: Option<i32>,
     /// First `Location` that is not empty.
     location: Cow<'a, [u8]>,
     /// First `Refresh` that is not empty.
     refresh: Cow<'a, [u8]>,
-    /// Values of all `Content-Type` fields, in order.
     content_types: Vec<Cow<'a, [u8]>>,
     /// True if the response has `X-Content-Type-Options: nosniff`.
     nosniff: bool,
-    /// True if an `X-Robots-Tag` makes all links `nofollow`.
     nofollow: bool,
     /// Codings of the body, in the order in which they were applied.
     codings: Vec<Coding>,
-    /// True if a body of at least one byte was announced.
     announced: bool,
-    /// Body as archived, with its codings.
+    /// Body as archived, still encoded.
     body: &'a [u8],
 }
 
 impl<'a> HttpResponse<'a> {
-    /// Reads a response, skipping interim ones (1xx) if another follows. Without a status line all of it is body, as in
-    /// HTTP/0.9.
+    /// Skips interim responses (1xx) if another follows. Without a status line, all is body, as in HTTP/0.9.
     pub fn read(block: &'a [u8]) -> HttpResponse<'a> {
         let body = || HttpResponse {
             body: block,
@@ -100,7 +93,7 @@ impl<'a> HttpResponse<'a> {
         answer
     }
 
-    /// Reads a response that begins with a status line, ignoring line ends before it.
+    /// Ignores line ends before the status line; `None` if there is no status line.
     fn head(block: &'a [u8]) -> Option<HttpResponse<'a>> {
         let (first, mut rest) = split_line(&block[line_ends(block)..]);
         let mut answer = HttpResponse {
@@ -152,9 +145,8 @@ impl<'a> HttpResponse<'a> {
         moved.then(|| text(self.location.clone()))
     }
 
-    /// Adds the links of a page to `record`: the target of its `Refresh`, and those of its body if that is HTML. A
-    /// response that does not hold the page adds nothing. Calls `large` before it holds a large body. Fails if the body
-    /// expands beyond `most` bytes.
+    /// Adds the links of a page to `record`: the target of its `Refresh`, and those of its HTML body; none if the
+    /// response lacks the page. Calls `large` before it holds a large body, and fails if that takes over `most` bytes.
     pub fn links(
         &self,
         record: &mut Record<'_>,
@@ -182,7 +174,6 @@ impl<'a> HttpResponse<'a> {
         Ok(())
     }
 
-    /// Returns the decoded body.
     fn body(&self, most: u64, large: &mut dyn FnMut()) -> Result<Cow<'a, [u8]>, Bad> {
         let mut body = Cow::Borrowed(self.body);
         if self.codings.len() > CODINGS_MAX {
@@ -197,7 +188,6 @@ impl<'a> HttpResponse<'a> {
     }
 }
 
-/// Splits off the first line, without its end.
 fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     match memchr(b'\n', text) {
         Some(lf) => (without_cr(&text[..lf]), &text[lf + 1..]),
@@ -218,7 +208,7 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
     if !http && !protocol.eq_ignore_ascii_case(b"ICY") {
         return None;
     }
-    // Some lack the space after the status.
+    // Some status lines lack the space after the status.
     let digits = words.next().and_then(|word| word.first_chunk::<3>());
     let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
     let number = digits.and_then(|digits| digits.parse().ok());
@@ -298,9 +288,9 @@ const WITH_VALUE: [&[u8]; 4] = [
     b"max-video-preview",
 ];
 
-/// Returns whether an `X-Robots-Tag` makes all links `nofollow`: its rules for all robots have `nofollow` or `none`. By
-/// [Google's description](https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag), rules are
-/// separated by commas, and preceded by a robot's name and a colon if they are for that robot only.
+/// Returns whether an `X-Robots-Tag` makes all links `nofollow`, because a rule for all robots is `nofollow` or `none`.
+/// By [Google's description](https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag), commas
+/// separate the rules, and a robot's name and a colon precede those for that robot only.
 pub(super) fn is_nofollow(value: &[u8]) -> bool {
     let mut for_all = true;
     value.split(|&byte| byte == b',').any(|rule| {

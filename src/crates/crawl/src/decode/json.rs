@@ -1,5 +1,4 @@
-//! Helpers of the JSON formats: values borrowed where possible, errors on one short line, and repair of unpaired
-//! surrogates.
+//! Helpers of the JSON formats: borrowed values, errors as one short line, and repair of unpaired surrogates.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,11 +8,11 @@ use serde::de::{
     Unexpected, Visitor,
 };
 
-/// Maximum length of an error's detail: serde quotes the offending value in full.
+/// Maximum length of an error's detail in bytes: serde quotes the offending value in full.
 const DETAIL_MAX: usize = 200;
 
-/// JSON value, whose texts are borrowed from the input unless they have escapes. The fields of objects are skipped, and
-/// so are the values of lists nested deeper than [`LIST_DEPTH`].
+/// JSON value. Texts are borrowed from the input unless they have escapes. The fields of objects are skipped, and so
+/// are the values of lists nested deeper than [`LIST_DEPTH`].
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Null,
@@ -28,7 +27,6 @@ pub(super) enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// Returns the text; empty if the value is something else.
     pub fn text(&self) -> &str {
         match self {
             Value::Text(text) => text,
@@ -36,12 +34,11 @@ impl Value<'_> {
         }
     }
 
-    /// Returns the error for a value of another type than expected.
     pub fn wrong_type(&self, expected: &str) -> serde_json::Error {
         Error::invalid_type(self.unexpected(), &expected)
     }
 
-    /// Returns the error for a value of the expected type that is not permitted.
+    /// Returns the error for a value that has the expected type but is not permitted.
     pub fn wrong_value(&self, expected: &str) -> serde_json::Error {
         Error::invalid_value(self.unexpected(), &expected)
     }
@@ -60,7 +57,6 @@ impl Value<'_> {
     }
 }
 
-/// Number of levels of lists that are read.
 const LIST_DEPTH: u8 = 2;
 
 /// Reads any value, or the name of a field, and passes it to a function, whose errors get the value's position.
@@ -151,7 +147,6 @@ impl<'de> Deserialize<'de> for Value<'de> {
     }
 }
 
-/// Returns the bytes of a text.
 pub(super) fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
@@ -159,7 +154,7 @@ pub(super) fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Appends a string in JSON. Bytes that are not UTF-8 are kept, so that the reader rejects the record because of them.
+/// Appends a string in JSON. Keeps bytes that are not UTF-8, so that the reader rejects the record because of them.
 pub fn put_string(text: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
@@ -180,7 +175,7 @@ pub fn put_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Returns serde's message without the line number (texts are parsed one by one), cut to a length that fits an error.
+/// Returns serde's message, cut to a length that fits an error, without the line number: texts are parsed one by one.
 pub(super) fn detail(error: &serde_json::Error) -> String {
     let mut message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -198,10 +193,10 @@ pub(super) fn detail(error: &serde_json::Error) -> String {
     format!("{message}, at byte {}", error.column())
 }
 
-/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do when they parse such a
-/// URL. `None` if there is none.
+/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do when they parse a URL
+/// with one; `None` if there is none.
 ///
-/// JSON permits them and some crawlers write them; serde rejects them in fields that are read.
+/// JSON permits these escapes and some crawlers write them; serde rejects them in fields that are read.
 pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     let mut fixed = String::new();
     let mut copied = 0;
@@ -217,8 +212,8 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
                 copied = escape + 6;
                 copied
             }
-            // Skips the escaped byte, which may be a backslash. A character beyond ASCII here is not an escape, and its
-            // next byte not a backslash.
+            // Skips the escaped byte, which may be a backslash. If a character beyond ASCII follows, it is not an
+            // escape, and none of its bytes is a backslash.
             (None, _) => (escape + 2).min(text.len()),
         };
     }
@@ -229,7 +224,7 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     Some(fixed)
 }
 
-/// Returns whether the half of a surrogate pair that is escaped at `at` is the first; `None` if none is.
+/// Returns whether `at` escapes the first half of a surrogate pair; `None` if it does not escape a half.
 fn is_high_surrogate(text: &str, at: usize) -> Option<bool> {
     let digits = text.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;

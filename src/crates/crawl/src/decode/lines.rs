@@ -1,5 +1,5 @@
-//! Lines, as all line formats define them: a line ends with LF; one CR before it, or before the end of the input, is
-//! dropped, and so is a byte order mark (U+FEFF) at the line's start.
+//! Lines of text, as all line formats define them: a line ends with LF; one CR before the LF, or before the end of the
+//! input, is dropped, and so is a byte order mark (U+FEFF) at the line's start.
 
 use memchr::{memchr, memrchr};
 
@@ -8,13 +8,11 @@ use super::{Bad, Skipped, Skipper};
 pub struct TextLine<'a> {
     /// Line without its end and without a byte order mark.
     pub text: &'a [u8],
-    /// Offset in the chunk just after the line's LF.
     pub end: usize,
-    /// True if the line ends with LF. Only the last line of an input may lack it.
+    /// False only for the last line of an input, if it lacks its LF.
     pub terminated: bool,
 }
 
-/// Yields the lines of a chunk, in order.
 pub fn lines(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -30,17 +28,15 @@ pub fn lines(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     })
 }
 
-/// Strips a CR from a line's end and a byte order mark from its start.
 pub fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
-/// Returns the position of a control byte other than tab and CR, if the line has one. A file with such bytes is not the
-/// text that its name or an option claims.
+/// Returns the position of the first control byte other than tab and CR: a file with one is not text.
 pub fn control(line: &[u8]) -> Option<usize> {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\t' && byte != b'\r') || byte == 0x7F;
-    // Nearly all lines have none: without an early exit the loop can be vectorised.
+    // Nearly no line has one; a loop without an early exit can be vectorised.
     if line
         .iter()
         .fold(false, |found, &byte| found | is_control(byte))
@@ -51,7 +47,6 @@ pub fn control(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// Rejects a line with a control byte.
 pub(super) fn check_control(line: &[u8]) -> Result<(), Bad> {
     control(line).map_or(Ok(()), |at| {
         Err(Bad::malformed(format!(
@@ -62,12 +57,10 @@ pub(super) fn check_control(line: &[u8]) -> Result<(), Bad> {
     })
 }
 
-/// Implements [`super::Decoder::whole`] for formats with one record per line.
 pub fn whole(buf: &[u8]) -> usize {
     memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
 }
 
-/// Skipper for formats with one record per line.
 pub struct LineSkipper;
 
 impl Skipper for LineSkipper {

@@ -1,7 +1,6 @@
 //! Text written by Nutch's `readseg -dump`: several lines per URL, in sections. Specified in `formats/nutch.md`.
 //!
-//! A record begins where a line `Recno:: N` is followed by a line `URL:: U`. Nothing else separates records: texts of
-//! pages may hold anything.
+//! A record begins where a line `URL:: U` follows a line `Recno:: N`. Nothing else separates records.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -23,21 +22,18 @@ pub const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Nutch { shard: rules.shard }),
 };
 
-/// Decoder of Nutch dumps.
 pub struct Nutch {
     shard: Option<Shard>,
 }
 
 const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
-/// More digits than a record number has, so that the length of a record's start is bounded.
+/// Maximum number of digits of a record number, larger than any in use; bounds the length of a record's start.
 const DIGITS_MAX: usize = 20;
-/// Byte order mark, which may precede a record: files get concatenated.
+/// Byte order mark, which may precede any record: files get concatenated.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
-/// Longest text that identifies a record's start, with the line feed before it.
 const START_MAX: usize = 1 + MARK.len() + RECNO.len() + DIGITS_MAX + 2 + URL.len();
 
-/// Returns whether a record starts here.
 pub fn starts(buf: &[u8]) -> bool {
     let buf = buf.strip_prefix(MARK).unwrap_or(buf);
     let Some(rest) = buf.strip_prefix(RECNO) else {
@@ -52,12 +48,12 @@ pub fn starts(buf: &[u8]) -> bool {
             .is_some_and(|rest| rest.starts_with(URL))
 }
 
-/// Yields the offsets where records start after the first byte, in order.
+/// Yields the offsets after 0 at which records start, in order.
 fn next_starts(buf: &[u8]) -> impl Iterator<Item = usize> {
     memmem::find_iter(buf, RECNO).filter_map(|recno| start_at(buf, recno))
 }
 
-/// Returns the offset of the record that starts with this `Recno::`, if one does, and not with the first byte.
+/// Returns the offset of the record that starts with this `Recno::`; `None` if none does, or if the offset is 0.
 fn start_at(buf: &[u8], recno: usize) -> Option<usize> {
     let before = &buf[..recno];
     let before = before.strip_suffix(MARK).unwrap_or(before);
@@ -70,7 +66,7 @@ impl Decoder for Nutch {
         Names::Url
     }
 
-    /// Stops at the last record's start: that record may continue.
+    /// Stops before the last record, which may continue.
     fn whole(&self, buf: &[u8]) -> usize {
         let mut found = memmem::rfind_iter(buf, RECNO);
         found.find_map(|recno| start_at(buf, recno)).unwrap_or(0)
@@ -112,7 +108,7 @@ impl Skipper for NutchSkipper {
 }
 
 impl Nutch {
-    /// Reads one record; `Some(kind)`: it is valid, but not about a fetch.
+    /// `Some(kind)`: the record is valid, but not about a fetch.
     fn read<'a>(
         &self,
         text: &'a [u8],
@@ -163,7 +159,6 @@ impl Nutch {
     }
 }
 
-/// Lines of a record, without their ends.
 type DumpLines<'a> = Peekable<Lines<'a>>;
 
 /// Takes the next line if it begins with `front`, and returns the rest of it.
@@ -172,13 +167,12 @@ fn after<'a>(lines: &mut DumpLines<'a>, front: &str) -> Option<&'a str> {
     line.strip_prefix(front)
 }
 
-/// Takes the beginning of a section of its own, up to its status; `None` if it is text of a page.
+/// Takes the lines of a section's beginning, up to its status; `None` if they are text of a page.
 fn section_status<'a>(lines: &mut DumpLines<'a>) -> Option<&'a str> {
     after(lines, "Version: ")?;
     after(lines, "Status: ")
 }
 
-/// `CrawlDatum` of the fetcher.
 struct CrawlDatum<'a> {
     at: RecordTime,
     status: i32,
@@ -186,7 +180,7 @@ struct CrawlDatum<'a> {
 }
 
 impl<'a> CrawlDatum<'a> {
-    /// Reads the section's lines; `None` if it is not a fetch, but a planned one, or a link to the page.
+    /// Reads the section's lines; `None` if the datum is not a fetch, but a planned one, or a link to the page.
     fn read(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, Bad> {
         let Some(status) = section_status(lines) else {
             return Ok(None);
@@ -218,7 +212,6 @@ impl<'a> CrawlDatum<'a> {
     }
 }
 
-/// Maps Nutch's outcome of a fetch to an HTTP status.
 fn fetch_status(name: &str) -> Option<i32> {
     Some(match name {
         "fetch_success" => 200,
@@ -231,7 +224,7 @@ fn fetch_status(name: &str) -> Option<i32> {
     })
 }
 
-/// Returns whether a line belongs to a `CrawlDatum`, after the time of the fetch.
+/// Returns whether a line after the time of the fetch still belongs to a `CrawlDatum`.
 fn is_of_datum(line: &str) -> bool {
     const FRONTS: [&str; 6] = [
         "Modified time: ",
@@ -244,7 +237,7 @@ fn is_of_datum(line: &str) -> bool {
     line.starts_with(['\t', ' ']) || FRONTS.iter().any(|front| line.starts_with(front))
 }
 
-/// Parses `_pst_=moved(12), lastModified=0: URL`: more exact than the datum's status, and with the target of a
+/// Parses `_pst_=moved(12), lastModified=0: URL`, which is more exact than the datum's status and has the target of a
 /// redirect. Old versions write `Metadata: _pst_: moved(12), ...` on one line.
 fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
     let (_, message) = line
@@ -276,7 +269,7 @@ fn bad_time(text: &str) -> String {
 }
 
 /// Returns Nutch's digest of the page from the content's metadata after the links, if present. Versions up to 1.16
-/// write the metadata on one line, `key=value` separated by blanks; later ones a line each, `key = value`.
+/// write all metadata on one line, as `key=value`; later ones write `key = value` on a line each.
 fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     const KEY: &str = "nutch.content.digest";
     let value = |text: &str| match text.split_ascii_whitespace().next() {
@@ -307,7 +300,7 @@ fn refresh_target(status: &str) -> Option<&str> {
     Some(url.trim()).filter(|url| !url.is_empty())
 }
 
-/// Reads the lines of a `ParseData`, and returns whether the page was parsed; `None` if they are the text of a page.
+/// Reads the lines of a `ParseData`, and returns whether the page was parsed; `None` if they are text of a page.
 fn read_parse<'a>(lines: &mut DumpLines<'a>, record: &mut Record<'a>) -> Result<Option<bool>, Bad> {
     let Some(status) = section_status(lines) else {
         return Ok(None);
@@ -331,7 +324,7 @@ fn read_parse<'a>(lines: &mut DumpLines<'a>, record: &mut Record<'a>) -> Result<
             return Err(Bad::malformed(message));
         };
         if let Some(url) = line.strip_prefix("  outlink: toUrl: ") {
-            // Split at the first one: Nutch's URLs hold no blanks, anchors may hold anything.
+            // Splits at the first separator: Nutch's URLs hold no blanks, anchors may hold anything.
             let (url, _) = url.split_once(" anchor: ").unwrap_or((url, ""));
             keep(&mut record.links, Cow::Borrowed(url.as_bytes()));
             found += 1;

@@ -31,21 +31,18 @@ use crate::model::{Digest, is_redirect, keep};
 use crate::rules::{FieldName, InputRules, Rel, Shard};
 use crate::url::{self, LinkBase, Reject};
 
-/// Records whose pages are URLs.
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "records",
     about: "JSON lines, one object per crawl record",
     by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, Names::Url)),
 };
 
-/// Records of a graph, whose pages have opaque names.
 pub const OF_NODES: FormatSpec = FormatSpec {
     name: "node-records",
     about: "records of a graph: `node`, an opaque name, in place of `url`",
     by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, Names::Opaque)),
 };
 
-/// Records in a layout other than one per line.
 pub const DOCUMENTS: FormatSpec = FormatSpec {
     name: "json",
     about: "the same as objects over several lines, or in arrays",
@@ -57,14 +54,12 @@ pub const DOCUMENTS: FormatSpec = FormatSpec {
     },
 };
 
-/// Returns whether a text begins with a record whose first field is an opaque page name.
 pub fn is_of_node(start: &[u8]) -> bool {
     let inside = start.strip_prefix(b"{").unwrap_or_default();
     let name = inside.trim_ascii_start().strip_prefix(b"\"");
     name.is_some_and(|name| name.starts_with(b"node\""))
 }
 
-/// Decoder of crawl records in JSON.
 pub struct JsonRecords {
     names: FieldNameMap,
     naming: Names,
@@ -85,7 +80,6 @@ impl JsonRecords {
         }
     }
 
-    /// Returns a decoder for names of this kind, by the rules for inputs.
     pub fn by(rules: &InputRules, naming: Names) -> JsonRecords {
         JsonRecords {
             names: FieldNameMap::by(&rules.fields, naming),
@@ -108,7 +102,7 @@ impl Decoder for JsonRecords {
         }
     }
 
-    /// An object shows its own end, a blank line only its line end.
+    /// Tests for a blank line apart, because an object shows its own end, a blank line only its line end.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let is_blank = lines::trim(rest).trim_ascii().is_empty();
         let why = || super::last_bad(|sink| self.decode(rest, sink));
@@ -133,7 +127,6 @@ impl Decoder for JsonRecords {
 }
 
 impl JsonRecords {
-    /// Emits each record, preceded by the redirects that led to it.
     fn each<'a>(&self, texts: impl Iterator<Item = TextLine<'a>>, sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut asked = Vec::new();
@@ -170,19 +163,18 @@ impl JsonRecords {
 /// URLs requested before the record's own.
 type Hops<'a> = Vec<Text<'a>>;
 
-/// Reads the text of one record at a time.
 #[derive(Clone, Copy)]
 struct RecordReader<'n> {
     by: &'n JsonRecords,
-    /// Shard whose records are read with their links; `None`: all.
+    /// Shard whose records are read with their links; `None`: all records are.
     shard: Option<Shard>,
     /// False if the input may end inside the text.
     terminated: bool,
 }
 
 impl RecordReader<'_> {
-    /// Reads one record's text into `record`, and the URLs requested before it into `asked`. `Some(kind)`: it is a
-    /// valid object that is not a crawl record.
+    /// Reads one record's text into `record`, and the URLs requested before it into `asked`. `Some(kind)`: the text is
+    /// a valid object that is not a crawl record.
     fn read<'a>(
         self,
         line: &'a [u8],
@@ -227,7 +219,6 @@ impl RecordReader<'_> {
         }
     }
 
-    /// Reads any JSON, by serde.
     fn parse_any<'a>(
         self,
         text: &'a str,
@@ -246,8 +237,8 @@ impl RecordReader<'_> {
         self.finish(text, raw, record, asked)
     }
 
-    /// Fills the record. If its links were skipped, but a later field shows that the record or a page redirecting to it
-    /// belongs to the shard, the whole text is read again, so that no error in it is missed.
+    /// Fills the record. If its links were skipped, but a later field shows that the record, or a page redirecting to
+    /// it, belongs to the shard, the whole text is read again, so that no error in it is missed.
     fn finish<'a>(
         self,
         text: &'a str,
@@ -280,7 +271,6 @@ impl RecordReader<'_> {
         page.is_some_and(|page| skips_links(self.shard, page, self.by.naming))
     }
 
-    /// Returns whether a page of the shard redirected to the record's page.
     fn has_own_redirect(self, raw: &RawRecord<'_>) -> bool {
         let found = raw.found.peek().filter(|found| !found.is_empty());
         let first = raw.url.iter().filter(|_| found.is_some());
@@ -316,7 +306,6 @@ impl<T> FirstNamed<T> {
     }
 }
 
-/// Fields other than links, as found.
 #[derive(Default)]
 struct RawRecord<'a> {
     url: Option<Text<'a>>,
@@ -337,12 +326,11 @@ struct RawRecord<'a> {
     totals: [Option<Value<'a>>; TOTALS],
     /// Positions in the list of links that are null or empty.
     nulls: Vec<usize>,
-    /// True if links were skipped, as the record belongs to another shard.
+    /// True if links were skipped because the record belongs to another shard.
     lacks_links: bool,
 }
 
 impl<'a> RawRecord<'a> {
-    /// Stores the value of a field other than links.
     fn set(
         &mut self,
         NamedField { field, order }: NamedField,
@@ -379,7 +367,6 @@ impl<'a> RawRecord<'a> {
         Ok(())
     }
 
-    /// Fills the record. `Some(kind)`: it is valid, but not a crawl record.
     fn put(
         self,
         names: &FieldNameMap,
@@ -443,7 +430,7 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// Returns the error for a record without a URL, with advice in case all lack one.
+/// The message has advice in case all records lack a URL.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
     let message = match (is_empty, names.record.name(FieldName::Url)) {
         (true, name) => format!("{name:?} is empty"),
@@ -505,7 +492,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
                 FieldName::Links if reader.skips_links(&raw) => {
                     map.next_value::<IgnoredAny>()?;
                     raw.lacks_links = true;
-                    // Nothing is said about links of another field, read before the page was known.
+                    // Drops the links of another name that was read before the page was known.
                     links.clear();
                     raw.nulls.clear();
                 }
@@ -529,11 +516,11 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
 /// Maximum number of redirects in one record. Browsers follow 20.
 const REDIRECTS_MAX: usize = 100;
 
-/// Status of redirects that a crawler followed itself: the server's is unknown, and 302 promises nothing.
+/// Status of redirects that a crawler followed itself: the server's is unknown, and 302 makes no promise.
 const REDIRECT_STATUS: i32 = 302;
 
-/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: each of these URLs was fetched
-/// too, and otherwise a crawl order would schedule it again and again. Returns `false` if the consumer wants no more.
+/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: without it, a crawl order
+/// would schedule a fetched URL again and again. Returns `false` if the consumer stops.
 fn each_redirect<'a>(
     asked: &[Cow<'a, [u8]>],
     record: &Record<'a>,
@@ -564,7 +551,7 @@ fn absolute<'a>(found: Cow<'a, [u8]>, asked: &[u8]) -> Cow<'a, [u8]> {
     url::name_of(&found, Some(&asked), usize::MAX).map_or(found, Cow::Owned)
 }
 
-/// Returns whether both are URLs of different pages.
+/// Returns whether both names are URLs, of different pages.
 fn are_two(from: &[u8], to: &[u8]) -> bool {
     let canonical = |raw| url::name_of(raw, None, usize::MAX).ok();
     from != to && canonical(from).is_some_and(|from| canonical(to) != Some(from))

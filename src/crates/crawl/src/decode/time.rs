@@ -1,5 +1,5 @@
-//! Times in crawlers' notations, parsed to seconds since 1970-01-01T00:00:00Z. All lie within the years 0000 to 9999: a
-//! larger number is most likely in milliseconds, and rejected.
+//! Times in crawlers' notations, parsed to seconds since 1970-01-01T00:00:00Z. All are within the years 0000 to 9999: a
+//! larger number is rejected, because it is most likely in milliseconds.
 
 use std::ops::RangeInclusive;
 
@@ -8,12 +8,11 @@ use jiff::civil::{Date, DateTime, datetime};
 use super::{RecordTime, Time, shown};
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
-/// Earliest time: 0000-01-01T00:00:00Z.
+/// 0000-01-01T00:00:00Z.
 pub(super) const EARLIEST: Time = -62_167_219_200;
-/// Latest time: 9999-12-31T23:59:59Z.
+/// 9999-12-31T23:59:59Z.
 pub(super) const LATEST: Time = 253_402_300_799;
 
-/// Accepts a whole number of seconds.
 pub(super) fn from_seconds(seconds: i64) -> Option<Time> {
     (EARLIEST..=LATEST).contains(&seconds).then_some(seconds)
 }
@@ -45,7 +44,7 @@ pub fn from_archive(text: &str) -> Option<Time> {
     from_digits(text).or_else(|| spelled(text, true))
 }
 
-/// Reads a time of an archive file; `Ok(None)` if there is none. The message says what is `expected`.
+/// Reads a time of an archive file; `Ok(None)` if there is none. `expected` describes the time in the error.
 pub(super) fn read_archive(text: &[u8], expected: &str) -> RecordTime {
     if text.is_empty() {
         return Ok(None);
@@ -55,7 +54,7 @@ pub(super) fn read_archive(text: &[u8], expected: &str) -> RecordTime {
         .ok_or_else(|| format!("{:?} is not {expected}", shown(text)))
 }
 
-/// Parses the notations of [`from_text`] other than digits, or those of an archive.
+/// Parses the notations of [`from_text`] other than digits; with `of_archive`, also those of [`from_archive`].
 fn spelled(text: &str, of_archive: bool) -> Option<Time> {
     let mut rest = TimeParser(text.trim_matches(' ').as_bytes());
     let mut parts = [rest.digits(4..=4)?, 1, 1, 0, 0, 0];
@@ -93,10 +92,10 @@ fn spelled(text: &str, of_archive: bool) -> Option<Time> {
     rest.0.is_empty().then(|| seconds(parts, offset))?
 }
 
-/// Returns the day of the month, which may be written as a day of the year: in Java's patterns, `dd` is the former and
-/// `DD` the latter, and whole crawls are dated by the wrong one (`2009-03-65` in ClueWeb09 is 6 March). A valid day of
-/// the month is taken as one. Another number, or one of three digits (`is_long`), must be a day of the year that lies
-/// in the month, which confirms that it was meant so.
+/// Returns the day of the month, even if `day` is a day of the year: in Java's patterns, `dd` is the former and `DD`
+/// the latter, and whole crawls are dated by the wrong one (`2009-03-65` in ClueWeb09 is 6 March). A valid day of the
+/// month is taken as one. Another number, or one of three digits (`is_long`), must be a day of the year that is in the
+/// month, which confirms that it is one.
 fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     let first = Date::new(year, i8::try_from(month).ok()?, 1).ok()?;
     let days = 1..=i16::from(first.days_in_month());
@@ -105,9 +104,8 @@ fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     found.into_iter().find(|day| days.contains(day))
 }
 
-/// Parses digits in UTC: a day (`20080430`) or a minute (12 digits), each as its first second, a second (14 digits), or
-/// a millisecond (17 digits, rounded down). Not ten digits, which may be seconds since 1970, nor six, which may be a
-/// year of two digits.
+/// Parses digits in UTC: a day (`20080430`) or a minute (12 digits), each as its first second, a second (14), or a
+/// millisecond (17, rounded down). Rejects ten, which may be seconds since 1970, and six, with a year of two digits.
 pub(super) fn from_digits(text: &str) -> Option<Time> {
     if !matches!(text.len(), 8 | 12 | 14 | 17) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -151,8 +149,7 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// Zones that [`from_java`] knows, in minutes east: those of RFC 2822, and Europe's. Other names, like `IST` and `BST`,
-/// are ambiguous.
+/// Zones of [`from_java`], in minutes east: those of RFC 2822 and Europe's. Others, as `IST` and `BST`, are ambiguous.
 pub(super) const ZONES: [(&str, i16); 17] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -173,7 +170,7 @@ pub(super) const ZONES: [(&str, i16); 17] = [
     ("MSK", 180),
 ];
 
-/// Converts year, month, day, hour, minute, second at an offset from UTC in seconds.
+/// Converts year, month, day, hour, minute and second at an offset from UTC in seconds.
 fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     let [year, rest @ ..] = parts;
     let [month, day, hour, minute, second] = rest.map(|part| i8::try_from(part).ok());
@@ -183,11 +180,10 @@ fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     from_seconds(since - offset)
 }
 
-/// Parser over the rest of a text.
 struct TimeParser<'a>(&'a [u8]);
 
 impl TimeParser<'_> {
-    /// Reads a number with at least and at most these many digits.
+    /// Reads a number whose count of digits is in the range.
     fn digits(&mut self, count: RangeInclusive<usize>) -> Option<i16> {
         let all = self.0.iter().take(*count.end());
         let len = all.take_while(|byte| byte.is_ascii_digit()).count();
@@ -215,8 +211,7 @@ impl TimeParser<'_> {
         Some(())
     }
 
-    /// Reads `Z`, `UTC`, `GMT`, `+hh:mm`, `+hhmm` or `+hh`, with an optional space before it; returns seconds east of
-    /// UTC.
+    /// Reads `Z`, `UTC`, `GMT`, `+hh:mm`, `+hhmm` or `+hh`, after an optional space; returns seconds east of UTC.
     fn offset(&mut self) -> Option<i64> {
         self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
         let names: [&[u8]; 3] = [b"Z", b"UTC", b"GMT"];

@@ -2,8 +2,8 @@
 //!
 //! A `response` or `revisit` is a *capture*, and becomes a crawl record together with its group: the `request` before
 //! or after it, which has the method, and the `metadata` records after it whose outlinks count (for every `revisit`;
-//! for a `response` by choice). These are emitted just before the capture without moving the offset, so the capture
-//! counts as read only together with them.
+//! for a `response` by choice). These records are emitted just before the capture without moving the offset, so the
+//! capture counts as read only together with them.
 
 mod group;
 
@@ -34,13 +34,11 @@ pub const FORMAT: FormatSpec = FormatSpec {
     },
 };
 
-/// Decoder of WARC files.
 pub struct Warc {
-    /// Source of the links of a `response`.
     pub outlinks: Outlinks,
     /// Maximum size of a decoded body, in bytes.
     pub body_bytes: u64,
-    /// Shard whose captures are decoded beyond their headers; `None`: all.
+    /// Shard whose captures are decoded beyond their headers; `None`: all captures are.
     pub shard: Option<Shard>,
 }
 
@@ -57,8 +55,7 @@ impl Decoder for Warc {
         })
     }
 
-    /// Returns whether `rest` ends in a request without its response, or in a capture that still lacks the `metadata`
-    /// that may hold its links.
+    /// Returns whether `rest` ends in a request without response, or a capture without `metadata` with its links.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let (mut at, mut waits) = (0, false);
         while let Some(frame) = frame::first(&rest[at..], true) {
@@ -76,7 +73,6 @@ impl Decoder for Warc {
         waits
     }
 
-    /// Returns whether `rest` has a capture and no request.
     fn may_lack_request(&self, rest: &[u8]) -> bool {
         let (mut at, mut has_capture) = (0, false);
         while let Some(frame) = frame::first(&rest[at..], true) {
@@ -129,10 +125,10 @@ impl Decoder for Warc {
     }
 }
 
-/// Facts about a capture found in its accompanying records.
+/// Facts about a capture from its accompanying records.
 #[derive(Default)]
 struct CaptureFacts<'a> {
-    /// Kind of the capture, if it is not a response to GET.
+    /// Report name of the capture, if it is not a response to GET.
     not_get: Option<&'static str>,
     /// Outlinks that the crawler listed; `None` if it listed none.
     listed: Option<Vec<Link<'a>>>,
@@ -204,7 +200,6 @@ impl Warc {
     }
 }
 
-/// Type of record that describes a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capture {
     Response,
@@ -222,7 +217,6 @@ impl Capture {
     }
 }
 
-/// Returns whether a target was fetched by HTTP.
 pub fn is_web(url: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| {
         let front = url.get(..scheme.len());
@@ -230,7 +224,6 @@ pub fn is_web(url: &[u8]) -> bool {
     })
 }
 
-/// Names the kind of a record that is not a capture.
 fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
     match frame::record_kind(header.kind) {
         "metadata" if has_outlinks(block) => "metadata with outlinks",
@@ -241,13 +234,11 @@ fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
 /// Start of the lines by which Heritrix lists outlinks in `metadata` records: `outlink: URL hop context`.
 const OUTLINK: &[u8] = b"outlink:";
 
-/// Returns whether a metadata record lists any outlinks.
 fn has_outlinks(block: &[u8]) -> bool {
     outlinks(block).next().is_some()
 }
 
-/// Adds the links of a record in a capture's tail. `listed` stays `None` until a record lists outlinks; otherwise
-/// nothing was looked for.
+/// Adds the links of a record in a capture's tail. `listed` stays `None` unless a record lists outlinks.
 fn add_outlinks<'a>(header: &WarcHeader<'a>, block: &'a [u8], listed: &mut Option<Vec<Link<'a>>>) {
     if !header.kind.eq_ignore_ascii_case(b"metadata") {
         return;
@@ -260,7 +251,6 @@ fn add_outlinks<'a>(header: &WarcHeader<'a>, block: &'a [u8], listed: &mut Optio
     }
 }
 
-/// Yields the values of the `outlink` lines.
 fn outlinks(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     memmem::find_iter(block, OUTLINK).filter_map(|at| {
         let at_line_start = at == 0 || block[at - 1] == b'\n';
@@ -271,8 +261,8 @@ fn outlinks(block: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Returns the target if a reader of the page could follow it: hop `L` (link) or `R` (refresh). A link found in an
-/// attribute must be of `a` or `area`, as in HTML: Heritrix reports forms and options as `L`, too. `E` are embedded
-/// resources; `X` and `I` are guesses.
+/// attribute must be of `a` or `area`, as in HTML, because Heritrix reports forms and options as `L`, too. `E` marks
+/// embedded resources; `X` and `I` mark guesses.
 fn outlink(line: &[u8]) -> Option<&[u8]> {
     let mut parts = line.splitn(3, |&byte| byte == b' ');
     let (url, hop, context) = (parts.next()?, parts.next()?, parts.next().unwrap_or(b""));

@@ -1,5 +1,5 @@
-//! Common Crawl WAT: what an extractor found in each record of a WARC or ARC file, as JSON in WARC `metadata` records.
-//! Specified in `formats/wat.md`.
+//! Common Crawl WAT: the facts that an extractor found in each record of a WARC or ARC file, as JSON in WARC `metadata`
+//! records. Specified in `formats/wat.md`.
 
 mod fields;
 #[cfg(test)]
@@ -31,7 +31,6 @@ pub const FORMAT: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(Wat { shard: rules.shard }),
 };
 
-/// Decoder of WAT files.
 pub struct Wat {
     shard: Option<Shard>,
 }
@@ -42,11 +41,10 @@ impl Decoder for Wat {
     }
 
     fn whole(&self, buf: &[u8]) -> usize {
-        // The line ends after the last pair precede a request that may be the next one's other half.
+        // The line ends after the last pair precede a request that may be the other half of the next pair.
         whole_by(buf, |rest| Some(ExchangePair::first(rest, false)?.end))
     }
 
-    /// Returns whether `rest` ends in a request without its response.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let mut cut = false;
         self.decode(rest, &mut |_, parsed| {
@@ -59,7 +57,6 @@ impl Decoder for Wat {
         cut
     }
 
-    /// Returns whether `rest` is an answer without its request.
     fn may_lack_request(&self, rest: &[u8]) -> bool {
         let pair = ExchangePair::first(rest, true);
         pair.is_some_and(|pair| pair.request.is_none() && pair.frame.parts.is_ok())
@@ -97,13 +94,13 @@ impl Decoder for Wat {
 }
 
 impl Wat {
-    /// Returns the page of a response if it belongs to another shard and that is certain without parsing the JSON: its
-    /// header and the header in the JSON name the same page.
+    /// Returns the page of a response if it belongs to another shard and that is certain without parsing the JSON: the
+    /// record's header and the header in the JSON name the same page.
     fn passed_over<'a>(&self, frame: &Frame<'a>) -> Option<&'a [u8]> {
         let shard = self.shard?;
         let (header, block) = frame.parts.as_ref().ok()?;
         let page = header.target.filter(|_| is_wat(header))?;
-        // Quotes within a text are escaped: this can only be a field's name and value.
+        // Quotes within a text are escaped, so this can only be a field's name and value.
         let name = b"\"WARC-Target-URI\":\"";
         let at = memmem::find(block, name)? + name.len();
         let is_same = block[at..]
@@ -114,7 +111,6 @@ impl Wat {
     }
 }
 
-/// Returns whether the record holds an extractor's JSON.
 pub fn is_wat(header: &WarcHeader<'_>) -> bool {
     let json = b"application/json";
     let front = header.content_type.get(..json.len());
@@ -123,8 +119,8 @@ pub fn is_wat(header: &WarcHeader<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// Reads a WARC record into `record`; `Some(kind)`: it is valid, but not a crawl record. `not_get` is the report name of
-/// the response if the request beside it is not a GET: a request sets it.
+/// Reads a WARC record into `record`; `Some(kind)`: it is valid, but not a crawl record. A request sets `not_get`, the
+/// report name of its response, if it is not a GET.
 fn read<'a>(
     frame: Frame<'a>,
     not_get: &mut Option<&'static str>,
@@ -237,7 +233,7 @@ fn put<'a>(
     Ok(None)
 }
 
-/// Returns the page's URL without the angle brackets that some writers put around it.
+/// Removes the angle brackets that some writers put around the page's URL.
 fn target(url: Option<Cow<'_, str>>) -> Result<Cow<'_, [u8]>, Bad> {
     let no_url = |what| Bad::new(Reason::BadUrl, what);
     let url = match bytes(url.ok_or_else(|| no_url("no target URI"))?) {
@@ -258,8 +254,7 @@ fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Maximum length of a paired record, without line ends before it: both must be examined before the first counts as
-/// whole.
+/// Maximum length of a paired record without line ends before it: both are examined before the first counts as whole.
 const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
 
 /// Record, and the request before or after it.
@@ -270,8 +265,7 @@ struct ExchangePair<'a> {
 }
 
 impl<'a> ExchangePair<'a> {
-    /// Returns the first pair of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always the
-    /// latter.
+    /// Returns the first pair of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
     fn first(buf: &'a [u8], at_end: bool) -> Option<ExchangePair<'a>> {
         let frame = frame::first(buf, at_end)?;
         let end = frame.end;
@@ -299,20 +293,20 @@ impl<'a> ExchangePair<'a> {
     }
 }
 
-/// Role of a record in an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExchangeHalf {
     Request,
     Answer,
 }
 
-/// Returns the target and role of an archived request or response; `None` if it is neither, has no target, or is long.
+/// Returns the target and role of an archived request or response; `None` if the record is neither, has no target, or
+/// is longer than [`RECORD_MAX`].
 fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], ExchangeHalf)> {
     let (header, block) = frame.parts.as_ref().ok()?;
     let target = header
         .target
         .filter(|_| is_wat(header) && !is_long(header))?;
-    // Quotes within a text are escaped: both can only be names of fields.
+    // Quotes within a text are escaped, so both can only be names of fields.
     let has = |name: &[u8]| memmem::find(block, name).is_some();
     if has(b"\"HTTP-Request-Metadata\"") {
         return Some((target, ExchangeHalf::Request));
@@ -348,7 +342,6 @@ fn second<'a>(
     })
 }
 
-/// Skips a record of any length, with the other half of its exchange.
 #[derive(Default)]
 struct PairSkipper {
     /// The record being skipped, if it is long.

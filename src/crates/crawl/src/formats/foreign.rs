@@ -1,6 +1,6 @@
-//! Recognises files that are not inputs by their first bytes, with advice for each.
+//! Recognition of files that are not inputs by their first bytes, with advice for each.
 
-/// Files that are not read: their first bytes, what they are, and what to do.
+/// First bytes of files that are not read, with what the file is and what to do.
 const BINARY: [(&[u8], &str); 24] = [
     (b"BZh", "packed with bzip2: `bzcat FILE | cashrank ... -`"),
     (
@@ -34,7 +34,7 @@ const BINARY: [(&[u8], &str); 24] = [
         "an Avro file: write it as Parquet, or as JSON lines",
     ),
     (b"SEQ\x06", SEQUENCE_FILE),
-    // Inputs are decompressed before, so this is nested compression.
+    // Inputs are decompressed before they get here, so this is nested compression.
     (b"\x1f\x8b\x08", PACKED_TWICE),
     (b"\x28\xb5\x2f\xfd", PACKED_TWICE),
     (b"\x89CZA\r\n\x1a\n", CZA),
@@ -55,10 +55,10 @@ const PACKED_TWICE: &str = "packed twice, with gzip or zstd inside: take one pac
 const CZA: &str = "a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
                    makes another format: read the inputs that it was made of";
 
-/// Returns what a packed or otherwise binary file is, and what to do; `None` if unknown.
+/// Describes a packed or otherwise binary file, with advice; `None` if it is unknown.
 pub fn binary(head: &[u8]) -> Option<String> {
     let is = |magic: &[u8]| {
-        // The magic of bzip2 begins like text, and that of a block follows.
+        // The magic of bzip2 could begin a text; that of a block follows it.
         head.starts_with(magic) && (magic != b"BZh" || head.get(4..10) == Some(b"1AY&SY"))
     };
     if let Some((_, what)) = BINARY.iter().find(|(magic, _)| is(magic)) {
@@ -85,16 +85,16 @@ pub fn binary(head: &[u8]) -> Option<String> {
     ))
 }
 
-/// Returns what a text is that stands in place of a file: a pointer to it, its checksum, or an error message.
+/// Describes a text in place of a file: a pointer to the file, its checksum, or an error message.
 pub fn text(head: &[u8]) -> Option<String> {
     let start = head.trim_ascii_start();
     if start.starts_with(b"version https://git-lfs.github.com/spec/") {
         return Some("it is a Git LFS pointer, not the file: `git lfs pull` fetches that".into());
     }
-    // As `md5sum` and the like write them.
+    // Checksums as `md5sum` and similar programs write them.
     let digits = start.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let (sum, file) = start.split_at(digits.count());
-    // Digits alone are rather the name of a node.
+    // Digits alone are more likely the name of a node.
     let is_sum =
         matches!(sum.len(), 32 | 40 | 56 | 64 | 96 | 128) && !sum.iter().all(u8::is_ascii_digit);
     if is_sum && (file.starts_with(b"  ") || file.starts_with(b" *")) {
@@ -124,7 +124,7 @@ fn markup(start: &[u8]) -> String {
     kind.into()
 }
 
-/// Recognises a single object with an error that is not a crawl record with a URL and the result of a fetch.
+/// Recognises a single object with an error, unless it is a crawl record with a URL and the result of a fetch.
 fn json_error(start: &[u8]) -> Option<String> {
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(start).ok()?;
     let has = |part: &str| {

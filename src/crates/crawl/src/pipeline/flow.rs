@@ -1,14 +1,13 @@
-//! Limits how much of an input is in flight in the pipeline, whatever the number of threads: memory must not grow with
-//! them if records are huge.
+//! Limits on how much of an input is in flight in the pipeline: if records are huge, memory must not grow with threads.
 //!
-//! Two rules. The reader hands out a chunk if it fits the budget together with those in flight, or alone. And a decoder
-//! whose record far outgrows a batch (relative links on a long base) continues with it only once all pieces before it
-//! were applied. Pieces are applied in order and never wait for later ones, so neither rule can deadlock.
+//! By the first rule, the reader hands out a chunk if it fits the budget with those in flight, or alone. By the second,
+//! a decoder whose record far outgrows a batch (relative links on a long base) waits until all pieces before it were
+//! applied. Pieces are applied in order and never wait for later ones, so neither rule can deadlock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Counts pieces handed out and done. Clones share the state.
+/// Counts of the pieces handed out and done. Clones share the state.
 #[derive(Clone)]
 pub(super) struct FlowControl {
     /// Maximum number of bytes in flight from the reader to the caller.
@@ -18,12 +17,12 @@ pub(super) struct FlowControl {
 
 #[derive(Default)]
 struct FlowState {
-    /// Bytes of each chunk in flight, in order.
+    /// Size in bytes of each chunk in flight, in order.
     taken: VecDeque<u64>,
-    /// Number of chunks done, and of pieces of the next one.
     chunks: u64,
+    /// Number of pieces done of the chunk after the last one that is done.
     pieces: u64,
-    /// True if nobody takes pieces any longer.
+    /// True once nobody takes pieces any longer.
     closed: bool,
 }
 
@@ -59,12 +58,12 @@ impl FlowControl {
         self.wait_until(fits).taken.push_back(bytes);
     }
 
-    /// Waits until `chunks` chunks are done, and `pieces` pieces of the next.
+    /// Waits until `chunks` chunks are done, and `pieces` pieces of the next chunk.
     pub fn await_turn(&self, chunks: u64, pieces: u64) {
         drop(self.wait_until(|state| (state.chunks, state.pieces) == (chunks, pieces)));
     }
 
-    /// Marks a piece as done, and its chunk if it was the last.
+    /// Marks a piece as done; with `last`, also its chunk.
     pub fn done(&self, last: bool) {
         self.change(|state| {
             state.pieces += 1;
@@ -76,7 +75,7 @@ impl FlowControl {
         });
     }
 
-    /// Releases all waiting threads, now and later.
+    /// Releases all threads that wait or will wait.
     pub fn close(&self) {
         self.change(|state| state.closed = true);
     }

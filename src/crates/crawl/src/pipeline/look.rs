@@ -1,4 +1,4 @@
-//! Remarks about an input from its first records, even if each of these is sound.
+//! Remarks about an input from its first records, even if each single record is sound.
 
 use super::Piece;
 use crate::batch::{Batch, Rules};
@@ -7,24 +7,19 @@ use crate::decode::{Missing, Unread};
 use crate::formats::Format;
 use crate::url;
 
-/// Number of a graph's names that are examined.
 const NAMES: usize = 16;
 
-/// Remark about an input for its user.
 pub enum Remark {
-    /// Records lack fields that ranking needs.
     Missing(Missing),
-    /// One line about all rankings made from the input.
+    /// Caveat of one line about all rankings made from the input.
     Caveat(&'static str),
 }
 
-/// Examines the pieces of one input until enough is seen.
+/// Examines the pieces of one input until it has seen enough.
 pub(super) struct Look {
     /// Caveat if the first names look like URLs; `None` once they were examined.
     with_urls: Option<&'static str>,
-    /// Detector of unread fields.
     unread: Option<Unread>,
-    /// Offset of the next record in its chunk.
     at: usize,
     found: Vec<Remark>,
 }
@@ -63,20 +58,17 @@ impl Look {
         }
     }
 
-    /// Ends the input: reports fields that no record had.
     pub fn end(&mut self) {
         let unread = self.unread.take();
         let missing = unread.and_then(|unread| unread.missing());
         self.found.extend(missing.map(Remark::Missing));
     }
 
-    /// Returns the remarks since the last call.
     pub fn take(&mut self) -> Vec<Remark> {
         std::mem::take(&mut self.found)
     }
 }
 
-/// Returns whether most names look like URLs.
 fn are_urls(batch: &Batch) -> bool {
     let looked = batch.text_ends.len().min(NAMES) as u32;
     let is_url = |name: &u32| url::is_web(batch.name(*name));

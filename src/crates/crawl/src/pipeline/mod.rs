@@ -1,6 +1,6 @@
-//! Threads of one input: one reads and decompresses, some decode, the caller applies.
+//! Pipeline of one input: one thread reads and decompresses, some decode, the caller applies.
 //!
-//! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of early arrivals. All
+//! Chunk k goes to decoder k mod n and comes back from it, so the order is kept without a queue of early arrivals. All
 //! channels are bounded; buffers are recycled.
 
 #[cfg(test)]
@@ -30,39 +30,35 @@ use look::Look;
 pub use look::Remark;
 pub use start::{checked_format_of, format_again, format_of, pass_over};
 
-/// Number of chunks that may wait between two threads.
 const CHUNKS_WAITING: usize = 3;
-/// Number of batches per decoder that may wait for the caller: few, since a batch may be far larger than its chunk if
+/// Number of batches per decoder that may wait for the caller: few, because a batch may be far larger than its chunk if
 /// relative links become absolute.
 const PIECES: usize = 1;
-/// Maximum bytes of chunks in flight. Their batches take a few times as much.
+/// Maximum size in bytes of the chunks in flight. Their batches take a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
 /// Time for which the caller waits for an idle input before it returns.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Batch, and the chunk it came from.
 pub struct Piece {
     pub chunk: Arc<Chunk>,
     pub batch: Batch,
-    /// True if no more batches of this chunk follow.
+    /// True for the last batch of the chunk.
     pub last: bool,
 }
 
-/// User of the batches of one input.
 pub trait BatchVisitor {
-    /// Takes a remark about the first records.
     fn remark(&mut self, input: &InputName, remark: Remark);
 
-    /// Takes the next piece. Returns false to stop reading.
+    /// Returns `false` to stop reading.
     fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool>;
 
-    /// Called after each piece, and while the input is idle. Returns false to stop reading.
+    /// Called after each piece, and while the input is idle. Returns `false` to stop reading.
     fn tick(&mut self) -> Result<bool> {
         Ok(true)
     }
 }
 
-/// Memory of processed chunks and batches, reused by one input after another.
+/// Memory of processed chunks and batches, reused by all inputs in turn.
 #[derive(Clone)]
 struct BufferPool {
     buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
@@ -70,7 +66,7 @@ struct BufferPool {
 }
 
 impl BufferPool {
-    /// Returns an empty pool with room for as many as `threads` decoders have in flight.
+    /// Returns an empty pool with room for the buffers in flight at `threads` decoders.
     fn new(threads: usize) -> BufferPool {
         let most = CHUNKS_WAITING * (threads + 2);
         BufferPool {
@@ -99,23 +95,22 @@ impl BufferPool {
     }
 }
 
-/// Rules for all inputs, and the memory that is passed from one to the next.
+/// Rules for all inputs, and the memory that is passed from one input to the next.
 #[derive(Clone)]
 pub struct InputReader {
     pub rules: Rules,
     options: SourceOptions,
     threads: usize,
     pool: BufferPool,
-    /// Keeps records as lines of JSON in batches.
+    /// True if batches keep their records as lines of JSON.
     pub keeps_lines: bool,
     /// Seed of delays at the hand-overs between threads, for tests.
     pub delays: Option<u64>,
-    /// Number of inputs begun, which selects their delays.
+    /// Number of inputs begun, which selects the delays of each.
     begun: Arc<AtomicU64>,
 }
 
 impl InputReader {
-    /// Returns a reader with `threads` decoders, at least one.
     pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
         InputReader {
             options: options.with_rules(&rules.input),
@@ -132,13 +127,12 @@ impl InputReader {
         Source::open(input, &self.rules.limits, &self.options)
     }
 
-    /// Opens standard input, from `from` on.
     pub fn live(&self, stream: Box<dyn Read + Send>, from: Option<Restart>) -> Result<Source> {
         let limits = &self.rules.limits;
         Source::live(InputName::Stdin, stream, from, limits, &self.options)
     }
 
-    /// Starts to read and decode `source`, from its current position ([`pass_over`]).
+    /// Starts to read and decode `source` from its current position ([`pass_over`]).
     pub fn read(&self, mut source: Source, format: Format) -> Result<InputRecords> {
         let begun = self.begun.fetch_add(1, Ordering::Relaxed);
         let delays = self
@@ -206,7 +200,6 @@ impl InputReader {
     }
 }
 
-/// Converts chunks to batches.
 struct Worker {
     builder: Builder,
     decoder: Arc<dyn Decoder>,
@@ -216,7 +209,6 @@ struct Worker {
 }
 
 impl Worker {
-    /// Decodes chunks, which come with their numbers.
     fn decode(mut self, chunks: Receiver<(u64, Result<Chunk>)>, pieces: Sender<Result<Piece>>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
@@ -264,12 +256,12 @@ pub struct InputRecords {
     pub format: Format,
     pub compression: Compression,
     pub compressed_len: Option<u64>,
-    /// Number of the next records that were read before, up to the starting position.
+    /// Number of the first records that were read before, up to the starting position.
     pub again: u64,
-    /// Number of records handed out, and those before them.
+    /// Number of records handed out, including those before the starting position.
     pub read: u64,
     look: Look,
-    /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes hashed.
+    /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes before that point.
     hash: Option<(u64, Xxh3, usize)>,
     flow: FlowControl,
     decoded: Vec<Receiver<Result<Piece>>>,
@@ -281,8 +273,8 @@ pub struct InputRecords {
 }
 
 impl InputRecords {
-    /// Reads the input to its end, or until the visitor stops it, which returns `None`. After an error nothing is left
-    /// but [`InputRecords::summary`].
+    /// Reads the input to its end, or until the visitor stops it, which returns `None`. After an error only
+    /// [`InputRecords::summary`] may be called.
     pub fn visit(&mut self, visitor: &mut dyn BatchVisitor) -> Result<Option<InputSummary>> {
         loop {
             self.pauses.pause();
@@ -316,10 +308,10 @@ impl InputRecords {
         }
     }
 
-    /// Joins all threads and checks that they ended well: one that failed looks like the input's end.
+    /// Joins all threads and checks that each ended well: a failed thread looks like the input's end.
     fn end(&mut self) -> Result<InputSummary> {
         self.decoded.clear();
-        // After a failure other threads may wait for something that never comes.
+        // After a failure, other threads may wait for something that never comes.
         self.flow.close();
         let reader = self.reader.take();
         let summary = reader.and_then(|reader| reader.join().ok());
@@ -332,18 +324,16 @@ impl InputRecords {
             .ok_or_else(|| Error::internal("a reading thread failed"))
     }
 
-    /// Returns how far the input was read, after an error of the input itself, whose reader has ended. After an error
-    /// of the visitor this waits for the reader.
+    /// Returns how far the input was read before its error. After an error of the visitor, waits for the reader.
     pub fn summary(&mut self) -> Option<InputSummary> {
         self.end().ok()
     }
 
-    /// Returns the hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before.
-    /// Offsets must not decrease.
+    /// Returns the hash of the input up to `offset`; `None` if that is before the chunk. Offsets must not decrease.
     pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
         let upto = offset.checked_sub(chunk.offset)?;
         if upto == chunk.bytes.len() as u64 + chunk.oversize {
-            // The reader has hashed it already.
+            // The reader has computed this hash.
             return Some(chunk.prefix_after);
         }
         let hash = self.hash.take().filter(|(of, ..)| *of == chunk.offset);
@@ -362,17 +352,16 @@ impl Drop for InputRecords {
     }
 }
 
-/// Maximum pause in microseconds; each thread gets one of these.
+/// Maximum pauses in microseconds, one of which each thread gets.
 const LONGEST: [u64; 3] = [0, 100, 1_000];
 
-/// Pauses of a thread before it hands something over, drawn from a seed ([`InputReader::delays`]).
+/// Pauses of a thread before its hand-overs, drawn from a seed ([`InputReader::delays`]); none without a seed.
 ///
 /// Results must not depend on which thread is faster. Delays expose races that a fast machine hides for years: every
-/// thread of a pipeline is fast or slow as a whole. Without a seed nothing waits.
+/// thread of a pipeline is fast or slow as a whole.
 #[derive(Debug)]
 struct Pauses {
     state: u64,
-    /// Maximum in microseconds; 0: none.
     longest: u64,
 }
 
@@ -385,7 +374,6 @@ impl Pauses {
         }
     }
 
-    /// Pauses; called before a hand-over.
     #[inline]
     fn pause(&mut self) {
         if self.longest > 0 {

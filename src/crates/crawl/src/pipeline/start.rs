@@ -1,4 +1,4 @@
-//! Start of reading an input: its format is determined, and what an earlier run read is passed over.
+//! Start of reading an input: determines its format, and passes over the part that an earlier run read.
 
 use crate::decode::Names;
 use crate::formats::{Format, check_names, check_text, guess, is_decided};
@@ -7,7 +7,7 @@ use crate::source::{Compression, HEAD_BYTES, Source};
 use crate::{Error, Result};
 
 /// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
-/// [`Error::Unsupported`] if it cannot be guessed.
+/// [`Error::Unsupported`] if the format cannot be guessed.
 pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(Format, String)>> {
     if let Some((format, why)) = source.known_format() {
         let Some(asked) = asked.filter(|asked| asked != format) else {
@@ -43,8 +43,8 @@ pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(F
 }
 
 /// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
-/// bytes than there are now, it is guessed again: judged by the front of a stream, a WAT may look like a WARC, and an
-/// adjacency list like edges. Fails with [`Error::Unsupported`] if nothing was read and it cannot be guessed.
+/// bytes than there are, it is guessed again: the front of a WAT may look like a WARC, that of an adjacency list like
+/// edges. Fails with [`Error::Unsupported`] if nothing was read and the format cannot be guessed.
 pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
     if !source.is_at_start() || read > HEAD_BYTES as u64 {
         return Ok(before);
@@ -80,8 +80,8 @@ pub fn checked_format_of(
     Ok(found)
 }
 
-/// Passes over everything before the position where an earlier run stopped, which may take long. Unless that is known to
-/// be unchanged (`trusted`), its hash is compared.
+/// Passes over everything before the position where an earlier run stopped, which may take long. Compares its hash,
+/// unless it is known to be unchanged (`trusted`).
 pub fn pass_over(
     mut source: Source,
     format: Format,
@@ -92,8 +92,7 @@ pub fn pass_over(
     let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
     if offset == 0 {
     } else if format.ends_lines() && shows_lines {
-        // The last record that counted is read again: it may have more lines by now. A member other than the first
-        // may begin inside a line.
+        // The last record that counted may have more lines by now. A later member may begin inside a line.
         let expected = (!trusted).then_some(prefix);
         source.pass_whole_to(offset, expected, format.decoder())?;
     } else if trusted {

@@ -1,11 +1,11 @@
-//! Cuts the decompressed stream into chunks of whole records and drops over-long ones.
+//! Cuts the decompressed stream into chunks of whole records and drops over-long records.
 //!
 //! Bytes are decompressed into one open buffer that starts at a record boundary. When it is full, its whole records
 //! become a chunk and the rest is copied to the front of the next buffer. If the buffer's last part is not verified
 //! yet, the verified records go into a chunk of their own. Chunks queue here until the [`Hold`] releases them.
 //!
-//! A record is over the limit if it takes more than `line_bytes` bytes, including its line end. No chunk holds such a
-//! record: it is dropped piece by piece, so that the buffer never grows far beyond the limit.
+//! A record is over the limit if it takes more than `line_bytes` bytes, including its line end. No chunk holds a record
+//! over the limit: it is dropped piece by piece, so that the buffer never grows far beyond the limit.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,11 +16,11 @@ use super::Chunk;
 use super::hold::Hold;
 use crate::decode::{Decoder, Skipped, Skipper};
 
-/// Minimum buffer size if the line limit is small: smaller ones cost more than they save.
+/// Minimum buffer size if the line limit is small: smaller buffers cost more than they save.
 const BUFFER_MIN: usize = 4 << 10;
 
 /// Position in the decompressed input: offset, and XXH3-128 with seed 0 of all bytes before, including those of dropped
-/// over-long records. It does not depend on file or pipe, compression, or where chunks were cut.
+/// over-long records. It does not depend on file or pipe, compression, or where chunks are cut.
 #[derive(Clone)]
 pub(super) struct Position {
     pub offset: u64,
@@ -42,26 +42,21 @@ impl Position {
 }
 
 pub(super) struct Cutter {
-    /// Usual size of a chunk.
+    /// Usual size of a chunk in bytes.
     target: usize,
     line_bytes: usize,
     open: Vec<u8>,
-    /// Position of the start of `open`.
     at: Position,
     /// Length of `open` at which it is cut.
     goal: usize,
     skip: Option<Skip>,
     queue: VecDeque<Chunk>,
-    /// Empty buffer for reuse.
     spare: Vec<u8>,
-    /// Last byte that was passed over.
     passed: Option<u8>,
 }
 
-/// Over-long record that is being dropped.
 struct Skip {
     skipper: Box<dyn Skipper>,
-    /// Position of the record's start.
     from: Position,
 }
 
@@ -69,8 +64,7 @@ impl Cutter {
     /// `chunk_bytes`: usual size of a chunk.
     pub fn new(chunk_bytes: usize, line_bytes: u64) -> Cutter {
         let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
-        // A chunk is not much longer than the line limit, so that dropping one record never moves many times its
-        // length.
+        // Bounds a chunk by the line limit, so that dropping one record never moves many times its length.
         let target = chunk_bytes.clamp(1, line_bytes.saturating_add(1).max(BUFFER_MIN));
         Cutter {
             target,
@@ -85,12 +79,11 @@ impl Cutter {
         }
     }
 
-    /// Starts at `offset` instead of 0: the input is read from inside. Must be called before anything else.
+    /// Starts at `offset` instead of 0. Must be called before all other methods.
     pub fn begin_at(&mut self, offset: u64) {
         self.at.offset = offset;
     }
 
-    /// Takes back a buffer for use in a later chunk.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         if (self.target..=2 * self.target).contains(&buffer.capacity()) {
             buffer.clear();
@@ -98,7 +91,6 @@ impl Cutter {
         }
     }
 
-    /// Returns whether the open buffer must be cut.
     pub fn is_full(&self) -> bool {
         self.open.len() >= self.goal
     }
@@ -108,13 +100,12 @@ impl Cutter {
         self.open.len() > self.line_bytes
     }
 
-    /// Asks for at least `len` bytes before the next cut.
     pub fn want(&mut self, len: usize) {
         self.goal = self.goal.max(len);
     }
 
-    /// Returns the open buffer with spare capacity, to which decompressed bytes are appended, and the length at which it
-    /// is full. Must not be called when it is.
+    /// Returns the open buffer with spare capacity, to which decompressed bytes are appended, and the length at which
+    /// it is full. Must not be called when it is full.
     pub fn room(&mut self) -> (&mut Vec<u8>, usize) {
         if self.open.capacity() < self.goal {
             self.open.reserve_exact(self.goal - self.open.len());
@@ -122,7 +113,6 @@ impl Cutter {
         (&mut self.open, self.goal)
     }
 
-    /// Returns the bytes since the last cut.
     pub fn open(&self) -> &[u8] {
         &self.open
     }
@@ -132,13 +122,12 @@ impl Cutter {
         self.at.offset + self.open.len() as u64
     }
 
-    /// Drops the last `n` bytes.
     pub fn retract(&mut self, n: u64) {
         let n = usize::try_from(n).unwrap_or(usize::MAX);
         self.open.truncate(self.open.len().saturating_sub(n));
     }
 
-    /// Returns where the next chunk to be handed out begins.
+    /// Returns the start of the next chunk to be handed out.
     pub fn position(&self) -> Position {
         match (self.queue.front(), &self.skip) {
             (Some(chunk), _) => Position {
@@ -158,7 +147,6 @@ impl Cutter {
         }
     }
 
-    /// Returns the next chunk if `hold` releases it.
     pub fn pop(&mut self, hold: &Hold) -> Option<Chunk> {
         let chunk = self.queue.front()?;
         let verified = hold.permits(end_of(chunk))?;
@@ -174,12 +162,11 @@ impl Cutter {
         self.recycle(passed);
     }
 
-    /// Returns the last byte that was passed over.
     pub fn passed(&self) -> Option<u8> {
         self.passed
     }
 
-    /// Cuts what can be cut. Returns whether anything was; if not, more bytes are needed.
+    /// Cuts the records that are whole. Returns whether there were any; if not, more bytes are needed.
     pub fn cut(&mut self, decoder: &dyn Decoder, verified_to: u64, compressed: u64) -> bool {
         if self.skip.is_some() {
             return self.skip_on(compressed, false);
@@ -205,8 +192,8 @@ impl Cutter {
         }
     }
 
-    /// Cuts all that is left at a sound end of the input: the last record needs no line end. If the stream is `live`,
-    /// its sender may have been cut off: an incomplete last record becomes a chunk of its own ([`Chunk::cut`]).
+    /// Cuts the rest at a sound end of the input: the last record needs no line end. The sender of a `live` stream may
+    /// have been cut off, so an incomplete last record becomes a chunk of its own ([`Chunk::cut`]).
     pub fn finish(&mut self, decoder: &dyn Decoder, live: bool, compressed: u64) {
         while live && !self.open.is_empty() && self.cut(decoder, u64::MAX, compressed) {}
         let has_rest = live && !self.open.is_empty();
@@ -261,7 +248,7 @@ impl Cutter {
         self.retract(self.produced().saturating_sub(limit));
     }
 
-    /// Queues the first `whole` bytes of the open buffer, but no record over the line limit.
+    /// Queues the first `whole` open bytes up to a record over the line limit, which it drops if it comes first.
     fn push(&mut self, decoder: &dyn Decoder, whole: usize, compressed: u64) {
         let within = self.within_limit(decoder, whole);
         if within == 0 {
@@ -328,10 +315,9 @@ impl Cutter {
         self.queue_chunk(skip.from, Vec::new(), length, compressed);
     }
 
-    /// Queues a chunk that ends at the current position.
     fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64, compressed: u64) {
         if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
-            // Many chunks may queue up: spare capacity is freed.
+            // Many chunks may queue up, so spare capacity is freed.
             bytes.shrink_to_fit();
         }
         self.queue.push_back(Chunk {
@@ -369,7 +355,6 @@ impl Cutter {
         self.goal = self.goal.max(more);
     }
 
-    /// Returns the memory held, in bytes.
     #[cfg(any(test, feature = "testing"))]
     pub fn memory(&self) -> usize {
         let queued = self.queue.iter().map(|chunk| chunk.bytes.capacity());

@@ -1,5 +1,4 @@
-//! Decompression in steps, each of which appends to the caller's buffer. Compression is recognised by an input's first
-//! bytes, never by its name.
+//! Decompression in steps that append to the caller's buffer. An input's first bytes tell its compression.
 //!
 //! A step reports where members (gzip) and frames (zstd) begin and end, so that the caller knows what is verified. Up
 //! to the first fault, the bytes yielded do not depend on how reads cut the input or on the room given to each step.
@@ -15,14 +14,13 @@ use crate::Error;
 use crate::model::Compression;
 use crate::model::DamageKind;
 
-/// Result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A member or frame begins; its first byte is at this offset of the compressed input.
     Begin(u64),
-    /// The member or frame declares this decompressed size; if it differs, the member is damaged.
+    /// The member or frame declares this decompressed size; if the size differs, the member is damaged.
     Size(u64),
-    /// Bytes were appended, perhaps none. Not an end: step again.
+    /// Bytes were appended, perhaps none. This is not an end: step again.
     Data,
     /// The member or frame ended well. `checked`: it had a checksum, which matched.
     End { checked: bool },
@@ -30,7 +28,7 @@ pub(super) enum Step {
     Finished,
 }
 
-/// Reason why a step failed. Bytes that it appended before are as good as those of earlier steps.
+/// Reason why a step failed. The bytes appended before the fault are as good as those of earlier steps.
 #[derive(Debug)]
 pub(super) enum Fault {
     Io(io::Error),
@@ -43,7 +41,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Converts the error of a file that another is read from: its damage becomes that one's.
+/// The damage of a file that belongs to an input becomes the input's.
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         match error {
@@ -59,10 +57,9 @@ fn damage<T>(kind: DamageKind, what: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Damage(kind, what.into()))
 }
 
-/// Capacity that a buffer of a table's text has beyond its full length, for the end of its last row, in bytes.
+/// Capacity in bytes that a buffer of a table's text has beyond its full length, for the end of its last row.
 const SLACK: usize = 4 << 10;
 
-/// Decompressor of one input.
 pub(super) enum Unpacker {
     Plain,
     Gzip(gzip::Gzip),
@@ -72,7 +69,6 @@ pub(super) enum Unpacker {
 }
 
 impl Unpacker {
-    /// Returns the decompressor of a stream whose compression is known.
     pub fn new(compression: Compression, zstd_window_log: u32) -> io::Result<Unpacker> {
         Ok(match compression {
             // A stream is not a table, but may be a table's text.
@@ -91,7 +87,7 @@ impl Unpacker {
         }
     }
 
-    /// Returns whether resuming at a later place needs what was read at the input's start.
+    /// Returns whether resuming at a later place needs the part read at the input's start.
     pub fn needs_start(&self) -> bool {
         match self {
             Unpacker::Plain | Unpacker::Gzip(_) | Unpacker::Table(_) => false,
@@ -99,8 +95,8 @@ impl Unpacker {
         }
     }
 
-    /// Appends decompressed bytes to `out`, of whose capacity some must be free: at most as many, or the text of a table
-    /// until `out` has `full` bytes.
+    /// Appends decompressed bytes to `out`, within its capacity, some of which must be free. Appends the text of a
+    /// table until `out` has `full` bytes.
     pub fn step(
         &mut self,
         raw: &mut PeekReader,
@@ -129,9 +125,7 @@ impl Unpacker {
     }
 }
 
-/// First bytes of a gzip member.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// First bytes of a zstd frame.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Returns whether `head` begins a skippable zstd frame: 0x184D2A50 to 0x184D2A5F, little-endian.
@@ -139,10 +133,10 @@ fn is_skippable(head: &[u8]) -> bool {
     matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Returns the compression of an input whose first bytes are `head`: four of them, or all there are.
+/// Returns the compression of an input whose first four bytes, or all if it is shorter, are `head`.
 ///
 /// An input that ends within the magic of gzip or zstd counts as truncated: as plain text it would be one record of one
-/// to three bytes. (The magic of a skippable frame begins like text and must be complete.)
+/// to three bytes. The magic of a skippable frame begins like text and must be complete.
 pub(super) fn sniff(head: &[u8]) -> Compression {
     if head.is_empty() {
         Compression::Plain

@@ -1,6 +1,6 @@
 //! Decides which decompressed data may be handed out, and whether it counts as verified.
 //!
-//! A gzip member or zstd frame ("member" here) carries its checksum at its end.
+//! A gzip member or zstd frame (a "member" here) carries its checksum at its end.
 //!
 //! | member | handed out |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | damaged, larger | up to the damage, as not verified |
 //!
 //! A member whose header declares a larger size counts as larger from its start, others once they are. Plain input and
-//! tables count as verified, and so does a member without a checksum once it ended well (such members are counted).
+//! tables count as verified, and so does a member without a checksum once it ended well; those members are counted.
 
 use std::collections::VecDeque;
 
@@ -22,20 +22,17 @@ pub(super) struct Hold {
     expansion_bytes: u64,
     accept_unverified: bool,
     compression: Compression,
-    /// Member being read; `None` between members.
     member: Option<Member>,
     /// Decompressed size that the member declares.
     size: Option<u64>,
-    /// Number of decompressed bytes.
     produced: u64,
     /// Offset up to which all decompressed bytes are verified.
     verified_to: u64,
     /// True if the input ended in damage and unverified data may be handed out.
     released: bool,
     starts: MemberStarts,
-    /// Number of members that ended well.
     pub members: u64,
-    /// Number of those without a checksum.
+    /// Number of members that ended well without a checksum.
     pub unchecked: u64,
 }
 
@@ -67,8 +64,7 @@ impl Hold {
         self.member
     }
 
-    /// Returns the offset up to which the decompressed input is verified. Nothing needs to be held of a plain input or a
-    /// table.
+    /// Returns the offset up to which the decompressed input is verified: all of it for a plain input or a table.
     pub fn verified_to(&self) -> u64 {
         match self.compression {
             Compression::Plain | Compression::Table => self.produced,
@@ -76,8 +72,8 @@ impl Hold {
         }
     }
 
-    /// Notes that a member begins at this offset of the compressed input. If reading it again `needs_start` of the input,
-    /// that is where it counts as beginning.
+    /// Notes that a member begins at this offset of the compressed input. If reading it again `needs_start` of the
+    /// input, it counts as beginning there.
     pub fn begin(&mut self, compressed: u64, needs_start: bool) {
         let member = Member {
             compressed,
@@ -94,13 +90,12 @@ impl Hold {
         });
     }
 
-    /// Returns the last kept start of a member at or before `offset` of the decompressed input, and forgets those before
-    /// it: offsets must not decrease.
+    /// Returns the last kept start of a member at or before `offset` of the decompressed input, and forgets those
+    /// before it, so offsets must not decrease.
     pub fn member_before(&mut self, offset: u64) -> Option<Member> {
         self.starts.before(offset)
     }
 
-    /// Notes that the member declares a decompressed size of `size` bytes.
     pub fn declare(&mut self, size: u64) {
         self.size = Some(size);
     }
@@ -117,7 +112,6 @@ impl Hold {
         over
     }
 
-    /// Notes that the member ended well.
     pub fn end(&mut self, checked: bool) {
         self.member = None;
         self.members += 1;
@@ -125,7 +119,7 @@ impl Hold {
         self.verified_to = self.produced;
     }
 
-    /// Notes damage here. Returns whether unverified data may be handed out.
+    /// Notes damage at the end of the data. Returns whether unverified data may be handed out.
     pub fn damaged(&mut self, kind: DamageKind) -> bool {
         self.released = kind == DamageKind::Truncated || self.accept_unverified || self.streaming();
         self.released
@@ -139,7 +133,7 @@ impl Hold {
         })
     }
 
-    /// Returns whether data up to `offset` may be handed out now, as `Some(verified)`.
+    /// Returns `Some(verified)` if data up to `offset` may be handed out.
     pub fn permits(&self, offset: u64) -> Option<bool> {
         if offset <= self.verified_to() {
             Some(true)
@@ -154,8 +148,8 @@ impl Hold {
 /// Minimum distance of two kept members, in decompressed bytes.
 const GRAIN: u64 = 64 << 10;
 
-/// Offsets at which members begin, for as long as a chunk may need them. Close offsets are thinned out, so that an input of
-/// tiny members takes no memory: then a slightly earlier one is returned.
+/// Offsets at which members begin, for as long as a chunk may need them. Close offsets are thinned out, so that an
+/// input of tiny members takes no memory; a lookup may then return a slightly earlier member.
 #[derive(Default)]
 struct MemberStarts(VecDeque<Member>);
 

@@ -1,7 +1,4 @@
 //! Source of compressed bytes: a file, standard input, or any reader.
-//!
-//! [`PeekReader`] is a reader with a look-ahead buffer. It retries interrupted reads, counts consumed bytes, and never
-//! reads again after the end.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,14 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that a block is rarely moved to make room
-/// for its end.
+/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that one is rarely moved to make room.
 const LOOK_AHEAD: usize = 512 << 10;
 
 /// Usual capacity of a pipe: a shorter read has emptied it.
 pub const PIPE_BYTES: usize = 64 << 10;
 
-/// Name of an input on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputName {
     /// Standard input, written `-`.
@@ -37,7 +32,7 @@ impl InputName {
         }
     }
 
-    /// Returns whether its bytes can be read only once: standard input, a pipe, a device or a socket.
+    /// Returns whether the input can be read only once: standard input, a pipe, a device or a socket.
     pub fn is_stream(&self) -> bool {
         match self {
             InputName::Stdin => true,
@@ -62,8 +57,8 @@ impl fmt::Display for InputName {
     }
 }
 
-/// Opens a file for reading, and returns its length if it is a regular file. A directory is an error here, not at the
-/// first read.
+/// Opens a file for reading, and returns its length if it is a regular file. Fails for a directory, which would
+/// otherwise fail at the first read.
 pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(Error::io(path, "open"))?;
     let metadata = file.metadata().map_err(Error::io(path, "open"))?;
@@ -75,7 +70,7 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, length))
 }
 
-/// Reader with a look-ahead buffer.
+/// Reader with a look-ahead buffer. Retries interrupted reads, counts consumed bytes, and never reads after the end.
 pub(super) struct PeekReader {
     reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,
@@ -103,18 +98,15 @@ impl PeekReader {
         }
     }
 
-    /// Marks the reader as live, such as a pipe from a crawler.
     pub fn live(mut self) -> PeekReader {
         self.live = true;
         self
     }
 
-    /// Returns whether the reader is live.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Sets the offset in the input of the reader's first byte.
     pub fn from(mut self, offset: u64) -> PeekReader {
         self.consumed = offset;
         self
@@ -125,17 +117,15 @@ impl PeekReader {
         self.lull
     }
 
-    /// Returns [`PeekReader::is_lull`] and clears it.
     pub fn take_lull(&mut self) -> bool {
         std::mem::take(&mut self.lull)
     }
 
-    /// Returns the offset in the input of the next byte.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Returns all buffered bytes, at least `n` (which is at most the look-ahead) unless the input ends before.
+    /// Returns all buffered bytes: at least `n`, which is at most the look-ahead, unless the input ends before.
     pub fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
         debug_assert!(n <= self.buffer.len());
         while self.end - self.start < n && !self.ended {
@@ -155,7 +145,6 @@ impl PeekReader {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Drops `n` bytes that [`PeekReader::peek`] returned.
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.end - self.start, "consumed more than was shown");
         self.start += n;
@@ -178,7 +167,7 @@ impl PeekReader {
     }
 
     /// Fills the capacity of `out`, or reads to the end of the input. Returns the number of bytes added; 0 (with free
-    /// capacity in `out`) means the end. A live reader returns what is available.
+    /// capacity in `out`) means the end. A live reader returns the bytes that are available.
     pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         let room = out.capacity() - out.len();
         if self.live {
@@ -196,7 +185,7 @@ impl PeekReader {
         self.consume(added);
         if added < room && !self.ended {
             let left = room - added;
-            // Retries interrupted reads, and writes to the spare capacity without clearing it.
+            // `read_to_end` retries interrupted reads, and writes to the spare capacity without clearing it.
             let read = (&mut self.reader).take(left as u64).read_to_end(out)?;
             self.ended = read < left;
             self.consumed += read as u64;
@@ -205,7 +194,6 @@ impl PeekReader {
         Ok(added)
     }
 
-    /// Returns the memory held, in bytes.
     #[cfg(any(test, feature = "testing"))]
     pub fn memory(&self) -> usize {
         self.buffer.capacity()

@@ -1,15 +1,15 @@
 //! Inputs: opens, recognises and decompresses them, and cuts the bytes into chunks of whole records.
 //!
 //! ```text
-//! input (Raw) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
-//! table (Text) ------^
+//! input (PeekReader) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
+//! table (Rows) ---------------^
 //! ```
 //!
 //! Promises:
 //! - The records handed out, their offsets and the prefix hashes depend only on the decompressed bytes: not on the
 //!   compression, the sizes of reads, or the size of chunks.
-//! - No record is ever torn: one that the input cuts short is not handed out. Only at the sound end of an input may the
-//!   last record lack its line end.
+//! - No record is ever torn: a record that the input cuts short is not handed out. Only at the sound end of an input
+//!   may the last record lack its line end.
 //! - Nothing is handed out as verified before its checksum was (see [`SourceOptions`]).
 //! - Memory stays within [`Limits`](crate::Limits): `held_bytes` and `line_bytes` (each perhaps twice, while a buffer
 //!   grows or is half used), the zstd window and dictionary, and a few chunks.
@@ -48,29 +48,28 @@ pub struct Chunk {
     pub prefix: Xxh3,
     /// Hash of the decompressed input up to the end of `bytes`, or of the record that was dropped.
     pub prefix_after: u128,
-    /// Length of a dropped record over the line limit, which has this chunk to itself (`bytes` is empty); 0 if none.
+    /// Length of a dropped record over the line limit, which leaves `bytes` empty; 0 if there is none.
     pub oversize: u64,
-    /// True if a stream ended inside the record that the chunk holds: it may be complete when the stream is sent again.
+    /// True if a stream ended inside the chunk's only record, which may be complete when the stream is sent again.
     pub cut: bool,
-    /// True if a stream ended behind the record that the chunk holds, before a request that may belong to it: in a stream
-    /// with requests it counts as cut.
+    /// True if a stream ended after the record that the chunk holds, before a request that may belong to it: in a
+    /// stream with requests the record counts as cut.
     pub may_lack_request: bool,
-    /// Compressed bytes read so far: an upper bound of what `bytes` needed.
+    /// Number of compressed bytes read so far: an upper bound of the number that `bytes` needed.
     pub compressed: u64,
     /// True if the checksum of the gzip member or zstd frame was verified before this chunk was handed out. Plain
     /// inputs and frames without a checksum count as verified, the latter at their end.
     pub verified: bool,
-    /// The gzip member or zstd frame that holds the first of `bytes`, or one slightly before it: the input can be read
-    /// again from there. For an input with a zstd dictionary, its start. `None`: a plain input.
+    /// The gzip member or zstd frame that holds the first of `bytes`, or one slightly before it, from which the input
+    /// can be read again; with a zstd dictionary, the start of the input. `None`: the input is plain.
     pub member: Option<Member>,
 }
 
-/// Options for reading an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOptions {
-    /// Hands out the whole records before damage even of a member that would be held back.
+    /// Hands out the whole records before damage, even of a member that would be held back.
     pub accept_unverified: bool,
-    /// Usual size of a chunk in bytes, 1 MiB by default. A longer one holds one long record, and perhaps some before
+    /// Usual size of a chunk in bytes, 1 MiB by default. A longer chunk holds one long record, and perhaps some before
     /// it. Clamped to little more than `line_bytes`.
     pub chunk_bytes: usize,
     /// Names of a table's columns that differ from the usual names of records.
@@ -78,7 +77,7 @@ pub struct SourceOptions {
 }
 
 impl SourceOptions {
-    /// Returns these options with the names of the rules for inputs.
+    /// Returns these options with the rules' names of fields.
     pub fn with_rules(&self, rules: &InputRules) -> SourceOptions {
         SourceOptions {
             fields: rules.fields.clone(),
@@ -97,24 +96,19 @@ impl Default for SourceOptions {
     }
 }
 
-/// Summary of reading an input; see [`Source::end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputSummary {
-    /// Decompressed bytes handed out, or dropped as records over the line limit.
+    /// Number of decompressed bytes handed out, or dropped as records over the line limit.
     pub bytes: u64,
-    /// Number of compressed bytes read.
     pub compressed: u64,
-    /// Hash (XXH3-128, seed 0) of the first `bytes` of the decompressed input.
+    /// Hash (XXH3-128, seed 0) of the first `bytes` bytes of the decompressed input.
     pub prefix: u128,
-    /// Number of gzip members and zstd frames that ended well.
     pub members: u64,
-    /// Number of those without a checksum: nothing in them could be verified.
+    /// Number of members and frames without a checksum: nothing in them could be verified.
     pub unchecked: u64,
-    /// Damage that ended the input.
     pub damage: Option<Damage>,
 }
 
-/// Reader returned by [`open_plain`].
 pub struct Plain {
     source: Source,
     chunk: Vec<u8>,
@@ -133,7 +127,7 @@ pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
 }
 
 impl Plain {
-    /// Returns the next lines, whole, perhaps many; `None` after the last.
+    /// Returns the next whole lines, perhaps many; `None` after the last.
     fn next_lines(&mut self) -> Result<Option<&[u8]>> {
         // Any decoder of lines cuts where lines end.
         let buffer = std::mem::take(&mut self.chunk);

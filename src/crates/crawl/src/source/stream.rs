@@ -1,4 +1,4 @@
-//! Opened input, read as chunks of whole records.
+//! Open input, read as chunks of whole records.
 
 use std::io::Read;
 
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// Maximum number of bytes returned by [`Source::head`], by which a format is guessed.
 pub const HEAD_BYTES: usize = 64 << 10;
 
-/// Opened input.
+/// Open input.
 ///
 /// Call [`head`](Source::head) to guess the format, [`skip_to`](Source::skip_to) to resume after an earlier run, and
 /// then [`next_chunk`](Source::next_chunk) until the end.
@@ -30,24 +30,22 @@ pub struct Source {
     ending: Option<StreamEnd>,
     /// Format of a table's text.
     known: Option<(Format, String)>,
-    /// Number of records that [`Source::shown_again`] returns.
     shown_again: u64,
 }
 
-/// Kind of end that an input reached.
 enum StreamEnd {
     /// Sound end; `cut` once the last records were cut.
     Sound { cut: bool },
-    /// Damage of this kind; the whole records before it are not cut yet.
+    /// Damage; the whole records before it are not cut yet.
     Damaged(DamageKind, String),
     /// Damage; everything that may be handed out is queued.
     Reported(Damage),
-    /// I/O error: what follows is unknown.
+    /// I/O error; the rest of the input is unknown.
     Failed,
 }
 
 impl Source {
-    /// Opens an input and recognises its compression. A directory is an error.
+    /// Opens an input and recognises its compression. Fails for a directory without a graph.
     pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
         if let InputName::File(path) = name
             && let Some(table) = table::open(path, options, limits)?
@@ -57,7 +55,7 @@ impl Source {
         Source::open_bytes(name, limits, options)
     }
 
-    /// Opens an input like [`Source::open`], but a table as a file like any other.
+    /// Opens an input like [`Source::open`], but treats a table like any other file.
     pub(super) fn open_bytes(
         name: &InputName,
         limits: &Limits,
@@ -119,7 +117,6 @@ impl Source {
         Ok(source)
     }
 
-    /// Returns a source of a table's text.
     pub(super) fn of_table(
         name: InputName,
         table: TableInput,
@@ -154,12 +151,10 @@ impl Source {
         }
     }
 
-    /// Returns the input's name.
     pub fn name(&self) -> &InputName {
         &self.name
     }
 
-    /// Returns the input's compression.
     pub fn compression(&self) -> Compression {
         self.unpacker.compression()
     }
@@ -170,7 +165,6 @@ impl Source {
         self.known.as_ref()
     }
 
-    /// Returns the length of the file on disk in bytes; `None` if unknown.
     pub fn compressed_len(&self) -> Option<u64> {
         self.length
     }
@@ -182,14 +176,13 @@ impl Source {
     }
 
     /// Returns the next decompressed bytes without consuming them: 64 KiB, or fewer if the input or its sound part
-    /// ends. For guessing formats: nothing is verified, and the last record may be incomplete. Damage is reported only
-    /// by [`Source::next_chunk`].
+    /// ends. They serve to guess the format: nothing is verified, and the last record may be incomplete. Damage is
+    /// reported only by [`Source::next_chunk`].
     pub fn head(&mut self) -> Result<&[u8]> {
         self.head_until(|_| false)
     }
 
-    /// Returns the head like [`Source::head`], but does not wait for a stream that pauses after bytes that are
-    /// `enough`.
+    /// Returns the head like [`Source::head`], but does not wait for a stream that pauses after `enough` bytes.
     pub fn head_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8]> {
         self.cutter.want(HEAD_BYTES);
         while self.cutter.open().len() < HEAD_BYTES
@@ -212,17 +205,16 @@ impl Source {
         self.raw.is_live()
     }
 
-    /// Returns whether nothing was passed over or taken: [`Source::head`] returns the input's beginning.
+    /// Returns whether nothing was passed over or taken, so that [`Source::head`] returns the input's beginning.
     pub fn is_at_start(&self) -> bool {
         self.cutter.position().offset == 0
     }
 
-    /// Returns the XXH3-128 of the decompressed bytes passed over so far.
     pub fn prefix(&self) -> u128 {
         self.cutter.position().prefix.digest128()
     }
 
-    /// Returns whether the input is known, without reading on, to be shorter than `offset` bytes.
+    /// Returns whether the input is known, without further reading, to be shorter than `offset` bytes.
     pub fn is_shorter_than(&self, offset: u64) -> bool {
         let len = self
             .compressed_len()
@@ -230,9 +222,9 @@ impl Source {
         len.is_some_and(|len| len < offset)
     }
 
-    /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, best that of an
+    /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, ideally of an
     /// earlier chunk, whose memory is reused. All calls must pass the same decoder. [`Error::Corrupt`] comes after all
-    /// whole records before the damage that may be handed out; further calls return an error again.
+    /// whole records before the damage that may be handed out; further calls fail again.
     pub fn next_chunk(&mut self, decoder: &dyn Decoder, buffer: Vec<u8>) -> Result<Option<Chunk>> {
         self.cutter.recycle(buffer);
         loop {
@@ -279,7 +271,7 @@ impl Source {
         }
     }
 
-    /// Decompresses one step into the open buffer, which is not full, and notes the result.
+    /// Decompresses one step into the open buffer, which must not be full, and notes the result.
     fn fill(&mut self) -> Result<()> {
         let (out, full) = self.cutter.room();
         let step = self.unpacker.step(&mut self.raw, out, full);
@@ -341,7 +333,6 @@ impl Source {
         StreamEnd::Damaged(DamageKind::Expansion, what)
     }
 
-    /// Returns the error for an input that ended in damage.
     fn damaged(&self) -> Error {
         match self.end().damage {
             Some(damage) => Error::Corrupt {
@@ -366,7 +357,7 @@ impl Source {
         ))
     }
 
-    /// Returns advice about an input that is not the one read before.
+    /// Returns advice for an input that is not the one read before.
     fn what_to_do(&self) -> &'static str {
         match self.name {
             InputName::Stdin => {
@@ -377,7 +368,6 @@ impl Source {
     }
 }
 
-/// Passing over the part of an input that an earlier run has read.
 impl Source {
     /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
     /// record's end, and compares their hash. Must be called before the first chunk is taken. Fails with
@@ -466,7 +456,7 @@ impl Source {
         }
     }
 
-    /// Passes over the rest of a line if only blanks and its end are left of it.
+    /// Passes over the rest of a line if it holds only blanks and the line's end.
     pub fn pass_line_end(&mut self) -> Result<()> {
         if matches!(self.cutter.passed(), None | Some(b'\n')) {
             return Ok(());

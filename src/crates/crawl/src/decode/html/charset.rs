@@ -1,7 +1,7 @@
-//! Encoding of a page, and its text in UTF-8. HTML standard, 13.2.3.2: [determining the character
+//! Decodes a page to UTF-8 from its encoding. HTML standard, 13.2.3.2: [determining the character
 //! encoding](https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding), with "get an XML
-//! encoding". A `<meta>` counts where the tokenizer finds its tag, so not in the text of a title or script, in which the
-//! standard's "prescan a byte stream" looks as well.
+//! encoding". Unlike in the standard's "prescan a byte stream", a `<meta>` counts only where the tokenizer finds its
+//! tag, so not in the text of a title or script.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use super::tags::{self, Attribute, Attributes, Tag, is_blank};
 use crate::decode::json::bytes;
 
 /// Determines the encoding and decodes the page, with U+FFFD for invalid bytes. The encoding is that of the byte order
-/// mark, else the one named by HTTP (`named`), else the one declared in the first 1,024 bytes (`is_xml`: in the XML
-/// declaration), else UTF-8 if the page is valid UTF-8, else windows-1252.
+/// mark, else the one named by HTTP (`named`), else the one declared in the first 1,024 bytes (if `is_xml`, only by the
+/// XML declaration), else UTF-8 if the page is valid UTF-8, else windows-1252.
 pub(super) fn decode<'b>(
     body: &'b [u8],
     named: Option<&[u8]>,
@@ -41,7 +41,7 @@ fn guess(body: &[u8]) -> &'static Encoding {
     }
 }
 
-/// Number of bytes that are scanned.
+/// Number of bytes that are scanned for a declaration.
 const LOOKED_AT: usize = 1024;
 
 /// Returns the encoding that the page's first bytes declare; in XML, `<meta>` is ignored.
@@ -57,7 +57,6 @@ pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
     by_meta.or_else(|| by_xml(front))
 }
 
-/// Returns the encoding declared by the first `<meta>` that declares one, as the tokenizer finds it.
 fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
     let mut found = None;
     tags::each(front, |tag, attributes| {
@@ -68,7 +67,7 @@ fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
     found
 }
 
-/// Returns the encoding that `charset` names or, without that, `content` with `http-equiv=content-type`.
+/// Returns the encoding that `charset` names or, in its absence, `content` with `http-equiv=content-type`.
 fn of_meta(attributes: &Attributes<'_>) -> Option<&'static Encoding> {
     if let Some(label) = attributes.get(Attribute::Charset) {
         return Encoding::for_label(&label);
@@ -78,7 +77,7 @@ fn of_meta(attributes: &Attributes<'_>) -> Option<&'static Encoding> {
     in_content(&content.to_ascii_lowercase())
 }
 
-/// Replaces UTF-16, in which a `<meta>` could not have been read, by UTF-8, and x-user-defined by windows-1252.
+/// Replaces UTF-16, in which a `<meta>` cannot be read as ASCII, by UTF-8, and x-user-defined by windows-1252.
 fn as_meta(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == UTF_16BE || encoding == UTF_16LE {
         UTF_8

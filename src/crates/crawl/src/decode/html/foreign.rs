@@ -1,8 +1,7 @@
-//! Tracks which tags stand in SVG or MathML, by the HTML standard's "rules for parsing tokens in foreign content", as
-//! far as that is possible without a tree.
+//! Tracks which tags are in SVG or MathML, without a tree, by the HTML standard's "parsing tokens in foreign content".
 //!
 //! One rule is approximated: an end tag of an HTML element ends the surrounding SVG and MathML only if that element was
-//! opened outside. Since such elements cannot stand inside, each such end tag is taken to end them.
+//! opened outside. HTML elements cannot be inside, so every end tag of one is assumed to end them.
 
 /// Open SVG and MathML elements, and the HTML embedded in them.
 #[derive(Debug, Default)]
@@ -17,7 +16,6 @@ enum ForeignLevel {
     Html(&'static [u8]),
 }
 
-/// Returns whether the start tag of an HTML element ends the surrounding SVG and MathML.
 fn is_breaking(name: &[u8]) -> bool {
     matches!(
         name,
@@ -68,7 +66,7 @@ fn is_breaking(name: &[u8]) -> bool {
 }
 
 impl Foreign {
-    /// Returns whether what follows is SVG or MathML, not HTML embedded in them.
+    /// Returns whether the reading position is in SVG or MathML, and not in HTML embedded in them.
     #[inline]
     pub(super) fn is_inside(&self) -> bool {
         matches!(self.0.last(), Some(ForeignLevel::Svg | ForeignLevel::Math))
@@ -114,14 +112,14 @@ impl Foreign {
         }
     }
 
-    /// Closes levels until what follows is HTML.
+    /// Closes levels until the reading position is in HTML.
     fn leave(&mut self) {
         while self.is_inside() {
             self.0.pop();
         }
     }
 
-    /// Returns the name of an element that holds HTML.
+    /// Returns the static name of an element that holds HTML.
     fn holder(&self, name: &[u8]) -> Option<&'static [u8]> {
         let of_svg: [&[u8]; 3] = [b"foreignobject", b"desc", b"title"];
         let of_math: [&[u8]; 5] = [b"mi", b"mo", b"mn", b"ms", b"mtext"];

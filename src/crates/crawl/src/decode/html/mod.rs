@@ -1,8 +1,7 @@
-//! Links of an HTML page, by the HTML standard, as a crawler without scripting sees them. Specified in
-//! `formats/html.md`.
+//! Links of an HTML page, by the HTML standard, as a crawler without scripting sees them. See `formats/html.md`.
 //!
 //! Tags are found where the standard's tokenizer finds them (`tags`); no tree is built. Text is decoded first
-//! (`charset`), so links are UTF-8 whatever the page's encoding.
+//! (`charset`), so that links are UTF-8 whatever the page's encoding.
 
 mod charset;
 mod foreign;
@@ -42,7 +41,6 @@ pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
     read_as(Markup::Html, body, charset, record);
 }
 
-/// Syntax of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Markup {
     Html,
@@ -52,7 +50,7 @@ pub(super) enum Markup {
     Xml,
 }
 
-/// Reads a page in the given syntax, as [`read`] does.
+/// Reads a page in the given syntax, like [`read`].
 pub(super) fn read_as(
     markup: Markup,
     body: &[u8],
@@ -91,23 +89,19 @@ pub(super) fn read_as(
     }
 }
 
-/// Decodes an attribute's value: replaces its character references.
 pub(super) use tags::decoded;
 
-/// Marks all links `nofollow`, as `<meta name=robots content=nofollow>` asks.
 pub(super) fn forbid(links: &mut [Link<'_>]) {
     for link in links {
         link.rel = link.rel.with(Rel::NOFOLLOW);
     }
 }
 
-/// Returns whether a list of robots rules contains `nofollow` or `none`.
 pub(super) fn forbids(rules: &[u8]) -> bool {
     let mut words = rules.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
     words.any(|word| word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none"))
 }
 
-/// Attributes of a `<meta>`, decoded.
 #[derive(Default)]
 pub(super) struct Meta<'t> {
     pub http_equiv: Option<Cow<'t, [u8]>>,
@@ -124,12 +118,10 @@ impl<'t> Meta<'t> {
         }
     }
 
-    /// Returns the target of a refresh.
     pub(super) fn refresh(&self) -> Option<&[u8]> {
         refresh(self.content_if(&self.http_equiv, b"refresh")?)
     }
 
-    /// Returns whether the `<meta>` makes all links of the page `nofollow`.
     pub(super) fn is_nofollow(&self) -> bool {
         forbids(self.content_if(&self.name, b"robots").unwrap_or_default())
     }
@@ -180,7 +172,7 @@ pub(super) fn refresh(content: &[u8]) -> Option<&[u8]> {
     (!url.trim_ascii().is_empty()).then_some(url)
 }
 
-/// Returns what follows `url=` in a refresh, or the whole text if it does not begin with a `u`.
+/// Returns the text after `url=` in a refresh, or the whole text if it does not begin with a `u`.
 fn named(rest: &[u8]) -> Option<&[u8]> {
     if !rest
         .first()
@@ -194,7 +186,7 @@ fn named(rest: &[u8]) -> Option<&[u8]> {
         .then(|| rest.trim_ascii_start())
 }
 
-/// Removes the quotes around a URL; the closing one may be missing.
+/// Removes the quotes around a URL; the closing quote may be missing.
 fn unquoted(url: &[u8]) -> &[u8] {
     match url {
         [quote @ (b'\'' | b'"'), rest @ ..] => {
@@ -204,10 +196,10 @@ fn unquoted(url: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the link with its query percent-encoded in the page's encoding, as browsers do, so that servers expect it. URL
-/// standard, [query state](https://url.spec.whatwg.org/#query-state) and [percent-encode after
-/// encoding](https://url.spec.whatwg.org/#string-percent-encode-after-encoding). A link stays unchanged if the encoding is
-/// UTF-8 or UTF-16 or the query is ASCII: the URL parser then writes the same.
+/// Percent-encodes the query of a link in the page's encoding, as browsers do and servers expect. URL standard, [query
+/// state](https://url.spec.whatwg.org/#query-state) and [percent-encode after
+/// encoding](https://url.spec.whatwg.org/#string-percent-encode-after-encoding). A link stays unchanged if the encoding
+/// is UTF-8 or UTF-16 or the query is ASCII: the URL parser encodes it in the same way.
 fn with_query(link: Vec<u8>, page: &'static Encoding) -> Vec<u8> {
     let encoding = page.output_encoding();
     if encoding == UTF_8 || link.is_ascii() {
@@ -225,7 +217,7 @@ fn with_query(link: Vec<u8>, page: &'static Encoding) -> Vec<u8> {
 /// Splits a link into the part up to the `?`, the query, and the rest; `None` without a query.
 fn split_query(link: &[u8]) -> Option<(&str, &str, &str)> {
     let link = std::str::from_utf8(link).ok()?;
-    // The URL parser drops trailing blanks, but could not drop them once encoded.
+    // The URL parser drops trailing blanks, but not percent-encoded ones.
     let link = link.trim_end_matches(|c| c <= ' ');
     let (before, fragment) = link.split_at(link.find('#').unwrap_or(link.len()));
     let (front, query) = before.split_at(before.find('?')? + 1);
@@ -233,7 +225,7 @@ fn split_query(link: &[u8]) -> Option<(&str, &str, &str)> {
 }
 
 fn encoded_query(query: &str, encoding: &'static Encoding) -> String {
-    // The URL parser removes these before it reads anything.
+    // The URL parser removes these characters first.
     let query = query.replace(['\t', '\n', '\r'], "");
     let mut encoder = encoding.new_encoder();
     let mut out = String::with_capacity(query.len() * 2);
@@ -256,7 +248,7 @@ fn encoded_query(query: &str, encoding: &'static Encoding) -> String {
     }
 }
 
-/// Appends a byte, escaped if the URL standard's special-query percent-encode set has it.
+/// Appends a byte, escaped if it is in the URL standard's special-query percent-encode set.
 fn push_escaped(byte: u8, out: &mut String) {
     let stays = matches!(byte, 0x21..=0x7E) && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'');
     if stays {

@@ -1,16 +1,15 @@
 //! Tokenizer for the tags and attributes that carry links, equivalent to the HTML standard's
-//! ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)).
+//! ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)). Its states are positions in this code;
+//! tests compare it with an independent tokenizer. Irrelevant text and tags, most of a page, are skipped without being
+//! stored.
 //!
-//! Most of a page is irrelevant text and tags: they are skipped without being stored. The tokenizer's states are
-//! positions in this code; tests compare it with an independent tokenizer.
-//!
-//! The standard's tokenizer asks its tree builder two things: which elements hold only text, which their names tell,
-//! and whether a tag stands in SVG or MathML, where no element does and where CDATA is text. There is no tree here;
-//! [`Foreign`] tracks the surrounding elements instead.
+//! The standard's tokenizer asks its tree builder two things: which elements hold only text, which follows from their
+//! names, and whether a tag is in SVG or MathML, where no element holds only text and where CDATA is text. There is no
+//! tree here; [`Foreign`] tracks the surrounding elements instead.
 //!
 //! In a page in XML the same tags are found by XML's syntax: names are case-sensitive and have a namespace, any element
-//! may be empty, none holds only text, and CDATA and processing instructions may stand anywhere. Reading continues past
-//! errors of well-formedness.
+//! may be empty, none holds only text, and CDATA and processing instructions may be anywhere. Errors of syntax are
+//! ignored.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,6 @@ use memchr::{memchr, memchr2, memmem};
 
 use super::foreign::Foreign;
 
-/// Tag that may carry a link or change the meaning of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     A,
@@ -28,7 +26,6 @@ pub(super) enum Tag {
     Meta,
 }
 
-/// Attribute of such a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attribute {
     Href,
@@ -48,7 +45,7 @@ pub(super) const ATTRIBUTES: [(&[u8], Attribute); 6] = [
     (b"charset", Attribute::Charset),
 ];
 
-/// Attributes of one tag. If an attribute occurs twice, the first counts.
+/// Attributes of one tag. If an attribute occurs twice, the first one counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attributes<'t>([Option<&'t [u8]>; ATTRIBUTES.len()]);
 
@@ -87,13 +84,11 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole)
 }
 
-/// Calls `seen` for each relevant tag, in order.
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
-    // `None` only says that the text ended.
     let _ = Tokenizer::new(text, None, seen).run();
 }
 
-/// Calls `seen` for each relevant tag of a page in XML, in order. `text` is UTF-8.
+/// Calls `seen` for each relevant tag of a page in XML, in order. `text` must be UTF-8.
 pub(super) fn each_xml<'t>(
     text: &'t [u8],
     namespaces: Namespaces<'t>,
@@ -102,12 +97,11 @@ pub(super) fn each_xml<'t>(
     let _ = Tokenizer::new(text, Some(namespaces), seen).run_xml();
 }
 
-/// State of the tokenizer. Its methods return `None` once the text has ended.
+/// Tokenizer of one page. Its methods return `None` once the text has ended.
 struct Tokenizer<'t, F> {
     text: &'t [u8],
     at: usize,
     foreign: Foreign,
-    /// Namespaces, if the page is in XML.
     xml: Option<Namespaces<'t>>,
     seen: F,
 }
@@ -197,7 +191,6 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
             b"xmlns" => declared.push((&name[name.len()..], value)),
             _ => match name.strip_prefix(b"xmlns:") {
                 Some(prefix) => declared.push((prefix, value)),
-                // Names are case-sensitive.
                 None if name.iter().any(u8::is_ascii_uppercase) => {}
                 None => attributes.add(name, value),
             },
@@ -256,11 +249,10 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
                     return Some(());
                 }
             }
-            self.at -= 1; // The second dash may be the first of two.
+            self.at -= 1; // The second dash may be the first of the `--` that ends the comment.
         }
     }
 
-    /// Reads the tag name at the current position.
     fn name(&mut self) -> &'t [u8] {
         let rest = self.rest();
         let end = rest
@@ -271,7 +263,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         name
     }
 
-    /// Reads a start tag; starts after the `<`, at a letter.
+    /// Starts after the `<`, at a letter.
     fn start_tag(&mut self) -> Option<()> {
         let mut lower = [0; LONGEST];
         let name = lower_case(self.name(), &mut lower);
@@ -298,7 +290,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         }
     }
 
-    /// Reads an end tag; starts after the `</`, at a letter.
+    /// Starts after the `</`, at a letter.
     fn end_tag(&mut self) -> Option<()> {
         let mut lower = [0; LONGEST];
         let name = lower_case(self.name(), &mut lower);
@@ -323,7 +315,6 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         }
     }
 
-    /// Returns whether `before` followed by a tag of this name begins here.
     fn is_at(&self, before: &[u8], name: &[u8]) -> bool {
         let Some(rest) = self.rest().strip_prefix(before) else {
             return false;
@@ -355,7 +346,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
                 hidden = false;
             } else if !comment && self.rest().starts_with(b"<!--") {
                 comment = true;
-                self.at += 1; // Its dashes may be those of `-->`.
+                self.at += 1; // The dashes of the `<!--` may also be those of a `-->`.
             } else if comment && self.rest().starts_with(b"-->") {
                 (comment, hidden) = (false, false);
             } else if comment && self.is_at(b"<", b"script") {
@@ -365,8 +356,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         }
     }
 
-    /// Reads from after the tag's name to after its `>` and calls `found` for each attribute. Returns whether the tag
-    /// ends in `/>`.
+    /// Reads from after the tag's name past its `>`; calls `found` for each attribute. Returns whether it ends in `/>`.
     #[inline]
     fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
         loop {
@@ -408,7 +398,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         &rest[..1 + more]
     }
 
-    /// Reads an attribute's value; starts after the `=`.
+    /// Starts after the `=`.
     fn value(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
         let quote = self.peek()?;
@@ -433,7 +423,6 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     }
 }
 
-/// Length in bytes of the longest relevant element name.
 const LONGEST: usize = 13;
 
 /// Returns the name in lower case; empty if it is too long to be relevant.
@@ -451,16 +440,14 @@ fn is_xml_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || !byte.is_ascii()
 }
 
-/// Returns whether a byte is a blank. A carriage return counts as a line end.
+/// Counts a carriage return as a blank, because it is a line end.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }
 
-/// Kind of an element, by its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ElementKind {
     Html,
-    /// SVG or MathML.
     Foreign,
     Other,
 }
@@ -481,11 +468,9 @@ impl ElementKind {
 /// ([Namespaces in XML 1.0](https://www.w3.org/TR/xml-names/)).
 #[derive(Debug)]
 pub(super) struct Namespaces<'t> {
-    /// Kind of elements without a prefix.
     without: ElementKind,
     /// True until the root element, which must be `html`, has been checked.
     at_root: bool,
-    /// Number of open elements.
     depth: usize,
     declared: Vec<Declared<'t>>,
 }
@@ -514,8 +499,7 @@ impl<'t> Namespaces<'t> {
         }
     }
 
-    /// Takes a start tag with its declarations; returns the element's kind and its local name. `None`: the document is
-    /// not a page.
+    /// Takes a start tag; returns the element's kind and its local name, or `None` if the document is not a page.
     fn start(
         &mut self,
         name: &'t [u8],

@@ -1,7 +1,7 @@
-//! Decodes the codings of a body: chunks and compression.
+//! Decoders of a body's codings: chunks and compression.
 //!
-//! Archivers often store a decoded body with its original header. So a body that is not coded as its header says is
-//! left unchanged; one that is valid at first and then breaks off yields its front.
+//! Archivers often store a decoded body with its original header. A body that is not encoded as its header says is
+//! therefore left unchanged; one that is valid at first and then breaks off yields its front.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -11,17 +11,15 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use super::LARGE;
 use crate::decode::{Bad, Reason};
 
-/// Maximum length of a line with a chunk's size.
 const SIZE_LINE_MAX: usize = 1 << 10;
 /// Maximum window of zstd in HTTP, as a power of two (RFC 9659).
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Content or transfer coding that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Chunked,
     Gzip,
-    /// zlib by the standard, raw deflate by some servers.
+    /// zlib by the standard, but raw deflate from some servers.
     Deflate,
     Brotli,
     Zstd,
@@ -42,8 +40,8 @@ impl Coding {
         })
     }
 
-    /// Decodes the body; `None` if it is not coded so. Calls `large` before it holds a large one. Fails if the result
-    /// exceeds `most` bytes.
+    /// Decodes the body; `None` if it is not encoded in this coding. Calls `large` before it holds a large body. Fails
+    /// if the result exceeds `most` bytes.
     pub fn undo(
         self,
         body: &[u8],
@@ -92,8 +90,8 @@ fn is_zlib(body: &[u8]) -> bool {
         if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
 }
 
-/// Decodes up to the end or the first error; `None` if that is nothing. Unless the body begins with the coding's magic
-/// bytes (`is_marked`), an error other than a premature end means that it is not coded so.
+/// Decodes up to the end or the first error; `None` if that yields nothing. An error other than a premature end means
+/// that the body is not encoded in this coding, unless it begins with the coding's magic bytes (`is_marked`).
 fn read(
     reader: impl Read,
     is_marked: bool,
@@ -118,8 +116,7 @@ fn read(
     Ok(Some(decoded).filter(|decoded| is_sound && !decoded.is_empty()))
 }
 
-/// Joins the chunks (RFC 9112, section 7.1). From the first framing error on, bytes are copied unchanged; `None` if
-/// that is at the start.
+/// Joins the chunks (RFC 9112, section 7.1); copies all bytes from a framing error on. `None` if that is at the start.
 fn chunks(body: &[u8]) -> Option<Vec<u8>> {
     let (mut size, mut rest) = chunk_size(body)?;
     let mut whole = Vec::with_capacity(rest.len());
@@ -144,7 +141,6 @@ fn chunks(body: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Returns the chunk size at the start of `chunk`, and what follows its line.
 fn chunk_size(chunk: &[u8]) -> Option<(usize, &[u8])> {
     let lf = memchr::memchr(b'\n', &chunk[..chunk.len().min(SIZE_LINE_MAX)])?;
     let line = chunk[..lf].split(|&byte| byte == b';').next()?.trim_ascii();

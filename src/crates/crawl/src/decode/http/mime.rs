@@ -6,16 +6,14 @@ use std::borrow::Cow;
 
 use crate::decode::html::Markup;
 
-/// Media type with its `charset` and no other parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MediaType {
-    /// Type and subtype, in lower case.
     essence: Vec<u8>,
     pub charset: Option<Vec<u8>>,
 }
 
 impl MediaType {
-    /// Extracts the type from the values of all `Content-Type` fields of a response; `None` if they name none.
+    /// `None` if no field names a type.
     pub fn extract(values: &[Cow<'_, [u8]>]) -> Option<MediaType> {
         let (mut found, mut charset): (Option<MediaType>, _) = (None, None);
         let values = values.iter().flat_map(|value| split(value, b','));
@@ -63,7 +61,7 @@ impl MediaType {
         })
     }
 
-    /// Returns the markup of a body of this type; `None` if it has no links.
+    /// `None` if a body of this type has no links.
     pub fn markup(&self) -> Option<Markup> {
         match &self.essence[..] {
             b"text/html" => Some(Markup::Html),
@@ -74,10 +72,9 @@ impl MediaType {
     }
 }
 
-/// Number of bytes of a body that are sniffed.
 const LOOKED_AT: usize = 1445;
 
-/// Beginnings of HTML, in any case, followed by a blank or a `>`.
+/// Beginnings of HTML, in any case, each followed by a blank or a `>`.
 const OF_HTML: [&[u8]; 17] = [
     b"<!doctype html",
     b"<html",
@@ -115,7 +112,6 @@ pub(super) fn sniff(body: &[u8]) -> Option<Markup> {
     body.starts_with(b"<?xml").then_some(Markup::Xml)
 }
 
-/// Splits at a byte, except within quotes.
 fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |&byte| {
@@ -129,7 +125,7 @@ fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the text of a quoted string, starting after its first quote; what follows the second is dropped.
+/// Returns the text of a quoted string, from after its opening quote; drops the text after the closing one.
 fn unquoted(text: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     let mut bytes = text.iter();

@@ -1,24 +1,23 @@
-//! Finds record boundaries in JSON that is not one object per line: objects over several lines, in arrays, or one
-//! after the other.
+//! Finds record boundaries in JSON that is not one object per line: objects over several lines, in arrays, or in a row.
 //!
-//! What stands between two objects (white space, commas, brackets of arrays) belongs to the second. A broken object
-//! ends before the next line that begins with `{` and is indented no more than the object.
+//! Everything between two objects (white space, commas, brackets of arrays) belongs to the second. A broken object ends
+//! before the next line that begins with `{` and is indented no more than the object.
 
 use memchr::memchr3;
 
 use crate::decode::lines::TextLine;
 use crate::decode::{Skipped, Skipper};
 
-/// Deepest indentation that is distinguished, in blanks.
+/// Maximum indentation that is distinguished, in blanks.
 const INDENT_MAX: usize = 1000;
 
-/// Looks at a text that begins with an object. Returns the evidence that it is not one object per line, if there is any,
-/// and whether more bytes cannot change the answer.
+/// Examines a text that begins with an object. Returns the evidence that it is not one object per line, if there is
+/// any, and whether more bytes cannot change the answer.
 pub fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
     let mut cut = Cut::default();
     let end = cut.run(start);
     if cut.is_broken() {
-        // Lines: the first record was cut short.
+        // The text has lines, and its first record was cut short.
         return (None, true);
     }
     let (object, rest) = start.split_at(end.unwrap_or(start.len()));
@@ -38,32 +37,29 @@ pub fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
     }
 }
 
-/// Finds the end of a record. Sees every byte once, in pieces of any size.
+/// Finder of a record's end. It sees every byte once, in pieces of any size.
 pub(super) struct Cut {
     place: ScanState,
-    /// Number of open brackets.
     depth: usize,
     /// True if a value has just ended: another may follow only after a comma.
     after_value: bool,
-    /// True if only the next record's start shows that the object is broken: a chunk may end before it.
+    /// True if only the next record's start shows that the object is broken: a chunk may end before that start.
     by_next: bool,
     /// Indentation of the record, in blanks.
     indent: usize,
-    /// Blanks so far on this line; `None` once it has anything else.
+    /// Number of blanks so far on this line; `None` once it holds anything else.
     blanks: Option<usize>,
-    /// Offset of the line's start in the bytes last seen; 0 if it began before them.
+    /// Offset of the line's start in the bytes seen last; 0 if it began before them.
     line: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScanState {
-    /// No part of the object was seen yet.
     Before,
     Inside,
     Text,
-    /// In a string, after a backslash.
     Escaped,
-    /// Behind an error that breaks the object.
+    /// After an error that breaks the object.
     Behind,
 }
 
@@ -82,7 +78,7 @@ impl Default for Cut {
 }
 
 impl Cut {
-    /// Continues to the record's end; returns the offset after it.
+    /// Continues to the record's end and returns the offset after it; `None` if `buf` ends before.
     pub fn run(&mut self, buf: &[u8]) -> Option<usize> {
         self.line = 0;
         let mut at = 0;
@@ -136,7 +132,7 @@ impl Cut {
     fn before(&mut self, byte: u8) {
         self.indent = self.blanks.unwrap_or_default();
         match byte {
-            // Skips a byte order mark, too.
+            // Bytes of a byte order mark are skipped, too.
             b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
             b'{' => (self.place, self.depth) = (ScanState::Inside, 1),
             _ => self.break_off(),
@@ -144,7 +140,6 @@ impl Cut {
         self.blanks = None;
     }
 
-    /// Takes a byte inside the object; returns whether the object ends.
     fn inside(&mut self, byte: u8) -> bool {
         match byte {
             b'"' | b'{' | b'[' if self.after_value => {
@@ -164,12 +159,10 @@ impl Cut {
         self.place = ScanState::Behind;
     }
 
-    /// Returns whether it is not a JSON object.
     fn is_broken(&self) -> bool {
         self.place == ScanState::Behind
     }
 
-    /// Returns whether no part of a record was seen.
     pub fn is_before(&self) -> bool {
         self.place == ScanState::Before
     }
@@ -190,7 +183,6 @@ impl Skipper for Cut {
     }
 }
 
-/// Yields the texts of a chunk's records.
 pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -210,7 +202,6 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     })
 }
 
-/// Strips what stands before the object.
 fn opened(text: &[u8]) -> &[u8] {
     let before = text.iter().take_while(|byte| {
         byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF)

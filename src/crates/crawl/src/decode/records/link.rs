@@ -1,4 +1,4 @@
-//! Links of a record: URLs, or objects with a URL and attributes of the link; and lists with a value for each link.
+//! Links of a record: URLs, or objects with a URL and attributes of the link; and lists with one value per link.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::decode::json::{Value, ValueSeed};
 use crate::model::LINKS_MAX;
 use crate::rules::{FieldName, Rel};
 
-/// Reads links, replacing the contents of `links`. The value is `false`, with `links` untouched, for `null`.
+/// Reads links, replacing the contents of `links`. For `null` the result is `false`, and `links` is untouched.
 pub(super) struct LinksSeed<'r, 'n, 'a> {
     pub names: &'n FieldNameMap,
     pub links: &'r mut Vec<Link<'a>>,
@@ -114,7 +114,7 @@ fn split_parts<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
     }
 }
 
-/// Returns the URLs in a text: a list, or URLs joined by `@@`.
+/// Returns the URLs of a text: a list, or URLs joined by `@@`.
 pub(super) fn split_list<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
     let urls = listed::json(&text)
         .and_then(|json| serde_json::from_str::<Vec<Option<String>>>(&json).ok());
@@ -128,7 +128,7 @@ pub(super) fn split_list<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
     }
 }
 
-/// Reads each value of a list, or of the text of one; `None` if it is something else.
+/// Reads each value of a list or of a list's text; `None` if `list` is neither.
 fn each<T>(
     list: Value<'_>,
     mut read: impl FnMut(Value<'_>) -> JsonResult<T>,
@@ -148,7 +148,7 @@ fn each<T>(
     })
 }
 
-/// Reads `links_nofollow`, a list of booleans. `None`: it is something else and ignored.
+/// Reads `links_nofollow`, a list of booleans. `None`: the value is something else, and ignored.
 pub(super) fn nofollows(list: Value<'_>) -> Option<Vec<Rel>> {
     let nofollow = |value: Value<'_>| {
         let is_true = match value {
@@ -173,12 +173,11 @@ pub(super) fn nofollows(list: Value<'_>) -> Option<Vec<Rel>> {
     each(list, nofollow)?.ok()
 }
 
-/// Reads `links_rel`, a list of `rel` attributes. `None`: it is something else and ignored.
+/// Reads `links_rel`, a list of `rel` attributes. `None`: the value is something else, and ignored.
 pub(super) fn rels(list: Value<'_>) -> Option<Vec<Rel>> {
     each(list, rel)?.ok()
 }
 
-/// Reads `links_weight`, a list of weights, or null.
 pub(super) fn weights(list: Value<'_>) -> JsonResult<Option<Vec<u32>>> {
     if matches!(list, Value::Null) {
         return Ok(None);
@@ -195,8 +194,8 @@ pub(super) fn weights(list: Value<'_>) -> JsonResult<Option<Vec<u32>>> {
         .map(Some)
 }
 
-/// Assigns each link its value of a separate list, if there is one; `nulls` are the positions that are not links. Fails
-/// if the counts differ.
+/// Assigns each link its value of a separate list, if there is one; `nulls` are the positions in the list that have no
+/// link. Fails if the counts differ.
 pub(super) fn put_each<'a, T>(
     links: &mut [Link<'a>],
     nulls: &[usize],
@@ -220,7 +219,7 @@ pub(super) fn put_each<'a, T>(
     Ok(())
 }
 
-/// Reads one link: a URL or an object; null yields none.
+/// Reads one link: a URL or an object; `None` for null.
 struct One<'n>(&'n FieldNameMap);
 
 impl<'de> DeserializeSeed<'de> for One<'_> {
@@ -298,7 +297,7 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-/// Reads a `weight`: a whole number of 32 bits, also written as 3.0, or null for 1.
+/// Reads a `weight`: a whole number of 32 bits, which may be written as 3.0, or null for 1.
 fn weight(value: Value<'_>) -> JsonResult<u32> {
     let expected = || {
         let most = u32::MAX;

@@ -1,12 +1,12 @@
-//! Lists written as one text, as in tables without list types: JSON; Python's `repr`, also of NumPy arrays; bare values
-//! in brackets (Athena) or braces (PostgreSQL). All are converted to JSON.
+//! Lists written as one text, by tables without list types: JSON; Python's `repr`, also of NumPy arrays; bare values in
+//! brackets (Athena) or braces (PostgreSQL). All are converted to JSON.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Returns whether a text says that there is no value, as tables have it in the place of a list: pandas and NumPy, Python, JSON, SQL.
+/// Returns whether a text says that there is no value, as pandas, NumPy, Python, JSON and SQL write it.
 pub(super) fn is_missing(text: &str) -> bool {
     matches!(
         text.trim(),
@@ -14,7 +14,7 @@ pub(super) fn is_missing(text: &str) -> bool {
     )
 }
 
-/// Returns the list in the text of a NumPy array as `repr` writes it: `array([...], dtype=object)`.
+/// Returns the list in the `repr` of a NumPy array: `array([...], dtype=object)`.
 fn of_array(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("array(")?.strip_suffix(')')?;
     let (list, kind) = inside.split_at(inside.rfind(']')? + 1);
@@ -25,7 +25,7 @@ fn of_array(text: &str) -> Option<&str> {
     is_kind.then_some(list)
 }
 
-/// Converts the text of a list to JSON; `None` if it is not the text of a list.
+/// Converts the text of a list to JSON; `None` if the text is not a list.
 pub(super) fn json(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     let text = of_array(text).unwrap_or(text);
@@ -47,8 +47,8 @@ pub(super) fn json(text: &str) -> Option<Cow<'_, str>> {
     (is_between('{', '}') && !text.starts_with("{{")).then(|| Cow::Owned(bare(text)))
 }
 
-/// Converts bare or quoted values between commas; an empty or missing one becomes null. A comma not followed by a blank,
-/// quote or URL belongs to the value: URLs may hold commas.
+/// Converts bare or quoted values between commas; an empty or missing value becomes null. A comma not followed by a
+/// blank, quote or URL belongs to the value: URLs may hold commas.
 fn bare(text: &str) -> String {
     let mut rest = text[1..text.len() - 1].trim_start();
     let mut values = Vec::new();
@@ -72,7 +72,6 @@ fn bare(text: &str) -> String {
     Value::Array(values).to_string()
 }
 
-/// Returns where a bare value ends.
 fn bare_end(text: &str) -> usize {
     let ends = |&(at, _): &(usize, &str)| {
         let next = &text[at + 1..];
@@ -87,8 +86,7 @@ fn bare_end(text: &str) -> usize {
     comma.map_or(text.len(), |(at, _)| at)
 }
 
-/// Reads a quoted value from after its quote; returns it and what follows. A backslash makes the next character stand
-/// for itself.
+/// Reads a quoted value from after its quote; returns it and the rest. A backslash escapes any next character.
 fn quoted_value(text: &str) -> (Value, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -102,8 +100,7 @@ fn quoted_value(text: &str) -> (Value, &str) {
     (Value::String(value), "")
 }
 
-/// Converts the text of a Python list of strings, numbers, lists and dictionaries to JSON; `None` if it is something
-/// else.
+/// Converts the text of a Python list of strings, numbers, lists and dictionaries to JSON; `None` for other text.
 fn python(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
@@ -136,7 +133,6 @@ fn python(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Converts the value or opening bracket at the start of `text`; returns what follows.
 fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
     let word = text
         .find(|char: char| !(char.is_ascii_alphanumeric() || "+-._".contains(char)))
@@ -164,7 +160,6 @@ fn value<'t>(text: &'t str, out: &mut String) -> Option<&'t str> {
     Some(rest)
 }
 
-/// Reads a string up to its closing quote; returns it and what follows.
 fn string(text: &str, quote: char) -> Option<(String, &str)> {
     let mut string = String::new();
     let mut chars = text.char_indices();

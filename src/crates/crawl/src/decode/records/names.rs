@@ -1,18 +1,16 @@
-//! Maps names in the file to fields: the usual names, or those chosen (`--field`).
+//! Maps names in the file to fields, by the usual names or those chosen (`--field`).
 
 use crate::model::Names as Naming;
 use crate::rules::{FieldChoice, FieldName, FieldNames};
 
-/// Field found under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedField {
     pub field: FieldName,
-    /// Position among all names. If several names of a field occur, the lowest counts.
+    /// Position among all names. Of several names of one field, the lowest counts.
     pub order: u8,
 }
 
-/// The usual names: those of `formats/records.md`, then those of crawlers. An object that has a name twice has the
-/// field twice.
+/// The usual names: those of `formats/records.md`, then those of crawlers. An object may have each name only once.
 const USUAL: [(&str, FieldName); 34] = [
     ("url", FieldName::Url),
     ("links", FieldName::Links),
@@ -50,17 +48,14 @@ const USUAL: [(&str, FieldName); 34] = [
     ("watched_s", FieldName::Watched),
 ];
 
-/// The usual names in records whose pages have opaque names.
 const USUAL_OF_NODES: [(&str, FieldName); USUAL.len()] = {
     let mut names = USUAL;
     names[0].0 = NODE;
     names
 };
 
-/// Field that holds an opaque page name.
 pub(super) const NODE: &str = "node";
 
-/// Returns the usual name of the field that holds a page's name.
 pub fn page_field(names: Naming) -> &'static str {
     match names {
         Naming::Url => USUAL[0].0,
@@ -76,7 +71,7 @@ const USUAL_OF_LINKS: [(&str, FieldName); 5] = [
     ("weight", FieldName::LinkWeight),
 ];
 
-/// Bitmap of the names seen in the current object, by their order.
+/// Set of the names seen in the current object, by their order.
 #[derive(Default)]
 pub(super) struct NameBits(u64);
 const _: () = assert!(USUAL.len() + FieldName::CHOICES < 64);
@@ -91,7 +86,6 @@ impl NameBits {
     }
 }
 
-/// Names that are read.
 pub struct FieldNameMap {
     pub record: NameTable,
     pub link: NameTable,
@@ -104,7 +98,6 @@ pub struct NameTable {
 }
 
 impl FieldNameMap {
-    /// Returns the usual names for this naming.
     pub const fn usual(naming: Naming) -> FieldNameMap {
         let usual: &[_] = match naming {
             Naming::Url => &USUAL,
@@ -116,7 +109,7 @@ impl FieldNameMap {
         }
     }
 
-    /// Returns the usual names for this naming, changed by the user's choices.
+    /// Returns the usual names, changed by the user's choices.
     pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
         let mut names = FieldNameMap::usual(naming);
         for FieldChoice { ours, theirs } in fields.choices() {
@@ -126,7 +119,7 @@ impl FieldNameMap {
                 &mut names.record
             };
             table.chosen.push((theirs.clone(), *ours));
-            // The chosen name takes the place of `crawl_time`, too.
+            // The chosen name replaces `crawl_time`, too.
             if *ours == FieldName::FetchedAt {
                 table.chosen.push((theirs.clone(), FieldName::FetchedAtUtc));
             }
@@ -160,7 +153,6 @@ impl NameTable {
         (!is_chosen).then(|| named(field, at))
     }
 
-    /// Returns the first name of a field; empty if it has none.
     pub fn name(&self, field: FieldName) -> &str {
         let usual = self.usual.iter().map(|(name, _)| *name);
         let mut names = self.chosen.iter().map(|(name, _)| &**name).chain(usual);

@@ -1,8 +1,7 @@
-//! Fast path for plain records, read in one scan: no escapes, no tabs, whole numbers, links as strings. Most lines of
-//! most crawlers are like that.
+//! Fast path for plain records, read in one scan: no escapes, no tabs, whole numbers, links as strings. Most are plain.
 //!
-//! The scan returns what serde would, or `None`: then serde decides. So it affects speed only; whatever is rare or
-//! wrong yields `None`, and all errors are serde's.
+//! The scan returns what serde would, or `None`, after which serde decides. It therefore affects speed only: whatever
+//! is rare or wrong yields `None`, and all errors are serde's.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,6 @@ use wide::u8x16;
 use super::names::NameBits;
 use super::{FieldName, Link, RawRecord, RecordReader, Value, keep};
 
-/// Reads one object and appends its links to `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(
     text: &'a str,
     reader: RecordReader<'_>,
@@ -59,7 +57,6 @@ pub(super) fn read<'a>(
     scan.is_at_end().then_some(raw)
 }
 
-/// Number of bytes that are scanned for quotes at once.
 const BLOCK: usize = 64;
 
 struct PlainScan<'a> {
@@ -67,7 +64,7 @@ struct PlainScan<'a> {
     at: usize,
     /// Offset of the block scanned last.
     block: usize,
-    /// Bitmap of that block's quotes that were not consumed.
+    /// Bitmap of the quotes of that block that are not consumed yet.
     quotes: u64,
 }
 
@@ -84,7 +81,6 @@ impl<'a> PlainScan<'a> {
         Some(at)
     }
 
-    /// Returns the next byte that is not a blank.
     fn next(&mut self) -> Option<u8> {
         loop {
             let byte = *self.text.as_bytes().get(self.at)?;
@@ -108,14 +104,13 @@ impl<'a> PlainScan<'a> {
         self.rest_of_string()
     }
 
-    /// Reads a string after its opening quote.
     fn rest_of_string(&mut self) -> Option<&'a str> {
         let (from, to) = self.inside()?;
         // Both ends are next to a quote, hence on character boundaries.
         self.text.get(from..to)
     }
 
-    /// Returns the span of the string after its opening quote.
+    /// Returns the span of the string after whose opening quote the scan is.
     #[inline]
     fn inside(&mut self) -> Option<(usize, usize)> {
         let from = self.at;
@@ -127,7 +122,6 @@ impl<'a> PlainScan<'a> {
         Some((from, to))
     }
 
-    /// Reads a string or a whole number.
     fn value(&mut self) -> Option<Value<'a>> {
         match self.next()? {
             b'"' => Some(Value::Text(Cow::Borrowed(self.rest_of_string()?))),
@@ -157,7 +151,6 @@ impl<'a> PlainScan<'a> {
         Some(number.fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
     }
 
-    /// Calls `each` for every link of a list of strings.
     fn links(&mut self, mut each: impl FnMut(&'a [u8])) -> Option<()> {
         self.token(b'[')?;
         match self.next()? {
@@ -190,7 +183,6 @@ fn quotes(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns a bitmap of the quotes of a whole block; `None` if a byte is not plain.
 #[inline]
 fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
     let [a, b, c, d] = block.as_chunks().0 else {

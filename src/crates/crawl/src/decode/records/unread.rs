@@ -1,4 +1,4 @@
-//! Finds unread fields: if no page has a URL, links, time or status, an unread field may hold it under another name.
+//! Detector of unread fields, which may hold a URL, links, time or status under another name if no page has one.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,26 @@ use super::names::FieldNameMap;
 use crate::decode::time;
 use crate::rules::FieldName;
 
-/// Number of pages that are examined.
 pub(super) const LOOKED_AT: u64 = 1000;
-/// Maximum number of names that are kept, and their maximum length in bytes.
 const NAMES: usize = 100;
 const NAME_BYTES: usize = 100;
-/// Longer records are not examined.
 const RECORD_BYTES: usize = 1 << 20;
 
-/// Fields seen so far.
 pub struct Unread {
     names: FieldNameMap,
     records: u64,
-    /// For each of [`SOUGHT`]: whether any page had it.
+    /// True for each of [`SOUGHT`] that any page had.
     has: [bool; SOUGHT.len()],
     others: BTreeMap<String, Other>,
 }
 
-/// Statistics of a name that nothing reads.
 #[derive(Default)]
 struct Other {
     count: u64,
-    /// For each of [`SOUGHT`]: how many values could be of that field.
+    /// Number of values that could be of each of [`SOUGHT`].
     fits: [u64; SOUGHT.len()],
 }
 
-/// Fields that records should have.
 const SOUGHT: [FieldName; 4] = [
     FieldName::Url,
     FieldName::Links,
@@ -41,19 +35,16 @@ const SOUGHT: [FieldName; 4] = [
     FieldName::Status,
 ];
 
-/// Fields that no record has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Number of pages examined: the first records without a status, or with one of 200 to 299.
     pub records: u64,
     /// Missing fields, each with the name that probably holds it, if there is one.
     pub fields: Vec<(FieldName, Option<String>)>,
-    /// Names of unread fields, with the number of records that have them.
     pub unread: Vec<(String, u64)>,
 }
 
 impl Unread {
-    /// Returns a detector for records with these names of fields.
     pub fn by(names: FieldNameMap) -> Unread {
         Unread {
             names,
@@ -116,8 +107,7 @@ impl Unread {
         }
     }
 
-    /// Returns what all pages lack. `None` if there were no pages, if nothing is missing, or if no unread field could
-    /// be it.
+    /// Returns the fields that all pages lack; `None` without pages, or if nothing is missing or no unread field fits.
     pub fn missing(&self) -> Option<Missing> {
         let mut fields = Vec::new();
         for (at, sought) in SOUGHT.into_iter().enumerate() {
@@ -139,7 +129,7 @@ impl Unread {
     }
 }
 
-/// Returns whether a field of this name (in lower case) and value could be the one sought.
+/// Returns whether a field with this name (in lower case) and value could be the one sought.
 fn could_be(sought: FieldName, name: &str, value: &Value) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     match sought {

@@ -1,4 +1,4 @@
-//! Values of records' fields in every notation that crawlers use: texts, times, statuses, lists of URLs, counts.
+//! Values of records' fields in all notations of crawlers: texts, times, statuses, lists of URLs, counts.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,12 @@ use crate::decode::{Bad, RecordTime, time};
 use crate::model::FetchTotals;
 use crate::rules::FieldName;
 
-/// Text of a field, as bytes.
 pub(super) type Text<'a> = Cow<'a, [u8]>;
 
-/// Returns the value unless it is null.
 pub(super) fn some(value: Value<'_>) -> Option<Value<'_>> {
     (!matches!(value, Value::Null)).then_some(value)
 }
 
-/// Reads a text, or null.
 pub(super) fn text(value: Value<'_>) -> JsonResult<Option<Text<'_>>> {
     match value {
         Value::Null => Ok(None),
@@ -27,7 +24,7 @@ pub(super) fn text(value: Value<'_>) -> JsonResult<Option<Text<'_>>> {
     }
 }
 
-/// Returns a time that is in UTC if it is a text without an offset.
+/// Marks a time as UTC if it is a text without an offset.
 pub(super) fn in_utc(value: Value<'_>) -> Value<'_> {
     match value {
         Value::Text(text) if time::from_text(&text).is_none() => {
@@ -41,8 +38,7 @@ pub(super) fn in_utc(value: Value<'_>) -> Value<'_> {
     }
 }
 
-/// Reads a time. This is left until it is certain that its field counts: an invalid `timestamp` next to `fetched_at`
-/// does no harm.
+/// Reads a time, once its field is certain to count: an invalid `timestamp` next to `fetched_at` does no harm.
 pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
     let time = match value {
         Value::Int(seconds) => time::from_seconds(*seconds),
@@ -65,8 +61,7 @@ pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
     })
 }
 
-/// Reads requested URLs, each of which redirected to the next and the last to the record's URL: one text, several in
-/// one text, or a list.
+/// Reads requested URLs, of which each redirected to the next, the last to the record's: one text or more, or a list.
 pub(super) fn urls(value: Value<'_>) -> JsonResult<Option<Vec<Text<'_>>>> {
     let mut urls = match value {
         Value::Null => return Ok(None),
@@ -81,7 +76,7 @@ pub(super) fn urls(value: Value<'_>) -> JsonResult<Option<Vec<Text<'_>>>> {
     Ok(Some(urls))
 }
 
-/// Reads a status: a whole number, also written as `200.0` or `"200"`.
+/// Reads a status: a whole number, which may be written as `200.0` or `"200"`.
 pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
     const EXPECTED: &str = "a status: a whole number of at most 32 bits, or its digits";
     let status = match &value {
@@ -100,10 +95,9 @@ pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
     status.map(Some).ok_or_else(wrong)
 }
 
-/// Number of fields with totals over all fetches of a page.
 pub(super) const TOTALS: usize = FieldName::Watched as usize - FieldName::Visits as usize + 1;
 
-/// Reads the totals, in the order of their fields; `None` without `visits`.
+/// `None` without `visits`.
 pub(super) fn totals(values: &[Option<Value<'_>>; TOTALS]) -> Result<Option<FetchTotals>, Bad> {
     let [visits, failed, last_failed, compared, changed, watched] = values;
     if visits.is_none() {

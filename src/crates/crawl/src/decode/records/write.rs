@@ -51,10 +51,9 @@ pub fn write(record: &Record<'_>, names: Names, line: &mut Vec<u8>) {
     line.extend_from_slice(b"}\n");
 }
 
-/// Appends fields of an object.
 struct ObjectWriter<'l> {
     line: &'l mut Vec<u8>,
-    /// What stands before the next field: a brace, then commas.
+    /// Byte before the next field: a brace first, then a comma.
     start: u8,
 }
 

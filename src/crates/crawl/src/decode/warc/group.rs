@@ -1,7 +1,7 @@
 //! Groups records: a capture with its request and the metadata that the crawler wrote about it.
 //!
 //! A group is a capture, at most one request directly before it, and the *tail* after it. All have the capture's
-//! target. If records name each other (`WARC-Concurrent-To`), that decides; otherwise being adjacent is enough.
+//! target. If records name each other (`WARC-Concurrent-To`), that decides; otherwise adjacency is enough.
 
 use super::{Capture, is_web};
 use crate::decode::frame::{self, Frame, FrameSkipper, WarcHeader};
@@ -11,23 +11,21 @@ use crate::rules::Outlinks;
 /// Maximum number of records in a tail. Crawlers write two.
 const RECORDS_MAX: usize = 8;
 /// Maximum length of a request or tail record, with its header and the line ends before it: whether it is complete must
-/// be known before the end of the capture is. A longer one stands alone.
+/// be known before the end of the capture is. A longer record stands alone.
 const RECORD_MAX: usize = HELD_MAX;
 
 /// A group: a capture with its accompanying records, or a record that stands alone.
 pub(super) struct Group<'a> {
-    /// Request before the capture.
     pub request: Option<Frame<'a>>,
     /// Capture, or the record that stands alone.
     pub frame: Frame<'a>,
-    /// Offsets where the tail begins and where the group ends.
+    /// Offset where the tail begins.
     pub tail: usize,
     pub end: usize,
 }
 
 impl<'a> Group<'a> {
-    /// Returns the first group of `buf`. `None`: it is incomplete, or there is none; at the end of the input, always
-    /// the latter.
+    /// Returns the first group of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
     pub fn first(buf: &'a [u8], outlinks: Outlinks, at_end: bool) -> Option<Group<'a>> {
         let mut frame = frame::first(buf, at_end)?;
         let mut tail = frame.end;
@@ -66,7 +64,7 @@ fn is(header: &WarcHeader<'_>, kind: &[u8]) -> bool {
     header.kind.eq_ignore_ascii_case(kind)
 }
 
-/// Identifies the records of a group: their target, their own ids, and the ids that they name.
+/// Identification of a group's records: their target, their own ids, and the ids that they name.
 struct GroupIds {
     target: Vec<u8>,
     ids: Vec<Vec<u8>>,
@@ -74,7 +72,7 @@ struct GroupIds {
 }
 
 impl GroupIds {
-    /// Returns `None` if nothing can belong to a record of this target.
+    /// `None` if nothing can belong to a record of this target.
     fn of(header: &WarcHeader<'_>) -> Option<GroupIds> {
         let mut beside = GroupIds {
             target: header.target.filter(|target| is_web(target))?.to_vec(),
@@ -116,10 +114,8 @@ impl GroupIds {
     }
 }
 
-/// Records that may still follow a capture.
 struct Tail {
     beside: GroupIds,
-    /// True if a request may still follow.
     request: bool,
     /// True if the tail's outlinks count, so that it is read to its end.
     listed: bool,
@@ -127,8 +123,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// Returns the tail of a capture with the request before it. `None`: the record is not a capture, or nothing can
-    /// follow it.
+    /// Returns the tail of a capture with the request before it; `None` if nothing can follow the record.
     fn of(header: &WarcHeader<'_>, request: Option<GroupIds>, outlinks: Outlinks) -> Option<Tail> {
         let listed = are_listed(Capture::of(header)?, outlinks);
         let mut beside = GroupIds::of(header)?;
@@ -176,7 +171,6 @@ impl Tail {
     }
 }
 
-/// Returns whether the outlinks listed in a capture's tail count.
 pub(super) fn are_listed(capture: Capture, outlinks: Outlinks) -> bool {
     match capture {
         Capture::Revisit => true,
@@ -184,14 +178,12 @@ pub(super) fn are_listed(capture: Capture, outlinks: Outlinks) -> bool {
     }
 }
 
-/// Skips a group of any length.
 pub(super) struct CaptureGroupSkipper {
     outlinks: Outlinks,
     /// Record being skipped; `None` once it has ended.
     frame: Option<FrameSkipper>,
-    /// The request being skipped; its capture may follow.
+    /// Request that was or is being skipped; its capture may follow.
     request: Option<GroupIds>,
-    /// Tail of the capture being skipped.
     tail: Option<Tail>,
 }
 
@@ -205,7 +197,6 @@ impl CaptureGroupSkipper {
         }
     }
 
-    /// Reads the header of the next record if it is complete.
     fn look(&mut self, rest: &[u8]) {
         if let Ok(Some(header)) = frame::header(&rest[frame::line_ends(rest)..]) {
             self.tail = Tail::of(&header, self.request.take(), self.outlinks);

@@ -14,17 +14,17 @@ use crate::decode::json::{Value, ValueSeed};
 use crate::model::keep;
 use crate::rules::Rel;
 
-/// Name of a text, or of an object that is there.
+/// Name of a text, or of an object whose presence counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Key {
-    /// Header of a WARC record.
+    /// Presence of the header of a WARC record.
     Warc,
     Kind,
     Url,
     Date,
     Digest,
     RefersTo,
-    /// Header of an ARC record.
+    /// Presence of the header of an ARC record.
     Arc,
     ArcUrl,
     ArcDate,
@@ -50,11 +50,10 @@ pub(super) enum Key {
 
 const KEYS: usize = Key::Rel as usize + 1;
 
-/// Part of the JSON that is read.
 enum Node {
     /// Object with these fields; its presence is noted under the key.
     Object(Option<Key>, &'static [(&'static str, Node)]),
-    /// Objects in a list, or a single one without it: links, or `<meta>`s.
+    /// List of objects, or a single object without its list: links, or `<meta>`s.
     Items(ItemKind, &'static [(&'static str, Node)]),
     /// Text or number, or a list of them.
     Text(Key),
@@ -143,12 +142,10 @@ const LINK: &[(&str, Node)] = &[
     ("rel", Text(Key::Rel)),
 ];
 
-/// What the JSON of a record says.
 #[derive(Default)]
 pub(super) struct Facts<'a> {
     texts: [Option<Cow<'a, str>>; KEYS],
     pub links: Vec<Link<'a>>,
-    /// Targets of refreshes in `<meta>`.
     pub refreshes: Vec<Link<'a>>,
     /// True if a `<meta>` makes all links `nofollow`.
     pub meta_nofollow: bool,
@@ -171,8 +168,7 @@ impl<'a> Facts<'a> {
         self.texts[key as usize].take()
     }
 
-    /// Notes a text or number, or those of a list. If there are several, the first counts; of a header, the first that is
-    /// not blank.
+    /// Stores a text or number, or those of a list. The first counts; of a header, the first that is not blank.
     fn set(&mut self, key: Key, value: Value<'a>) -> serde_json::Result<()> {
         let text: Cow<'a, str> = match value {
             Value::Null => return Ok(()),
@@ -198,7 +194,6 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// Takes the texts of a link or `<meta>`.
     fn end(&mut self, item: ItemKind) {
         match item {
             ItemKind::Meta => {
@@ -217,7 +212,7 @@ impl<'a> Facts<'a> {
             ItemKind::Link => {
                 let [path, url, rel] =
                     [Key::Path, Key::LinkUrl, Key::Rel].map(|key| self.take(key));
-                // The target of an anchor or of an image map's area.
+                // Only anchors and areas of image maps are links.
                 let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
                 if let (true, Some(url)) = (is_link, url) {
                     let rel = rel.map(|rel| Rel::of(&attribute(rel))).unwrap_or_default();
@@ -229,14 +224,12 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Reads a part of the JSON; all others are skipped.
 pub(super) struct Walk<'f, 'a> {
     node: &'static Node,
     facts: &'f mut Facts<'a>,
 }
 
 impl<'f, 'a> Walk<'f, 'a> {
-    /// Reads the JSON of a whole record.
     pub fn of(facts: &'f mut Facts<'a>) -> Walk<'f, 'a> {
         let node = &RECORD;
         Walk { node, facts }

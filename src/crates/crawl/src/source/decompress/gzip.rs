@@ -1,4 +1,4 @@
-//! gzip (RFC 1952): consecutive members, zero padding after the last.
+//! Decompressor of gzip (RFC 1952): consecutive members, zero padding after the last.
 //!
 //! Headers and trailers are read here and only the deflate data is left to the library, so that members have exact
 //! bounds and the caller can decide about failed checksums.
@@ -9,7 +9,7 @@ use super::{Fault, GZIP_MAGIC, Step, damage};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};
 use crate::source::input::PeekReader;
 
-/// Maximum compressed bytes per call, so that their expansion is still in the cache when its checksum is computed.
+/// Maximum number of compressed bytes per call: their expansion stays in the cache until its checksum is computed.
 const PIECE: usize = 64 << 10;
 
 // Header flags (RFC 1952 section 2.3.1).
@@ -103,7 +103,7 @@ impl Gzip {
             header.skip_string()?;
         }
         if flags & FHCRC != 0 {
-            // Low half of the CRC-32 of the header up to here.
+            // The field is the low half of the CRC-32 of the header before it.
             let found = header.crc.sum() as u16;
             let recorded = u16::from_le_bytes(header.take()?);
             if found != recorded {
@@ -138,8 +138,7 @@ impl Gzip {
                 );
                 return damage(InvalidData, what);
             }
-            // The library may hold back bytes that had no room: only a call without input and without output shows that
-            // the input is truncated.
+            // The library may hold back bytes without room: only a call without input and output shows a cut.
             Ok(_) if at_end && out.len() == from => return truncated(self.start),
             Ok(_) => {}
         }
@@ -194,7 +193,6 @@ impl GzipHeader<'_> {
         truncated(self.start)
     }
 
-    /// Skips a string and its terminating zero.
     fn skip_string(&mut self) -> Result<(), Fault> {
         loop {
             let bytes = self.raw.peek(1)?;

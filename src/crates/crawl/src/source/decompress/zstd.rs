@@ -1,9 +1,9 @@
-//! zstd (RFC 8878): consecutive frames, some of them skippable. The first may be a dictionary for all others, optionally
-//! compressed, as in a `.warc.zst` ("Zstandard Compression for WARC Files 1.0", IIPC).
+//! Decompressor of zstd (RFC 8878): consecutive frames, some of them skippable. The first may be a dictionary for all
+//! others, optionally compressed, as in a `.warc.zst` ("Zstandard Compression for WARC Files 1.0", IIPC).
 //!
 //! Frame headers are parsed here first, to know whether a frame has a checksum, and to name errors that the library
-//! would report in general terms. The library is then fed one block per call: on an error it discards what the same
-//! call had decompressed before.
+//! would report in general terms. The library is then fed one block per call: on an error it discards the bytes that
+//! the same call had decompressed before.
 
 use std::io::{self, Read};
 
@@ -16,11 +16,9 @@ use super::{Fault, Step, ZSTD_MAGIC, damage, is_skippable};
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
 use crate::source::input::PeekReader;
 
-/// Maximum compressed bytes per call: the largest block.
+/// Maximum number of compressed bytes per call: the size of the largest block.
 const PIECE_MAX: usize = 128 << 10;
-/// Length of a block's header.
 const BLOCK_HEADER: usize = 3;
-/// Window logs that the library accepts.
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 
 #[derive(Clone, Copy)]
@@ -30,7 +28,7 @@ enum ZstdState {
     Body {
         /// Number of compressed bytes up to the end of the current block, or of a header.
         wanted: usize,
-        /// True if the last call filled its output: what it held back must be fetched first.
+        /// True if the last call filled its output: the bytes that it held back must be fetched first.
         held_back: bool,
     },
 }
@@ -41,14 +39,13 @@ pub struct Zstd {
     state: ZstdState,
     /// Offset of the current frame in the compressed input.
     start: u64,
-    /// True if the current frame has a checksum.
     checked: bool,
-    /// ID of the dictionary at the input's start, or 0 if the dictionary has no ID; `None` without one.
+    /// ID of the dictionary at the input's start, or 0 if the dictionary has no ID; `None` without a dictionary.
     dictionary: Option<u32>,
 }
 
 impl Zstd {
-    /// Clamps `window_log` to what the library accepts, 10 to 31.
+    /// Clamps `window_log` to the range that the library accepts, 10 to 31.
     pub fn new(window_log: u32) -> io::Result<Zstd> {
         let window_log = window_log.clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end());
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
@@ -65,7 +62,6 @@ impl Zstd {
         })
     }
 
-    /// Returns whether frames need a dictionary read at the input's start.
     pub fn has_dictionary(&self) -> bool {
         self.dictionary.is_some()
     }
@@ -78,7 +74,6 @@ impl Zstd {
         }
     }
 
-    /// Skips skippable frames up to the next frame or the end of the input.
     fn between(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
         loop {
             self.start = raw.consumed();
@@ -108,7 +103,7 @@ impl Zstd {
             return Ok(());
         }
         if self.context.load_dictionary(&content).is_err() {
-            // The library reports a lack of memory, whatever is wrong.
+            // The library reports a lack of memory for every error.
             return invalid_dictionary("it cannot be loaded");
         }
         self.dictionary = Some(get_dict_id_from_dict(&content).map_or(0, |id| id.get()));
@@ -210,7 +205,6 @@ impl Zstd {
     }
 
     fn fault(&self, code: usize) -> Fault {
-        // The library returns error numbers negated.
         let number = code.wrapping_neg();
         if number == ZSTD_error_memory_allocation as usize {
             return Fault::Io(io::ErrorKind::OutOfMemory.into());
@@ -234,7 +228,7 @@ impl Zstd {
     }
 }
 
-/// Returns how many of the requested bytes to pass at once. The library asks for a block together with the next one's
+/// Returns how many of the requested bytes to pass at once. The library asks for a block together with the next block's
 /// header; if that header were bad, the same call would discard the block.
 fn piece_of(hint: usize) -> usize {
     match hint {
@@ -249,9 +243,8 @@ struct FrameHeader {
     checked: bool,
     /// Dictionary ID; 0 if there is none.
     dictionary: u32,
-    /// Bytes of history that the frame may refer to.
+    /// Number of bytes of history that the frame may refer to.
     window: u64,
-    /// Decompressed size, if the header has it.
     size: Option<u64>,
 }
 
@@ -264,7 +257,7 @@ impl FrameHeader {
         Some(ZSTD_MAGIC.len() + 1 + fields)
     }
 
-    /// Parses a header; `None` if `bytes` ends inside it.
+    /// `None` if `bytes` ends inside the header.
     fn parse(bytes: &[u8]) -> Option<FrameHeader> {
         let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
         let single_segment = single_segment(descriptor);
@@ -304,7 +297,6 @@ fn size_bytes(descriptor: u8) -> usize {
     }
 }
 
-/// Reads at most eight bytes as a little-endian number.
 fn little_endian(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -312,11 +304,11 @@ fn little_endian(bytes: &[u8]) -> u64 {
         .fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// First bytes of the frame: 0x184D2A5D, little-endian.
+/// First bytes of a frame with a dictionary: 0x184D2A5D, little-endian.
 const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.
-/// Compressed or not, it may be no larger than a window: frames cannot refer further back.
+/// Neither the frame nor the dictionary may be larger than a window: frames cannot refer further back.
 fn read_dictionary(raw: &mut PeekReader, window_log: u32) -> Result<Vec<u8>, Fault> {
     let truncated = || {
         damage(
@@ -343,7 +335,7 @@ fn read_dictionary(raw: &mut PeekReader, window_log: u32) -> Result<Vec<u8>, Fau
 }
 
 fn unpack_dictionary(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
-    // The window, or the size if that is smaller.
+    // `window` is the window, or the size if that is smaller.
     if FrameHeader::parse(packed).is_some_and(|header| header.window > 1 << window_log) {
         return too_large_dictionary(window_log);
     }

@@ -1,6 +1,6 @@
 //! Columns of a Parquet file, some rows at a time.
 //!
-//! Memory: for each column one page, and the values of the rows read together. Pages or batches of rows with more than
+//! Memory holds one page per column, and the values of the rows read together. Pages or batches of rows with more than
 //! [`VALUES_MAX`] values are refused: a kilobyte of run lengths may expand to billions.
 //!
 //! The parquet crate is not trusted: its panics are reported as damage of the file.
@@ -22,17 +22,14 @@ use super::super::decompress::Fault;
 use crate::Error;
 use crate::model::DamageKind;
 
-/// Maximum number of values in a page, and in rows read together.
 const VALUES_MAX: u64 = 1 << 24;
 
-/// Value of a column.
 pub(super) enum Cell {
     Text(ByteArray),
     Int(i64),
     Unsigned(u64),
     Float(f64),
     Bool(bool),
-    /// Null in a list.
     Null,
 }
 
@@ -47,32 +44,29 @@ pub(super) enum ValueType {
     Days,
     Float,
     Bool,
-    /// No values at all.
     Null,
 }
 
-/// Types of whole numbers.
 pub(super) const WHOLE_NUMBERS: [ValueType; 2] = [ValueType::Int, ValueType::Unsigned];
 
-/// Column of the file.
 #[derive(Debug, Clone)]
 pub(super) struct ColumnField {
     pub name: String,
-    /// Index among the leaf columns. `None`: it has parts, or is nested deeper than a list.
+    /// Index among the leaf columns; `None` if the column has parts, or is nested deeper than a list.
     leaf: Option<usize>,
-    /// Type of its values; `None`: one that is not read.
+    /// `None`: the type is not read.
     pub kind: Option<ValueType>,
     pub is_list: bool,
 }
 
 impl ColumnField {
-    /// Returns whether it has single values of one of these types.
+    /// Returns whether the column holds single values of one of these types.
     pub fn holds(&self, kinds: &[ValueType]) -> bool {
         !self.is_list && self.kind.is_some_and(|kind| kinds.contains(&kind))
     }
 }
 
-/// Column that is read, with its rows read last.
+/// Column that is read, with the values of its rows read last.
 struct ColumnCursor {
     name: String,
     leaf: usize,
@@ -80,22 +74,20 @@ struct ColumnCursor {
     column: Arc<ColumnDescriptor>,
     reader: Option<ColumnReader>,
     cells: Vec<Cell>,
-    /// For each row, where its values begin, and at last where those of the last row end.
+    /// For each row, where its values begin, followed by the end of the last row's values.
     bounds: Vec<usize>,
 }
 
 /// Parquet file, of which some columns are read.
 pub(super) struct ParquetTable {
     file: Box<dyn FileReader>,
-    /// Text at the beginning of messages.
     prefix: String,
     columns: Vec<ColumnCursor>,
-    /// Row group being read, and the number of its rows not read yet.
+    /// Number of the next row group; `left` rows of the one before it are not read yet.
     group: usize,
     left: u64,
-    /// Number of rows read at once.
     rows: usize,
-    /// Number of rows read last, and of those returned.
+    /// Number of rows read last; `used` of them were returned.
     filled: usize,
     used: usize,
     /// Number of rows of the file before those read last.
@@ -125,12 +117,10 @@ impl ParquetTable {
         })
     }
 
-    /// Returns the error for a table that is not read.
     pub fn unsupported(&self, what: String) -> Error {
         Error::Unsupported(format!("{}{what}", self.prefix))
     }
 
-    /// Returns all columns of the file except those of type null, which have no values.
     pub fn fields(&self) -> Vec<ColumnField> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let leaves = 0..schema.num_columns();
@@ -153,8 +143,8 @@ impl ParquetTable {
         fields
     }
 
-    /// Reads this column from now on, and returns its index among the chosen ones. Fails with [`Error::Unsupported`]
-    /// unless it `fits` what is `expected`, and if another column has its name or its compression is not supported.
+    /// Reads this column from the next row on, and returns its index among the chosen ones. Fails with
+    /// [`Error::Unsupported`] unless it `fits`, and if its name is taken or its compression is not supported.
     pub fn choose(
         &mut self,
         field: &ColumnField,
@@ -195,7 +185,6 @@ impl ParquetTable {
         Ok(self.columns.len() - 1)
     }
 
-    /// Moves to the next row; returns `false` after the last.
     pub fn next_row(&mut self) -> Result<bool, Fault> {
         if self.used == self.filled {
             self.before += self.filled as u64;
@@ -228,7 +217,6 @@ impl ParquetTable {
         }
     }
 
-    /// Returns the beginning of a position, for messages: the row group.
     fn group_place(&self) -> String {
         let group = self.group.saturating_sub(1);
         format!("{}row group {group}, ", self.prefix)
@@ -356,7 +344,7 @@ impl ColumnCursor {
     }
 }
 
-/// Pages of a column; fails once they hold more values than may be read together.
+/// Pages of a column. Fails once they hold more values than may be read together.
 struct CountedPages {
     pages: Box<dyn PageReader>,
     values: Arc<AtomicU64>,
@@ -398,16 +386,14 @@ impl PageReader for CountedPages {
     }
 }
 
-/// Returns the definition level of a null in a list; `None` if the column is not a list, or its elements cannot be
-/// null.
+/// Returns the definition level of a null in a list; `None` if there is no list, or its elements cannot be null.
 fn null_level(column: &ColumnDescriptor) -> Option<i16> {
     let info = column.self_type().get_basic_info();
     let is_optional = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
     (is_optional && column.max_rep_level() > 0).then(|| column.max_def_level() - 1)
 }
 
-/// Returns whether a column holds values or lists of values without named parts: a single part would be mistaken for
-/// the whole.
+/// Returns whether a column holds values or lists without named parts: a single part would be taken for the whole.
 fn is_plain(column: &schema::Type) -> bool {
     let children = |group: &schema::Type| group.get_fields().to_vec();
     if column.is_primitive() {
@@ -429,12 +415,10 @@ fn is_plain(column: &schema::Type) -> bool {
     !is_element && matches!(&*children(repeated), [element] if element.is_primitive())
 }
 
-/// Returns whether this compression is supported.
 fn is_read(codec: Compression) -> bool {
     !matches!(codec, Compression::BROTLI(_) | Compression::LZO)
 }
 
-/// Returns the type of a column's values.
 fn kind_of(column: &ColumnDescriptor) -> Option<ValueType> {
     let logical = column.logical_type_ref();
     let converted = column.converted_type();
@@ -471,7 +455,7 @@ fn kind_of(column: &ColumnDescriptor) -> Option<ValueType> {
             | ConvertedType::INTERVAL => None,
             _ => Some(ValueType::Int),
         },
-        // Nanoseconds of a Julian day, as older programs write times; read as seconds.
+        // INT96 holds nanoseconds of a Julian day, as older programs write times; they are read as seconds.
         (Type::INT96, ..) => Some(ValueType::Time(1)),
         (Type::FLOAT | Type::DOUBLE, ..) => Some(ValueType::Float),
         (Type::BOOLEAN, ..) => Some(ValueType::Bool),
@@ -483,7 +467,7 @@ fn general(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
-/// Returns what the crate returned. Its errors, and its panics (`None`), are damage at this place.
+/// Unwraps what the crate returned. Its errors, and its panics (`None`), are damage at this place.
 fn checked<T>(
     returned: Option<Result<T, ParquetError>>,
     place: impl FnOnce() -> String,
@@ -497,7 +481,7 @@ fn checked<T>(
     }
 }
 
-/// Returns whether the system failed to read; otherwise a codec failed, or a page's offset is outside the file.
+/// Returns whether the system failed to read; if not, a codec failed, or a page's offset is outside the file.
 fn is_of_system(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some() && error.kind() != ErrorKind::InvalidInput
 }

@@ -1,6 +1,6 @@
 //! A Parquet table of links, each row two names and an optional weight. The rows of one source are a record.
 //!
-//! A scan of the source column checks whether rows are ordered by source, ascending or descending; then they are read
+//! A scan of the source column checks whether rows are ordered by source, ascending or descending; if so, they are read
 //! in place. Other tables are sorted in bounded memory and temporary files: records come in the order of their first
 //! rows, and the links of each in the order of its rows.
 
@@ -14,10 +14,8 @@ use crate::disk::ExternalSorter;
 use crate::formats::Format;
 use crate::model::{Error, Limits};
 
-/// Number of rows read at once.
 const ROWS: usize = 4096;
 
-/// Usual names of the two columns.
 const PAIRS: [[&str; 2]; 6] = [
     ["source", "target"],
     ["from", "to"],
@@ -27,10 +25,8 @@ const PAIRS: [[&str; 2]; 6] = [
     ["from_url", "to_url"],
 ];
 
-/// Index of the weight column among the chosen columns.
 pub(super) const WEIGHT: usize = 2;
 
-/// Returns the source and target columns, if the table has them.
 pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     let named = |name: &&str| found.iter().find(|field| field.name == *name);
     let usual = PAIRS
@@ -42,8 +38,7 @@ pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     })
 }
 
-/// Chooses the columns of links (names or numbers) and of weights, and returns them. Fails with [`Error::Unsupported`]
-/// if a column has another type.
+/// Chooses the columns of links (names or numbers) and weights. Fails with [`Error::Unsupported`] for other types.
 pub(super) fn choose(
     table: &mut ParquetTable,
     found: &[ColumnField],
@@ -71,7 +66,7 @@ pub(super) fn choose(
     Ok(chosen)
 }
 
-/// Returns the weight in the current row, or 1 if there is none. `None`: it is not a whole number of 32 bits.
+/// Returns the weight in the current row; 1 without a weight. `None`: it is not a whole number of 32 bits.
 pub(super) fn weight(table: &ParquetTable, has_weights: bool) -> Option<u32> {
     let cell = has_weights.then(|| table.row(WEIGHT).first()).flatten();
     match cell {
@@ -92,24 +87,22 @@ struct TableLink {
 
 type TableLinks = Box<dyn Iterator<Item = Result<TableLink, Fault>> + Send>;
 
-/// Reader of a table of links.
 pub(super) struct EdgeTable {
     file: File,
     columns: Vec<ColumnField>,
     /// Maximum length of a URL, in bytes.
     longest: usize,
-    /// Memory for sorting, in bytes.
     memory: usize,
     writer: PageWriter,
-    /// Rows not written yet; `None` before the first.
     links: Option<TableLinks>,
-    /// Number of rows inside the open page whose names cannot be used, and of those whose weight cannot.
+    /// Number of rows inside the open page whose names cannot be used.
     unusable: u64,
+    /// Number of rows inside the open page whose weight cannot be used.
     badly_weighed: u64,
 }
 
 impl EdgeTable {
-    /// Returns a reader of these columns of a file; reads the first names. Sorting takes `limits.held_bytes` of memory.
+    /// Reads the first names. Sorting takes `limits.held_bytes` of memory.
     pub fn open(
         file: File,
         columns: Vec<ColumnField>,
@@ -135,7 +128,6 @@ impl EdgeTable {
         Ok(edges)
     }
 
-    /// Returns the format of the text.
     pub fn format(&self) -> Format {
         self.writer.format
     }
@@ -152,7 +144,6 @@ impl EdgeTable {
         Ok(table)
     }
 
-    /// Returns the rows in the table's order.
     fn in_place(&self) -> Result<TableLinks, Fault> {
         let mut table = self.table(&self.columns)?;
         let (mut source, has_weights) = (self.source_reader(), self.has_weights());
@@ -167,11 +158,11 @@ impl EdgeTable {
         })))
     }
 
-    /// Returns a reader of a row's source as the store names it: rows of one page form one record, however they spell
-    /// it. A name that is not a URL stays unchanged.
+    /// Returns a reader of a row's source as the store names it: the rows of one page form one record, whatever their
+    /// spelling of it. A name that is not a URL stays unchanged.
     fn source_reader(&self) -> impl FnMut(&ParquetTable) -> Vec<u8> + Send + use<> {
         let (format, longest) = (self.writer.format, self.longest);
-        // The next row mostly has the same name.
+        // The next row usually has the same name.
         let (mut last, mut form) = (Vec::new(), Vec::new());
         move |table| {
             let source = name(table.row(0));
@@ -210,7 +201,7 @@ impl EdgeTable {
         Ok(true)
     }
 
-    /// Sorts all rows: by source, to find the first row of each, and then by first row.
+    /// Sorts all rows by source, to find the first row of each source, and then by that first row.
     fn sorted(&self) -> Result<TableLinks, Fault> {
         const NO_WEIGHT: u64 = u64::MAX;
         let lost = || Error::internal("a sorted row of a table is not what it was");
@@ -269,7 +260,7 @@ impl EdgeTable {
         }
     }
 
-    /// Ends the open page. A record that is skipped and counted follows for each row inside it that cannot be used.
+    /// Ends the open page. For each row inside it that cannot be used, a record follows that is skipped and counted.
     fn end_page(&mut self, out: &mut Vec<u8>) {
         self.writer.end(out);
         let [unusable, badly_weighed]: [&[u8]; 2] = match self.writer.format {

@@ -6,16 +6,14 @@
 //! | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout: `number TAB name`, and `number TAB number` |
 //!
 //! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that
-//! were never fetched appear only as targets of links; those without a link to them come first, as records of status
-//! 304 without a time, so that the store knows them. They are found by reading the links an extra time, if any page was
-//! not fetched.
+//! were never fetched appear only as targets of links; those without a link to them, which an extra scan of the links
+//! finds, come first, as records of status 304 without a time, so that the store knows them.
 //!
-//! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all and
-//! the latest fetch: as separate records, the links of the last one would replace the others'. If there are such pages,
-//! the links are sorted.
+//! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all,
+//! which are then sorted, and the latest fetch: as separate records, the links of the last would replace the others'.
 //!
-//! Memory: the names of all pages, 8 bytes for each, 16 more if the table tells of fetches, and one if any page was not
-//! fetched. Links are sorted in bounded memory and temporary files.
+//! Memory: the names of all pages and 8 bytes for each, 16 more if the table has fetches, and one more if any page was
+//! not fetched. Links are sorted in bounded memory and temporary files.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -33,25 +31,22 @@ use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
 use crate::{Error, Result};
 
-/// Row of the table of pages.
 pub(super) struct GraphPage {
     pub name: Vec<u8>,
     pub fetch: LastFetch,
 }
 
-/// Outcome of a page's last fetch; of those of two spellings of a page, the greater counts. Times are in seconds since
-/// 1970.
+/// Outcome of a page's last fetch, in seconds since 1970. The greatest of a page's spellings counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
 pub(super) enum LastFetch {
     Never,
-    /// Page that was found unchanged, with unknown links.
+    /// The page was found unchanged, with unknown links.
     Unchanged(i64),
-    /// Page whose links are known, or about whose fetches nothing is known.
+    /// The page's links are known, or nothing is known about its fetches.
     Read(Option<i64>),
 }
 
-/// Link between pages, by their numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumberedLink {
     pub source: u64,
@@ -59,10 +54,9 @@ pub(super) struct NumberedLink {
     pub weight: u32,
 }
 
-/// Pages in order, from number 0 on.
 pub(super) type Pages = Box<dyn Iterator<Item = Result<GraphPage, Fault>> + Send>;
 
-/// Links, which [`link_check`] has checked.
+/// Links that [`link_check`] has checked.
 pub(super) type Links = Box<dyn Iterator<Item = Result<NumberedLink, Fault>> + Send>;
 
 /// Returns a check that links are between the first `pages` pages, and sorted by source.
@@ -86,10 +80,8 @@ pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<Numbe
     }
 }
 
-/// Table of the links of a graph in a folder.
 const LINKS: &str = "links.parquet";
 
-/// Files of a graph: two tables, or Common Crawl's lines.
 struct GraphFiles {
     are_tables: bool,
     pages: Vec<PathBuf>,
@@ -97,7 +89,7 @@ struct GraphFiles {
 }
 
 impl GraphFiles {
-    /// Finds the files in a folder, and says how they were recognised; `None` if it has no part of a graph.
+    /// Finds the files in a folder, and describes how they were recognised; `None` if it has no part of a graph.
     fn find(folder: &Path) -> Result<Option<(GraphFiles, String)>> {
         let names = RealDisk.list(folder).map_err(Error::io(folder, "read"))?;
         let of_lines = |part: &str| -> Vec<PathBuf> {
@@ -187,12 +179,10 @@ pub(super) fn open(folder: &Path, limits: &Limits) -> Result<Option<TableInput>>
     }))
 }
 
-/// Reader of a graph.
 struct GraphText {
     files: GraphFiles,
     format: Format,
     limits: Limits,
-    /// State of reading; `None` before it begins.
     reading: Option<GraphReading>,
 }
 
@@ -211,19 +201,16 @@ impl Rows for GraphText {
     }
 }
 
-/// State of reading a graph.
 struct GraphReading {
     pages: PageTable,
-    /// Maps every later spelling of a page to its first.
     firsts: BTreeMap<u64, u64>,
-    /// Links by source; those of later spellings are links of the first, behind its own.
+    /// Links by source; those of a later spelling count as links of the first, after its own.
     links: Peekable<Links>,
-    /// Pages that come first, which were never fetched and have no links; the last of them is the next.
+    /// Pages that come first: they were never fetched and have no links. The last element is the next page.
     isolated: Vec<u64>,
     writer: PageWriter,
-    /// Page whose links are being written.
     open: Option<u64>,
-    /// Next page in the table's order.
+    /// Number of the next page in the table's order.
     next: u64,
 }
 
@@ -293,7 +280,6 @@ impl GraphReading {
         Ok(true)
     }
 
-    /// Begins a page, if it was fetched.
     fn begin_page(&mut self, page: u64, out: &mut Vec<u8>) {
         let has_links = self.links.peek().is_some_and(|link| is_of(link, page));
         let time = match self.pages.fetch(page) {
@@ -310,7 +296,7 @@ impl GraphReading {
     }
 }
 
-/// Returns whether a link is of this page; an error is of any.
+/// Returns whether a link is of this page; an error counts as of any page.
 fn is_of(link: &Result<NumberedLink, Fault>, page: u64) -> bool {
     link.as_ref().map_or(true, |link| link.source == page)
 }
@@ -341,11 +327,10 @@ fn by_first(
     })))
 }
 
-/// Names and fetches of all pages, in memory.
 struct PageTable {
     text: Vec<u8>,
     ends: Vec<u64>,
-    /// Fetches of the first pages; of the others, as of all in most graphs, nothing is known.
+    /// Fetches of the first pages. Nothing is known about those of the others, in most graphs about those of all.
     fetches: Vec<LastFetch>,
 }
 
@@ -379,8 +364,8 @@ impl PageTable {
         Ok(table)
     }
 
-    /// Maps each page to the first of the pages that share its URL, unless it is that itself; two of the same name are
-    /// an error. The hashes reuse the memory freed since growing.
+    /// Maps each page that is not the first with its URL to the first; two pages of one name are an error. The hashes
+    /// reuse the memory freed since growing.
     fn spellings(&self, format: Format, longest: usize) -> Result<BTreeMap<u64, u64>, Fault> {
         let mut scratch = Vec::new();
         let mut hash = |page| xxh3_64(page_name(format, self.name(page), longest, &mut scratch));
@@ -423,8 +408,7 @@ impl PageTable {
         }
     }
 
-    /// Fails if the table exceeds the memory. A vector that grows by doubling may have twice the capacity, with the old
-    /// one still allocated.
+    /// Fails if the table exceeds the memory. A growing vector takes up to three times its length: old and new.
     fn check(&self, memory: Option<u64>) -> Result<()> {
         let pages = self.len();
         let fetches = (size_of::<LastFetch>() * self.fetches.len()) as u64;
@@ -489,7 +473,7 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses the lines of several files, chunk by chunk, except blank ones and comments. Ends a chunk at its first error.
+/// Parses the lines of several files, chunk by chunk, except blank lines and comments. Ends a chunk at its first error.
 fn parse_lines<T: Send + 'static>(
     files: &[PathBuf],
     limits: &Limits,

@@ -1,6 +1,5 @@
-//! Tables as inputs: they are read row by row and converted to the text of a format.
-//!
-//! So positions, hashes, checkpoints, limits and damage work as for a file of that text.
+//! Tables as inputs: they are read row by row and converted to the text of a format. Positions, hashes, checkpoints,
+//! limits and damage therefore work as for a file of that text.
 //!
 //! | input | read as |
 //! |---|---|
@@ -35,17 +34,14 @@ use crate::{Error, Result};
 pub use graph::is_graph;
 pub(super) use text::Rows;
 
-/// First bytes of a Parquet file.
 pub const PARQUET: &[u8; 4] = b"PAR1";
 
-/// Input that is converted to text.
 pub(super) struct TableInput {
     pub rows: Box<dyn Rows>,
     /// Format of the text, and the evidence for it, for messages.
     pub known: (Format, String),
 }
 
-/// Opens a table, or a folder with a graph; `None` if it is neither.
 pub(super) fn open(
     path: &Path,
     options: &SourceOptions,
@@ -66,7 +62,6 @@ pub(super) fn open(
     parquet(file, path, options, limits).map(Some)
 }
 
-/// Adds the path to the error of a table that is not read.
 fn with_path(path: &Path, error: Error) -> Error {
     match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
@@ -74,7 +69,6 @@ fn with_path(path: &Path, error: Error) -> Error {
     }
 }
 
-/// Opens a Parquet file.
 pub(super) fn parquet(
     file: File,
     path: &Path,
@@ -94,7 +88,7 @@ fn without_parquet() -> Error {
     crate::model::Feature::refusal("a Parquet file", "parquet")
 }
 
-/// Stands for the reader of two tables in a build without Parquet.
+/// Replaces the reader of two tables in a build without Parquet.
 #[cfg(not(feature = "parquet"))]
 mod pair {
     use super::graph::{Links, Pages};
@@ -163,7 +157,7 @@ fn of_columns(
     })
 }
 
-/// Lists the names of columns for a message, on one line. They may be those of settings, so they stand in quotes.
+/// Lists the names of columns for a message, on one line. They are quoted, because they may be those of settings.
 #[cfg(feature = "parquet")]
 fn columns_of(found: &[columns::ColumnField]) -> String {
     const SHOWN: usize = 20;
@@ -179,7 +173,6 @@ fn columns_of(found: &[columns::ColumnField]) -> String {
     }
 }
 
-/// Returns the error for a table that cannot be opened.
 fn failed(path: &Path, fault: Fault) -> Error {
     match fault {
         Fault::Io(error) => Error::io(path, "read")(error),

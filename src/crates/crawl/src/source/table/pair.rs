@@ -1,4 +1,4 @@
-//! Two Parquet tables: pages, whose rows are numbered from 0, and links between these numbers, as `export` writes them.
+//! Two Parquet tables, as `export` writes them: pages, whose rows are numbered from 0, and links between these numbers.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,7 +8,6 @@ use super::graph::{GraphPage, LastFetch, Links, NumberedLink, Pages, link_check}
 use super::{columns_of, edges, failed};
 use crate::{Error, Result};
 
-/// Number of rows read at once.
 const ROWS: usize = 4096;
 
 /// Opens the table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.

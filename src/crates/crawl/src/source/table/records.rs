@@ -8,29 +8,25 @@ use crate::decode::put_string;
 use crate::decode::records::names::FieldNameMap;
 use crate::rules::FieldName;
 
-/// Number of rows read at once.
 pub(super) const ROWS: usize = 64;
 
-/// Column that is read.
 struct RecordColumn {
     /// Name as JSON, with a colon.
     name: Vec<u8>,
     is_list: bool,
 }
 
-/// Reader of a table of crawl records.
 pub(super) struct RecordTable {
     table: ParquetTable,
     columns: Vec<RecordColumn>,
-    /// Length of a line from which on no more values of a list are written: the record is over the limit anyway, and
-    /// values of a row may share long texts.
+    /// Length of a line at which the writing of a list's values stops: the record is over the limit anyway, and values
+    /// of a row may share long texts.
     longest: u64,
 }
 
 impl RecordTable {
-    /// Returns a reader of a table that has, by these names, one column of pages and one of links. Fails with
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if such a column has another type; the message begins with what
-    /// is wrong.
+    /// Returns a reader of a table with a column of pages and one of links by these names. Fails with
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if one has another type; the message begins with the fault.
     pub fn of(
         mut table: ParquetTable,
         found: &[ColumnField],
@@ -80,7 +76,6 @@ impl RecordTable {
         })
     }
 
-    /// Writes the current row.
     fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
         for (at, column) in self.columns.iter().enumerate() {

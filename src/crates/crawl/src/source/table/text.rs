@@ -1,18 +1,15 @@
-//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or an edge list if links have
-//! weights.
+//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or with weights an edge list.
 
 use super::super::decompress::Fault;
 use crate::decode::{lines, put_string};
 use crate::formats::Format;
 use crate::url;
 
-/// Number of first names that decide whether names are URLs.
 pub(super) const SNIFF_NAMES: usize = 16;
 
-/// Source of rows that are written as text.
 pub trait Rows: Send {
     /// Appends the text of the next rows until `out` has `full` bytes; returns `false` after the last. The last row may
-    /// exceed them. Must not be called after the last row, or after a fault.
+    /// exceed `full`. Must not be called after the last row, or after a fault.
     fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault>;
 }
 
@@ -49,7 +46,6 @@ pub(super) fn page_name<'n>(
     }
 }
 
-/// Returns whether the text can represent this name.
 pub(super) fn holds(format: Format, name: &[u8]) -> bool {
     let is_text = |blanks: &[u8]| {
         !name.iter().any(|byte| blanks.contains(byte)) && lines::control(name).is_none()
@@ -62,10 +58,8 @@ pub(super) fn holds(format: Format, name: &[u8]) -> bool {
         }
 }
 
-/// Writes pages with their links, one page after the other.
 pub(super) struct PageWriter {
     pub format: Format,
-    /// Page whose links are being written.
     page: Option<Vec<u8>>,
     has_links: bool,
 }
@@ -79,13 +73,12 @@ impl PageWriter {
         }
     }
 
-    /// Returns the page whose links are being written.
     #[cfg(feature = "parquet")]
     pub fn page(&self) -> Option<&[u8]> {
         self.page.as_deref()
     }
 
-    /// Begins a page; the one before must have ended. `fetched_at` is in seconds since 1970.
+    /// Begins a page; the page before must have ended. `fetched_at` is in seconds since 1970.
     pub fn begin(&mut self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         match self.format {
             Format::Records => {
@@ -101,7 +94,6 @@ impl PageWriter {
         self.has_links = false;
     }
 
-    /// Appends a link of the page.
     pub fn link(&mut self, to: &[u8], weight: u32, out: &mut Vec<u8>) {
         let is_first = !std::mem::replace(&mut self.has_links, true);
         match self.format {
@@ -144,7 +136,7 @@ impl PageWriter {
     }
 
     /// Writes a page whose links are unknown: it was found unchanged, or is only to be admitted. Adjacency and edge
-    /// lists cannot express this: there it is a page without links.
+    /// lists cannot express this, so the page has no links there.
     pub fn known(&mut self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
         if self.format == Format::Records {
             out.extend_from_slice(br#"{"status":304,"url":"#);
