@@ -1,6 +1,6 @@
 //! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the rankings in progress
-//! while the ingest continues. The next one begins once the previous has settled, where memory suffices for both, and is
-//! published after it.
+//! while the ingest continues. The next one begins once the previous has settled, where memory suffices for both, and
+//! is published after it.
 //!
 //! Rankings by other measures (`also`) are computed on the same thread after the snapshot. They equal those of
 //! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
@@ -39,17 +39,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns true if a task is due at this number of records.
 fn is_multiple(every: Every, records: u64) -> bool {
     matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
 }
 
-/// Returns true if a task is due by the time since then.
 fn is_over(every: Every, since: Instant) -> bool {
     matches!(every, Every::Time(time) if since.elapsed() >= time)
 }
 
-/// Reason for a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// The stream of records determines it, and its state is the next warm start.
@@ -67,13 +64,12 @@ struct RankingJob {
     thread: JoinHandle<Result<RankedCommit>>,
     /// Channel that is disconnected when the thread ends.
     ended: Receiver<()>,
-    /// Channel that is disconnected when checkpoints no longer disturb the ranking.
+    /// Channel that is disconnected once checkpoints do not disturb the ranking.
     apart: Receiver<()>,
-    /// Channel of whether it wrote the next warm start, from which another ranking may begin.
+    /// Receives, once the ranking has settled, whether it wrote the next warm start, from which another may begin.
     settled: Receiver<bool>,
-    /// True if another ranking has begun from it.
+    /// True if another ranking may have begun from its warm start.
     is_handed_on: bool,
-    /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,
     /// Counters at this snapshot, and at the previous one.
     counters: Counters,
@@ -89,9 +85,7 @@ struct RankedCommit {
     also: Vec<(ComputedName, Result<Computed>)>,
 }
 
-/// Times of the last checkpoints and snapshots, and what was published.
 pub(super) struct Publisher {
-    /// Number of checkpoints, and the time they took.
     pub checkpoints: Checkpoints,
     checkpointed: Instant,
     snapshotted: Instant,
@@ -148,7 +142,6 @@ impl IngestRun<'_> {
             && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
     }
 
-    /// Does what is due by the number of records.
     pub(super) fn on_records(&mut self) -> Result<()> {
         let records = self.writer.counters().records;
         self.publisher.due_at = records;
@@ -164,8 +157,8 @@ impl IngestRun<'_> {
         self.begin_snapshot(Instant::now(), due)
     }
 
-    /// Does what is due by time: not inside a file that is read again, of which nothing may be durable before it is
-    /// known to be what it was.
+    /// Does what is due by time, except inside a file that is read again: nothing of it may be durable before it is
+    /// known to be unchanged.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
         if self.is_rereading() {
@@ -203,7 +196,6 @@ impl IngestRun<'_> {
         self.publisher.published_at.as_ref() != Some(self.writer.counters())
     }
 
-    /// Makes the state durable.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
@@ -375,8 +367,8 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Waits until the ranking in progress, if there is one, has settled, and uses its state as the warm start. If memory does
-    /// not suffice for another ranking beside it, waits for its end.
+    /// Waits until the ranking in progress, if any, has settled, and uses its state as the warm start. Waits for its
+    /// end if memory does not suffice for another ranking beside it.
     fn finish_settling(&mut self) -> Result<()> {
         while self.publisher.rankings.len() > 1 {
             self.finish_first()?;
@@ -400,7 +392,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Waits for the rankings in progress, and records their results.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         while !self.publisher.rankings.is_empty() {
             self.finish_first()?;
@@ -408,7 +399,6 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Waits for the first ranking in progress, and records its result.
     fn finish_first(&mut self) -> Result<()> {
         let Some(ranking) = self.publisher.rankings.pop_front() else {
             return Ok(());
@@ -488,7 +478,6 @@ impl IngestRun<'_> {
         until.recv().ok()
     }
 
-    /// Removes older snapshots by the retention rule.
     fn thin_snapshots(&mut self) -> Result<()> {
         let keep = self.job.keep_snapshots;
         let removed = snapshot::thin(&**self.writer.disk(), &self.job.store, keep)?;
