@@ -90,7 +90,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Ends that ranking; if it `wrote` the warm start, this replaces the previous one.
+    /// Ends the ranking of `begin_warm_start`; if it `wrote` the warm start, this replaces the previous one.
     pub fn end_warm_start(&mut self, wrote: bool) {
         if let Some(rows) = self.rows.ranked.take().filter(|_| wrote) {
             let opened = warm::open(&*self.disk, &self.dir).transpose();
