@@ -76,8 +76,7 @@ pub(crate) fn report_remark(input: &InputName, remark: &Remark, observer: &mut d
     });
 }
 
-/// Reports at the end of an input how many members have no checksum, and how many groups have a `source` that came
-/// back.
+/// Reports at the end of an input how many members lack a checksum, and how many groups have a `source` that came back.
 pub(crate) fn report_end(
     input: &InputName,
     summary: &InputSummary,

@@ -212,8 +212,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     Ok(Plan::of(progress, inputs))
 }
 
-/// Plans `ingest -` on a store that has read something, if the store or the job has several passes: only the same plan
-/// may continue.
+/// Plans `ingest -` on a store that has read something, with several passes: only the same plan may continue.
 fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan> {
     let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
     if job.stream == Stream::Again

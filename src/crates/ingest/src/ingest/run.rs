@@ -508,8 +508,8 @@ impl IngestRun<'_> {
         format
     }
 
-    /// Ends the current input at `end` and moves to the next one; [`Error::InputChanged`] if it ended elsewhere in the
-    /// first pass.
+    /// Ends the current input at `end`, where pass 1 ended it (else [`Error::InputChanged`]), and moves to the next
+    /// one.
     fn end_current(&mut self, name: &InputName, end: InputPosition) -> Result<()> {
         let Some(input) = self.current_mut() else {
             return Err(Error::internal("an input ended that was not begun"));

@@ -65,8 +65,7 @@ impl Read for Late {
 }
 
 impl IngestRun<'_> {
-    /// Opens standard input at the current position. Returns whether it begins with all of the stream that was read
-    /// last, so that only what follows counts.
+    /// Opens standard input at the current position. Returns true if it extends the last stream: only the rest counts.
     pub(super) fn open_stream(&mut self) -> Result<(Source, bool), EarlyEnd> {
         let (stream, from) = match &self.spooling {
             None => (self.job.stdin.open(), None),

@@ -127,8 +127,7 @@ impl SignedStream {
         self.signer.clone()
     }
 
-    /// Reads until the relation of the stream to the signature `known` is clear; [`Error::InputChanged`] if it stays
-    /// unclear.
+    /// Reads until the relation of the stream to the signature `known` is clear; [`Error::InputChanged`] if it is not.
     pub fn compare(&mut self, known: &Signature) -> Result<StreamMatch> {
         let longest = known.whole.map(|(len, _)| len);
         if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {

@@ -164,8 +164,7 @@ impl<'a> IngestRun<'a> {
         }
     }
 
-    /// Returns the kind of names in the store, if any. All inputs have the same kind, unless their formats were
-    /// requested.
+    /// Returns the kind of names in the store, if any: the same for all inputs whose formats were not requested.
     fn names_before(&self) -> Option<Names> {
         let holds_some = |input: &&Input| input.end.is_none_or(|end| end.records > 0);
         let inputs = self.progress.inputs.iter().filter(holds_some);
@@ -310,8 +309,7 @@ impl InputInProgress<'_, '_> {
                 .is_some_and(|page| page.0 >= self.known && engine.ledger().age(page) != age::NEVER)
     }
 
-    /// Hashes the chunk up to the current position and, for a spooled stream, records from where that position is read
-    /// again.
+    /// Hashes the chunk up to the current position; of a spooled stream, records from where that is read again.
     fn note_place(&mut self, records: &mut InputRecords, piece: &Piece) {
         let chunk = &*piece.chunk;
         let place = self.run.progress.place;

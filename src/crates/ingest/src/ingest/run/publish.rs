@@ -157,8 +157,7 @@ impl IngestRun<'_> {
         self.begin_snapshot(Instant::now(), due)
     }
 
-    /// Does what is due by time, except inside a file that is read again: nothing of it may be durable before it is
-    /// known to be unchanged.
+    /// Does what is due by time, unless inside a file read again: nothing of it may be durable until it is verified.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
         if self.is_rereading() {
