@@ -84,8 +84,7 @@ impl Writer {
         budget.rested.unwrap_or_else(now)
     }
 
-    /// Releases memory that only further records would need, for settling. After an error the store accepts no more
-    /// records.
+    /// Releases memory that only further records need, for settling. After an error the store accepts no more of them.
     pub fn rest(&mut self) -> Result<()> {
         self.budget.rested = Some(self.memory());
         self.engine.rest()

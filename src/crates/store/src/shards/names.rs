@@ -239,8 +239,7 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Forgets the remote pages of files that refer to pages that a store lacks, because it was created again or
-    /// restored from a copy.
+    /// Forgets the remote pages of files that refer to pages that a store, created again or restored, does not have.
     fn check_files(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut outgoing = Vec::new();
         for asker in &mut self.askers {

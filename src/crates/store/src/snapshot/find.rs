@@ -213,8 +213,7 @@ impl Lookup {
         })
     }
 
-    /// Finds the pages of `snapshot`, whose table this is, with these names. Candidates are verified against the names
-    /// themselves.
+    /// Finds the pages of `snapshot`, whose table this is, with these names; candidates are verified by their names.
     pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = snapshot.key.fingerprints();
         let mut found = vec![None; names.len()];

@@ -194,8 +194,7 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
     store.join(SNAPSHOTS).join(format!("{number:012}{ending}"))
 }
 
-/// Lists the snapshots of a store, oldest first, including those that cannot be read; [`Error::Missing`] if there is no
-/// store. Works while a writer runs.
+/// Lists a store's snapshots, oldest first, readable or not; [`Error::Missing`] without a store. A writer may run.
 pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     identity_of(disk, store)?;
     let latest = Latest::published(disk, store)?.map(|latest| latest.snapshot);

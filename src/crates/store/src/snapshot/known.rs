@@ -271,8 +271,7 @@ pub struct FactsCache {
 }
 
 impl FactsCache {
-    /// Returns the cached blocks, if the state continues where they end, and the number of the state's runs that they
-    /// cover.
+    /// Returns the cached blocks, if the state continues where they end, and the number of its runs that they cover.
     pub(super) fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
         let FactsCache { runs, blocks } = std::mem::take(self);
         match view.joined_runs() {

@@ -209,8 +209,7 @@ impl LevelRanking {
         }
     }
 
-    /// Returns the number of nodes that ranks refer to; for a shard that was ranked with others, more than the ranking
-    /// holds.
+    /// Returns the number of nodes that ranks refer to, more than the ranking holds for a shard ranked with others.
     pub fn ranked(&self) -> u64 {
         match &self.of {
             Of::Pages => self.snapshot.info().ranked_pages(),

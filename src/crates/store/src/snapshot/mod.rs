@@ -136,8 +136,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Creates the info of a snapshot of a commit by this window, whose certificate must be finite, as JSON cannot
-    /// represent other numbers.
+    /// Creates the info of a commit's snapshot by this window, whose certificate must be finite: JSON has no infinity.
     fn new(view: &View, measures: u64, window: &Window, expired: Option<Expired>) -> Result<Info> {
         if window.certificate.is_some_and(|claim| !claim.is_finite()) {
             return Err(Error::internal(
@@ -337,8 +336,7 @@ impl Latest {
         })
     }
 
-    /// Announces the publication of the first snapshot, by the file `latest.tmp`: then a snapshot without `latest.json`
-    /// is no sign of damage.
+    /// Announces the first snapshot, by `latest.tmp`: then a snapshot without `latest.json` is no sign of damage.
     fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
         let aside = Self::path(dir).with_extension("tmp");
         recreate(disk, &aside)

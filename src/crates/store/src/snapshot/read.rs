@@ -335,8 +335,7 @@ impl Snapshot {
         visited
     }
 
-    /// Calls `visit` with the last fetch and the failures of each page, in number order. Reads no other columns; other
-    /// facts about fetches are not set.
+    /// Calls `visit` with the last fetch and the failures of each page, in order; other facts are not read or set.
     pub fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
         let wanted = [
             SnapshotColumn::LastFetch,

@@ -343,8 +343,7 @@ fn from_warm(
     })
 }
 
-/// Writes the warm start that results from settling a commit, if there is one, and returns whether it was written. An
-/// error becomes a warning.
+/// Writes the warm start of a settled commit, if it has one, and returns whether it did; an error becomes a warning.
 pub(super) fn write_warm(
     disk: &dyn Disk,
     view: &View,

@@ -155,8 +155,7 @@ impl SnapshotWriter {
         Ok(Some(measures))
     }
 
-    /// Writes the columns of importance and of the distributed estimate; `seen` takes the sample that ranks are
-    /// computed from.
+    /// Writes the columns of importance and of the distributed estimate; `seen` takes the sample for the ranks.
     pub fn scores(
         &mut self,
         scores: &dyn Scores,

@@ -303,8 +303,8 @@ impl NameReader {
         Ok(())
     }
 
-    /// Checks that every page has its name and, under `key`, its fingerprint, and calls `visit` with each name. Returns
-    /// the number of pages.
+    /// Checks that all pages have a name and, under `key`, its fingerprint. `visit` gets each name. Returns their
+    /// number.
     pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let expected = key.fingerprints();
         let mut prints = self.fingerprints();

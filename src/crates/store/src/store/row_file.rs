@@ -102,8 +102,7 @@ impl StoreWriter {
         self.note_warm_place();
     }
 
-    /// Updates the warm start after a committed compaction with the new position of its rows. If this fails, later
-    /// processes cannot use it.
+    /// Updates the place of the rows of the warm start after a compaction; on failure, later processes cannot use it.
     pub(super) fn note_warm_place(&mut self) {
         let Some(now) = self.manifest.rows.retention.kept() else {
             return;

@@ -42,8 +42,7 @@ const ACKED: &str = "acked";
 
 #[derive(Debug, Clone)]
 pub struct SpoolOptions {
-    /// Interval of syncs, even if the stream is silent (1 s by default); `None`: only at checkpoints and by
-    /// `sync_bytes`.
+    /// Interval of syncs, even if the stream is silent (1 s by default); `None`: only at checkpoints and by size.
     pub sync_every: Option<Duration>,
     /// Number of bytes after which the spool is synced. 16 MiB by default.
     pub sync_bytes: u64,

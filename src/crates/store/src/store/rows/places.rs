@@ -227,8 +227,7 @@ fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -
     Ok(entries)
 }
 
-/// Writes a directory of these committed rows if there is none or many rows follow it. Replaces a damaged one and
-/// returns its damage.
+/// Writes a directory of these committed rows if it is absent or old; replaces a damaged one and returns its damage.
 pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
     let old = rows.places();
     let known = old.as_ref().map_or(0, |old| old.map_or(0, |old| old.rows));

@@ -98,8 +98,7 @@ impl RowFile {
         Ok((rows, links))
     }
 
-    /// Calls `visit` with the head of each of these rows, from the last one backwards. Reads no links. Returns true if
-    /// it reached the first one.
+    /// Calls `visit` with the heads of these rows, backwards; reads no links. Returns true if it reached the first one.
     pub(super) fn back_over(
         &self,
         rows: Range<u64>,
