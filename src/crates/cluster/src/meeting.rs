@@ -199,7 +199,7 @@ impl Meeting {
             before if before < NAMED_MAX => {
                 (self.joining.tell)(&format!("refused a connection from {from}: {what}"));
             }
-            NAMED_MAX => (self.joining.tell)("more strangers connect: no more of them is said"),
+            NAMED_MAX => (self.joining.tell)("more strangers connect, and are not reported"),
             _ => {}
         }
     }

@@ -1,18 +1,17 @@
 //! A fence around redb that contains its panics.
 //!
-//! redb trusts the pages of a file that was closed properly. If bit rot has changed one, a call may panic (an index out
-//! of range, an `unreachable!`), when opening, reading, writing or when one of its values is dropped. Checking all
-//! pages beforehand would read the whole history at every start, and would not help against later rot. So every call
-//! goes through [`Fence::call`], and every redb value with a destructor lives in a [`Fenced`].
+//! redb trusts the pages of a file that was closed properly. If bit rot has changed one, opening, reading, writing or
+//! dropping a value may panic. Checking all pages beforehand would read the whole history at every start, and would not
+//! help against later rot. So every call goes through [`Fence::call`], and every redb value with a destructor lives in
+//! a [`Fenced`].
 //!
 //! A caught panic becomes an error ([`Unusable`]), and is final: redb's state in memory is then unknown, so every
-//! further call is refused, and its values are leaked, not dropped. Their resources (memory, a file handle) stay until
-//! the process ends. The file is as after a kill: nothing more is written to it.
+//! further call is refused, and its values are leaked until the process ends. The file is as after a kill.
 //!
 //! The standard library still reports a caught panic on standard error, unless the program's panic hook asks [`fenced`]
-//! first. A fence cannot contain a second panic, of a value that redb drops while the first unwinds: the process is
-//! aborted, unless that hook ends it in a better way. Rot in redb's table of freed pages was seen to cause that, in a
-//! commit or when the database is closed; nothing is written by then.
+//! first. A second panic, of a value that redb drops while the first unwinds, cannot be contained: it aborts the
+//! process, unless that hook ends it in a better way. Rot in redb's table of freed pages can cause this in a commit or
+//! on closing; nothing is written by then.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -28,7 +27,7 @@ pub use overlay::Overlay;
 /// Message of Rust for a panic during unwinding, which aborts the process.
 const SECOND: &str = "panic in a destructor during cleanup";
 
-/// Error type that can state that a database is no longer used: redb panicked on its pages, so they are damaged.
+/// Error type that can express that a database is unusable: redb panicked on its pages, so they are damaged.
 pub trait Unusable {
     /// Creates the error from the path of the database's file and what is wrong with it.
     fn unusable(path: &Path, what: &'static str) -> Self;
@@ -45,8 +44,7 @@ pub enum PanicFate {
     Outside,
     /// The panic will be caught and turned into an error: a hook should stay quiet.
     Caught,
-    /// The panic cannot be caught, as it came while another one unwound: the process will be aborted. The database's
-    /// pages are damaged.
+    /// The panic came while another one unwound, so the process will be aborted. The database's pages are damaged.
     Final,
 }
 
@@ -61,8 +59,7 @@ pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     }
 }
 
-/// Runs `work` of another library that is not trusted with its input; `None` if it panicked. The objects it was called
-/// on must not be used afterwards.
+/// Runs untrusted `work` of a library; `None` if it panicked: the objects it was called on must not be used then.
 pub fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     let outer = INSIDE.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -100,10 +97,7 @@ impl<E: Unusable> Fence<E> {
         E::unusable(&self.path, what)
     }
 
-    /// Runs `work`, unless an earlier call panicked.
-    ///
-    /// # Errors
-    /// [`Unusable`] if `work` panics, or an earlier call did.
+    /// Runs `work`; [`Unusable`] if it panics or an earlier call did.
     pub fn call<T>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if !self.is_broken() {
             if let Some(done) = contained(work) {
@@ -128,7 +122,7 @@ impl<E: Unusable> Fence<E> {
 
 /// Value of redb that is used and dropped inside the fence.
 pub struct Fenced<T, E: Unusable> {
-    /// The value; `None` only once it was taken.
+    /// `None` only after the value was taken.
     value: Option<T>,
     fence: Arc<Fence<E>>,
 }

@@ -1,7 +1,7 @@
 //! Overlay over a file that is only read: what is written stays in memory.
 //!
 //! redb writes when it opens a file that was not closed, and when it checks one. A check of a store must not change it:
-//! damage that was repaired half-way can no longer be judged.
+//! damage that was half repaired cannot be judged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,10 +30,7 @@ struct OverlayState {
 }
 
 impl<F: StorageBackend> Overlay<F> {
-    /// Creates an overlay over a file as it is now.
-    ///
-    /// # Errors
-    /// Fails if its length cannot be read.
+    /// Creates an overlay over the present contents of a file.
     pub fn new(file: F) -> io::Result<Overlay<F>> {
         let len = file.len()?;
         let state = Mutex::new(OverlayState {
@@ -45,8 +42,8 @@ impl<F: StorageBackend> Overlay<F> {
         Ok(Overlay { file, over, state })
     }
 
-    /// Returns a flag that refuses everything once it is set. When redb closes a database it visits its pages to note
-    /// what is free: useless if nothing is kept, and if another process has changed the file since, it may panic.
+    /// Returns a flag that, once set, makes the overlay refuse all access. On closing, redb visits a database's pages
+    /// to note what is free: useless if nothing is kept, and it may panic if another process has changed the file.
     pub fn over(&self) -> Arc<AtomicBool> {
         self.over.clone()
     }

@@ -124,9 +124,12 @@ fn scores(list: &NextList) -> HashMap<String, f64> {
     let scores = || list.pages.iter().map(|page| page.score);
     let highest = scores().fold(f64::NEG_INFINITY, f64::max);
     let has_lower = scores().any(|score| score < 0.0);
-    let lift = |score: f64| match has_lower {
-        true => 1.0 / (1.0 + highest - score),
-        false => score,
+    let lift = |score: f64| {
+        if has_lower {
+            1.0 / (1.0 + highest - score)
+        } else {
+            score
+        }
     };
     let pages = list.pages.iter();
     pages

@@ -19,9 +19,7 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// Number of threads that decode; 0 for one.
     pub threads: usize,
-    /// Limits on records, pages and memory.
     pub limits: Limits,
-    /// Rules for what is read from inputs.
     pub input: InputRules,
     pub source: SourceOptions,
 }
@@ -65,14 +63,12 @@ pub(crate) fn report_format(
     Ok(found.map(|(format, _)| format))
 }
 
-/// Reports the caveat of a format, if it has one.
 pub(crate) fn report_caveat(input: &InputName, format: Format, observer: &mut dyn Observer) {
     if let Some(caveat) = format.caveat() {
         observer.note(IngestEvent::Caveat { input, caveat });
     }
 }
 
-/// Reports a remark about the first records of an input.
 pub(crate) fn report_remark(input: &InputName, remark: &Remark, observer: &mut dyn Observer) {
     observer.note(match remark {
         Remark::Missing(missing) => IngestEvent::Missing { input, missing },
@@ -80,8 +76,7 @@ pub(crate) fn report_remark(input: &InputName, remark: &Remark, observer: &mut d
     });
 }
 
-/// Reports at the end of an input how many of its members have no checksum, and how many of its groups have a `source`
-/// that had one before.
+/// Reports at the end of an input how many members lack a checksum, and how many groups have a `source` that came back.
 pub(crate) fn report_end(
     input: &InputName,
     summary: &InputSummary,
@@ -107,8 +102,8 @@ pub(crate) struct RecordAt<'a> {
 }
 
 impl RecordAt<'_> {
-    /// Reports what is wrong with the record if there is a detail, and in the first pass an unreadable time. With
-    /// `strict`, an unusable record is an error.
+    /// Reports an unusable record that has a detail and, in the first pass, an unreadable time. With `strict`, an
+    /// unusable record is an error.
     pub fn report(
         &self,
         strict: bool,

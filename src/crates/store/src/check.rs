@@ -1,7 +1,6 @@
 //! Checks a store's whole directory: `cashrank verify`. Nothing is changed, whatever is found.
 //!
-//! One damaged file does not hide another: everything readable is read. [`crate::store::PARTS`] says what each file
-//! means and what to do.
+//! One damaged file does not hide another. [`crate::store::PARTS`] says what each file means and what to do.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,7 @@ pub use crate::store::{Depth, VerifyReport};
 
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// True if another process writes the store, or did meanwhile: only snapshots were checked, with the names they
-    /// use.
+    /// True if another process writes the store, or did meanwhile: only snapshots were checked, with their names.
     pub busy: bool,
     /// Last checkpoint, if all of it is sound.
     pub checkpoint: Option<VerifyReport>,
@@ -35,8 +33,7 @@ pub struct CheckReport {
     pub rankings: u64,
     /// Current snapshot, if one was published and is sound.
     pub current: Option<PathBuf>,
-    /// Damage, each naming its file: [`Error::Damaged`]; or [`Error::Io`] if a file could not be read, which is not
-    /// damage.
+    /// Damage, each naming its file: [`Error::Damaged`], or [`Error::Io`] (no damage) if a file could not be read.
     pub damage: Vec<Error>,
     /// Remarks about what is not damage.
     pub notes: Vec<String>,
@@ -123,8 +120,8 @@ impl CheckReport {
         Ok(Some(view))
     }
 
-    /// Checks all snapshots, or only the current one; that also against the checkpoint or, if this was not read, with
-    /// its names.
+    /// Checks all snapshots, or only the current one, which is also checked against the checkpoint or, if that was not
+    /// read, with its names.
     fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth, view: Option<&View>) {
         let snapshots = dir.join(SNAPSHOTS);
         let names = match disk.list(&snapshots) {
@@ -237,7 +234,6 @@ impl CheckReport {
         ));
     }
 
-    /// Adds an error, once.
     fn add(&mut self, error: Error) {
         let text = error.to_string();
         if self.damage.iter().all(|known| known.to_string() != text) {
@@ -245,7 +241,6 @@ impl CheckReport {
         }
     }
 
-    /// Finds entries that do not belong to the store.
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
             let folders = [OLD_BASES, "lock", "marks", ROWS, SNAPSHOTS, "spool"];

@@ -23,7 +23,6 @@ use crate::source::InputName;
 use crate::store::Unverified;
 use crate::{Error, Result};
 
-/// Inputs of a conversion, and how to read them.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     pub inputs: Vec<InputName>,
@@ -38,7 +37,6 @@ pub struct Conversion {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Result of a conversion.
 #[derive(Debug)]
 pub struct ConversionReport {
     /// Number of records written. The file is complete, unless it was stopped or something is unverified.
@@ -53,11 +51,8 @@ pub struct ConversionReport {
     pub unverified: Option<Unverified>,
 }
 
-/// Writes the inputs' records to `out`; `path` is for messages.
-///
-/// # Errors
-/// [`Error::Unsupported`] if some inputs have URLs and others opaque names. Bad input is not an error here: see
-/// [`ConversionReport::bad_end`].
+/// Writes the inputs' records to `out`; `path` is for messages. Fails with [`Error::Unsupported`] if some inputs have
+/// URLs and others opaque names. Bad input is not an error here: see [`ConversionReport::bad_end`].
 pub fn convert(
     job: &Conversion,
     out: Box<dyn Write + Send + '_>,
@@ -111,14 +106,14 @@ struct ConversionRun<'a> {
     job: &'a Conversion,
     reader: InputReader,
     observer: &'a mut dyn Observer,
-    /// File, which is begun once the kind of names is known, and where it goes.
+    /// File that is written; `None` until the kind of names is known.
     file: Option<(Names, RecordFile<'a>)>,
     out: Option<(Box<dyn Write + Send + 'a>, &'a Path)>,
     order: Option<TimeOrder>,
     written: u64,
     counters: Counters,
     unverified: Option<Unverified>,
-    /// Number of the current input, the position in it, and its groups.
+    /// Number of the current input.
     number: usize,
     place: InputPosition,
     returns: GroupReturns,
@@ -175,7 +170,7 @@ impl BatchVisitor for ConversionRun<'_> {
 }
 
 impl ConversionRun<'_> {
-    /// Begins an input with names of this kind.
+    /// Begins an input and, with the first one, the file.
     fn begin(&mut self, names: Names, input: &str) -> Result<()> {
         if let Some((out, path)) = self.out.take() {
             self.file = Some((names, RecordFile::new(self.job.to, names, out, path)?));
@@ -189,7 +184,6 @@ impl ConversionRun<'_> {
         }
     }
 
-    /// Ends the file.
     fn finish(&mut self) -> Result<()> {
         if self.file.is_none() {
             // All inputs are empty.

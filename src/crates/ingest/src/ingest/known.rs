@@ -5,7 +5,7 @@
 //! accounts for one of the files named: a file named twice is read twice. A file that continues after the end of a
 //! finished input has grown, and is refused, as its first part would count twice.
 //!
-//! To recognise a file it is decompressed and hashed up to the longest input that was read; a plain file that is
+//! To recognise a file, it is decompressed and hashed up to the longest input that was read. A plain file that is
 //! shorter or longer than all of them is new without reading.
 
 use super::plan::{Plan, check_read, refused};
@@ -167,7 +167,6 @@ fn check_name(
     })
 }
 
-/// Part of a file that was read before.
 #[derive(Default)]
 struct PriorReading {
     /// Longest input with which the file begins, and how far that was read.

@@ -1,7 +1,7 @@
 //! Ingest: inputs -> source -> decode -> batch -> engine -> checkpoint -> snapshot.
 //!
-//! The only place where threads meet. Whatever their number, the engine sees the records of each input in order, and
-//! stops for checkpoints and snapshots at record boundaries, so results depend on the records alone.
+//! Whatever the number of threads, the engine sees the records of each input in order, and stops for checkpoints and
+//! snapshots at record boundaries, so results depend on the records alone.
 //!
 //! `convert` reads in the same way and writes a file of crawl records instead.
 
@@ -36,7 +36,6 @@ pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, convert};
 pub use run::ingest;
 
-/// Interval of a repeated task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
     /// Number of applied records.
@@ -47,7 +46,6 @@ pub enum Every {
     Never,
 }
 
-/// Job of an ingest: inputs, store, and options.
 #[derive(Debug, Clone)]
 pub struct IngestJob {
     pub store: PathBuf,
@@ -61,19 +59,14 @@ pub struct IngestJob {
     pub repeat: u32,
     /// Retention of the links of pages in the store.
     pub keep_links: KeepRows,
-    /// Target bound on the L1 error for settling importance before a snapshot, if links are kept and no window is
-    /// requested; `None` disables settling.
+    /// Target bound on the L1 error of settling, if links are kept and no window is requested; `None` not to settle.
     pub settle: Option<Goal>,
-    /// True to settle from nothing instead of the warm start: a ranking of the same rows then has the same bytes,
-    /// whatever happened before.
+    /// True to settle from nothing, not from the warm start: then a ranking of the same rows always has the same bytes.
     pub cold: bool,
-    /// Time limit of settling.
     pub settle_time: Option<Duration>,
-    /// Age in seconds, back from the latest record, beyond which settling leaves out the links of a page; `None` for no
-    /// expiry.
+    /// Age in seconds, back from the latest record, beyond which settling leaves out a page's links; `None` for never.
     pub expire: Option<Time>,
-    /// Rankings to compute with every snapshot and publish beside it. Damping is the store's, threads and memory those
-    /// of the job.
+    /// Rankings to compute and publish with every snapshot, at the store's damping, with the job's threads and memory.
     pub also: Vec<Computing>,
     /// Bound on the L1 error at which further passes are left out.
     pub until: Option<f64>,
@@ -85,12 +78,9 @@ pub struct IngestJob {
     pub strict: bool,
     /// Treatment of standard input if the store has read from one before.
     pub stream: Stream,
-    /// Options for keeping the bytes of standard input durably until a checkpoint covers them; `None` to disable the
-    /// spool.
+    /// Options for a durable copy of standard input until a checkpoint covers it; `None` to disable the spool.
     pub spool: Option<SpoolOptions>,
-    /// Source of standard input.
     pub stdin: StandardInput,
-    /// Interval of checkpoints.
     pub checkpoint_every: Every,
     /// Interval of snapshots, besides the one at the end.
     pub snapshot_every: Every,
@@ -100,9 +90,7 @@ pub struct IngestJob {
     pub rank_bytes: u64,
     /// Number of threads that decode, besides the one that reads and the one that applies; at least 1.
     pub threads: usize,
-    /// Limits on records, pages and memory.
     pub limits: Limits,
-    /// Options for reading inputs.
     pub source: SourceOptions,
     /// Seed of short delays at each hand-over between threads, for tests. Results do not depend on them.
     pub delays: Option<u64>,
@@ -196,7 +184,6 @@ impl StandardInput {
 }
 
 impl Default for StandardInput {
-    /// Standard input of the process.
     fn default() -> StandardInput {
         StandardInput::new(|| Box::new(std::io::stdin()))
     }
@@ -208,7 +195,6 @@ impl fmt::Debug for StandardInput {
     }
 }
 
-/// Treatment of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
     /// After an unfinished stream: the same stream again, from its start or, if it is spooled, from its first byte that
@@ -222,7 +208,6 @@ pub enum Stream {
     Again,
 }
 
-/// Checkpoints that an ingest made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checkpoints {
     pub count: u64,
@@ -230,51 +215,43 @@ pub struct Checkpoints {
     pub time: Duration,
 }
 
-/// Result of an ingest.
 #[derive(Debug, Clone)]
 pub struct IngestOutcome {
     /// True if all inputs were read before and nothing was done.
     pub nothing_to_do: bool,
-    /// True if it was stopped from outside; the same command continues. For a stream, a snapshot of what was read was
-    /// published.
+    /// True if it was stopped from outside; the same command continues. What was read of a stream was published.
     pub stopped: bool,
-    /// Counts at its start.
+    /// Counts at the start of the ingest.
     pub before: Counters,
-    /// Counts at its end, including records at the ends of streams that were cut short, which the store does not count
-    /// as they may be sent again.
+    /// Counts at the end of the ingest, including records at the ends of streams that were cut short, which the store
+    /// does not count as they may be sent again.
     pub counters: Counters,
-    /// Number of pages known at its end.
+    /// Number of pages known at the end.
     pub pages: u64,
-    /// Number of pages known at its start.
     pub pages_before: u64,
     pub checkpoints: Checkpoints,
-    /// Last snapshot that was published, if any.
     pub snapshot: Option<(PathBuf, Info)>,
     /// First unverified record, if that prevented the snapshot at the end.
     pub unverified: Option<crate::store::Unverified>,
     /// With a spool: number of bytes of the stream, from its start, that are durable.
     pub durable: Option<u64>,
-    /// Memory needed for the pages known at its end.
+    /// Memory needed for the pages known at the end.
     pub need: Need,
     /// Number of pages that fit the memory budget and the limit.
     pub fits: u64,
 }
 
-/// Observer of an ingest.
 pub trait Observer {
-    /// Receives an event.
     fn note(&mut self, note: IngestEvent<'_>);
-    /// Receives the progress; called often.
+    /// Receives the progress. Called often.
     fn progress(&mut self, report: &ProgressReport<'_>);
 }
 
 impl dyn Observer + '_ {
-    /// Sends a message.
     pub(crate) fn say(&mut self, text: impl AsRef<str>) {
         self.note(IngestEvent::Message(text.as_ref()));
     }
 
-    /// Sends a warning.
     pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
         self.note(IngestEvent::Warning(text.as_ref()));
     }
@@ -295,13 +272,12 @@ pub enum IngestEvent<'a> {
         need: Need,
         budget: u64,
         fits: u64,
-        /// Number of pages up to which importance is settled for intermediate snapshots, while the ingest continues;
-        /// all that fit if none are settled.
+        /// Number of pages up to which intermediate snapshots are settled; all that fit if none are settled.
         settles: u64,
     },
     /// A spool was opened.
     Spooling {
-        /// Number of bytes of the stream, from its start, that it has; the next one is expected.
+        /// Number of bytes of the stream, from its start, that the spool has; the next one is expected.
         from: u64,
     },
     /// A caveat about rankings from an input's format; sent for each such input.
@@ -314,7 +290,6 @@ pub enum IngestEvent<'a> {
         input: &'a InputName,
         missing: &'a Missing,
     },
-    /// The format was guessed.
     Guessed {
         input: &'a InputName,
         format: Format,
@@ -333,7 +308,7 @@ pub enum IngestEvent<'a> {
     },
     /// Sources of an `edges` input came back after others in the first pass.
     Ungrouped { input: &'a InputName, sources: u64 },
-    /// The links of pages are no longer kept, and those kept before are dropped. Sent once.
+    /// The links of pages are given up: none are kept from here on, and those kept before are dropped. Sent once.
     RowsGivenUp { reason: GiveUpReason },
     /// The directory of kept rows was damaged and was rebuilt.
     PlacesRenewed { damage: &'a crate::Error },
@@ -350,7 +325,7 @@ pub enum IngestEvent<'a> {
     /// A pass ended that is followed by another unless the bound is low enough (`until`).
     Bound {
         pass: u32,
-        /// Certified bound on the L1 error after it; `None` if there is none.
+        /// Certified bound on the L1 error after the pass; `None` if there is none.
         bound: Option<f64>,
     },
     /// No snapshot was published at the end, since some applied records are not verified.
@@ -361,7 +336,6 @@ pub enum IngestEvent<'a> {
     Settling {
         progress: &'a crate::rank::settle::SettlingProgress,
     },
-    /// A snapshot was published.
     Published {
         path: &'a std::path::Path,
         info: &'a Info,
@@ -373,23 +347,20 @@ pub enum IngestEvent<'a> {
     },
 }
 
-/// Progress of an ingest.
 #[derive(Debug)]
 pub struct ProgressReport<'a> {
     /// Input being read; `None` if the pass visits pages by kept links.
     pub input: Option<&'a InputName>,
-    /// Number of its bytes read, as stored, compressed or not; of visited pages in a pass over kept links.
+    /// Number of bytes of the input read, before decompression, or of pages visited in a pass over kept links.
     pub done: u64,
-    /// Total number of these, if known.
+    /// Total that `done` approaches, if known.
     pub length: Option<u64>,
-    /// Index of the input.
     pub input_index: usize,
     pub inputs: usize,
     /// Current pass, from 1.
     pub pass: u32,
     /// Total number of passes.
     pub repeat: u32,
-    /// Counts of what was read so far.
     pub counters: &'a Counters,
     pub pages: u64,
 }

@@ -16,11 +16,10 @@ use crate::store::rows::KeepRows;
 use crate::store::{InputProgress, SpoolState};
 use crate::{Error, Result};
 
-/// Plan of what a run reads.
 pub(super) struct Plan {
     /// Position at which it begins; `finished` if everything was read before.
     pub progress: InputProgress,
-    /// One for each input of a pass; those before `first` are done and not opened again.
+    /// One for each input of a pass; those before `progress.input` are done and are not opened again.
     pub inputs: Vec<InputName>,
     /// Error unless standard input is empty or a stream that was read before: nothing else may be read.
     pub unless_read_before: Option<String>,
@@ -127,8 +126,7 @@ pub(super) fn check_job(job: &IngestJob) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the first file is a crawl, so that no store is created otherwise. A pipe can be read only once, and so
-/// is checked when it is read.
+/// Checks that the first file is a crawl, so that no store is created otherwise. Pipes are checked when they are read.
 pub(super) fn check_first(job: &IngestJob) -> Result<()> {
     let Some(input @ InputName::File(_)) = job.inputs.first() else {
         return Ok(());
@@ -178,8 +176,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     }
     // Files that an earlier command named and that were not begun may follow later.
     progress.finished |= !last_is_stream;
-    // A spool may hold a stream that was begun after the last checkpoint, or more of one that had ended and was
-    // resumed.
+    // A spool may hold a stream begun after the last checkpoint, or more of one that had ended and was resumed.
     let newer = spool.is_some_and(|spool| {
         spool.input == begun as u64 && (spool.acked > 0 || job.spool.is_some())
     });
@@ -215,8 +212,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     Ok(Plan::of(progress, inputs))
 }
 
-/// Plans `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan may
-/// continue.
+/// Plans `ingest -` on a store that has read something, with several passes: only the same plan may continue.
 fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan> {
     let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
     if job.stream == Stream::Again
@@ -344,7 +340,6 @@ fn files(
     Ok(Plan::of(progress, job.inputs.clone()))
 }
 
-/// Refuses fewer passes than were begun.
 fn check_repeat(job: &IngestJob, progress: &InputProgress) -> Result<()> {
     let pass = progress.pass;
     if job.repeat < pass {

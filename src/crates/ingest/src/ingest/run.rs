@@ -56,7 +56,6 @@ pub fn ingest(
     done.map_err(|error| blame_move(&*disk, &job.store, identity, error))
 }
 
-/// Runs a job in its open store.
 fn run(
     job: &IngestJob,
     disk: Arc<dyn Disk>,
@@ -143,7 +142,6 @@ fn names_of_writer(writer: &Writer, progress: &InputProgress) -> Result<Option<N
     }))
 }
 
-/// Job in progress.
 pub(super) struct IngestRun<'a> {
     pub job: &'a IngestJob,
     pub observer: &'a mut dyn Observer,
@@ -223,8 +221,7 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Prepares another pass: makes the state durable after the first pass, to know whether links were kept, and
-    /// computes the bound.
+    /// Prepares another pass: makes the first pass durable, to know whether links were kept, and computes the bound.
     fn end_pass(&mut self) -> Result<()> {
         let is_first = !self.is_repeating();
         self.progress.pass += 1;
@@ -374,7 +371,6 @@ impl IngestRun<'_> {
     }
 }
 
-/// Reports.
 impl IngestRun<'_> {
     /// Reports what passes after the first go over, once it is known.
     fn report_passes(&mut self) {
@@ -389,7 +385,7 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Reports if rows were given up since the last call, or will have to be soon.
+    /// Reports rows given up since the last call, and a page limit that is near. Returns true if rows were given up.
     fn report_rows(&mut self) -> bool {
         if let Some(limit) = self.writer.nears_page_limit() {
             let pages = counted(self.writer.pages(), "page", "pages");
@@ -403,7 +399,6 @@ impl IngestRun<'_> {
         self.report_rows_given_up(reason)
     }
 
-    /// Reports why rows were given up, if they were.
     fn report_rows_given_up(&mut self, reason: Option<GiveUpReason>) -> bool {
         if let Some(reason) = reason {
             self.observer.note(IngestEvent::RowsGivenUp { reason });
@@ -427,7 +422,6 @@ impl IngestRun<'_> {
         });
     }
 
-    /// Reports the present need.
     fn report_memory(&mut self) {
         let (need, fits) = self.writer.memory();
         if let Some(budget) = self.writer.budget.bytes {
@@ -446,7 +440,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Checks the budget before a batch.
     fn look_at_budget(&mut self) {
         self.writer.find_fits();
         self.release_caches();
@@ -459,13 +452,11 @@ impl IngestRun<'_> {
     }
 }
 
-/// Position in the inputs.
 impl IngestRun<'_> {
     pub fn stop_asked(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns true if records are replayed.
     pub fn is_repeating(&self) -> bool {
         self.progress.pass > 1
     }
@@ -475,7 +466,6 @@ impl IngestRun<'_> {
         self.is_repeating() && self.progress.place.offset > 0
     }
 
-    /// Returns true if the current pass goes over rows.
     fn is_over_rows(&self) -> bool {
         self.is_repeating() && self.writer.keeps_rows()
     }
@@ -519,10 +509,8 @@ impl IngestRun<'_> {
         format
     }
 
-    /// Ends the current input at `end`, as in the first pass, and moves to the next one.
-    ///
-    /// # Errors
-    /// [`Error::InputChanged`] if it ended elsewhere in the first pass.
+    /// Ends the current input at `end`, where pass 1 ended it (else [`Error::InputChanged`]), and moves to the next
+    /// one.
     fn end_current(&mut self, name: &InputName, end: InputPosition) -> Result<()> {
         let Some(input) = self.current_mut() else {
             return Err(Error::internal("an input ended that was not begun"));

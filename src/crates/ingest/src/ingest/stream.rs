@@ -1,10 +1,9 @@
-//! Standard input: signed while it is read, recognised if it was read before
-//! ([`stream_match`](super::stream_match)), and kept in a spool if asked. A pipe, a device or a socket that is named as
-//! an input is read as standard input is: what comes from there comes once, and is recognised by its bytes if they come
-//! again.
+//! Standard input: signed while it is read, recognised if it was read before ([`stream_match`](super::stream_match)),
+//! and kept in a spool if asked. A pipe, a device or a socket that is named as an input is read like standard input:
+//! its bytes come once, and are recognised if they come again.
 //!
-//! Acknowledged bytes of a spool are a promise: a run that would not read them is refused, unless it states that another
-//! stream begins (`--new-stream`).
+//! Acknowledged bytes of a spool are a promise: a run that would not read them is refused, unless it states that
+//! another stream begins (`--new-stream`).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -27,10 +26,7 @@ use crate::store::{
 use crate::threads::spawn;
 use crate::{Error, Result};
 
-/// The job with its stream, if it has one, as standard input.
-///
-/// # Errors
-/// [`Error::Usage`] if there are several.
+/// Returns the job with its stream, if it has one, as standard input; [`Error::Usage`] if there are several.
 pub(super) fn with_stream(job: &IngestJob) -> Result<Cow<'_, IngestJob>> {
     let mut streams = job.inputs.iter().enumerate().filter(|(_, i)| i.is_stream());
     let Some((at, first)) = streams.next() else {
@@ -51,7 +47,7 @@ pub(super) fn with_stream(job: &IngestJob) -> Result<Cow<'_, IngestJob>> {
     Ok(Cow::Owned(job))
 }
 
-/// Opened when it is first read: a FIFO waits for its writer.
+/// Input that is opened when it is first read: a FIFO waits for its writer.
 enum Late {
     Closed(PathBuf),
     Open(File),
@@ -69,8 +65,7 @@ impl Read for Late {
 }
 
 impl IngestRun<'_> {
-    /// Opens standard input at the current position. Returns whether it begins with all of the stream that was read
-    /// last, so that only what follows counts.
+    /// Opens standard input at the current position. Returns true if it extends the last stream: only the rest counts.
     pub(super) fn open_stream(&mut self) -> Result<(Source, bool), EarlyEnd> {
         let (stream, from) = match &self.spooling {
             None => (self.job.stdin.open(), None),
@@ -133,8 +128,7 @@ impl IngestRun<'_> {
             .then(|| stream.signature.clone())
     }
 
-    /// Records what is known of the current stream. An empty one does not count: the one before it may still be sent
-    /// again.
+    /// Records what is known of the current stream, unless it is empty: the one before it may still be sent again.
     pub(super) fn note_signature(&mut self) {
         let progress = &mut self.progress;
         if let Some((input, signer)) = &self.signer
@@ -148,8 +142,7 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Records the end of a stream of which `taken` bytes were read in total. If another run read its start, only that
-    /// number is known.
+    /// Records the end of a stream of `taken` bytes. If another run read its start, only that number is known.
     pub(super) fn end_signature(&mut self, taken: Option<u64>) {
         if self.signer.is_none()
             && let Some(stream) = &mut self.progress.stream
@@ -159,10 +152,8 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Expects standard input to be the stream that was read before, or empty. Returns false if stopped from outside.
-    ///
-    /// # Errors
-    /// The message `refusal` if it is another stream.
+    /// Expects standard input to be the stream that was read before, or empty, and fails with the message `refusal`
+    /// otherwise. Returns false if stopped from outside.
     pub(super) fn expect_read_before(&mut self, refusal: String) -> Result<bool> {
         let stream = self.progress.stream.clone();
         let known = stream.map(|stream| stream.signature).unwrap_or_default();
@@ -183,13 +174,11 @@ impl IngestRun<'_> {
         Ok(true)
     }
 
-    /// Returns true if the spool is for the current input.
     pub(super) fn is_spooling(&self) -> bool {
         let spooling = self.spooling.as_ref();
         spooling.is_some_and(|spooling| spooling.input == self.progress.input)
     }
 
-    /// Returns the error of the spool's thread, if it failed.
     pub(super) fn check_spool(&self) -> Result<()> {
         self.spooling
             .as_ref()
@@ -204,7 +193,6 @@ impl IngestRun<'_> {
     }
 }
 
-/// Describes a stream of this length that was read before.
 fn read_before(bytes: u64) -> String {
     format!(
         "-: these {} bytes are the last stream again: nothing is counted twice (`new_stream` counts them as a new stream)",
@@ -220,9 +208,8 @@ pub(super) fn found(disk: &dyn Disk, job: &IngestJob) -> Result<Option<SpoolStat
     }
 }
 
-/// Returns the position from which a plain stream is read again to continue at `place`: after the bytes by which its
-/// format is guessed, so that it can be guessed again with more of them; and before a byte that shows whether a line
-/// ends.
+/// Returns the position from which a plain stream is read again to continue at `place`: 0 within the bytes by which the
+/// format is guessed, so that it can be guessed again; after them a byte earlier, which shows whether a line ends.
 pub(super) fn plain(place: u64) -> Restart {
     let from = match place {
         offset if offset > HEAD_BYTES as u64 => offset - 1,
@@ -235,7 +222,6 @@ pub(super) fn plain(place: u64) -> Restart {
     }
 }
 
-/// Spool of a running ingest.
 pub(super) struct Spooling {
     spool: Arc<Spool>,
     /// Number of the stream among the inputs.
@@ -373,7 +359,7 @@ impl Spooling {
         }
     }
 
-    /// Stops its threads. Returns what is durable then.
+    /// Stops the spool, and returns the number of bytes that are durable then.
     pub fn end(self) -> u64 {
         let spool = self.spool.clone();
         drop(self);

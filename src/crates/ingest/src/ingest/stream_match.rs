@@ -1,13 +1,13 @@
 //! Recognition of a stream that was read before.
 //!
-//! The sender of a stream cannot know whether it was read to its end: neither a killed process nor a closed pipe tells. So
-//! repeating a command with the same stream must always be safe. A stream that follows a finished one is held back until it
-//! differs from that one, whose [`Signature`] the store keeps; then it is another stream, and is read from its first byte.
-//! If it does not differ, it is the same stream: what was read of it is not counted again, and the rest is. A shorter one
-//! that does not differ is refused, because it may be either.
+//! The sender of a stream cannot know whether it was read to its end, so repeating a command with the same stream must
+//! always be safe. A stream that follows a finished one is held back until it differs from that one, whose
+//! [`Signature`] the store keeps; then it is another stream, and is read from its first byte. If it does not differ, it
+//! is the same stream: what was read of it is not counted again, and the rest is. A shorter one that does not differ is
+//! refused, because it may be either.
 //!
-//! Little is held back: the bytes that both have in common, and a sixteenth and one read more. Beyond [`HELD`] bytes, it is
-//! taken for the same stream; if it differs later, it is refused, and nothing of it was counted.
+//! Little is held back: the bytes that both have in common, and a sixteenth and one read more. Beyond [`HELD`] bytes,
+//! the stream is taken for the same one; if it differs later, it is refused, and nothing of it was counted.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,7 +34,6 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// Creates a signer before the first byte.
     fn new() -> Signer {
         let mut fronts = fronts();
         Signer {
@@ -79,7 +78,6 @@ impl Signer {
         })
     }
 
-    /// Ends the stream.
     fn end(&mut self) {
         self.signature.whole = Some((self.len, self.hash.digest128()));
     }
@@ -88,7 +86,6 @@ impl Signer {
 /// Signer of a stream that another thread reads.
 pub(super) type SharedSigner = Arc<Mutex<Signer>>;
 
-/// Locks a shared signer.
 pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
     shared.lock().unwrap_or_else(|held| held.into_inner())
 }
@@ -104,18 +101,17 @@ pub(super) enum StreamMatch {
     Extends,
 }
 
-/// Stream that is signed while it is read, after what was held back of it.
+/// Stream that is signed while it is read; the bytes held back come first.
 pub(super) struct SignedStream {
     stream: Box<dyn Read + Send>,
     signer: SharedSigner,
     held: Vec<u8>,
     given: usize,
-    /// Rest of the signature with which it must agree.
+    /// Signature with which the rest must agree.
     known: Option<Signature>,
 }
 
 impl SignedStream {
-    /// Creates a stream that is signed from its first byte.
     pub fn new(stream: Box<dyn Read + Send>) -> SignedStream {
         SignedStream {
             stream,
@@ -126,15 +122,12 @@ impl SignedStream {
         }
     }
 
-    /// Returns its signer, which continues while it is read.
+    /// Returns the stream's signer, which continues while the stream is read.
     pub fn signer(&self) -> SharedSigner {
         self.signer.clone()
     }
 
-    /// Reads until the relation of the stream to the signature `known` is clear.
-    ///
-    /// # Errors
-    /// [`Error::InputChanged`] if it ends before that.
+    /// Reads until the relation of the stream to the signature `known` is clear; [`Error::InputChanged`] if it is not.
     pub fn compare(&mut self, known: &Signature) -> Result<StreamMatch> {
         let longest = known.whole.map(|(len, _)| len);
         if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {
@@ -214,7 +207,6 @@ fn known_to(known: &Signature) -> u64 {
     fronts.unwrap_or(known.head.len() as u64)
 }
 
-/// Returns an error that ends with advice.
 fn refused(what: String) -> Error {
     Error::InputChanged(format!(
         "-: nothing was counted: {what}; if it is that stream again, send all of it; if it is another, use `new_stream`"

@@ -1,8 +1,7 @@
 //! Report of what an ingest would read in an input, and what it would not: shows why an archive looks empty.
 //!
 //! The input is read as an ingest reads it, to its end or as far as requested, and counted; nothing is written. Memory
-//! is bounded: distinct pages and hosts are counted exactly up to a limit, and only the first positions of each oddity
-//! are kept.
+//! is bounded: distinct names are counted up to a limit, and the first positions of each oddity are kept.
 
 mod report;
 
@@ -28,7 +27,6 @@ pub use report::{
 /// Statuses that are counted individually.
 const STATUSES: RangeInclusive<i32> = -999..=999;
 
-/// Options of an inspection.
 #[derive(Debug, Clone)]
 pub struct Inspection {
     pub read: ReadOptions,
@@ -53,8 +51,7 @@ impl Default for Inspection {
 }
 
 /// Inspects one input. Fails with [`Error::Unsupported`] if the format cannot be guessed or a limit is out of range,
-/// and with [`Error::TooLarge`] if distinct names exceed the memory limit. Damage is not an error here: see
-/// [`InspectReport::damage`].
+/// and with [`Error::TooLarge`] if distinct names exceed the memory. Damage is no error: see [`InspectReport::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let reader = how.read.reader()?;
     let mut report = InspectReport::default();
@@ -102,7 +99,6 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     Ok(reading.finish(summary.as_ref()))
 }
 
-/// Input being read, with its counts so far.
 struct InspectionRun<'a> {
     how: &'a Inspection,
     report: InspectReport,
@@ -116,7 +112,6 @@ struct InspectionRun<'a> {
     fetched: DistinctNames,
     hosts: DistinctNames,
     returns: GroupReturns,
-    /// True if names are URLs.
     urls: bool,
     /// Offset of the last record's end.
     offset: u64,
@@ -173,7 +168,6 @@ impl BatchVisitor for InspectionRun<'_> {
 }
 
 impl InspectionRun<'_> {
-    /// Fails if the distinct names exceed the memory.
     fn check_room(&self) -> Result<()> {
         let distinct = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
         let need = distinct + self.returns.bytes();
@@ -185,7 +179,6 @@ impl InspectionRun<'_> {
         check_room(self.how.read.limits.memory, need, work, instead)
     }
 
-    /// Counts names of a batch.
     fn names(&mut self, batch: &Batch, names: Range<usize>) {
         for name in names {
             let Some(&fingerprint) = batch.fingerprints.get(name) else {
@@ -223,8 +216,7 @@ impl InspectionRun<'_> {
         }
     }
 
-    /// Returns whether a record only makes a page known: tables and dumps have such records of pages that were never
-    /// fetched.
+    /// Returns whether a record only makes a page known: tables and dumps have records of pages never fetched.
     fn is_known_only(&self, batch: &Batch, at: usize) -> bool {
         let entry = &batch.entries[at];
         let is_table = self.report.compression == Some(Compression::Table);
@@ -349,8 +341,8 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// Distinct names, counted exactly up to a limit; beyond it only that there are more. They are known by their fingerprints,
-/// which are distinct except with a probability of 10^-26 or less.
+/// Distinct names, counted exactly up to a limit; beyond it, `full` says that there are more. A name is known by its
+/// fingerprint, which is distinct except with a probability of 10^-26 or less.
 struct DistinctNames {
     known: HashSet<Fingerprint>,
     limit: usize,
@@ -409,7 +401,6 @@ impl GroupReturns {
         GroupReturns { sources, count: 0 }
     }
 
-    /// Adds an entry of a batch.
     pub fn add(&mut self, batch: &Batch, entry: &BatchEntry) {
         if let Some(sources) = &mut self.sources
             && entry.what == What::Visit

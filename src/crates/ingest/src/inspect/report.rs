@@ -1,4 +1,4 @@
-//! Report on an input.
+//! Report of an inspection.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,19 @@ use crate::source::Compression;
 /// Report on an input, from its start to its end, to damage, or as far as requested.
 #[derive(Debug, Default)]
 pub struct InspectReport {
-    /// Compression; `None` if unknown: the input was damaged before it could be verified, or is a table without its
-    /// end.
+    /// Compression; `None` if unknown: the input was damaged before it was verified, or is a table without its end.
     pub compression: Option<Compression>,
     /// Numbers of bytes read, compressed and decompressed.
     pub compressed: u64,
     pub bytes: u64,
-    /// Numbers of gzip members or zstd frames that ended well, and of those without a checksum; `None`: it was not read
-    /// to the end.
+    /// Numbers of sound gzip members or zstd frames, and of those without a checksum; `None` if not read to the end.
     pub members: Option<u64>,
     pub unchecked: Option<u64>,
-    /// Format it was read as, with the evidence for it, for messages; `None`: it is empty.
+    /// Format that the input was read as, with the evidence for it, for messages; `None` if the input is empty.
     pub format: Option<Format>,
     pub recognised_by: String,
-    /// True if it was read to a sound end.
+    /// True if the input was read to a sound end.
     pub whole: bool,
-    /// Damage that ended the reading.
     pub damage: Option<DamageReport>,
     /// Number of records of whatever kind: the sum of those below.
     pub records: u64,
@@ -37,7 +34,6 @@ pub struct InspectReport {
     /// Number of distinct targets of a record, summed over records: the links that are ranked by. The maximum follows.
     pub followed: u64,
     pub followed_most: u64,
-    /// Records that cannot be used, by reason.
     pub skipped: BTreeMap<Reason, Odd>,
     /// Number of valid pieces that are not crawl records, by kind.
     pub other: BTreeMap<&'static str, u64>,
@@ -52,8 +48,7 @@ pub struct InspectReport {
     pub fetched: DistinctCount,
     /// Number of crawl records of a page that had one before, as far as distinct pages are counted.
     pub again: u64,
-    /// Number of groups, in formats with a link per line, whose source had a group before, as far as distinct pages are
-    /// counted.
+    /// Number of groups, in formats with a link per line, whose source had a group before, as far as pages are counted.
     pub ungrouped: u64,
     /// Distinct hosts of pages; `None` if names are not URLs.
     pub hosts: Option<DistinctCount>,
@@ -62,7 +57,6 @@ pub struct InspectReport {
     pub missing: Option<Missing>,
     /// Caveat about every ranking made from the input.
     pub caveat: Option<&'static str>,
-    /// First crawl records, as read.
     pub first: Vec<SampleRecord>,
 }
 
@@ -79,7 +73,7 @@ impl InspectReport {
 pub struct RecordPosition {
     /// Number of the record, from 1.
     pub record: u64,
-    /// Offset of its first byte in the decompressed input.
+    /// Offset of the record's first byte in the decompressed input.
     pub byte: u64,
     pub detail: Option<String>,
 }
@@ -92,7 +86,6 @@ pub struct Odd {
 }
 
 impl Odd {
-    /// Maximum number of positions kept.
     const PLACES: usize = 3;
 
     pub(super) fn add(&mut self, place: RecordPosition) {
@@ -108,7 +101,7 @@ impl Odd {
 pub struct DamageReport {
     /// Description of the damage: what is wrong, where, and how much of the input was used.
     pub what: String,
-    /// Number of records read before it.
+    /// Number of records read before the damage.
     pub records: u64,
     /// Offset in the compressed input of the damaged gzip member or zstd frame.
     pub member: Option<u64>,
@@ -138,7 +131,6 @@ pub struct DistinctCount {
     pub at_least: bool,
 }
 
-/// Times of fetches in crawl records.
 #[derive(Debug, Default)]
 pub struct FetchTimeStats {
     pub earliest: Option<Time>,
@@ -163,7 +155,7 @@ pub struct SampleRecord {
     pub time: Option<Time>,
     /// Target of a redirect, as written; it is then the record's only link.
     pub redirect: Option<String>,
-    /// Base of its links, as written, if that is not the page.
+    /// Base of the links, as written, if that is not the page.
     pub base: Option<String>,
     /// Number of links as read.
     pub read: u64,

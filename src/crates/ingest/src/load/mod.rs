@@ -21,7 +21,6 @@ use crate::session::Writer;
 use crate::snapshot::Snapshot;
 use crate::source::{InputName, Source, SourceOptions};
 
-/// Outcome of fetching a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// Read; its links are its row.
@@ -36,15 +35,13 @@ pub enum FetchOutcome {
 pub type Each<'a> =
     dyn FnMut(&Crawled, Option<&mut Writer>, u32, FetchOutcome) -> Result<bool> + 'a;
 
-/// Facts about the inputs, for their user.
 #[derive(Debug, Default)]
 pub struct LoadReport {
     /// Number of records that could not be used.
     pub skipped: u64,
     /// Number of records that were used without their times, which are invalid.
     pub timeless: u64,
-    /// Number of groups, in inputs with a link per line (`edges` and others), whose source had a group before: only the
-    /// last one counts.
+    /// Number of groups, in inputs with a link per line, whose source had a group before: only the last one counts.
     pub ungrouped: u64,
     /// First caveat of an input; for a graph also of its format ([`Format::caveat`]).
     pub caveat: Option<&'static str>,
@@ -54,18 +51,15 @@ pub struct LoadReport {
 
 /// Graph with the facts about its nodes, which are numbered in order of first appearance.
 pub struct LoadedGraph {
-    /// Links of all nodes.
     pub graph: Graph,
     pub pages: Vec<NodeFacts>,
     pub report: LoadReport,
 }
 
-/// Facts about a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeFacts {
     /// Canonical URL or opaque name.
     pub name: String,
-    /// Number of visits read.
     pub visits: u64,
     /// Time of the last fetch, in seconds since 1970.
     pub last_fetch: Option<Time>,
@@ -95,11 +89,9 @@ pub fn load(
     Ok(crawled.into_graph())
 }
 
-/// Pages by number, in order of first appearance, and the rows of those that were read here. The last visit of a page
-/// counts.
+/// Pages by number, in order of first appearance, and the rows of those read here, each as of the last visit.
 pub struct Crawled {
     rules: Rules,
-    /// Number of decoding threads.
     threads: usize,
     names: NameTable,
     /// Maps names of the current input to pages, if no store does.
@@ -107,7 +99,7 @@ pub struct Crawled {
     rows: LatestRows,
     /// Number of visits and last fetch of each page, for a graph.
     visits: Option<Vec<(u64, Option<Time>)>>,
-    /// True if it began with the pages of a store.
+    /// True if the crawl began with the pages of a store.
     of_store: bool,
     /// Kind of names of the last input.
     kind: Option<Names>,
@@ -118,8 +110,7 @@ pub struct Crawled {
     pub report: LoadReport,
 }
 
-/// Maximum bytes per page besides its name and its entry in the index: its entries in arrays that were just
-/// reallocated.
+/// Maximum bytes per page besides its name and its entry in the index: entries in arrays just reallocated.
 const PAGE_BYTES: u64 = 3 * (24 + 8 + 8 + 4) + ALLOCATION;
 /// Maximum bytes per node of a graph besides its name, its entry in the index, and links: in arrays that were just
 /// reallocated, or in the one of [`NodeFacts`]; its name's allocation; and 32 of PageRank and ranks.
@@ -154,7 +145,6 @@ impl Crawled {
         })
     }
 
-    /// Returns an empty crawl that becomes a graph.
     fn graph(rules: Rules) -> Result<Crawled> {
         Ok(Crawled {
             visits: Some(Vec::new()),
@@ -194,12 +184,11 @@ impl Crawled {
         Ok(crawled)
     }
 
-    /// Sets the memory limit.
     pub fn limit_memory(&mut self, bytes: Option<u64>) {
         self.rules.limits.memory = bytes;
     }
 
-    /// Returns an upper bound of its memory, in bytes.
+    /// Returns an upper bound of the crawl's memory in bytes.
     pub fn bytes(&self) -> u64 {
         let each = self.visits.as_ref().map_or(PAGE_BYTES, |_| NODE_BYTES);
         let names = self.names.text + self.names.index.bytes();
@@ -215,12 +204,10 @@ impl Crawled {
         Ok(())
     }
 
-    /// Returns the name of a page: a canonical URL, or opaque.
     pub fn name(&self, page: u32) -> &str {
         &self.names.all[page as usize]
     }
 
-    /// Returns the names of all pages.
     pub fn names(&self) -> &[String] {
         &self.names.all
     }
@@ -439,7 +426,6 @@ impl BatchVisitor for Delivery<'_, '_> {
     }
 }
 
-/// Names in memory, by number.
 struct NameTable {
     index: Index,
     all: Vec<String>,

@@ -28,12 +28,10 @@ use crate::{Error, Result};
 /// Number of sorters that share the memory.
 const SORTERS: usize = 3;
 
-/// Totals of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dumped {
     /// Number of records, one per page.
     pub pages: u64,
-    /// Number of their links.
     pub links: u64,
 }
 
@@ -174,7 +172,6 @@ impl NamedRow {
     }
 }
 
-/// Returns the record of a page.
 fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a NamedRow) -> Result<Record<'a>> {
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let scale = scale(row).ok_or_else(|| {
@@ -209,7 +206,7 @@ fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a NamedRow) -> Result<Rec
     })
 }
 
-/// Returns the divisor of weights: 1, or their greatest common divisor if one is too large for a record. `None`: they
+/// Returns the divisor of weights: 1, or their greatest common divisor if one is too large for a record; `None` if they
 /// are still too large.
 fn scale(row: &NamedRow) -> Option<u64> {
     let weights = || row.links.iter().map(|(_, weight)| *weight);

@@ -35,14 +35,10 @@ const MEMBER_BYTES: usize = 16 << 20;
 /// Default level of zstd. Higher ones take several times as long and save a tenth.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Kind of a file of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFormat {
-    /// Plain JSON lines.
     Jsonl,
-    /// JSON lines in gzip.
     JsonlGzip,
-    /// JSON lines in zstd.
     JsonlZstd,
     Parquet,
 }
@@ -80,7 +76,6 @@ impl RecordFormat {
     }
 }
 
-/// File of records being written.
 pub struct RecordFile<'w> {
     kind: RecordSink<'w>,
     path: PathBuf,
@@ -132,8 +127,7 @@ impl<'w> RecordFile<'w> {
         written.map_err(Error::io(&self.path, "write"))
     }
 
-    /// Ends and flushes the file. If it is dropped instead, it lacks its end, and readers notice the truncation unless
-    /// it has plain lines.
+    /// Ends and flushes the file. If it is dropped instead, readers notice the truncation, except in plain lines.
     pub fn finish(self) -> Result<()> {
         let ended = match self.kind {
             RecordSink::Lines(mut out) => out.flush(),
@@ -205,7 +199,6 @@ impl<'w> MemberWriter<'w> {
     }
 }
 
-/// Resources for sorting records.
 #[derive(Debug, Clone)]
 pub struct SortRoom {
     /// Memory in bytes.
@@ -236,7 +229,6 @@ impl TimeOrder {
         }
     }
 
-    /// Adds a record's line.
     pub fn push(&mut self, time: Option<Time>, line: &[u8]) -> Result<()> {
         let latest = || self.times.latest().map(|(latest, _)| latest);
         let key = time_key(time.or_else(latest));

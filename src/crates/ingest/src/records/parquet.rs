@@ -55,7 +55,6 @@ fn schema(names: Names) -> String {
     )
 }
 
-/// Writes a column of values or nulls.
 fn write_values<D: DataType>(
     group: &mut RowGroup,
     values: impl Iterator<Item = Option<D::T>>,
@@ -66,8 +65,8 @@ fn write_values<D: DataType>(
     group.write::<D>(&values, Some(&defined), None)
 }
 
-/// Writes a column of lists, or nulls. `empty` is the definition level of an empty list, `value` that of a value, and a
-/// null in a list is one below.
+/// Writes a column of lists, or nulls. `empty` and `value` are the definition levels of an empty list and of a value;
+/// that of a null in a list is one below `value`.
 fn write_lists<D: DataType>(
     group: &mut RowGroup,
     [empty, value]: [i16; 2],
@@ -89,7 +88,6 @@ fn write_lists<D: DataType>(
     group.write::<D>(&values, Some(&defined), Some(&repeated))
 }
 
-/// Encodes rows, by column.
 fn write_rows(rows: &[Record<'_>], group: &mut RowGroup) -> Result<(), ParquetError> {
     let pages: Vec<ByteArray> = rows.iter().map(|row| text(&row.url)).collect();
     group.write::<ByteArrayType>(&pages, None, None)?;
@@ -149,7 +147,6 @@ fn text(text: &[u8]) -> ByteArray {
     ByteArray::from(text.to_vec())
 }
 
-/// Parquet table of records being written.
 pub(super) struct ParquetWriter<'w> {
     file: ParquetFile<Box<dyn Write + Send + 'w>>,
     decoder: &'static dyn Decoder,

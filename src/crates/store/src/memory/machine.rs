@@ -51,8 +51,8 @@ fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// Returns the files with the limits of the process's control groups and all their ancestors, of which not all exist: in
-/// a container its own group is the folder itself. `cgroup` is the text of `/proc/self/cgroup`.
+/// Returns the files with the limits of the process's control groups and all their ancestors, of which not all exist:
+/// in a container its own group is the folder itself. `cgroup` is the text of `/proc/self/cgroup`.
 fn limit_files(cgroup: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in cgroup.lines() {
@@ -75,12 +75,12 @@ fn limit_files(cgroup: &str) -> Vec<PathBuf> {
 /// Address space of every command: buffers of files, tables of names, a page cache.
 const A_COMMAND: u64 = 64 * MIB;
 
-/// Limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`). An allocation beyond it aborts
-/// the process, so what is left of it counts as available memory.
+/// Limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`). An allocation beyond it
+/// aborts the process, so what is left of it counts as available memory.
 pub struct AddressSpace {
     /// Limit, in bytes.
     pub limit: u64,
-    /// What the process has not taken of it, in bytes.
+    /// Part of the limit that the process has not taken, in bytes.
     pub left: u64,
 }
 

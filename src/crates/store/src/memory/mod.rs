@@ -65,10 +65,8 @@ pub struct Need {
     pub database: u64,
     /// Input in transit, and checkpoints.
     pub buffers: u64,
-    /// Memory for making a snapshot.
     pub publishing: u64,
-    /// Settling importance: 18 bytes per page. Not part of [`Need::total`]: if it does not fit in addition, importance
-    /// comes from a window.
+    /// Settling importance: 18 bytes per page. Not in [`Need::total`]: if it does not fit, a window gives importance.
     pub settling: u64,
 }
 
@@ -152,8 +150,7 @@ pub fn to_read(pages: u64) -> u64 {
 /// Memory overhead of a separately allocated name, in bytes: the allocator's, and spare capacity.
 pub const ALLOCATION: u64 = 24;
 
-/// Returns the number of pages to reserve address space for: the limit or, if that is refused, as many as fit the
-/// budget.
+/// Returns the number of pages to reserve address space for: the limit or, if refused, as many as fit the budget.
 pub fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
     let most = limits.pages;
     match limits.memory {
@@ -170,14 +167,14 @@ pub fn log_rows(config: &Config, budget: Option<u64>) -> usize {
     engine::log_rows(bytes, config.policy().is_timed())
 }
 
-/// Returns the smallest budget that covers what is `needed` of it; a larger budget gives the log more.
+/// Returns the smallest budget that covers the need under it; a larger budget gives the log more.
 pub fn enough(needed: impl Fn(u64) -> u64) -> u64 {
     let more = |&budget: &u64| Some(needed(budget)).filter(|&need| need > budget);
     std::iter::successors(Some(0), more).last().unwrap_or(0)
 }
 
-/// Returns the largest number up to `most` for which `fits` holds, which must hold up to some number and not beyond; 0
-/// if for none.
+/// Returns the largest number up to `most` for which `fits` holds, or 0 if there is none. `fits` must hold up to some
+/// number and not beyond.
 pub fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {

@@ -14,14 +14,13 @@ fn pages_of(engine: &Engine<StoreWriter>) -> u64 {
     engine.ledger().totals().pages
 }
 
-/// Memory budget and its use.
 pub struct Budget {
     pub bytes: Option<u64>,
     /// Number of pages that fit, given the other parts of the need at the last computation.
     pub fits: u64,
     /// Number of those pages up to which settling fits in addition.
     pub settles: u64,
-    /// Number of pages at which it is recomputed, as the bound gets tighter.
+    /// Number of pages at which the budget is recomputed, as the bound gets tighter.
     again_at: u64,
     /// Number of pages at which the use is reported next.
     pub tell_at: u64,
@@ -34,7 +33,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Creates the budget of an engine.
     pub fn new(limits: &Limits, engine: &Engine<StoreWriter>) -> Budget {
         let mut budget = Budget {
             bytes: limits.memory,
@@ -50,7 +48,6 @@ impl Budget {
         budget
     }
 
-    /// Computes how many pages fit.
     fn find(&mut self, engine: &Engine<StoreWriter>) {
         let limit = engine.page_limit();
         let pages = pages_of(engine);
@@ -87,16 +84,13 @@ impl Writer {
         budget.rested.unwrap_or_else(now)
     }
 
-    /// Releases memory that only further records would need, for settling.
-    ///
-    /// # Errors
-    /// After an error the store accepts no more records.
+    /// Releases memory that only further records need, for settling. After an error the store accepts no more of them.
     pub fn rest(&mut self) -> Result<()> {
         self.budget.rested = Some(self.memory());
         self.engine.rest()
     }
 
-    /// Returns true if that memory was released.
+    /// Returns true after `rest`.
     pub fn is_at_rest(&self) -> bool {
         self.budget.rested.is_some()
     }

@@ -27,7 +27,7 @@ impl Reader {
         })
     }
 
-    /// Applies one record. An unusable record is counted by its reason.
+    /// Applies one record. An unusable one is counted by its reason, and is an error (`Error::BadRecord`).
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
         let batch: Batch = self.builder.single(Parsed::Record(record));
         self.resolver.begin();

@@ -254,7 +254,7 @@ impl Writer {
         Ok(self.resolver.pages())
     }
 
-    /// Returns the memory of its arrays, in bytes.
+    /// Returns the memory of the writer's arrays, in bytes.
     pub fn array_bytes(&self) -> u64 {
         let (need, _) = self.memory();
         need.cash + need.index
@@ -364,7 +364,6 @@ impl Writer {
         self.storage().rows_retention()
     }
 
-    /// Applies the waiting records.
     fn apply(&mut self) -> Result<()> {
         if self.waiting == 0 {
             return Ok(());
@@ -402,7 +401,7 @@ impl Writer {
     }
 }
 
-/// Storage of a writer, and what an ingest of inputs needs: checkpoints of its own progress, and rankings in the background.
+/// What an ingest of inputs needs: storage, checkpoints of its own progress, and rankings in the background.
 #[doc(hidden)]
 impl Writer {
     pub fn storage(&self) -> &StoreWriter {
@@ -430,16 +429,13 @@ impl Writer {
         self.storage().generation()
     }
 
-    /// Returns true if links are kept.
     pub fn keeps_rows(&self) -> bool {
         self.storage().keeps_rows()
     }
 
     /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were;
-    /// [`Writer::release_rows`] should then release what readers of the current snapshot do not need.
-    ///
-    /// # Errors
-    /// After an error the store accepts no more records.
+    /// [`Writer::release_rows`] should then release what readers of the current snapshot do not need. After an error
+    /// the store accepts no more records.
     pub fn commit(&mut self, progress: &InputProgress) -> Result<Option<GiveUpReason>> {
         checkpoint(&mut self.engine, progress)?;
         Ok(self.storage_mut().rows_given_up())
@@ -452,8 +448,7 @@ impl Writer {
         (is_near && !std::mem::replace(&mut self.budget.told_limit, true)).then_some(limit)
     }
 
-    /// Writes the index of the last checkpoint to disk, unless the present one suffices. On an error the store can
-    /// still be written.
+    /// Writes the index of the last commit, unless the present one suffices. Errors leave the store writable.
     pub fn keep_index(&mut self) -> Result<()> {
         keep_index(&mut self.engine)
     }
@@ -474,13 +469,11 @@ impl Writer {
         self.storage_mut().release_rows(named)
     }
 
-    /// Returns the last committed state.
     pub fn view(&self) -> Result<View> {
         self.storage().view()
     }
 
-    /// Returns the settings for settling importance before a snapshot in the memory that is left; `None` if importance
-    /// is read from a window.
+    /// Returns the settings for settling before a snapshot in the memory that is left; `None` if a window is used.
     pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<SettleSettings> {
         let goal = goal.filter(|_| self.engine.config().is_settled())?;
         Some(SettleSettings {

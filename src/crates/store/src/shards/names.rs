@@ -50,7 +50,6 @@ pub struct NamedShard {
     pub remote: Vec<RemotePages>,
 }
 
-/// Result of [`exchange_names`].
 pub struct ExchangedNames {
     pub shards: Vec<NamedShard>,
     /// Number of pages that these stores admitted.
@@ -191,7 +190,7 @@ impl<'e> Asker<'e> {
         Ok(put_numbers(pages))
     }
 
-    /// Forgets all remote pages, as the file that they are from is of other stores.
+    /// Forgets all remote pages, because their file belongs to other stores.
     fn forget(&mut self) {
         (self.known, self.next) = (KnownRemote::default(), 0);
     }
@@ -240,8 +239,7 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Forgets the remote pages of files that refer to pages that stores do not have, because these were created again
-    /// or restored from a copy.
+    /// Forgets the remote pages of files that refer to pages that a store, created again or restored, does not have.
     fn check_files(&mut self, peers: &mut dyn Peers) -> Result<()> {
         let mut outgoing = Vec::new();
         for asker in &mut self.askers {
@@ -383,7 +381,6 @@ fn by_number(remote: RemotePages) -> RemotePages {
     RemotePages { here, there }
 }
 
-/// Encodes an answer.
 fn put_numbers(pages: &[PageId]) -> Vec<u8> {
     let mut answer = Vec::new();
     let mut last = 0;

@@ -18,8 +18,9 @@
 //! answer    units shift value* delta*   importances in 2^shift units, zigzag; ranks by importance, each less the one before, zigzag
 //! ```
 //!
-//! The importance of a remote page is rounded down, so that its message is short, and so that importances of different pages
-//! never sum to more than 1: all of a shard together by less than a 64th of the certified bound. Its rank is exact.
+//! The importance of a remote page is rounded down, so that its message is short, and so that importances of different
+//! pages never sum to more than 1: all of a shard together by less than a 64th of the certified bound. Its rank is
+//! exact.
 //!
 //! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
 //! `rank` of that page in this shard shows it.
@@ -50,10 +51,10 @@ const ROUNDED_TO: f64 = 1.0 / 64.0;
 
 /// Scores of the pages that a shard knows.
 pub struct ShardScores<'s> {
-    /// Scores of all its pages; those of remote pages are ignored.
+    /// Scores of all pages of the shard; those of remote pages are ignored.
     pub scores: &'s dyn Scores,
     pub pages: u64,
-    /// Remote pages by shard; the other pages are its own.
+    /// Remote pages by shard; the other pages are the shard's own.
     pub remote: &'s [RemotePages],
 }
 
@@ -128,7 +129,7 @@ type Keyed = (u64, u32);
 struct LocalRanking<'a, 's> {
     shard: &'a ShardScores<'s>,
     is_remote: Bits,
-    /// Keys of its own pages, sorted; empty once they have ranks.
+    /// Keys of the shard's own pages, sorted; empty once they have ranks.
     sorted: Vec<Keyed>,
     /// Ranks of all pages, as far as they are known.
     ranks: Vec<u64>,
@@ -173,7 +174,6 @@ impl<'a, 's> LocalRanking<'a, 's> {
     }
 }
 
-/// Passes the scores of all pages of a shard to `each`, block by block.
 fn each_block(
     shard: &ShardScores<'_>,
     mut each: impl FnMut(u64, &[(f64, f64)]) -> Result<()>,
@@ -192,8 +192,7 @@ fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
     sorted.chunk_by(|one, other| one.0 == other.0)
 }
 
-/// Chooses the first values of all ranges except the first, ascending. They divide the values of all shards about
-/// evenly.
+/// Chooses the first value of each range except the first, ascending; ranges hold about equally many values.
 fn choose_splits(local: &[LocalRanking<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
     let sample = |of: &LocalRanking<'_, '_>| {
         let len = of.sorted.len() as u64;
@@ -343,7 +342,6 @@ fn ask_owners(
     })
 }
 
-/// Answers the requests of all shards to this one.
 fn answer_all(
     of: &LocalRanking<'_, '_>,
     asked: &[Vec<u8>],

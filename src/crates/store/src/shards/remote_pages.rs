@@ -3,11 +3,11 @@
 //! Page numbers never change, so each is asked for once. The file is a cache outside of the commit: if it is absent or
 //! damaged, numbers are asked for again, with the same result. A new one replaces it by a rename.
 //!
-//! It is a file of blocks (`snapshot/blocks.rs`) with a row for each remote page: its number here, and its number in its
-//! owner's store; owner by owner, in the order of the numbers here. Its info says which pages of the store it covers, and
-//! which names each shard had when it was written: a shard has as many names as pages, and the sum is the hash of the
-//! checksums of their fingerprints' blocks, as in `index`. So the file tells whether the stores still have the pages it
-//! refers to, after a restore from a copy or a new start.
+//! It is a file of blocks (`snapshot/blocks.rs`) with a row for each remote page: its number here, and its number in
+//! its owner's store; owner by owner, in the order of the numbers here. Its info says which pages of the store it
+//! covers, and which names each shard had when it was written: a shard has as many names as pages, and the sum is the
+//! hash of the checksums of their fingerprints' blocks, as in `index`. So the file tells whether the stores still have
+//! the pages it refers to, after a restore from a copy or a new start.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,6 @@ use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion, fla
 use crate::store::{Depth, NameReader, TempFile, View};
 use crate::{Error, Result};
 
-/// Name of the file in a store's folder.
 const REMOTE: &str = "remote";
 
 /// Identification of the names that a shard had at a commit.
@@ -46,7 +45,7 @@ impl NamesState {
         Ok(NamesState { pages, sum })
     }
 
-    /// Returns true if these are the first names of a store that now has `pages`.
+    /// Returns true if these are the first names of a store with `pages` pages.
     pub fn begins(self, names: &NameReader, pages: u64) -> Result<bool> {
         match self.pages.checked_sub(1) {
             None => Ok(self.sum == 0),
@@ -65,15 +64,14 @@ impl NamesState {
     }
 }
 
-/// Info of the file.
 #[derive(Serialize, Deserialize)]
 struct RemoteInfo {
     version: u32,
     /// Hash of the store's identity.
     store: u64,
-    /// Number of pages of the store that it covers, from the first.
+    /// Number of the store's first pages that the file covers.
     covered: u64,
-    /// Names of all shards when it was written.
+    /// Names of all shards when the file was written.
     states: Vec<NamesState>,
     /// Number of remote pages of each owner.
     pages: Vec<u64>,
@@ -109,7 +107,7 @@ impl FileInfo for RemoteInfo {
 /// Remote pages of a shard's first pages.
 #[derive(Debug, Default)]
 pub(super) struct KnownRemote {
-    /// Number of pages of the store that were searched for remote ones, from the first.
+    /// Number of the store's first pages that were searched for remote ones.
     pub covered: u64,
     /// Names of all shards when the file was written; empty without a file.
     pub states: Vec<NamesState>,
@@ -256,7 +254,7 @@ pub(super) fn unowned(dir: &Path, owner: usize, shards: u32) -> Error {
     Error::damaged(path_of(dir), what)
 }
 
-/// Checks the file of a shard's store, if there is one.
+/// Checks the file of remote pages of a shard's store, if there is one.
 pub fn verify_remote(disk: &dyn Disk, view: &View, depth: Depth) -> Result<()> {
     let Some(shard) = view.settings().input.shard else {
         return Ok(());

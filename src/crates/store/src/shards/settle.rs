@@ -8,8 +8,9 @@
 //! prepare    each shard's snapshot is written to a temporary file, and synced
 //! publish    once all are prepared: each is renamed
 //! ```
-//! If killed before the last step, it leaves only the names. If killed in it, some shards have the new ranking and others
-//! the previous one; the same command then gives all of them the same one, because the result depends on the stores alone.
+//! If killed before the last step, it leaves only the names. If killed in it, some shards have the new ranking and
+//! others the previous one; the same command then gives all of them the same one, because the result depends on the
+//! stores alone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +47,6 @@ pub struct SettleOptions {
     pub keep: KeepSnapshots,
     /// Memory limit of this process in bytes; `None` for no limit.
     pub memory: Option<u64>,
-    /// Observer, which can stop the computation.
     pub watcher: Arc<Watcher>,
 }
 
@@ -57,7 +57,6 @@ pub struct RankedShard {
     pub info: Info,
 }
 
-/// Result of ranking all shards.
 #[derive(Debug)]
 pub struct Together {
     pub shards: Vec<RankedShard>,
@@ -69,11 +68,9 @@ pub struct Together {
 }
 
 /// Settles the stores in `dirs` together with those of all other processes, ranks their pages, and publishes. Returns
-/// `None` if an observer in any process stopped it; nothing is published then.
-///
-/// # Errors
-/// Fails if the stores are not the shards of one crawl, if one keeps no links or is being written, if memory does not
-/// suffice, or if a process is lost. Nothing is published then, unless it failed in the last step.
+/// `None` if an observer in any process stopped it; nothing is published then. Fails if the stores are not the shards
+/// of one crawl, if one keeps no links or is being written, if memory does not suffice, or if a process is lost;
+/// nothing is published then, unless it failed in the last step.
 pub fn settle(
     disk: &Arc<dyn Disk>,
     dirs: &[PathBuf],
@@ -152,7 +149,7 @@ fn all_agree(here: bool, peers: &mut dyn Peers) -> Result<bool> {
     Ok(disagree == [0])
 }
 
-/// Returns an id that depends on all stores, as they are, and the requested bound.
+/// Returns an id of the ranking, which depends on the state of all stores and the requested bound.
 fn ranking_id(
     local: &[LocalShard],
     shards: &[NamedShard],

@@ -14,7 +14,6 @@ use crate::store::rows::KeepRows;
 use crate::store::{Settings, differences, identity_of};
 use crate::{Error, Result};
 
-/// Store that is a shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalShard {
     pub dir: PathBuf,
@@ -26,7 +25,7 @@ pub struct LocalShard {
 }
 
 impl LocalShard {
-    /// Returns the options for opening it for writing.
+    /// Returns the options for opening the store for writing.
     pub(super) fn options(&self) -> Options {
         Options {
             config: self.settings.config.clone(),
@@ -41,10 +40,8 @@ impl LocalShard {
     }
 }
 
-/// Reads which shards the stores in `dirs` are. Returns them in the order of their numbers, as in [`Peers::local`].
-///
-/// # Errors
-/// [`Error::Missing`] if there is no store; [`Error::Usage`] if a store is not a shard.
+/// Reads which shards the stores in `dirs` are, and returns them in the order of their numbers, as in [`Peers::local`];
+/// [`Error::Missing`] if there is no store, and [`Error::Usage`] if a store is not a shard.
 pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>> {
     let mut shards = Vec::with_capacity(dirs.len());
     for dir in dirs {
@@ -125,7 +122,6 @@ pub fn check_together(
     Ok(all)
 }
 
-/// Checks that two stores are of one crawl.
 fn check_pair(one: &LocalShard, other: &LocalShard) -> Result<()> {
     let both = format!("{} and {}", one.dir.display(), other.dir.display());
     if one.shard.count() != other.shard.count() {
@@ -163,10 +159,7 @@ fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> S
 }
 
 /// Opens the current snapshot of a store, or an older one; given several stores, the snapshots of all shards of a crawl
-/// from one ranking, in the order of the shards.
-///
-/// # Errors
-/// [`Error::Conflict`] if the snapshots are not of one ranking.
+/// from one ranking, in the order of the shards, or [`Error::Conflict`] if they are not of one ranking.
 pub fn open_shards(
     disk: &dyn Disk,
     stores: &[PathBuf],

@@ -27,8 +27,7 @@ pub(super) const TRAILER: usize = 40;
 /// Length of a directory entry in bytes: offset, length, checksum.
 pub(super) const ENTRY: usize = 20;
 
-/// Version of a kind of file: its magic, its number, and its number of columns; `None`: as many as the directory has
-/// entries.
+/// Version of a kind of file: its magic, its number, and its number of columns; `None` if the directory tells.
 pub struct FileVersion(pub Magic, pub u32, pub Option<usize>);
 
 /// Info of a file, which determines the kind of the file.
@@ -46,7 +45,6 @@ pub trait FileInfo: DeserializeOwned + Sync {
     fn fits(&self, rows: u64, columns: usize) -> bool;
 }
 
-/// File that is open for reading.
 pub struct BlockFile<I> {
     pub(super) path: PathBuf,
     file: Box<dyn DiskFile>,
@@ -60,10 +58,7 @@ pub struct BlockFile<I> {
 }
 
 impl<I: FileInfo> BlockFile<I> {
-    /// Opens the file at `path`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if it has another version.
+    /// Opens the file at `path`; [`Error::Unsupported`] if it has another version.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<BlockFile<I>> {
         let file = disk.read(path).map_err(Error::io(path, "open"))?;
         let damaged = |what: &str| Error::damaged(path, what);
@@ -120,12 +115,10 @@ impl<I: FileInfo> BlockFile<I> {
         }
     }
 
-    /// Returns the file's info.
     pub fn info(&self) -> &I {
         &self.info
     }
 
-    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -142,18 +135,15 @@ impl<I: FileInfo> BlockFile<I> {
         Error::damaged(&self.path, what)
     }
 
-    /// Returns the error that a column is damaged.
     pub(crate) fn bad(&self, block: u64, which: I::Column) -> Error {
         self.damaged(format!("column {which:?} of block {block} is damaged"))
     }
 
-    /// Reads a column of numbers.
     pub(super) fn column(&self, block: u64, which: I::Column) -> Result<Vec<u64>> {
         let packed = self.packed(block, which)?;
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, which))
     }
 
-    /// Iterates over a column, block by block.
     pub(crate) fn column_blocks(
         &self,
         which: I::Column,
@@ -267,8 +257,7 @@ fn other_version<I: FileInfo>(path: &Path, found: &str) -> Error {
     ))
 }
 
-/// Returns rows by their numbers, in the order given. `read` gets a block and places in it, ascending; several blocks are
-/// read at a time, each once.
+/// Returns rows in the order of `numbers`. `read` gets a block and ascending places in it, once per block, in parallel.
 pub(super) fn rows_at<T: Clone + Send>(
     numbers: &[PageId],
     read: impl Fn(u64, &[usize]) -> Result<Vec<T>> + Sync,
@@ -291,7 +280,6 @@ pub(super) fn rows_at<T: Clone + Send>(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Flattens blocks.
 pub(crate) fn flat<T>(
     blocks: impl Iterator<Item = Result<Vec<T>>>,
 ) -> impl Iterator<Item = Result<T>> {
@@ -304,7 +292,6 @@ pub(crate) fn flat<T>(
     })
 }
 
-/// Location and checksum of a packed column.
 #[derive(Clone, Copy, Default)]
 struct PackedColumn {
     offset: u64,
@@ -312,13 +299,11 @@ struct PackedColumn {
     sum: u64,
 }
 
-/// File that is being written.
 pub(crate) struct BlockWriter<I> {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     /// Length of the file so far, in bytes.
     at: u64,
-    /// Number of columns of a block.
     columns: usize,
     /// Packed columns by block.
     directory: Vec<PackedColumn>,
@@ -349,7 +334,6 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
         Ok(offset)
     }
 
-    /// Writes a column of numbers.
     pub fn column(&mut self, block: usize, which: I::Column, values: &[u64]) -> Result<()> {
         self.packed(block, which, column::pack(values))
     }

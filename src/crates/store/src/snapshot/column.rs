@@ -51,7 +51,6 @@ pub(super) struct Planes {
 }
 
 impl Planes {
-    /// Creates an empty column with this default value.
     pub fn new(usual: u64) -> Planes {
         Planes {
             usual,
@@ -116,7 +115,6 @@ impl Planes {
         value != self.usual && self.set(at, value)
     }
 
-    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         self.planes.iter().map(Vec::capacity).sum()
     }

@@ -28,10 +28,8 @@ const SITE_BYTES: u64 = 64;
 
 /// Writes the ranks of one level by both measures, which were computed beside one snapshot. Holds the names in memory,
 /// plus 64 bytes per site and 4 per page, up to `memory` bytes. Returns the number of lines after the header. `path`
-/// names `out` in errors.
-///
-/// # Errors
-/// [`Error::Usage`] if pages or folders are ranked; [`Error::TooLarge`] if memory does not suffice.
+/// names `out` in errors. Fails with [`Error::Usage`] if pages or folders are ranked, and with [`Error::TooLarge`] if
+/// memory does not suffice.
 pub fn write_ranks(
     harmonic: &LevelRanking,
     pagerank: &LevelRanking,

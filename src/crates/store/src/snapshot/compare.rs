@@ -1,13 +1,12 @@
-//! Comparison of two rankings in which pages or sites have the same numbers, in bounded memory: both are read in parallel,
-//! block by block (131,072 pages).
+//! Comparison, in bounded memory, of two rankings that number pages or sites alike, read block by block.
 //!
-//! [`moved`] lists the pages that moved: it reads only importances and ranks, first to find the pages to list, then the
-//! ranks that the bounds allow these, then the moves.
+//! [`moved`] lists the pages that moved. It reads importances and ranks three times: to find the pages to list, the
+//! ranks that the bounds allow them, and the moves.
 //!
-//! [`LevelRanking::changed_since`] finds changes since an older ranking of the same store. Both number pages or sites in the
-//! order of first appearance, and none ever disappears, so what the older one lacks is new. A score changed if it moved by
-//! more than the bounds of both rankings explain (`metrics/moved`), or by a requested ratio. A page that was found gone
-//! (404, 410) stays in the ranking; the snapshot tells which are.
+//! [`LevelRanking::changed_since`] finds changes since an older ranking of the same store. Both number pages or sites
+//! in the order of first appearance, and none ever disappears, so what the older one lacks is new. A score changed if
+//! it moved by more than the bounds of both rankings explain (`metrics/moved`), or by a requested ratio. A page that
+//! was found gone (404, 410) stays in the ranking; the snapshot tells which are.
 
 use std::collections::BTreeSet;
 
@@ -68,8 +67,7 @@ pub fn moved(
     Ok(movers.finish())
 }
 
-/// Returns the ranks that the bounds allow the pages among the first `top` of either side; `None` if a bound is
-/// unknown.
+/// Returns the ranks that the bounds allow the pages among the first `top` of either side; `None` without bounds.
 fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[RankBounds; 2]>> {
     let Some((left_bound, right_bound)) = left.bound_l1().zip(right.bound_l1()) else {
         return Ok(None);
@@ -139,19 +137,15 @@ impl Snapshot {
 /// Turnovers and time between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Elapsed {
-    /// Days between their latest fetches; negative if the right one is earlier; `None` if a time is unknown or both are
-    /// the same.
+    /// Days between the latest fetches; negative if the right one is earlier; `None` if unknown or 0.
     pub days: Option<f64>,
-    /// Cash distributed between them, in units of the larger supply; negative as above; `None` for two stores, or if
-    /// nothing was distributed.
+    /// Cash distributed between the snapshots, in units of the larger supply; negative if the right one is earlier;
+    /// `None` for two stores, or if nothing was distributed.
     pub turnovers: Option<f64>,
 }
 
-/// Returns turnovers and time between two snapshots. `one_store` is true if they are of one store, and so have one
-/// clock.
-///
-/// # Errors
-/// [`Error::Unsupported`] if a clock is not a number.
+/// Returns turnovers and time between two snapshots; [`Error::Unsupported`] if a clock is not a number. `one_store` is
+/// true if they are of one store, and so have one clock.
 pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
     let seconds = left.time.zip(right.time);
     let seconds = seconds.map(|(left, right)| i128::from(right) - i128::from(left));
@@ -226,10 +220,8 @@ impl ChangeRule {
 
 impl LevelRanking {
     /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. `gone` marks
-    /// pages that were found gone since then ([`Snapshot::gone_since`]).
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if `older` is not of the same store, level and measure, or is the newer one.
+    /// pages that were found gone since then ([`Snapshot::gone_since`]). Fails with [`Error::Usage`] if `older` is not
+    /// of the same store, level and measure, or is the newer one.
     pub fn changed_since<'r>(
         &'r self,
         older: &'r LevelRanking,

@@ -12,7 +12,7 @@ pub type SnapshotColumns = BlockFile<Info>;
 impl FileInfo for Info {
     type Column = SnapshotColumn;
     const NAME: &'static str = "snapshot";
-    // The columns of a version are the first of all.
+    // Each version has the first columns of the newest.
     const VERSIONS: &'static [FileVersion] = &[
         FileVersion(*MAGIC, VERSION, Some(COLUMNS)),
         FileVersion(*b"CRSNAP02", 2, Some(11)),
@@ -42,7 +42,6 @@ impl SnapshotColumns {
         Ok(())
     }
 
-    /// Returns true if the file's version has this column.
     pub(super) fn has(&self, which: SnapshotColumn) -> bool {
         (which as usize) < self.columns
     }
@@ -52,8 +51,7 @@ impl SnapshotColumns {
         self.info.counters.gone == 0 || self.has(SnapshotColumn::Gone)
     }
 
-    /// Reads pages of a block: those at these places, or all. Only these columns are read, as far as the file's version
-    /// has them; other facts are 0 or unknown.
+    /// Reads pages of a block, at these places or all. Facts outside of `wanted` or of the file are 0 or unknown.
     pub(super) fn pages_with(
         &self,
         block: u64,
@@ -110,8 +108,7 @@ impl SnapshotColumns {
         flat(blocks.map(|block| self.pages_with(block, None, &SnapshotColumn::ALL)))
     }
 
-    /// Checks every column, and that the importances sum to 1, or to at most 1 in the snapshot of a shard that was
-    /// ranked with others.
+    /// Checks every column, and that the importances sum to 1, or to at most 1 in a shard that was ranked with others.
     pub fn verify(&self) -> Result<()> {
         let mut sum = 0.0;
         for page in self.pages() {

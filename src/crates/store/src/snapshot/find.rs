@@ -39,8 +39,7 @@ impl Snapshot {
         self.pages_with(pages, &SnapshotColumn::ALL)
     }
 
-    /// Returns the ranks and importances of these pages, which the snapshot must have, in the order given. Reads no
-    /// other columns.
+    /// Returns rank and importance of these pages, which the snapshot must have, in order. Reads no other columns.
     pub fn ranks_of(&self, pages: &[PageId]) -> Result<Vec<(u64, f64)>> {
         let wanted = [SnapshotColumn::Rank, SnapshotColumn::Importance];
         let pages = self.pages_with(pages, &wanted)?.into_iter();
@@ -118,8 +117,7 @@ impl Snapshot {
         !is_index_due(self.len(), index.map_or(0, |index| index.pages))
     }
 
-    /// Scans these pages and calls `found` with those whose fingerprints are wanted, removing these from `wanted`,
-    /// until none is left.
+    /// Scans these pages for `wanted` fingerprints, removes those it finds, and calls `found`, until none is left.
     fn sweep_prints(
         &self,
         pages: Range<u64>,
@@ -153,8 +151,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Looks up fingerprints in the index. Returns those of pages of the snapshot, verified against the fingerprints
-    /// themselves.
+    /// Looks up fingerprints in the index. Returns those of the snapshot's pages, verified against its fingerprints.
     fn look_up(
         &self,
         index: &IndexFile,
@@ -180,13 +177,13 @@ impl Snapshot {
 /// their names' fingerprints. Takes 16 bytes of memory per page.
 pub struct Lookup {
     pages: Vec<(u64, u32)>,
-    /// Checksum of the fingerprints of these pages, if known.
+    /// Checksum of the fingerprints of the pages, if known.
     sum: Option<u64>,
 }
 
 impl Lookup {
-    /// Creates the table of a snapshot of at most 2^32 pages. Reads only the fingerprints that came after `earlier`, the
-    /// table of an earlier snapshot, unless the store has other pages since.
+    /// Creates the table of a snapshot of at most 2^32 pages. Reads only the fingerprints that came after `earlier`,
+    /// the table of an earlier snapshot, unless the store has other pages since.
     pub fn new(snapshot: &Snapshot, earlier: Option<&Lookup>) -> Result<Lookup> {
         let sum_of = |pages: u64| {
             let last = pages.checked_sub(1);
@@ -216,8 +213,7 @@ impl Lookup {
         })
     }
 
-    /// Finds the pages of `snapshot`, from which this was made, with these names. Candidates are verified against the
-    /// names themselves.
+    /// Finds the pages of `snapshot`, whose table this is, with these names; candidates are verified by their names.
     pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = snapshot.key.fingerprints();
         let mut found = vec![None; names.len()];
@@ -267,7 +263,7 @@ pub struct Rank {
     /// that do not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PageState>,
-    /// Number of fetches that failed since it was last reached.
+    /// Number of fetches that failed since the page was last reached.
     pub failed: Option<u64>,
     /// Number of times that two fetches showed whether the page had changed.
     pub compared: Option<u64>,
@@ -334,8 +330,7 @@ pub fn canonical(url: &str) -> Vec<u8> {
     ListLine::of(url.as_bytes(), 0).name
 }
 
-/// Looks up pages by name with `find`. A name is a URL in any form, or an opaque name that looks like one, for which
-/// `find` is called a second time.
+/// Looks up pages by URLs in any form or opaque names; `find` is called again for those that only look like URLs.
 pub fn pages_of<P: Copy, E>(
     urls: &[String],
     find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
@@ -346,7 +341,6 @@ pub fn pages_of<P: Copy, E>(
     Ok(found.into_iter().map(|of| of.page).collect())
 }
 
-/// Page that a list names.
 pub struct ListedPage<P = PageId> {
     /// Canonical URL, or opaque name.
     pub name: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The snapshots that a store keeps: their list, lookup by number or time, pins, and which of them stay when a new one is
-//! published ([`KeepSnapshots`]).
+//! The snapshots that a store keeps: their list, lookup by number or time, pins, and which of them stay when a new one
+//! is published ([`KeepSnapshots`]).
 //!
 //! The number of a snapshot is the number of records read at it, which names its file. Its time is the latest fetch
 //! time among these records. Pinned snapshots (with an empty file `NUMBER.pinned` beside the snapshot) stay and are not
@@ -17,8 +17,7 @@ use crate::model::utc;
 use crate::store::{IDENTITY, identity_of, lock_soon};
 use crate::{Error, Result};
 
-/// Counts by name. Those after the first are of groups, which ignore this number of trailing characters in a time by
-/// RFC 3339, `2014-03-25T12:12:25Z`.
+/// Counts by name, and for groups the number of trailing characters of an RFC 3339 time that are ignored.
 const COUNTS: [(&str, usize); 4] = [("recent", 0), ("hourly", 7), ("daily", 10), ("monthly", 13)];
 const ALL: usize = usize::MAX;
 
@@ -36,8 +35,7 @@ const ALL: usize = usize::MAX;
 /// or on when older ones were removed. Groups are counted from the newest snapshot backwards, not by distance in time:
 /// a time far ahead or behind adds one group and removes nothing else. A snapshot without a time is in no group.
 ///
-/// Written like `recent=10,daily=30,monthly=all`; a
-/// number N is short for `recent=N`, and 0 for all.
+/// Written like `recent=10,daily=30,monthly=all`; a number N is short for `recent=N`, and 0 for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepSnapshots([usize; COUNTS.len()]);
 
@@ -128,9 +126,9 @@ pub const PINNED: &str = ".pinned";
 pub struct SnapshotEntry {
     /// Number of records read at the snapshot.
     pub number: u64,
-    /// Path of its file.
+    /// Path of the snapshot's file.
     pub path: PathBuf,
-    /// Length of its file in bytes; `None` if the system does not report it.
+    /// Length of the file in bytes; `None` if the system does not report it.
     pub bytes: Option<u64>,
     /// True if it stays regardless of newer ones.
     pub pinned: bool,
@@ -138,11 +136,10 @@ pub struct SnapshotEntry {
     pub current: bool,
     /// Counters and settings of the run, or why the snapshot cannot be read.
     pub info: Result<Info>,
-    /// Names of the rankings that were computed beside it.
+    /// Names of the rankings that were computed beside the snapshot.
     pub computed: Vec<ComputedName>,
 }
 
-/// Selector of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotSelector {
     /// The snapshot of this number.
@@ -197,10 +194,7 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
     store.join(SNAPSHOTS).join(format!("{number:012}{ending}"))
 }
 
-/// Lists the snapshots of a store, oldest first, including those that cannot be read. Works while a writer runs.
-///
-/// # Errors
-/// [`Error::Missing`] if there is no store.
+/// Lists a store's snapshots, oldest first, readable or not; [`Error::Missing`] without a store. A writer may run.
 pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     identity_of(disk, store)?;
     let latest = Latest::published(disk, store)?.map(|latest| latest.snapshot);
@@ -290,8 +284,8 @@ fn none_of(store: &Path, which: SnapshotSelector, kept: &[SnapshotEntry]) -> Str
 }
 
 /// Takes the lock for deciding which snapshots stay, held while pins are read and others are removed. The writer's lock
-/// does not serve, as pins are made while an ingest runs, so a file that every store has does. Returns `None` if it
-/// stays locked.
+/// does not serve, as pins are made while an ingest runs; a file that every store has is locked instead. Returns `None`
+/// if it stays locked.
 fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
     identity_of(disk, store)?;
     let path = store.join(IDENTITY);
@@ -300,9 +294,7 @@ fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
     Ok(locked.then_some(file))
 }
 
-/// Pins a snapshot so that it stays, or unpins it, even if it was lost. Returns false if nothing changed.
-///
-/// # Errors
+/// Pins a snapshot so that it stays, or unpins it, even if it was lost. Returns false if nothing changed;
 /// [`Error::Missing`] if there is no store, or no such snapshot.
 pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
     let _choosing = choose(disk, store)?.ok_or_else(|| Error::Busy { path: store.into() })?;

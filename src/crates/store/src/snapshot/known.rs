@@ -15,7 +15,7 @@ use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
 use crate::{Error, Result};
 
-/// Columns of these facts, in the order of the file.
+/// Columns of the facts, in the order of the file.
 pub(super) const COLUMNS: [SnapshotColumn; 9] = [
     SnapshotColumn::Failed,
     SnapshotColumn::LastFailed,
@@ -27,12 +27,12 @@ pub(super) const COLUMNS: [SnapshotColumn; 9] = [
     SnapshotColumn::Gone,
     SnapshotColumn::Recycled,
 ];
-/// Position of the last fetch among them.
+/// Position of the last fetch in [`COLUMNS`].
 const LAST_FETCH: usize = 6;
 
-/// Number of values kept for a page: those of [`COLUMNS`], and the state from which its next row is joined. The latter are
-/// the digest of the first observation; the digest of the last one and the time of the first, as differences
-/// from the first digest and the last fetch, which are mostly 0; and flags.
+/// Number of values kept for a page: those of [`COLUMNS`], and the state from which its next row is joined. The state
+/// is the digest of the first observation; the digest of the last one and the time of the first, as differences from
+/// the first digest and the last fetch, which are mostly 0; and flags.
 const NUMBERS: usize = COLUMNS.len() + 4;
 const FLAGS: usize = NUMBERS - 1;
 
@@ -115,7 +115,6 @@ fn joined(numbers: [u64; NUMBERS]) -> HistoryRow {
     }
 }
 
-/// Facts about a block of pages.
 #[derive(Debug)]
 pub(super) struct KnownBlock {
     numbers: [Planes; NUMBERS],
@@ -180,7 +179,7 @@ impl KnownBlock {
         }
     }
 
-    /// Returns the times when its pages were last reached.
+    /// Returns the times when the block's pages were last reached.
     pub fn times(&mut self) -> &FetchTimes {
         if self.packed[LAST_FETCH].is_none() {
             let reached = &self.numbers[LAST_FETCH];
@@ -193,7 +192,6 @@ impl KnownBlock {
         &self.times
     }
 
-    /// Iterates over its packed columns, in their order.
     pub fn packed(&mut self) -> impl Iterator<Item = io::Result<&[u8]>> {
         let columns = self.packed.iter_mut().zip(&self.numbers);
         columns.map(|(packed, planes)| {
@@ -204,7 +202,6 @@ impl KnownBlock {
         })
     }
 
-    /// Returns its memory in bytes.
     fn bytes(&self) -> u64 {
         let planes = self.numbers.iter().map(Planes::bytes);
         let packed = self.packed.iter().flatten().map(Vec::len);
@@ -274,7 +271,7 @@ pub struct FactsCache {
 }
 
 impl FactsCache {
-    /// Takes the blocks if the state continues where they end, and the number of its runs that they cover.
+    /// Returns the cached blocks, if the state continues where they end, and the number of its runs that they cover.
     pub(super) fn take(&mut self, view: &View) -> (Vec<KnownBlock>, usize) {
         let FactsCache { runs, blocks } = std::mem::take(self);
         match view.joined_runs() {

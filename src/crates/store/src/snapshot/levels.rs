@@ -23,17 +23,14 @@ use crate::rows::Bits;
 use crate::sites::{Level, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
-/// Ranking of pages or sites.
 pub struct LevelRanking {
     snapshot: Snapshot,
     level: Level,
     of: Of,
 }
 
-/// Name of a ranking of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankingName {
-    /// Level that is ranked.
     pub level: Level,
     /// Computed measure; `None` for importance.
     pub measure: Option<String>,
@@ -54,7 +51,6 @@ impl RankingName {
         ))
     }
 
-    /// Returns true if it is the snapshot's own ranking.
     pub fn is_usual(&self) -> bool {
         self.measure.is_none() && self.level.is_page()
     }
@@ -111,7 +107,6 @@ impl Snapshot {
 }
 
 impl LevelRanking {
-    /// Returns the snapshot's own ranking.
     pub fn of_pages(snapshot: Snapshot) -> LevelRanking {
         LevelRanking {
             level: Level::Page,
@@ -120,10 +115,8 @@ impl LevelRanking {
         }
     }
 
-    /// Opens a ranking of a snapshot, by a computed measure or by importance. Roll-ups take at most `memory` bytes.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if the measure was not computed at this level.
+    /// Opens a ranking of a snapshot, by a computed measure or by importance; [`Error::Missing`] if the measure was not
+    /// computed at this level. Roll-ups take at most `memory` bytes.
     pub fn open(
         disk: &dyn Disk,
         snapshot: Snapshot,
@@ -162,7 +155,6 @@ impl LevelRanking {
         &self.snapshot
     }
 
-    /// Returns true if it is the snapshot's own ranking.
     pub fn is_of_pages(&self) -> bool {
         matches!(self.of, Of::Pages)
     }
@@ -183,7 +175,7 @@ impl LevelRanking {
         }
     }
 
-    /// Returns the memory that it holds, in bytes.
+    /// Returns the memory that a roll-up holds, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.sites().map_or(0, |sites| {
             let of_each = size_of::<SiteTotal>() + size_of::<u64>();
@@ -191,7 +183,6 @@ impl LevelRanking {
         })
     }
 
-    /// Returns the sites of pages, if it is a roll-up.
     pub(super) fn sites(&self) -> Option<&Sites> {
         match &self.of {
             Of::Sites(rolled) => Some(&rolled.sites),
@@ -210,7 +201,6 @@ impl LevelRanking {
         self.level
     }
 
-    /// Returns the number of ranked pages or sites.
     pub fn len(&self) -> u64 {
         match &self.of {
             Of::Pages => self.snapshot.len(),
@@ -219,7 +209,7 @@ impl LevelRanking {
         }
     }
 
-    /// Returns the number of nodes that ranks refer to: more than it has for a shard that was ranked with others.
+    /// Returns the number of nodes that ranks refer to, more than the ranking holds for a shard ranked with others.
     pub fn ranked(&self) -> u64 {
         match &self.of {
             Of::Pages => self.snapshot.info().ranked_pages(),
@@ -227,12 +217,10 @@ impl LevelRanking {
         }
     }
 
-    /// Returns true if nothing is ranked.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the certified bound on the L1 error.
     pub fn bound_l1(&self) -> Option<f64> {
         match (self.computed(), self.roll_up()) {
             (Some(info), _) => info.bound_l1(),
@@ -276,17 +264,14 @@ impl LevelRanking {
         Ok(Some(positions.certain()))
     }
 
-    /// Returns the `n` selected rows of best rank, best first, with their names.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if pages are selected in a ranking of sites.
+    /// Returns the `n` selected rows of best rank, best first, with their names; [`Error::Usage`] if pages are selected
+    /// in a ranking of sites.
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
         self.at(&best_of(n, self.rank_blocks(), is_within)?)
     }
 
-    /// Iterates over all ranks, block by block.
     pub(super) fn rank_blocks(&self) -> Box<dyn Iterator<Item = Result<Vec<u64>>> + '_> {
         match &self.of {
             Of::Pages => Box::new(self.snapshot.columns.column_blocks(SnapshotColumn::Rank)),
@@ -354,10 +339,7 @@ impl LevelRanking {
         Ok(rows)
     }
 
-    /// Reads the ranking without the names of pages.
-    ///
-    /// # Errors
-    /// As of [`LevelRanking::at`].
+    /// Returns rows like [`LevelRanking::at`], without the names of pages.
     pub fn facts_of(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
         let scored = match &self.of {
             Of::Pages => Vec::new(),
@@ -409,7 +391,6 @@ impl LevelRanking {
         }
     }
 
-    /// Finds the numbers of pages or sites with these names.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         if self.level().is_page() {
             return self.snapshot.find(names);
@@ -446,7 +427,6 @@ impl RolledUp {
     }
 }
 
-/// Returns some rows of a ranking in the order given.
 fn computed_rows(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
     rows_at(numbers, |block, places| {
         let rows = ranking.block(block)?;

@@ -35,11 +35,8 @@ pub(super) fn best_of(
 }
 
 impl LevelRanking {
-    /// Returns the `n` most important pages of each of these sites, best first. Determines the sites of pages, if they
-    /// are not known yet, within `memory` bytes.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if pages are ranked.
+    /// Returns the `n` most important pages of each of these sites, best first; [`Error::Usage`] if pages are ranked.
+    /// Determines the sites of pages, if they are not known yet, within `memory` bytes.
     pub fn best_pages(
         &self,
         sites: &[PageId],

@@ -136,7 +136,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Creates the info of a snapshot of a commit by this window, whose certificate must be finite: JSON cannot represent others.
+    /// Creates the info of a commit's snapshot by this window, whose certificate must be finite: JSON has no infinity.
     fn new(view: &View, measures: u64, window: &Window, expired: Option<Expired>) -> Result<Info> {
         if window.certificate.is_some_and(|claim| !claim.is_finite()) {
             return Err(Error::internal(
@@ -219,8 +219,8 @@ pub fn latest_info(disk: &dyn Disk, dir: &Path) -> Option<Info> {
     Some(snapshot.info().clone())
 }
 
-/// Returns the number of the row file that the current snapshot of the store in `dir` names. If by `retention` the
-/// store no longer keeps rows, updates the snapshot's entry first.
+/// Returns the number of the row file that the current snapshot of the store in `dir` names. If `retention` says that
+/// the store keeps no rows, updates the snapshot's entry first.
 pub fn rows_named(disk: &dyn Disk, dir: &Path, retention: &Retention) -> Result<Option<u64>> {
     let Ok(Some(mut latest)) = Latest::read(disk, dir) else {
         return Ok(None);
@@ -232,8 +232,7 @@ pub fn rows_named(disk: &dyn Disk, dir: &Path, retention: &Retention) -> Result<
     Ok(latest.rows.kept().map(|kept| kept.number))
 }
 
-/// Returns an error if the store is older than its current snapshot: continuing would publish older snapshots after
-/// newer ones.
+/// Returns an error if the store is older than its snapshot: it would publish older snapshots after newer ones.
 pub fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> Result<()> {
     match latest_info(disk, dir) {
         Some(published) if published.counters.records > store.records => Err(Error::damaged(
@@ -263,7 +262,6 @@ pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the info of the snapshot `name` of the store in `dir`.
 pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
     let columns = SnapshotColumns::open(disk, &dir.join(SNAPSHOTS).join(name))?;
     Ok(columns.info().clone())
@@ -304,7 +302,7 @@ impl Latest {
             names => names.map_err(Error::opening(&folder))?,
         };
         let count = names.iter().filter(|n| n.ends_with(".snapshot")).count();
-        // The first snapshot may be about to be published, now or before an interruption.
+        // A running or interrupted writer may be about to publish the first snapshot.
         let is_begun = || names.iter().any(|name| name == "latest.tmp") || is_busy(disk, dir);
         if count > 1 || count == 1 && !is_begun() {
             // A writer may have published its first ones since.
@@ -314,7 +312,6 @@ impl Latest {
         Ok(None)
     }
 
-    /// Returns the error that the named snapshot at `path` is missing.
     fn names_missing(path: PathBuf) -> Error {
         Error::damaged(path, "it is missing, though snapshots/latest.json names it")
     }
@@ -339,8 +336,7 @@ impl Latest {
         })
     }
 
-    /// Announces the publication of the first snapshot: from now on it is not a sign of damage that a snapshot exists
-    /// without this file.
+    /// Announces the first snapshot, by `latest.tmp`: then a snapshot without `latest.json` is no sign of damage.
     fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
         let aside = Self::path(dir).with_extension("tmp");
         recreate(disk, &aside)

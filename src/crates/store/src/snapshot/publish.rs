@@ -16,22 +16,17 @@ use crate::rank::settle::SettlingResult;
 use crate::store::{Disk, SNAPSHOTS, TempFile, View};
 use crate::{Error, Result};
 
-/// Snapshot that was published.
 #[derive(Debug)]
 pub struct PublishedSnapshot {
     pub path: PathBuf,
     pub info: Info,
     /// Problems with reading the warm start and with writing the next one.
     pub warnings: Vec<String>,
-    /// True if the next warm start was written.
     pub wrote_warm: bool,
 }
 
-/// Publishes something of a committed state with `publish`.
-///
-/// # Errors
-/// Fails if the view does not hold the store's lock, as two publishers would overwrite each other's files and order, or
-/// if the store is no longer in its place.
+/// Publishes something of a committed state with `publish`. Fails if the view does not hold the store's lock, as two
+/// publishers would overwrite each other's files and order, or if the store was moved.
 pub(super) fn with_lock<T>(
     disk: &dyn Disk,
     view: &View,
@@ -48,11 +43,9 @@ pub(super) fn with_lock<T>(
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
 /// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
-/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through a temporary file of
-/// about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then.
-///
-/// # Errors
-/// Fails without the store's lock, or if the state is older than the current snapshot.
+/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through a temporary file
+/// of about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then. Fails
+/// without the store's lock, or if the state is older than the current snapshot.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,
@@ -66,8 +59,7 @@ pub fn publish(
 pub struct SnapshotTurn {
     /// Disconnected once the store may commit again; `None` if that waits for the end.
     pub apart: Option<Sender<()>>,
-    /// Receives whether the warm start was written, once the next ranking may begin. Without it, the warm start is written
-    /// last.
+    /// Receives whether the warm start was written, once the next ranking may begin; without it, that is written last.
     pub settled: Option<Sender<bool>>,
     /// Disconnected once the previous snapshot has ended, and its results were recorded; this one is published after that.
     pub previous: Option<Receiver<()>>,
@@ -177,12 +169,10 @@ pub struct Prepared<'v> {
 }
 
 impl Prepared<'_> {
-    /// Makes it the store's current snapshot, and removes older ones by the retention rule. `latest.json` is replaced
-    /// last, except if it already names a snapshot of the same records, which this one replaces: then it is replaced
-    /// first, so that the names of new pages are available before the snapshot.
-    ///
-    /// # Errors
-    /// After an error the current snapshot is intact.
+    /// Makes the snapshot the store's current one, and removes older ones by the retention rule. `latest.json` is
+    /// replaced last, except if it already names a snapshot of the same records, which this one replaces: then it is
+    /// replaced first, so that the names of new pages are available before the snapshot. After an error the current
+    /// snapshot is intact.
     pub fn publish(self) -> Result<(PathBuf, Info)> {
         let Prepared {
             disk,
@@ -227,11 +217,9 @@ fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
     Ok(())
 }
 
-/// Writes the snapshot of a shard's commit, and makes it durable; [`Prepared::publish`] publishes it. Scores and ranks are
-/// those of all pages that the shard knows; `of` is the ranking of all shards that they are part of.
-///
-/// # Errors
-/// Fails without the store's lock, or if a newer snapshot was published.
+/// Writes the snapshot of a shard's commit, and makes it durable; [`Prepared::publish`] publishes it. Scores and ranks
+/// are those of all pages that the shard knows; `of` is the ranking of all shards that they are part of. Fails without
+/// the store's lock, or if a newer snapshot was published.
 pub fn prepare<'v>(
     disk: &'v dyn Disk,
     view: &'v View,

@@ -41,7 +41,7 @@ const PIECE_MAX: u64 = 1 << 15;
 
 /// Returns a sort key: larger importances get smaller keys; both zeros get the same.
 pub fn descending_key(importance: f64) -> u64 {
-    // Both zeros are the same importance.
+    // The addition turns -0.0 into 0.0.
     let bits = (importance + 0.0).to_bits();
     let ascending = bits ^ (((bits as i64) >> 63) as u64 | 1 << 63);
     !ascending
@@ -94,9 +94,7 @@ fn fits(values: u64, bytes: u64) -> bool {
     values <= 1 || values <= SORT_MAX && values * SORT_BYTES <= bytes
 }
 
-/// Values that the first pass keeps.
 pub(super) struct RankSample {
-    /// Number of values seen.
     count: u64,
     /// Number of pages per sampled page; 0 if all values are kept.
     stretch: u64,
@@ -104,7 +102,6 @@ pub(super) struct RankSample {
     gaps: u64,
     /// Number of values in a piece.
     piece: u64,
-    /// Seed of the choice of the sample.
     seed: u64,
 }
 
@@ -129,7 +126,6 @@ impl RankSample {
         }
     }
 
-    /// Adds the values of the next pages.
     pub fn add(&mut self, values: &[u64]) {
         let first = self.count;
         self.count += values.len() as u64;
@@ -187,7 +183,6 @@ struct PieceFile<'d> {
     temporary: TempFile<'d>,
     /// Offset of the next piece.
     end: u64,
-    /// Maximum number of values in a piece.
     piece: usize,
 }
 
@@ -221,14 +216,12 @@ impl PieceFile<'_> {
     }
 }
 
-/// Values between two splits.
 struct Gap {
     /// Lower bound of the values; 0 once the values were replaced by ranks.
     base: u64,
     /// Width of a value in the file, in bytes; enough for any rank, too.
     width: usize,
     count: u64,
-    /// Offsets of its pieces.
     pieces: Vec<u64>,
     /// Values of the open piece while values are added.
     held: Vec<u64>,
@@ -260,7 +253,7 @@ impl Gap {
         Ok(())
     }
 
-    /// Replaces its values by ranks.
+    /// Replaces the gap's values by ranks.
     fn sort(&mut self, file: &PieceFile<'_>, before: u64) -> Result<()> {
         if self.count > SORT_MAX {
             return Err(Error::internal("a sample of importances is not of all"));
@@ -277,7 +270,7 @@ impl Gap {
         Ok(())
     }
 
-    /// Returns the rank of its next page.
+    /// Returns the rank of the next page in the gap.
     fn next(&mut self, file: &PieceFile<'_>) -> Result<u64> {
         if let Some(rank) = self.ranks.next() {
             return Ok(rank);
@@ -294,7 +287,6 @@ impl Gap {
     }
 }
 
-/// Values divided at splits.
 pub(super) struct Gaps<'d> {
     splits: Vec<u64>,
     /// Number of values at each split; later, their rank.
@@ -305,7 +297,6 @@ pub(super) struct Gaps<'d> {
 }
 
 impl Gaps<'_> {
-    /// Adds the values of the next pages.
     pub fn add(&mut self, values: &[u64]) -> Result<()> {
         for value in values {
             match self.splits.binary_search(value) {

@@ -35,7 +35,6 @@ pub struct Snapshot {
 /// Selection of the listed pages of a ranking.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Scope of the listed pages.
     pub scope: Scope,
     /// Leaves out pages that are gone (404, 410).
     pub without_gone: bool,
@@ -75,7 +74,7 @@ pub struct SnapshotPage {
 }
 
 impl SnapshotPage {
-    /// Returns its cash plus what was recycled from it since its last visit, in endowments.
+    /// Returns the page's cash plus what was recycled from it since its last visit, in endowments.
     pub fn claim(&self) -> f64 {
         let units = u128::from(self.cash) + u128::from(self.fetches.recycled);
         units as f64 / ENDOWMENT as f64
@@ -207,12 +206,12 @@ impl Snapshot {
         self.info().bound_l1()
     }
 
-    /// Returns the path of its file.
+    /// Returns the path of the snapshot's file.
     pub fn path(&self) -> &Path {
         self.columns.path()
     }
 
-    /// Returns the path of its store.
+    /// Returns the path of the snapshot's store.
     pub fn store(&self) -> &Path {
         &self.store
     }
@@ -229,7 +228,7 @@ impl Snapshot {
         self.rows_of_store().cloned().and_then(KeptRows::of)
     }
 
-    /// Calls `read` with the row of one page, without a sweep. Returns whether it has one.
+    /// Calls `read` with the row of one page, without a sweep. Returns whether the page has one.
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.rows_of_store()?.row(page, read)
     }
@@ -302,12 +301,11 @@ impl Snapshot {
         self.pages_from(0, "names", self.names.names())
     }
 
-    /// Iterates over the fingerprints of all names, in number order.
     pub(super) fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
         self.pages_from(0, "fingerprints", self.names.fingerprints())
     }
 
-    /// Returns the key of its store, which is unique except for copies.
+    /// Returns the key of the store, which is unique except for copies.
     pub fn key(&self) -> [u64; 2] {
         self.key.0
     }
@@ -337,8 +335,7 @@ impl Snapshot {
         visited
     }
 
-    /// Calls `visit` with the last fetch and the failures of each page, in number order. Reads no other columns; other
-    /// facts about fetches are not set.
+    /// Calls `visit` with the last fetch and the failures of each page, in order; other facts are not read or set.
     pub fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
         let wanted = [
             SnapshotColumn::LastFetch,
@@ -484,7 +481,7 @@ impl Snapshot {
         Ok(Some(within))
     }
 
-    /// Checks that its file is as it was written.
+    /// Checks that the snapshot's file is as it was written.
     #[doc(hidden)]
     pub fn check_sums(&self) -> Result<()> {
         self.columns.check_sums()

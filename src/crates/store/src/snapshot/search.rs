@@ -20,7 +20,6 @@ pub const WITHIN: u64 = 2_000_000;
 /// Number of hosts whose failures are counted individually; those of further hosts are counted together.
 const HOSTS: usize = 1_000_000;
 
-/// Options of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
     /// Part of the URL or name, ignoring the case of ASCII letters; `None` for any.
@@ -46,13 +45,10 @@ impl Default for SearchOptions {
 /// Result of a search: counts of all pages found, and the best of them, best rank first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchResult {
-    /// Number of pages known.
     pub pages: u64,
     /// Number of pages that were read, from the first.
     pub searched: u64,
-    /// Number of pages found.
     pub found: u64,
-    /// Number of found pages that were visited.
     pub visited: u64,
     /// Number of found pages that were never visited.
     pub frontier: u64,
@@ -60,13 +56,10 @@ pub struct SearchResult {
     pub failed: u64,
     /// Number of found pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
     pub gone: Option<u64>,
-    /// Best of all pages found.
     pub best: Vec<Page<'static>>,
     /// Best pages that were never visited.
     pub best_frontier: Vec<Page<'static>>,
-    /// Best pages whose last fetch failed.
     pub best_failed: Vec<Page<'static>>,
-    /// Best pages that are gone.
     pub best_gone: Vec<Page<'static>>,
 }
 
@@ -77,18 +70,15 @@ pub struct Failing {
     pub failed: u64,
     /// Number of pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
     pub gone: Option<u64>,
-    /// Hosts of such pages, in descending order of their number.
+    /// Hosts of failed or gone pages, in descending order of the number of those pages.
     pub hosts: Vec<FailingHost>,
-    /// Number of such pages on hosts after the first million, and of nodes without a host.
+    /// Number of failed or gone pages on hosts after the first million, and of nodes without a host.
     pub elsewhere: u64,
-    /// Most important pages whose last fetch failed.
     pub best_failed: Vec<Page<'static>>,
-    /// Most important pages that are gone.
     pub best_gone: Vec<Page<'static>>,
 }
 
 impl Failing {
-    /// Returns the first `n` entries of each list.
     pub fn first(&self, n: usize) -> Failing {
         let first = |list: &[Page<'static>]| list.iter().take(n).cloned().collect();
         Failing {
@@ -100,13 +90,12 @@ impl Failing {
     }
 }
 
-/// Host of pages that could not be fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailingHost {
     pub host: String,
-    /// Number of its pages whose last fetch failed.
+    /// Number of the host's pages whose last fetch failed.
     pub failed: u64,
-    /// Number of its pages that are gone.
+    /// Number of the host's pages that are gone.
     pub gone: u64,
 }
 

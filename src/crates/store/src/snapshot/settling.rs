@@ -2,8 +2,7 @@
 //!
 //! # Expiry
 //!
-//! A ranking can leave out the links of pages that no fetch has reached for long, as if these pages were only
-//! linked to.
+//! A ranking can leave out the links of pages that no fetch has reached for long, as if they were only linked to.
 //!
 //! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
 //! ranking. Outliers far ahead of all other times are ignored for that: times of at most a tenth of the pages, or of
@@ -14,10 +13,10 @@
 //!
 //! # Warm starts
 //!
-//! A ranking at a point that the stream of records determines writes the warm start ([`crate::store::warm`]): at the end
-//! of an ingest, at every N records, and by settling a store at rest. It starts from the previous one, or from nothing. A
-//! ranking by the clock starts from the warm start or from the last published ranking, and writes nothing: so what is
-//! published at a point determined by the stream does not depend on rankings by the clock.
+//! A ranking at a point that the stream of records determines writes the warm start ([`crate::store::warm`]): at the
+//! end of an ingest, at every N records, and by settling a store at rest. It starts from the previous one, or from
+//! nothing. A ranking by the clock starts from the warm start or from the last published ranking, and writes nothing:
+//! so what is published at a point determined by the stream does not depend on rankings by the clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,10 +40,8 @@ use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
 
-/// Options of a snapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotOptions {
-    /// Rule for which snapshots stay.
     pub keep: KeepSnapshots,
     /// Memory for the ranks in bytes; pages that do not fit are ranked through temporary files.
     pub rank_bytes: u64,
@@ -61,8 +58,7 @@ pub struct SettleSettings {
     pub time: Option<Duration>,
     /// Memory limit in bytes; `None` for no limit.
     pub memory: Option<u64>,
-    /// Age in seconds, back from the latest record, beyond which the links of a page are left out; `None` for no
-    /// expiry.
+    /// Age in seconds, back from the latest record, beyond which a page's links are left out; `None` for never.
     pub expire: Option<Time>,
     /// Publishes nothing unless the certified bound is below this value.
     pub below: Option<f64>,
@@ -77,7 +73,6 @@ pub struct SettleSettings {
     pub known: Arc<Mutex<FactsCache>>,
     /// True if another ranking of the run follows, for which facts are cached.
     pub leaves_known: bool,
-    /// Observer of the computation.
     pub watcher: Arc<Watcher>,
 }
 
@@ -101,7 +96,6 @@ impl SettleSettings {
     }
 }
 
-/// Start of a settling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StartFrom {
     /// The warm start if it fits, else nothing.
@@ -136,7 +130,6 @@ impl Watcher {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns the progress so far.
     pub fn progress(&self) -> SettlingProgress {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,8 +156,8 @@ impl SettleSettings {
         fits
     }
 
-    /// Ranks the rows of a commit, unless the concurrent work has `failed`. Returns the settled state and the links that it
-    /// leaves out; `None` if it was stopped, or if time did not suffice.
+    /// Ranks the rows of a commit, unless the concurrent work has `failed`. Returns the settled state and the links
+    /// that it leaves out; `None` if it was stopped, or if time did not suffice.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
@@ -202,7 +195,7 @@ impl SettleSettings {
         self.expire.is_none()
     }
 
-    /// Returns the memory that it takes, in bytes.
+    /// Returns the memory that settling takes, in bytes.
     pub fn bytes(&self, view: &View) -> u64 {
         let kept = view.rows_retention().kept();
         kept.map_or(0, |_| view.totals().pages * SETTLING)
@@ -222,7 +215,7 @@ impl SettleSettings {
         self.room(self.bytes(view) + UNPACKED_ROWS, KNOWN_PAGES)
     }
 
-    /// True if the certified bound misses `below`: nothing is published.
+    /// Returns true if the certified bound misses `below`: nothing is published.
     pub(super) fn is_not_below(&self, config: &Config, window: &Window) -> bool {
         let bound = window.bound_l1().unwrap_or(f64::INFINITY);
         // The bound as in Info::bound_l1.
@@ -284,7 +277,6 @@ impl StartState for WarmStartState<'_> {
     }
 }
 
-/// The importances of a published ranking.
 impl Importances for SnapshotColumns {
     fn pages(&self) -> u64 {
         self.info().pages
@@ -351,8 +343,7 @@ fn from_warm(
     })
 }
 
-/// Writes the warm start that results from settling a commit, if there is one. Returns whether it did; adds the error if
-/// it could not be written.
+/// Writes the warm start of a settled commit, if it has one, and returns whether it did; an error becomes a warning.
 pub(super) fn write_warm(
     disk: &dyn Disk,
     view: &View,
@@ -390,7 +381,7 @@ pub struct Watching<'w> {
 }
 
 impl<'w> Watching<'w> {
-    /// Creates an adapter that ends after `time` from now.
+    /// Creates an adapter that ends after `time`.
     pub fn new(watcher: &'w Watcher, time: Option<Duration>) -> Watching<'w> {
         Watching {
             watcher,

@@ -22,9 +22,9 @@ use crate::store::{Disk, TempFile, View};
 use crate::threads::{join, result_of, spawn_in};
 use crate::{Error, Result};
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it with
-/// the settled state, if importance is not an estimate; `None` if it must not be published. Calls `hand_on` with that state
-/// and the warnings before it writes the scores.
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it
+/// with the settled state, if importance is not an estimate; `None` if it must not be published. Calls `hand_on` with
+/// that state and the warnings before it writes the scores.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
@@ -98,14 +98,12 @@ fn see(pages: &[PageScores], seen: &mut RankSample) {
 /// Callback that takes a block, and may leave another.
 type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
-/// Snapshot file that is being written.
 pub(super) struct SnapshotWriter {
     file: BlockWriter<Info>,
     pages: u64,
     /// Numbers of blocks that have their facts, and their scores.
     known: usize,
     scored: usize,
-    /// Times when pages were last reached.
     times: FetchTimes,
 }
 
@@ -128,7 +126,7 @@ impl SnapshotWriter {
         known: &Mutex<FactsCache>,
         (mut room, watcher): (u64, &Watcher),
     ) -> Result<Option<u64>> {
-        // The previous snapshot holds it until it has written these columns.
+        // The previous snapshot holds the cache until it has written these columns.
         let mut held = known.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, runs) = held.take(view);
         let rows = view.rows_behind(runs)?;
@@ -157,7 +155,7 @@ impl SnapshotWriter {
         Ok(Some(measures))
     }
 
-    /// Writes the columns of importance and of the distributed estimate; `seen` takes the sample that ranks are computed from.
+    /// Writes the columns of importance and of the distributed estimate; `seen` takes the sample for the ranks.
     pub fn scores(
         &mut self,
         scores: &dyn Scores,
@@ -272,7 +270,6 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Writes the ranks of all pages, one block after the other.
     pub fn ranks(&mut self, ranks: &[u64]) -> Result<()> {
         for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
             self.file.column(block, SnapshotColumn::Rank, ranks)?;
@@ -280,8 +277,7 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Writes the ranks of all importances that were seen. If they are not in memory, reads them back, and divides them in a
-    /// temporary file at `path`.
+    /// Ranks all importances that were seen; if they are not in memory, through a temporary file at `path`.
     fn rank_seen(&mut self, disk: &dyn Disk, path: PathBuf, mut seen: RankSample) -> Result<()> {
         if let Some(ranks) = seen.ranks() {
             return self.ranks(&ranks);

@@ -30,8 +30,7 @@ const T_LONG: u8 = 2;
 const T_REACHED: u8 = 4;
 /// Flag: one observation, at the last fetch; its digest follows.
 const T_LOOK: u8 = 8;
-/// Flag: several observations; the first and the last digest, comparisons, changes, and the time of the first less that
-/// of the last fetch follow.
+/// Flag: several observations; first and last digest, comparisons, changes, and first time less last fetch follow.
 const T_LOOKS: u8 = 16;
 /// Flag: failed fetches; their number and the time of the last less that of the last fetch follow.
 const T_FAILED: u8 = 32;
@@ -45,11 +44,9 @@ pub struct Packer<T: Entry> {
     before: T,
 }
 
-/// Item of a block.
 pub trait Entry: Copy + Default {
     fn put(&self, before: &Self, out: &mut Vec<u8>);
-    /// Decodes the next entry into `self`, which must have its default value: entries are large and so are decoded in
-    /// place.
+    /// Decodes the next entry in place, as entries are large, into `self`, which must have its default value.
     fn take(&mut self, before: &Self, from: &mut &[u8]) -> Option<()>;
 }
 
@@ -238,8 +235,7 @@ fn fetch_flags(row: &HistoryRow) -> u8 {
     ])
 }
 
-/// Returns the recycled cash of a row that does not store it: a page that was not visited distributed its cash in no
-/// other way.
+/// Returns the recycled cash of a row that does not store it: without visits, all of the cash was recycled.
 fn usual_recycled(row: &HistoryRow) -> u64 {
     match row.visits {
         0 if !row.folded => u64::try_from(row.cash).unwrap_or(u64::MAX),
@@ -247,7 +243,7 @@ fn usual_recycled(row: &HistoryRow) -> u64 {
     }
 }
 
-/// Stores a time relative to the row's last fetch.
+/// Encodes a time relative to the row's last fetch.
 fn put_time(row: &HistoryRow, time: Time, out: &mut Vec<u8>) {
     let since = time.wrapping_sub(row.last_fetch.unwrap_or(0));
     put(out, u128::from(zigzag(since)));

@@ -28,7 +28,7 @@ fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
     Ok((run, blocks, notes))
 }
 
-/// Smallest number of rows for which a run is packed on a thread of its own.
+/// Smallest number of rows for which a run is packed on a separate thread.
 const PACKED_BESIDE: usize = 1 << 11;
 
 /// Makes the engine's state durable, together with the progress in the inputs.
@@ -105,7 +105,6 @@ impl StoreWriter {
         self.clear_up()
     }
 
-    /// Returns an error if an earlier write failed.
     pub fn check_writes(&self) -> Result<()> {
         if self.failed {
             return Err(Error::Conflict(
@@ -115,7 +114,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Removes files that the last commit no longer names.
+    /// Removes files that the last commit does not name.
     fn clear_up(&mut self) -> Result<()> {
         self.note_warm_place();
         for number in std::mem::take(&mut self.dropped_marks) {

@@ -1,9 +1,8 @@
-//! The ledger's cash on disk, `cash`: cells and ages of all pages, in two slots per chunk, specified in
-//! `formats/store.md`.
+//! The ledger's cash on disk, `cash`: cells and ages of all pages, in two slots per chunk (`formats/store.md`).
 //!
-//! A checkpoint writes each changed chunk to the slot that is not current; the commit of
-//! `store.redb` makes those slots current. So the last committed state is never written over, and
-//! one commit later a reader of the one before may still finish.
+//! A checkpoint writes each changed chunk to the slot that is not current; the commit of `store.redb` makes those slots
+//! current. So the last committed state is never overwritten, and after one more commit a reader of the previous state
+//! can still finish.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,6 @@ use crate::engine::CHUNK_PAGES;
 use crate::threads::par_map;
 use crate::{Error, Result};
 
-/// Name of the file.
 pub const CASH: &str = "cash";
 /// Number of cells, and of bytes of ages, in a full chunk.
 const CELLS: usize = CHUNK_PAGES as usize;
@@ -31,7 +29,6 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Encodes the slot as stored.
     pub fn to_bytes(self) -> [u8; 9] {
         let mut bytes = [self.slot; 9];
         bytes[1..].copy_from_slice(&self.hash.to_le_bytes());
@@ -74,7 +71,6 @@ fn offset(chunk: u64, slot: u8) -> u64 {
 }
 
 impl CashFile {
-    /// Opens the file with these current slots.
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access, slots: Vec<Slot>) -> Result<CashFile> {
         let path = dir.join(CASH);
         let file = access.open(disk, &path)?;
@@ -93,7 +89,6 @@ impl CashFile {
         Ok(())
     }
 
-    /// Removes all chunks.
     pub fn clear(&self) -> Result<()> {
         self.file.set_len(0).map_err(Error::io(&self.path, "cut"))?;
         self.sync()
@@ -103,8 +98,7 @@ impl CashFile {
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }
 
-    /// Writes the changed chunks of `pages` pages and makes them durable. They become current with the commit that names
-    /// them.
+    /// Writes the changed chunks of `pages` pages durably. The commit that names them makes them current.
     pub fn write(
         &self,
         [cells, ages]: [&[u8]; 2],

@@ -1,7 +1,7 @@
 //! The store's directory: whether it holds a store, its creation, what else it may contain, and its lock.
 //!
-//! A store without pages takes other settings and forgets what it read: it is created once more. Nothing is lost, as
-//! nothing was applied, and a first try with a wrong option costs nothing.
+//! A store without pages takes other settings and forgets what it read: it is created again. Nothing is lost, as
+//! nothing was applied, so a first attempt with a wrong option costs nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 pub const IDENTITY: &str = "identity.json";
 /// Entries that the directory of a new store may contain; the first is in the root of many file systems.
 const IGNORED: [&str; 2] = ["lost+found", LOCK];
-/// Folders of a new store.
 const FOLDERS: [&str; 3] = [MARKS, rows::ROWS, SNAPSHOTS];
 /// Files of a new store, besides its identity.
 const FILES: [&str; 6] = [
@@ -59,7 +58,7 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
             rows::ROWS if is_begun => {
                 (disk.list(&path)?.iter()).all(|name| number_of(name).is_some())
             }
-            // Without a temporary name if the cut came while it was written once more.
+            // Also without `identity.next`, which is missing if the interruption came while it was rewritten.
             name if FOLDERS.contains(&name) || name == SPOOL || name == OLD_BASES => {
                 disk.list(&path)?.is_empty()
             }
@@ -72,7 +71,7 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns true if what was read is no longer there, or no file or folder of a store.
+/// Returns true if an entry has disappeared, or is not of a kind that a store has.
 fn is_of_another_kind(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), IsADirectory | NotADirectory | NotFound)
@@ -130,7 +129,7 @@ pub(super) fn lock_or_create(
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let synced = disk.sync_dir(parent).map_err(Error::io(parent, "sync"));
-    // A directory that was there may be in one that cannot be read.
+    // The parent of an existing directory may be unreadable.
     if is_made {
         synced?;
     }
@@ -202,11 +201,10 @@ pub(super) fn is_void(
     Ok(has_ended || spool_state(disk, dir)?.is_none_or(|spool| spool.acked == 0))
 }
 
-/// Creates a void store once more, with other settings; the caller has its lock. It is no store from the rename until
-/// the creation ends: if the process is killed between them, the next one creates it.
-///
-/// # Errors
-/// [`Error::Conflict`] if the directory has entries that are not the store's; nothing is removed then.
+/// Creates a void store again, with other settings; the caller has its lock. It is no store from the rename until the
+/// creation ends: if the process is killed between them, the next one creates it. Fails with [`Error::Conflict`] if the
+/// directory has entries that are not the store's, before anything is removed, or if a folder of the store has, after
+/// the store's own files were removed.
 pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
     let own = |name: &String| {
         let name = &**name;
@@ -261,8 +259,7 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
 /// Caches in a store that no commit names.
 const CACHES: [&str; 3] = [INDEX, "remote", WARM];
 
-/// Files that a killed process may leave: temporary names of caches and of an identity, and what version 0.1 used to
-/// read inputs a second time.
+/// Files that a killed process may leave: temporary caches and identity, and version 0.1's copy of inputs.
 pub const LEFTOVERS: [&str; 5] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT, "replay"];
 
 /// Folder with the settled states of version 0.2, which stays, empty.
@@ -282,7 +279,7 @@ pub(super) fn remove_leftovers(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what has this name if it is a file.
+/// Removes the entry at `path` if it is a file.
 pub(super) fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
@@ -302,8 +299,7 @@ pub(super) fn remove_except(
     others.try_for_each(|name| remove_file(disk, &folder.join(name)))
 }
 
-/// Removes unpublished snapshots that a killed writer left. The file that announces the first snapshot stays until one
-/// is published.
+/// Removes snapshots that a killed writer left unpublished, except the file that announces the first one.
 pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let snapshots = dir.join(SNAPSHOTS);
     let is_begun = disk.read(&snapshots.join("latest.json")).is_err();
@@ -313,8 +309,7 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     })
 }
 
-/// Replaces an error by one about the moved folder, if the store of this identity was moved away or removed while it was
-/// open.
+/// Replaces an error by one about the moved folder, if the store of this identity was moved or removed meanwhile.
 pub fn blame_move(disk: &dyn Disk, dir: &Path, identity: u64, error: Error) -> Error {
     let is_of_files = matches!(
         error,
@@ -353,8 +348,7 @@ pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>
     }
 }
 
-/// Takes the lock of a file, with retries: a reader may hold it briefly to see whether there is a writer. Returns false
-/// if it stays locked.
+/// Takes the lock of a file, with retries, as a reader may hold it briefly. Returns false if it stays locked.
 pub fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
     for _ in 0..LOCK_TRIES {
         if file.try_lock()? {

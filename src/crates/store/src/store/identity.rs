@@ -37,7 +37,7 @@ pub const NEXT: &str = "identity.next";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub config: Config,
-    /// Limit `--limit-line`; like the next two, it decides which records are skipped.
+    /// Limit `--limit-line` in bytes; like the other limits, it decides which records are skipped.
     pub line_bytes: u64,
     /// Limit `--limit-url`, in bytes.
     pub url_bytes: u64,
@@ -45,13 +45,11 @@ pub struct Settings {
     pub links: u64,
     /// Version of the canonical form of URLs ([`crate::url::RULES`]).
     pub url_rules: u32,
-    /// Rules for what is read from inputs.
     #[serde(default, skip_serializing_if = "InputRules::is_default")]
     pub input: InputRules,
 }
 
 impl Settings {
-    /// Collects the settings from `config` and `limits`.
     pub fn new(config: Config, limits: &Limits) -> Settings {
         Settings {
             config,
@@ -140,12 +138,12 @@ impl Identity {
         disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
     }
 
-    /// Returns true if its version keeps failures and changes.
+    /// Returns true if the store's version keeps failures and changes.
     pub fn has_fetches(&self) -> bool {
         self.version >= WITH_FETCHES
     }
 
-    /// Returns true if its version may keep rows.
+    /// Returns true if the store's version may keep rows.
     pub fn has_rows(&self) -> bool {
         self.version >= WITH_ROWS
     }

@@ -2,14 +2,14 @@
 //! all fingerprints.
 //!
 //! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. A run writes it after its last
-//! commit. It covers the first pages; the fingerprints after them are read, and are few: once there are a 64th as many,
-//! the next run writes another. A new one replaces it by a rename. Fingerprints never change, so it stays valid for later
-//! commits. Its bytes are specified in `formats/store.md`.
+//! commit, once a 64th as many fingerprints follow the pages that the present one covers, and replaces that by a
+//! rename. Fingerprints never change, so it stays valid for later commits. Its bytes are specified in
+//! `formats/store.md`; they depend on the pages alone, not on how the index in memory grew.
 //!
 //! A lookup reads one or two chunks. The sum covers the checksums of all blocks of fingerprints up to the one that ends
-//! with the last page: it binds the index to its log, because a store and a copy of it may continue with different pages.
-//! Readers verify what they find against the fingerprints; if the index belongs to another log, they fall back to these.
-//! Its bytes depend on the pages alone, not on how the index in memory grew.
+//! with the last page: it binds the index to its log, because a store and a copy of it may continue with different
+//! pages. Readers verify what they find against the fingerprints; if the index belongs to another log, they fall back
+//! to these.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,6 @@ use crate::engine::{
 use crate::threads::{join, par_map, processors};
 use crate::{Error, Result};
 
-/// Name of the file in a store.
 pub const INDEX: &str = "index";
 const VERSION: u64 = 1;
 /// Length of the head before the first chunk, in bytes.
@@ -43,7 +42,7 @@ const LEAST_PAGES: u64 = 1 << 14;
 const GROWN_BY: u64 = 64;
 /// Maximum number of threads that build the index in memory; more would wait for the one that reads.
 const THREADS: usize = 8;
-/// Number of blocks of fingerprints that these take at a time, while as many are read.
+/// Number of blocks of fingerprints that the building threads take at a time, while as many are read.
 const READ_AHEAD: usize = 64;
 
 /// Returns true if a store of `pages` pages needs a newer index than one of `indexed` pages.
@@ -105,8 +104,7 @@ impl StoreWriter {
         checked.transpose()
     }
 
-    /// Records the result of loading the index when the store was opened: the number of its pages, or why it was not
-    /// used.
+    /// Records, from the opening of the store, the number of pages of the index, or why it was not used.
     pub(super) fn note_index(&mut self, found: Result<u64>) {
         match found {
             Ok(pages) => self.indexed = pages,
@@ -238,20 +236,19 @@ pub(super) fn reindex(
 pub struct IndexFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Number of pages that it covers, from the first.
+    /// Number of the store's first pages that the index covers.
     pub pages: u64,
-    /// Fields at the beginning of its head.
+    /// First fields of the head: version, store, pages, sum.
     begins: [u64; 4],
     /// Number of slots of each segment, and offset of its first chunk.
     slots: [u64; SEGMENTS],
     offsets: [u64; SEGMENTS],
-    /// Result of comparing it with its store's fingerprints, done on first use.
+    /// Result of comparing the index with the store's fingerprints, done on first use.
     checked: OnceLock<Result<()>>,
 }
 
 impl IndexFile {
-    /// Opens the index of the store with this identity; `None` if there is none. One of another store is
-    /// [`Error::Damaged`].
+    /// Opens the store's index; `None` if there is none, and [`Error::Damaged`] if it is of another store.
     pub fn open(disk: &dyn Disk, dir: &Path, store: u64) -> Result<Option<IndexFile>> {
         let path = dir.join(INDEX);
         let Some((file, head)) = open_cache::<{ 4 + SEGMENTS }>(disk, &path)? else {
@@ -295,7 +292,7 @@ impl IndexFile {
         Error::damaged(&self.path, what)
     }
 
-    /// Checks that it belongs to its store's fingerprints, of which the first `committed` count.
+    /// Checks that the index belongs to the store's fingerprints, of which the first `committed` count.
     pub fn check(&self, committed: u64, names: &NameReader) -> Result<()> {
         let checked = self.checked.get_or_init(|| self.compare(committed, names));
         checked.as_ref().copied().map_err(Error::again)
@@ -315,8 +312,8 @@ impl IndexFile {
         }
     }
 
-    /// Returns the page of this fingerprint among those it covers. The caller must verify it against the fingerprints,
-    /// unless [checked](IndexFile::check).
+    /// Returns the page of this fingerprint among those that the index covers. The caller must verify it against the
+    /// fingerprints, unless [checked](IndexFile::check).
     pub fn get(&self, fingerprint: Fingerprint) -> Result<Option<PageId>> {
         let probe = Probe::of(fingerprint, &self.slots);
         let mut slots = vec![[0; SLOT]; probe.slots.len()];
@@ -328,7 +325,7 @@ impl IndexFile {
         Ok(found)
     }
 
-    /// Reads these slots of a segment, with their chunks.
+    /// Reads these slots of a segment, and checks their chunks.
     fn read(&self, segment: usize, wanted: Range<usize>, slots: &mut [Slot]) -> Result<()> {
         let all = self.slots[segment] as usize;
         let mut bytes = Vec::new();
@@ -359,7 +356,6 @@ impl IndexFile {
         found.ok_or_else(|| self.damaged("it has a page that is not its"))
     }
 
-    /// Checks that as many pages were loaded as it covers.
     fn check_loaded(&self, found: u64) -> Result<()> {
         if found == self.pages {
             return Ok(());
@@ -368,7 +364,7 @@ impl IndexFile {
         Err(self.damaged(format!("{found} entries for {pages} pages")))
     }
 
-    /// Compares all its entries with the fingerprints.
+    /// Compares all entries with the fingerprints.
     pub fn verify(&self, names: &NameReader) -> Result<()> {
         let mut index = Index::to_load(self.pages, &self.slots)?;
         let loaded = index.shares(1).map(|mut share| self.load(&mut share));

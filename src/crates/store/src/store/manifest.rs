@@ -41,8 +41,8 @@ pub struct Manifest {
     /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,
     pub progress: InputProgress,
-    /// State of kept rows. Encoded behind the rest, and only if it is not the default: stores of version 1 have none.
-    /// The counts of a shard and the times of records follow, up to the last of the three that there is.
+    /// State of kept rows. Encoded after the other fields unless it is the default: stores of version 1 have none. The
+    /// counts of a shard and the times of records follow, up to the last of the three that is not the default.
     #[serde(skip)]
     pub rows: RowsState,
 }
@@ -50,16 +50,15 @@ pub struct Manifest {
 /// Totals of version 0.1's ledger of corrections: a phase, and sums.
 pub type CorrectionTotals = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
 
-/// Run of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryRun {
-    /// First part of its blocks' keys.
+    /// First part of the keys of the run's blocks.
     pub number: u64,
-    /// Number of the mark after which its rows come.
+    /// Number of the mark after which the run's rows come.
     pub interval: u64,
     pub rows: u64,
     pub blocks: u64,
-    /// Total length of its blocks in bytes.
+    /// Total length of the run's blocks in bytes.
     pub bytes: u64,
 }
 
@@ -99,7 +98,6 @@ impl Manifest {
         ))
     }
 
-    /// Decodes the manifest of an unsealed value.
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
         let (mut manifest, mut rest): (Manifest, _) = decode(content)?;
         if !rest.is_empty() {
@@ -121,7 +119,6 @@ impl Manifest {
     }
 }
 
-/// Appends an encoded value.
 fn encode(value: &impl Serialize, bytes: &mut Vec<u8>) -> std::result::Result<(), String> {
     bincode::serde::encode_into_std_write(value, bytes, CODING)
         .map(|_| ())
@@ -142,7 +139,6 @@ pub fn to_bytes(value: &impl Serialize) -> std::result::Result<Vec<u8>, String> 
     Ok(bytes)
 }
 
-/// Decodes an unsealed value.
 pub fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<T, String> {
     let (value, len) = bincode::serde::decode_from_slice(content, CODING)
         .map_err(|error| format!("cannot be read: {error}"))?;

@@ -11,7 +11,6 @@ use crate::disk::{Disk, DiskFile};
 use crate::engine::{CHUNK_PAGES, CashMark, check_law};
 use crate::{Error, Result};
 
-/// Folder of a store's marks.
 pub(super) const MARKS: &str = "marks";
 
 const BLOCK_BYTES: u64 = CHUNK_PAGES * 8 + 8;
@@ -59,7 +58,6 @@ pub fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     remove_file(disk, &path_of(dir, number))
 }
 
-/// Removes the files in `marks/` that are not in `keep`.
 pub fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Result<()> {
     remove_except(disk, &dir.join(MARKS), |name| {
         keep.iter().any(|mark| mark.number.to_string() == name)
@@ -74,7 +72,6 @@ pub struct MarkFiles {
 }
 
 impl MarkFiles {
-    /// Opens the marks of the store with this identity.
     pub fn open(disk: &dyn Disk, dir: &Path, store: u64, marks: &[CashMark]) -> Result<MarkFiles> {
         let mut files = HashMap::new();
         for mark in marks {

@@ -3,7 +3,7 @@
 //! | part | what | module |
 //! |---|---|---|
 //! | `identity.json` | version, settings, key | `identity` |
-//! | `lock` | locked by the writer | here |
+//! | `lock` | locked by the writer | `folder` |
 //! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
@@ -23,9 +23,8 @@
 //! checked, the law is checked, the index is read or rebuilt, and uncommitted marks and unpublished snapshots are
 //! removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Damage** is detected and never used. It is never repaired, except in caches: the row directory, the warm start,
-//! the index and the numbers of remote pages. [`PARTS`] says what damage to each file means; [`crate::check`] searches
-//! for it.
+//! **Damage** is detected and never used. It is repaired only in caches: the row directory, the warm start, the index
+//! and the numbers of remote pages. [`PARTS`] says what damage to each file means; [`crate::check`] finds it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all further writes, because
 //! the disk's contents are unknown after a failed sync.
@@ -124,8 +123,7 @@ pub struct StoreWriter {
     /// Numbers of dropped marks, whose files are removed after the next commit.
     dropped_marks: Vec<u64>,
     failed: bool,
-    /// Lock, held as long as the store or a view of it is open. The last field, so that it is dropped last: redb still
-    /// writes when it is closed.
+    /// Lock, held while the store or a view is open. Last field, so dropped last: redb still writes on closing.
     lock: Arc<dyn DiskFile>,
 }
 
@@ -136,7 +134,7 @@ struct OpenRows {
     gave_up: Option<GiveUpReason>,
     /// Damage of the row directory if it was rebuilt, until it is reported.
     renewed_places: Option<Error>,
-    /// Number of a row file that the next commit no longer names.
+    /// Number of a row file that the next commit does not name.
     doomed: Option<u64>,
     /// Warm start if there is one that fits, or the error of opening it.
     warm: Option<Result<WarmStart>>,
@@ -145,10 +143,10 @@ struct OpenRows {
 }
 
 impl StoreWriter {
-    /// Opens the store in `dir` for writing; creates it if there is none. Returns the engine at the last checkpoint, with
-    /// the store as its storage. `settings` must agree with the store's, which [`settings_of`] reads. A store without
-    /// pages accepts any settings and starts over, unless it holds acknowledged bytes of a stream that has not ended or
-    /// that this run `resumes`.
+    /// Opens the store in `dir` for writing; creates it if there is none. Returns the engine at the last checkpoint,
+    /// with the store as its storage. `settings` must agree with the store's, which [`settings_of`] reads. A store
+    /// without pages accepts any settings and starts over, unless it holds acknowledged bytes of a stream that has not
+    /// ended or that this run `resumes`.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -258,7 +256,7 @@ impl StoreWriter {
         self.identity.key
     }
 
-    /// Returns the hash of its identity file.
+    /// Returns the hash of the identity file.
     pub fn identity(&self) -> u64 {
         self.identity.hash
     }
@@ -275,7 +273,6 @@ impl StoreWriter {
         self.manifest.generation
     }
 
-    /// Returns the progress in the inputs as of the last commit.
     pub fn progress(&self) -> &InputProgress {
         &self.manifest.progress
     }

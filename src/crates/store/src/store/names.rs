@@ -22,8 +22,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Number of stored bytes of a fingerprint.
 pub const PRINT: usize = 10;
 
-/// Returns the stored part of a fingerprint: its low 64 and its high 16 bits, which are all that the index uses; the
-/// other bits are 0.
+/// Returns the stored part of a fingerprint: its low 64 and high 16 bits, all that the index uses; other bits are 0.
 pub fn kept(fingerprint: Fingerprint) -> Fingerprint {
     read_print(print_bytes(fingerprint))
 }
@@ -41,7 +40,6 @@ pub fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
     Fingerprint::from(high) << 112 | Fingerprint::from(u64::from_le_bytes(low))
 }
 
-/// Appends names in page order.
 pub struct NameLogs {
     logs: NameReader,
     pages: u64,
@@ -63,7 +61,6 @@ impl NameLogs {
         NameLogs::open(disk, dir, Access::Create, NameLengths::default(), 0)
     }
 
-    /// Opens the logs of a store with this many pages.
     pub fn open(
         disk: &dyn Disk,
         dir: &Path,
@@ -155,7 +152,6 @@ pub struct Prints {
     pub fingerprints: Vec<Fingerprint>,
 }
 
-/// Reader of names by page.
 pub struct NameReader {
     path: std::path::PathBuf,
     urls: BlockLog,
@@ -279,8 +275,7 @@ impl NameReader {
     }
 
     /// Checks that the last block of names has the fingerprints expected under the store's key, and that both logs end
-    /// with the same page, so they belong to one store and commit. Takes a millisecond, and is done whenever a store is
-    /// opened.
+    /// with the same page, so they are of one store and commit. Takes a millisecond; done whenever a store is opened.
     pub fn check_end(&self, key: &HashKey) -> Result<()> {
         let expected = key.fingerprints();
         let ends = [self.urls.last()?, self.fingerprints.last()?];
@@ -308,8 +303,8 @@ impl NameReader {
         Ok(())
     }
 
-    /// Checks that every page has its name and, under `key`, its fingerprint, and calls `visit` with each name. Returns
-    /// the number of pages.
+    /// Checks that all pages have a name and, under `key`, its fingerprint. `visit` gets each name. Returns their
+    /// number.
     pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let expected = key.fingerprints();
         let mut prints = self.fingerprints();

@@ -21,17 +21,17 @@ pub struct InputProgress {
     pub place: InputPosition,
     /// True if pages known as link targets only are visited at the end of each pass.
     pub complete: bool,
-    /// Set while such pages are visited, after all inputs of the pass: those before this page are done.
+    /// Set at the end of a pass with `complete`, after all inputs: link targets before this page were visited.
     pub completing: Option<u64>,
     /// True if all that the last command requested is done.
     pub finished: bool,
-    /// First unverified record, if such records were applied: no snapshot may be published until they are verified.
+    /// First record that was applied unverified, if any: no snapshot may be published until all are verified.
     pub unverified: Option<Unverified>,
     /// Signature of the last stream, to recognise it when it is sent again. Stored separately from the manifest.
     #[serde(skip)]
     pub stream: Option<InputSignature>,
-    /// Number of the last stream in which a request was read: where it ends behind a capture without one, that one may
-    /// be cut off. Stored separately from the manifest.
+    /// Number of the last stream in which a request was read: if it ends after a capture without a request, the request
+    /// may be cut off. Stored separately from the manifest.
     #[serde(skip)]
     pub requests: Option<u64>,
 }
@@ -41,7 +41,7 @@ pub struct Input {
     /// Name as given on the command line, for messages only; `-` is standard input.
     pub name: String,
     pub format: String,
-    /// Position of its end, once reached.
+    /// Position of the input's end, once reached.
     pub end: Option<InputPosition>,
     /// Part that the spool must keep, if it is standard input and was spooled.
     pub spooled: Option<Spooled>,

@@ -90,7 +90,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Ends that ranking; if it `wrote` the warm start, this replaces the previous one.
+    /// Ends the ranking of `begin_warm_start`; if it `wrote` the warm start, this replaces the previous one.
     pub fn end_warm_start(&mut self, wrote: bool) {
         if let Some(rows) = self.rows.ranked.take().filter(|_| wrote) {
             let opened = warm::open(&*self.disk, &self.dir).transpose();
@@ -102,8 +102,7 @@ impl StoreWriter {
         self.note_warm_place();
     }
 
-    /// Updates the warm start after a committed compaction with the new position of its rows. If this fails, later
-    /// processes cannot use it.
+    /// Updates the place of the rows of the warm start after a compaction; on failure, later processes cannot use it.
     pub(super) fn note_warm_place(&mut self) {
         let Some(now) = self.manifest.rows.retention.kept() else {
             return;

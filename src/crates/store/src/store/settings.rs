@@ -80,8 +80,7 @@ pub fn differences(found: &Settings, asked: &Settings) -> String {
     }
 }
 
-/// Returns an error if the requested settings differ from the store's; it names the differences and all settings of the
-/// store.
+/// Returns an error if the requested settings differ from the store's; it names the differences and all settings.
 pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
     if found == asked {
         return Ok(());

@@ -40,17 +40,14 @@ use read::{BLOCK_BYTES, BlockReader, HEADER, SpoolBlockHeader, held, missing, se
 pub(super) const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
 
-/// Options of the spool.
 #[derive(Debug, Clone)]
 pub struct SpoolOptions {
-    /// Interval of syncs, also while the stream is silent; `None` for syncs only at checkpoints and by `sync_bytes`. 1
-    /// s by default.
+    /// Interval of syncs, even if the stream is silent (1 s by default); `None`: only at checkpoints and by size.
     pub sync_every: Option<Duration>,
     /// Number of bytes after which the spool is synced. 16 MiB by default.
     pub sync_bytes: u64,
     /// Length in bytes at which a segment is closed. 64 MiB by default.
     pub segment_bytes: u64,
-    /// Callback for each durable position.
     pub on_durable: Option<OnDurable>,
 }
 
@@ -65,14 +62,12 @@ impl Default for SpoolOptions {
     }
 }
 
-/// Callback with the number of bytes of the stream, from its start, that are durable: called once when the stream is
-/// begun or resumed, and each time the number grows. Several threads call it, one at a time and in order. An error ends
-/// the run.
+/// Callback with the number of bytes of the stream, from its start, that are durable: called when the stream begins or
+/// resumes and each time the number grows, by several threads, one at a time and in order. An error ends the run.
 #[derive(Clone)]
 pub struct OnDurable(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
 
 impl OnDurable {
-    /// Wraps a function.
     pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> OnDurable {
         OnDurable(Arc::new(tell))
     }
@@ -89,12 +84,11 @@ impl fmt::Debug for OnDurable {
 pub struct SpoolState {
     /// Number of the stream among the store's inputs, from 0.
     pub input: u64,
-    /// Number of bytes since its start that are durable.
+    /// Number of bytes since the stream's start that are durable.
     pub acked: u64,
 }
 
-/// Returns the state of the spool of the store in `store`; `None` if there is none. May be called while the store is
-/// being written.
+/// Returns the state of the spool of the store, if there is one; works while the store is being written.
 pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> {
     let path = store.join(SPOOL).join(ACKED);
     let text = match read_whole(disk, &path) {
@@ -302,12 +296,10 @@ impl Spool {
         self.inner().end
     }
 
-    /// Returns the first error, if anything failed.
     pub fn check(&self) -> Result<()> {
         self.inner().check()
     }
 
-    /// Reports the durable position to the callback.
     pub fn notify(&self) -> Result<()> {
         let acked = self.acked();
         self.options
@@ -316,8 +308,7 @@ impl Spool {
             .map_or(Ok(()), |t| (t.0)(acked))
     }
 
-    /// Appends bytes of the stream. They are durable, and reported, after the next [`Spool::sync`]; after `sync_bytes`
-    /// that is at once.
+    /// Appends bytes of the stream, durable and reported after the next [`Spool::sync`]: at once after `sync_bytes`.
     pub fn append(&self, mut bytes: &[u8]) -> Result<()> {
         let due = {
             let mut inner = self.inner();
@@ -378,8 +369,7 @@ impl Spool {
         Ok(Arc::from(file))
     }
 
-    /// Makes all appended bytes durable and reports the position. Does nothing if nothing was appended, or after
-    /// [`Spool::close`].
+    /// Makes all appended bytes durable and reports the position, if it grew. Does nothing after [`Spool::close`].
     pub fn sync(&self) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (files, entries, end) = {
@@ -438,8 +428,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Stops accepting bytes: a thread that still waits for the stream must not write into a store that may be
-    /// another's.
+    /// Stops accepting bytes: a thread that waits for the stream must not write into what may be another's store.
     pub fn close(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inner = self.inner();

@@ -1,5 +1,5 @@
-//! Verification of a committed state, part by part: one damaged file does not hide another. Memory: buffers; a deep check
-//! also needs the memory of an index, as an ingest does.
+//! Verification of a committed state, part by part: one damaged file does not hide another. Memory: buffers; a deep
+//! check also needs the memory of an index, as an ingest does.
 
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use crate::memory::DATABASE;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
-/// Depth of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Reads the files that an ingest reads when it starts, and the marks.
@@ -41,7 +40,7 @@ pub struct VerifyReport {
     pub expected_wrong_merges: f64,
 }
 
-/// Checks that there are as many as pages, each once.
+/// Checks that `found`, which is `None` if an item occurs twice, equals `pages`.
 pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result<()> {
     match found {
         Some(found) if found == pages => Ok(()),

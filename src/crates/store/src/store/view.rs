@@ -70,8 +70,7 @@ impl View {
         })
     }
 
-    /// Copies the cash to `path` and reads it from there, so that this state stays readable through any number of
-    /// commits.
+    /// Copies the cash to `path` and reads it from there, so that this state outlives any number of commits.
     pub fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
         let pages = self.manifest.engine.totals.pages;
         self.cash = self.cash.copy(disk, path, pages)?;
@@ -154,14 +153,13 @@ impl View {
         self.manifest.generation
     }
 
-    /// Returns the numbers of the history's runs, oldest first, if the policy joins all rows of a page; otherwise
-    /// `None`.
+    /// Returns the numbers of the history's runs, oldest first, if the policy joins all rows of a page.
     pub fn joined_runs(&self) -> Option<Vec<u64>> {
         (!self.policy().is_timed())
             .then(|| self.manifest.runs.iter().map(|run| run.number).collect())
     }
 
-    /// Returns the rows after the first `runs` of these runs.
+    /// Returns the rows after the first `runs` runs of the history.
     pub fn rows_behind(&self, runs: usize) -> Result<Blocks<'_>> {
         match runs {
             0 => HistoryView::rows(self, 0, 0),
@@ -188,7 +186,7 @@ impl View {
         Ok(view)
     }
 
-    /// Returns true if a writer came since this was opened, so that data may mix two commits.
+    /// Returns true if a writer came since the view was opened, so that data may mix two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {
             Tables::open(disk, &self.dir, Access::Look)?
@@ -302,7 +300,7 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     Ok(Some(Identity::read(disk, dir)?.settings))
 }
 
-/// Returns the identity of the store in `dir`: settings, key of the fingerprints, and their hash.
+/// Returns the identity of the store in `dir`: settings, key of the fingerprints, and the file's hash.
 pub fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
     if is_store(disk, dir)? {
         Identity::read(disk, dir)

@@ -3,10 +3,10 @@
 //! It is a file of blocks (`snapshot/blocks.rs`) with three columns: X and D of each page as `i64`, and the cost of a
 //! visit in a byte. The head is its info.
 //!
-//! It is a cache that no commit names. It is written to a temporary file, synced, and renamed: after its ranking was
-//! published, or before, if the next one waits for it. It fits if it is of this store and the row file begins with
-//! the rows that it names; otherwise it is ignored until the next one replaces it. A compaction of the rows keeps the
-//! old row file, and writes the warm start with the end of its rows in the new one.
+//! It is a cache that no commit names. It is written to a temporary file, synced, and renamed, before its ranking is
+//! published if the next ranking waits for it, otherwise after that. It fits if it is of this store and the row file
+//! begins with the rows that it names; otherwise it is ignored until the next one replaces it. A compaction of the rows
+//! keeps the old row file, and writes the warm start with the end of its rows in the new one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,24 +20,22 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, SettledPages, SettledPagesMut, SettledTotals};
 use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
 
-/// Name of the file in a store.
 pub const WARM: &str = "warm";
 const VERSION: u32 = 2;
 
-/// Head of a warm start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WarmHead {
     version: u32,
     /// Hash of the store's identity.
     pub store: u64,
-    /// Number of records read at that time.
+    /// Number of records read when the rows were settled.
     pub records: u64,
     /// Rows that were settled.
     pub rows: CommittedRows,
-    /// Checksum of the block that holds the last of them ([`RowFile::sum_before`]).
+    /// Checksum of the block that holds the last settled row ([`RowFile::sum_before`]).
     pub last_block: u64,
     pub totals: SettledTotals,
-    /// End of these rows in the current row file.
+    /// End of the settled rows in the current row file.
     pub place: RowPlace,
 }
 
@@ -46,13 +44,12 @@ pub struct WarmHead {
 pub struct RowPlace {
     pub number: u64,
     pub rows: u64,
-    /// Checksum of the block that holds the last of them.
+    /// Checksum of the block that holds the last row before the position.
     pub last_block: u64,
 }
 
 impl WarmHead {
-    /// Creates the head of a warm start of a store with this identity, in which `rows` of the current row file were
-    /// settled.
+    /// Creates the head of a warm start for which `rows` of the current row file were settled.
     pub fn new(
         (store, records): (u64, u64),
         rows: CommittedRows,
@@ -75,7 +72,6 @@ impl WarmHead {
     }
 }
 
-/// Column of a warm start.
 #[derive(Debug, Clone, Copy)]
 pub enum WarmColumn {
     /// X.
@@ -139,13 +135,12 @@ fn put<B: AsRef<[u8]>>(
 /// Warm start open for reading; it stays readable when it is replaced.
 pub type WarmFile = BlockFile<WarmHead>;
 
-/// Opens the warm start in `dir`; `None` if there is none.
 pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Option<WarmFile>> {
     WarmFile::open_any(disk, &dir.join(WARM))
 }
 
 impl WarmFile {
-    /// Reads and checks the numbers of its pages into `pages`.
+    /// Reads and checks the numbers of all pages into `pages`.
     pub fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
         let chunk = CHUNK_PAGES as usize;
         let numbers = pages.own.chunks_mut(chunk);
@@ -161,7 +156,6 @@ impl WarmFile {
         Ok(())
     }
 
-    /// Reads and checks all columns.
     pub fn verify(&self) -> Result<()> {
         let blocks = 0..self.blocks();
         let mut columns = blocks.flat_map(|block| COLUMNS.map(|column| (block, column)));
@@ -202,7 +196,6 @@ pub struct WarmRows {
 }
 
 impl WarmRows {
-    /// Opens the rows of a commit.
     pub fn of(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<WarmRows> {
         Ok(WarmRows {
             file: RowFile::open(disk, dir, kept, pages)?,
@@ -211,7 +204,6 @@ impl WarmRows {
     }
 }
 
-/// Warm start that fits, with its rows.
 #[derive(Clone)]
 pub struct WarmStart {
     pub file: Arc<WarmFile>,
@@ -220,7 +212,7 @@ pub struct WarmStart {
 
 impl WarmStart {
     /// Opens the warm start of the store in `dir`, whose identity has the hash `store`. Returns `None` if there is
-    /// none, or if it is of another store or of rows that this one no longer has.
+    /// none, or if it is of another store or of rows that this store does not have.
     pub fn open(
         disk: &dyn Disk,
         dir: &Path,
@@ -266,7 +258,7 @@ impl WarmStart {
         Ok(is_same.then_some(WarmStart { file, rows }))
     }
 
-    /// Returns what changed in the rows since.
+    /// Returns what changed in the rows since the warm start.
     pub fn since(&self, rows: &KeptRows) -> Result<RowsDiff> {
         rows.since(self.rows.file.clone(), self.rows.place)
     }

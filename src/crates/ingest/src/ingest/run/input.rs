@@ -23,7 +23,6 @@ use crate::threads::spawn;
 use crate::{Error, Result};
 
 impl<'a> IngestRun<'a> {
-    /// Reads the next input from the current position on.
     pub(super) fn read_input(&mut self) -> Result<(), EarlyEnd> {
         let input = self.inputs[self.progress.input as usize].clone();
         let mut records = self.begin_input(&input)?;
@@ -136,7 +135,6 @@ impl<'a> IngestRun<'a> {
         }
     }
 
-    /// Returns the format of the input at the current position.
     fn format(&mut self, source: &mut Source) -> Result<Format> {
         let is_stream = *source.name() == InputName::Stdin;
         let Some(begun) = self.current() else {
@@ -166,8 +164,7 @@ impl<'a> IngestRun<'a> {
         }
     }
 
-    /// Returns the kind of names that the store has, if it has any. All inputs have the same, unless their formats were
-    /// named.
+    /// Returns the kind of names in the store, if any: the same for all inputs whose formats were not requested.
     fn names_before(&self) -> Option<Names> {
         let holds_some = |input: &&Input| input.end.is_none_or(|end| end.records > 0);
         let inputs = self.progress.inputs.iter().filter(holds_some);
@@ -178,13 +175,11 @@ impl<'a> IngestRun<'a> {
     }
 }
 
-/// Input that is being read.
 struct InputInProgress<'r, 'a> {
     run: &'r mut IngestRun<'a>,
     input: &'r InputName,
-    /// Maps names of the input to pages.
     resolver: Resolver,
-    /// True if it is being spooled, in the first pass: what is kept of it moves with the position.
+    /// True in the first pass of a spooled input: what the spool keeps of it moves with the position.
     is_spooled: bool,
     /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
     from: u64,
@@ -192,12 +187,12 @@ struct InputInProgress<'r, 'a> {
     start: u64,
     /// Offset of the end of the last record at which reading may stop.
     end: u64,
-    /// True if nothing was applied since.
+    /// True if nothing was applied after `end`.
     whole: bool,
     /// True if the stream was cut inside its last record, which is neither counted nor part of the position: if the
     /// stream is sent again, the record may be whole.
     torn: bool,
-    /// Number of pages known before the first of its records that this run applies.
+    /// Number of pages known before this run applied a record of the input.
     known: u64,
     /// Number of lines that return to an earlier source.
     ungrouped: u64,
@@ -221,7 +216,7 @@ impl BatchVisitor for InputInProgress<'_, '_> {
         self.run.look_at_budget();
         self.resolver.begin();
         let applied = self.apply_entries(records, piece);
-        // In any case the next checkpoint needs the hash at the position, after bad input too.
+        // After bad input too, the next checkpoint needs the hash at the position.
         self.note_place(records, piece);
         applied?;
         let done = piece.chunk.compressed;
@@ -245,7 +240,7 @@ impl InputInProgress<'_, '_> {
             let end = piece.chunk.offset + entry.end;
             if records.again > 0 {
                 records.again -= 1;
-                // The last of them is a different record if it has grown.
+                // The last record read again is a different one if it has grown.
                 if records.again > 0 || end == self.from {
                     continue;
                 }
@@ -275,8 +270,7 @@ impl InputInProgress<'_, '_> {
         Ok(())
     }
 
-    /// Refuses the next record and the lines inside it before anything of it is applied, so that a checkpoint can be
-    /// made.
+    /// Refuses the next record, with lines inside it, before anything is applied, so that a checkpoint can be made.
     fn check_next(&self, piece: &Piece, at: usize) -> Result<()> {
         let (names, batch) = (&self.resolver, &piece.batch);
         let mut next = batch.entries[at..].iter();
@@ -306,8 +300,7 @@ impl InputInProgress<'_, '_> {
         Ok(())
     }
 
-    /// Returns true if the source of a list of links was visited before, in the first pass over the list. Pages known
-    /// from other inputs cannot be judged.
+    /// Returns true if the source of `entry` was visited before in this input. Pages known earlier are not judged.
     fn comes_back(&self, batch: &Batch, entry: &BatchEntry) -> bool {
         let engine = &self.run.writer.engine;
         entry.what == What::Visit
@@ -316,7 +309,7 @@ impl InputInProgress<'_, '_> {
                 .is_some_and(|page| page.0 >= self.known && engine.ledger().age(page) != age::NEVER)
     }
 
-    /// Hashes the chunk up to the current position; for a spooled stream records from where it is needed again.
+    /// Hashes the chunk up to the current position; of a spooled stream, records from where that is read again.
     fn note_place(&mut self, records: &mut InputRecords, piece: &Piece) {
         let chunk = &*piece.chunk;
         let place = self.run.progress.place;
@@ -351,7 +344,7 @@ impl InputInProgress<'_, '_> {
         }
     }
 
-    /// Reports that the stream was cut inside its last record, or behind it and before its request.
+    /// Reports that the stream was cut inside its last record, or after it and before its request.
     fn report_torn(&mut self, lacks_request: bool) -> Result<()> {
         if std::mem::replace(&mut self.torn, true) {
             return Ok(());

@@ -1,13 +1,13 @@
-//! Passes after the first go over the kept rows; inputs are not read again and need not exist. Such a pass visits each
-//! page that has a row, once, with the links of its last record, in the order of these records: it does not depend on
+//! Passes after the first, over the kept rows: inputs are not read again and need not exist. A pass visits each page
+//! that has a row, once, with the links of its last record, in the order of these records, so it does not depend on
 //! checkpoints or on when superseded rows were dropped. A position in it is the number of pages visited, `records` of
 //! the input's position, whose `offset` stays 0.
 //!
 //! If no rows are kept, all inputs are read again as in the first pass, which is impossible for standard input. The
-//! checkpoint that ends the first pass decides: rows that were complete then are not given up in a later pass. A file
-//! that is read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable. Its
-//! hash is compared at its end. So checkpoints by time are made between files, and one inside a file (by number of
-//! records, or because of a stop) reads the whole file once more first.
+//! checkpoint that ends the first pass decides: rows that were complete then are not given up later. A file that is
+//! read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable: the hash is
+//! compared at its end, so checkpoints by time are made between files, and one inside a file (by number of records, or
+//! because of a stop) reads the whole file once more first.
 //!
 //! A pass with `complete` ends with a visit of each node that is known as a target only.
 
@@ -170,10 +170,7 @@ impl IngestRun<'_> {
         Ok(bound.is_some_and(|bound| bound <= until))
     }
 
-    /// Checks that what was applied of the file being read, if it is being read again, is what pass 1 read.
-    ///
-    /// # Errors
-    /// [`Error::InputChanged`].
+    /// Checks that what was applied of a file being read again is what pass 1 read; [`Error::InputChanged`] otherwise.
     pub(super) fn check_as_in_pass_1(&self) -> Result<()> {
         let place = self.progress.place;
         let input = self.inputs.get(self.progress.input as usize);

@@ -41,17 +41,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns true if a task is due at this number of records.
 fn is_multiple(every: Every, records: u64) -> bool {
     matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
 }
 
-/// Returns true if a task is due by the time since then.
 fn is_over(every: Every, since: Instant) -> bool {
     matches!(every, Every::Time(time) if since.elapsed() >= time)
 }
 
-/// Reason for a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// The stream of records determines it, and its state is the next warm start.
@@ -69,9 +66,9 @@ struct RankingJob {
     thread: JoinHandle<Result<RankedCommit>>,
     /// Channel that is disconnected when the thread ends.
     ended: Receiver<()>,
-    /// Channel that is disconnected when checkpoints no longer disturb the ranking.
+    /// Channel that is disconnected once checkpoints do not disturb the ranking.
     apart: Receiver<()>,
-    /// Channel of whether it wrote the next warm start, from which another ranking may begin.
+    /// Receives, once the ranking has settled, whether it wrote the next warm start, from which another may begin.
     settled: Receiver<bool>,
     /// True once that was received.
     is_handed_on: bool,
@@ -94,9 +91,7 @@ struct RankedCommit {
     also: Vec<(ComputedName, Result<Computed>)>,
 }
 
-/// Times of the last checkpoints and snapshots, and what was published.
 pub(super) struct Publisher {
-    /// Number of checkpoints, and the time they took.
     pub checkpoints: Checkpoints,
     checkpointed: Instant,
     snapshotted: Instant,
@@ -161,7 +156,6 @@ impl IngestRun<'_> {
             && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
     }
 
-    /// Does what is due by the number of records.
     pub(super) fn on_records(&mut self) -> Result<()> {
         let records = self.writer.counters().records;
         self.publisher.due_at = records;
@@ -177,8 +171,7 @@ impl IngestRun<'_> {
         self.begin_snapshot(Instant::now(), due)
     }
 
-    /// Does what is due by time: not inside a file that is read again, of which nothing may be durable before it is
-    /// known to be what it was.
+    /// Does what is due by time, unless inside a file read again: nothing of it may be durable until it is verified.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
         self.finish_ended()?;
@@ -217,7 +210,6 @@ impl IngestRun<'_> {
         self.publisher.published_at.as_ref() != Some(self.writer.counters())
     }
 
-    /// Makes the state durable.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
@@ -426,7 +418,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Waits for the rankings in progress, and records their results.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         while !self.publisher.rankings.is_empty() {
             self.finish_first()?;
@@ -527,7 +518,6 @@ impl IngestRun<'_> {
         until.recv().ok()
     }
 
-    /// Removes older snapshots by the retention rule.
     fn thin_snapshots(&mut self) -> Result<()> {
         let keep = self.job.keep_snapshots;
         let removed = snapshot::thin(&**self.writer.disk(), &self.job.store, keep)?;

@@ -31,11 +31,8 @@ use crate::sites::{Level, SiteTotal, Sites};
 use crate::store::{Settings, TempFile, View};
 use crate::{Error, Result};
 
-/// Version of the format.
 pub const RANKING_VERSION: u32 = 1;
-/// First and last bytes of a file.
 const MAGIC: Magic = *b"CRRANK01";
-/// Extension of the files.
 pub const RANKING: &str = ".ranking";
 
 /// Columns in the order of the directory. Rankings of pages have the first [`PAGE_COLUMNS`].
@@ -48,9 +45,9 @@ pub enum RankingColumn {
     Rank,
     /// Number of pages of the site: u64.
     Pages,
-    /// Number of visits of all its pages: u64.
+    /// Number of visits of all pages of the site: u64.
     Visits,
-    /// Last fetch of any of its pages in seconds since 1970; i64::MIN: unknown.
+    /// Last fetch of any page of the site in seconds since 1970; i64::MIN: unknown.
     LastFetch,
     /// Names of sites: the length of each as a variable-length integer, and its bytes.
     Name,
@@ -59,18 +56,14 @@ pub enum RankingColumn {
 const PAGE_COLUMNS: usize = 2;
 const SITE_COLUMNS: usize = 6;
 
-/// Header of a ranking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComputedInfo {
     pub version: u32,
     pub measure: String,
-    /// Level that is ranked.
     pub level: Level,
-    /// Number of ranked nodes.
     pub count: u64,
-    /// Number of links between them.
+    /// Number of links between ranked nodes.
     pub links: u64,
-    /// Number of pages in the snapshot.
     pub pages: u64,
     /// Number of pages without a site.
     pub without_site: u64,
@@ -114,16 +107,13 @@ impl ComputedInfo {
     }
 }
 
-/// Name of a ranking beside a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ComputedName {
-    /// Level that is ranked.
     pub level: Level,
     pub measure: String,
 }
 
 impl ComputedName {
-    /// Returns the name of the ranking that is computed.
     pub fn of(computing: &Computing) -> ComputedName {
         ComputedName {
             level: computing.level,
@@ -131,7 +121,6 @@ impl ComputedName {
         }
     }
 
-    /// Returns the path of the ranking beside the snapshot at `path`.
     pub(super) fn beside(&self, path: &Path) -> PathBuf {
         let level = self.level.to_string().replace(':', "-");
         path.with_extension(format!("{level}.{}{RANKING}", self.measure))
@@ -147,8 +136,7 @@ impl ComputedName {
     }
 }
 
-/// Lists the rankings in a store's folder, each with its file and the number of its snapshot, ordered by number, level
-/// and measure.
+/// Lists the rankings in a store's folder with the numbers of their snapshots, by number, level and measure.
 pub fn computed(disk: &dyn Disk, store: &Path) -> Result<Vec<(u64, ComputedName, PathBuf)>> {
     let folder = store.join(SNAPSHOTS);
     let names = disk.list(&folder).map_err(Error::opening(&folder))?;
@@ -161,14 +149,11 @@ pub fn computed(disk: &dyn Disk, store: &Path) -> Result<Vec<(u64, ComputedName,
     Ok(found)
 }
 
-/// Ranking that was computed beside a snapshot.
 pub type ComputedRanking = BlockFile<ComputedInfo>;
 
 impl ComputedRanking {
-    /// Opens the ranking of this name beside `snapshot`.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if there is none; [`Error::Unsupported`] if it has another version.
+    /// Opens the ranking of this name beside `snapshot`; [`Error::Missing`] if there is none, and
+    /// [`Error::Unsupported`] if it has another version.
     pub fn beside(
         disk: &dyn Disk,
         snapshot: &Snapshot,
@@ -234,7 +219,6 @@ impl ComputedRanking {
         Ok(())
     }
 
-    /// Reads the names of a block's sites.
     fn names(&self, block: u64) -> Result<Vec<String>> {
         let bad = || self.bad(block, RankingColumn::Name);
         let packed = self.packed(block, RankingColumn::Name)?;
@@ -301,16 +285,12 @@ fn none_beside(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Err
     ))
 }
 
-/// Level of compression of names by zstd.
 const NAMES_LEVEL: i32 = 3;
 
 /// Computes a measure from the links of the store's current snapshot and publishes the ranking beside it: written to a
 /// temporary file, synced, renamed. Replaces an earlier one of the same level and measure. Returns `None` if it was
-/// stopped from outside; nothing is published then.
-///
-/// # Errors
-/// [`Error::Missing`] if no snapshot was published yet or no links are kept; [`Error::Conflict`] if records of the store
-/// are not verified.
+/// stopped from outside; nothing is published then. Fails with [`Error::Missing`] if no snapshot was published yet or
+/// no links are kept, and with [`Error::Conflict`] if records of the store are not verified.
 pub fn publish_computed(
     disk: &dyn Disk,
     view: &View,
@@ -362,7 +342,6 @@ fn make(
     Ok(Some((file.put_in_place()?, info)))
 }
 
-/// Writes a whole file.
 fn write(
     disk: &dyn Disk,
     path: &Path,

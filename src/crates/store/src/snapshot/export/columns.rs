@@ -9,10 +9,9 @@ use crate::rank::measures::{ScoreKind, measure};
 use crate::sites::Level;
 use crate::{Error, Result, url};
 
-/// Choice of the columns of a table.
 #[derive(Debug, Clone, Default)]
 pub struct OptionalColumns {
-    /// Kind of the rows; of what follows, only `score` and `more` are for other tables than rankings.
+    /// Kind of the rows. Tables other than rankings use only `score` and `more` of the other fields.
     pub of: TableOf,
     /// Level of the ranking; rows of sites have [`Page::site`].
     pub level: Level,
@@ -28,10 +27,8 @@ pub struct OptionalColumns {
     pub change: bool,
 }
 
-/// Kind of the rows of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TableOf {
-    /// Pages or sites of a ranking.
     #[default]
     Ranking,
     /// Pages or sites that were looked up; rank 0 stands for an unknown one.
@@ -40,17 +37,14 @@ pub enum TableOf {
     Candidates,
 }
 
-/// Column of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberColumn {
-    /// Name of the column.
     pub name: String,
     /// Type of the values: real, integer or bool.
     pub kind: ValueKind,
 }
 
 impl NumberColumn {
-    /// Makes a column of this name and type.
     pub fn new(name: &str, kind: ValueKind) -> NumberColumn {
         let name = name.to_owned();
         NumberColumn { name, kind }
@@ -87,7 +81,6 @@ impl Default for NumberColumn {
     }
 }
 
-/// Column of a table.
 pub(super) struct ExportColumn {
     pub name: String,
     #[cfg_attr(
@@ -102,16 +95,12 @@ pub(super) struct ExportColumn {
 
 type ValueOf = dyn for<'p> Fn(&'p Page<'_>) -> Option<ColumnValue<'p>> + Send + Sync;
 
-/// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// UTF-8 text.
     Text,
-    /// Real numbers.
     Real,
     /// Whole numbers from 0.
     Integer,
-    /// True or false.
     Bool,
     /// Seconds since 1970.
     Time,
@@ -127,7 +116,6 @@ pub(super) enum ColumnValue<'p> {
 }
 
 impl Setup {
-    /// Returns all columns of a table in their order.
     pub(super) fn all_columns(&self) -> Vec<ExportColumn> {
         let asked = &self.columns;
         let mut all = vec![url_column()];
@@ -189,7 +177,7 @@ pub(super) fn url_column() -> ExportColumn {
     text("url", |page| Some(&page.url)).required()
 }
 
-/// Makes the column of hosts; domains have none, as they have several.
+/// Makes the column of hosts, which is empty for domains, as a domain has several.
 pub(super) fn host_column(setup: &Setup) -> ExportColumn {
     match setup.columns.level {
         Level::Domain => text("host", |_| None),
@@ -205,7 +193,7 @@ pub(super) fn rank_column() -> ExportColumn {
     integer("rank", |page| Some(page.rank).filter(|rank| *rank > 0))
 }
 
-/// Makes the column of the requested score, which is importance in its errors.
+/// Makes the column of the requested score, which errors call importance.
 pub(super) fn score_column(setup: &Setup) -> ExportColumn {
     let (of, pages) = (setup.scoring.score.spec().of, setup.pages as f64);
     NumberColumn::default().column(move |page| Some(of(page.importance, pages)))
@@ -253,11 +241,8 @@ impl ExportColumn {
         self
     }
 
-    /// Returns its value for a page.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if a required value is absent, a number is not finite or above 2^63 - 1, or a time is
-    /// outside the years -9999 to 9999.
+    /// Returns the column's value for a page; [`Error::Unsupported`] if a required value is absent, a number is not
+    /// finite or above 2^63 - 1, or a time is outside the years -9999 to 9999.
     pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
         let (value, name) = ((self.value)(page), &self.name);
         let why = match value {
@@ -337,7 +322,6 @@ impl Score {
 /// Score of each page, and where search engines store it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scoring {
-    /// Kind of score.
     pub score: Score,
     /// Name of the document field that gets the score.
     pub field: String,
@@ -395,7 +379,6 @@ impl ColumnValues {
     }
 }
 
-/// Some rows of a table, by column.
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 pub(super) struct RowBatch {
     columns: Vec<ExportColumn>,
@@ -413,7 +396,6 @@ impl RowBatch {
         }
     }
 
-    /// Adds a row.
     pub fn push(&mut self, page: &Page<'_>) -> Result<()> {
         for (column, values) in self.columns.iter().zip(&mut self.values) {
             values.push(column.of(page)?);
@@ -422,7 +404,6 @@ impl RowBatch {
         Ok(())
     }
 
-    /// Takes all rows, by column.
     pub fn take(&mut self) -> Vec<ColumnValues> {
         self.rows = 0;
         let empty = self.columns.iter().map(|of| ColumnValues::of(of.kind));
@@ -433,17 +414,17 @@ impl RowBatch {
 /// Returns the host of a page's URL, or in the name of a site; `None` if the name is opaque.
 pub(super) fn host_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
     if page.site.is_some() {
-        // Behind a host stand the folders of a prefix.
+        // The folders of a prefix follow its host.
         return page.url.split('/').next();
     }
     let host = url::host(page.url.as_bytes());
-    // A part of a string between letters of ASCII.
+    // ASCII delimits the host, so it is valid UTF-8.
     std::str::from_utf8(host)
         .ok()
         .filter(|host| !host.is_empty())
 }
 
-/// Returns the registered domain of that host. A host without a registered domain counts as its own domain.
+/// Returns the registered domain of `host_of`; a host without a registered domain counts as its own domain.
 pub(super) fn domain_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
     std::str::from_utf8(url::domain(host_of(page)?.as_bytes())).ok()
 }

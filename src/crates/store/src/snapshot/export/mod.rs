@@ -1,9 +1,9 @@
 //! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
 //! All tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) hold the same columns, in the order of
-//! `Setup::all_columns`; `formats/guide/rankings.md` describes them. Text formats leave out what there is none of; JSON,
-//! Parquet, Arrow and SQLite have nulls. Real numbers have the shortest digits that read back to the same `f64`. The
-//! other formats hold a name and a [`Score`] for each page or site, and what their taker wants beside.
+//! `Setup::all_columns`; `formats/guide/rankings.md` describes them. Text formats omit absent values; JSON, Parquet,
+//! Arrow and SQLite have nulls. Real numbers have the shortest digits that read back to the same `f64`. The other
+//! formats hold a name and a [`Score`] for each page or site, and what their consumer needs besides.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
@@ -74,7 +74,7 @@ impl Format {
         self.spec().is_text
     }
 
-    /// Returns the order that its consumer reads fastest, or that of the pages.
+    /// Returns the order that the format's consumer reads fastest, or that of the pages.
     pub fn order(self) -> Order {
         match self {
             Format::Solr => Order::Url,
@@ -91,8 +91,7 @@ impl Format {
         }
     }
 
-    /// Returns true if rows of gone pages are left out, because the format feeds a search engine, which has no
-    /// documents of them.
+    /// Returns true if rows of gone pages are left out, as the format feeds a search engine without documents of them.
     pub fn is_of_documents(self) -> bool {
         self == Format::Solr || self.content() == Content::Field
     }
@@ -114,14 +113,12 @@ pub enum Content {
     Field,
 }
 
-/// Name, help and writer of a format.
 pub struct ExportFormatSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub is_text: bool,
     content: Content,
-    /// Function that writes a whole file. Returns the number of rows left out because the consumer rejects names like
-    /// theirs.
+    /// Writes a whole file. Returns the number of rows left out because the consumer rejects their names.
     write: fn(ExportOutput<'_>, &Setup, &mut RowSource<'_>) -> Result<u64>,
 }
 
@@ -131,9 +128,7 @@ pub type RowSource<'r> = dyn FnMut(&mut dyn FnMut(&Page<'_>) -> Result<()>) -> R
 /// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Columns of a table.
     pub columns: OptionalColumns,
-    /// Scores, and the field for them.
     pub scoring: Scoring,
     /// Leaves out pages that are gone, as formats for search engines always do ([`Format::is_of_documents`]).
     pub without_gone: bool,
@@ -147,7 +142,6 @@ pub struct Setup {
     pub history: Vec<(u64, PathBuf)>,
 }
 
-/// Counts of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExportCounts {
     /// Number of rows in the file.
@@ -158,10 +152,9 @@ pub struct ExportCounts {
     pub gone: u64,
 }
 
-/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here.
-///
-/// # Errors
-/// [`Error::Usage`] if a required option is missing; [`Error::Unsupported`] for a row that the format cannot hold.
+/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here. Fails
+/// with [`Error::Usage`] if a required option is missing, and with [`Error::Unsupported`] for a row that the format
+/// cannot hold.
 pub fn export<'a>(
     format: Format,
     setup: &Setup,
@@ -190,8 +183,7 @@ pub fn export<'a>(
     })
 }
 
-/// Writes a whole file like [`export`], of all rows of a source. Returns the number of rows left out because the consumer
-/// rejects names like theirs.
+/// Writes all rows of a source like [`export`]. Returns the number of rows left out because of their names.
 pub fn export_each(
     format: Format,
     setup: &Setup,
@@ -214,8 +206,7 @@ fn leaves_out(format: Format, setup: &Setup, page: &Page<'_>) -> bool {
     is_gone && !deletes && (setup.without_gone || format.is_of_documents())
 }
 
-/// Destination of a file. After a failed write it refuses all further ones, so that buffers that are dropped do not
-/// write after the failure.
+/// Destination of a file. After a failed write it refuses further ones, so that dropped buffers write nothing.
 struct ExportOutput<'w> {
     out: Box<dyn Write + Send + 'w>,
     path: PathBuf,
@@ -236,7 +227,6 @@ impl<'w> ExportOutput<'w> {
         result
     }
 
-    /// Returns the error that writing failed.
     fn error(&self, error: io::Error) -> Error {
         Error::io(&self.path, "write")(error)
     }

@@ -52,7 +52,7 @@ const HOST: OrderSpec = OrderSpec {
     key: |page, key| {
         let host = host_of(page).unwrap_or_default();
         key.extend_from_slice(reversed(host).as_bytes());
-        // Lower than all that hosts are made of: org.example stands before org.example.www.
+        // Lower than every byte of a host: org.example sorts before org.example.www.
         key.push(0);
     },
 };

@@ -63,7 +63,6 @@ pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// Bytes of URLs at which a row group ends.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
-/// Parquet file that is being written, batch by batch.
 pub struct ParquetFile<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     path: PathBuf,
@@ -71,7 +70,6 @@ pub struct ParquetFile<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetFile<W> {
-    /// Begins a file with this schema.
     pub fn new(
         out: W,
         path: &Path,
@@ -90,7 +88,6 @@ impl<W: Write + Send> ParquetFile<W> {
         })
     }
 
-    /// Encodes rows into the current row group.
     pub fn encode(
         &mut self,
         rows: impl FnOnce(&mut RowGroup) -> std::result::Result<(), ParquetError>,
@@ -123,14 +120,12 @@ impl<W: Write + Send> ParquetFile<W> {
         })
     }
 
-    /// Ends the current row group and writes it to the file.
     pub fn end_group(&mut self) -> Result<()> {
         let group = self.group.take();
         let ended = group.map_or(Ok(()), |group| group.end(&mut self.writer));
         ended.map_err(|error| self.error(error))
     }
 
-    /// Completes the file.
     pub fn finish(mut self) -> Result<()> {
         self.end_group()?;
         let finished = self.writer.finish();
@@ -197,7 +192,6 @@ pub const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
 /// Row group that is encoded as rows arrive, so that only encoded data is buffered.
 pub struct RowGroup {
     columns: Vec<RowGroupColumn>,
-    /// Index of the column to be written next.
     next: usize,
 }
 
@@ -207,7 +201,6 @@ struct RowGroupColumn {
 }
 
 impl RowGroup {
-    /// Creates an empty row group of a file.
     fn new<W: Write + Send>(file: &SerializedFileWriter<W>) -> RowGroup {
         let columns = file.schema_descr().columns().iter().map(|column| {
             let pages = EncodedPages::default();
@@ -236,7 +229,6 @@ impl RowGroup {
         Ok(())
     }
 
-    /// Ends the row group and writes it to the file.
     fn end<W: Write + Send>(
         self,
         file: &mut SerializedFileWriter<W>,

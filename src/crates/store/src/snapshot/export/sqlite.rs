@@ -1,5 +1,4 @@
-//! A SQLite database of one table, `ranking`, with a row per page in the requested order, and of two more if the
-//! history is requested.
+//! A SQLite database of a table `ranking`, with a row per page in the requested order, and of two more for the history.
 //!
 //! Columns are `TEXT`, `REAL` or `INTEGER`; times are texts as in TSV, which SQLite's functions of dates take. Indexes:
 //! `url`, `rank`, `(host, rank)` and `(domain, rank)`.
@@ -9,8 +8,7 @@
 //! history    page INTEGER, snapshot INTEGER, rank INTEGER, importance REAL
 //! ```
 //!
-//! A snapshot's number is the number of records read until then; `page` is one of those in `ranking`. Index:
-//! `(page, snapshot)`.
+//! A snapshot's number is the number of records read until then; `page` is as in `ranking`. Index: `(page, snapshot)`.
 //!
 //! SQLite writes at random positions, so the database is created in a temporary file and copied when complete.
 
@@ -126,7 +124,6 @@ fn write(mut out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> 
     Ok(0)
 }
 
-/// Creates the database with its table.
 fn begin(
     path: &Path,
     columns: &[ExportColumn],

@@ -4,11 +4,11 @@
 //! RFC 4180. Solr splits lines at their last `=`, so a name may hold others; sorted by key they load far faster, and
 //! scores are read as 32-bit numbers. `formats/guide/search.md` shows the documents of the other search engines.
 //!
-//! Numbers have the shortest digits that read back to the same. An `_id` has 1 to 512 bytes: Elasticsearch rejects others,
-//! so these pages are left out, and counted. Its `rank_feature` accepts only positive normal 32-bit numbers, so scores
-//! are rounded to these. Updates change existing documents and create none. A page that was found gone since an older
-//! ranking is deleted in `elasticsearch-index`, whose documents belong to the ranking; the other two only change a field
-//! of existing documents, and delete none.
+//! Numbers have the shortest digits that read back to the same. An `_id` has 1 to 512 bytes: Elasticsearch rejects
+//! others, so pages with other names are left out, and counted. Its `rank_feature` accepts only positive normal 32-bit
+//! numbers, to which scores are rounded. Updates change existing documents and create none. A page that was found gone
+//! since an older ranking is deleted in `elasticsearch-index`, whose documents belong to the ranking; `elasticsearch`
+//! and `vespa` delete none.
 
 use std::io::{self, Write};
 
@@ -188,7 +188,6 @@ fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Function that appends a value to a line.
 type PutValue = fn(&mut Vec<u8>, Option<ColumnValue<'_>>) -> io::Result<()>;
 
 /// Appends a value as it is, with numbers in Rust's shortest form.
@@ -244,7 +243,6 @@ fn put_document(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Resul
     }
 }
 
-/// Form of a row's lines.
 struct RowForm {
     /// Values, each with the text before it.
     parts: Vec<(String, ExportColumn)>,
@@ -274,7 +272,6 @@ const PIECE: usize = 1 << 16;
 /// Lengths of Elasticsearch's `_id`, in bytes.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=512;
 
-/// Form of a file in any of these formats.
 struct FileForm {
     header: String,
     refused: RefusedBytes,
@@ -298,7 +295,6 @@ impl From<RowForm> for FileForm {
 }
 
 impl FileForm {
-    /// Returns the form of a table with a header line.
     fn table(setup: &Setup, separator: &'static str, end: &'static str, put: PutValue) -> FileForm {
         let columns = setup.all_columns();
         let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();

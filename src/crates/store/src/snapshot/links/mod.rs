@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `tsv` | one | `source TAB target`, and `TAB weight` where links weigh differently; names, or numbers if asked |
 //! | `parquet` | `pages.parquet` or `sites.parquet`, `links.parquet` | the export of the ranking, by number; `source`, `target` and `weight` as numbers |
-//! | `common-crawl` | `vertices.txt.gz`, `edges.txt.gz` | `number TAB name`; `number TAB number`, as Common Crawl publishes its graphs: names of hosts and domains begin with their last label, and behind a domain stands how many hosts it has |
+//! | `common-crawl` | `vertices.txt.gz`, `edges.txt.gz` | `number TAB name`; `number TAB number`, as Common Crawl publishes its graphs: names of hosts and domains begin with their last label, and a domain is followed by its number of hosts |
 //!
 //! Numbers are those of the pages or sites, from 0 in the order of their first appearance.
 
@@ -42,7 +42,6 @@ pub type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
 /// Bytes that end a name in files of lines.
 const LINE_ENDS: &[u8] = b"\t\r\n";
 
-/// Graph to be written.
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
     sites: Option<SiteGraph>,
@@ -54,9 +53,7 @@ pub struct LinkGraph<'g> {
 impl<'g> LinkGraph<'g> {
     /// Returns the graph of a ranking's pages or sites; of a roll-up, whose links are derived from those of pages.
     /// Sorting links, and names if they are written, take at most `memory` bytes; the rest is spilled to `folder`.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
+    /// Fails with [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
     pub fn of(
         ranking: &'g LevelRanking,
         pairing: Pairing,
@@ -85,7 +82,6 @@ impl<'g> LinkGraph<'g> {
         self.ranking.level()
     }
 
-    /// Iterates over all names, in number order.
     pub fn names(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
         match self.ranking.sites() {
             Some(sites) => Box::new(sites.names().map(|name| Ok(name.to_owned()))),
@@ -94,9 +90,6 @@ impl<'g> LinkGraph<'g> {
     }
 
     /// Calls `visit` with the links of each page or site that has any, by number. Returns the number of links.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
     pub fn each_links(&self, visit: &mut PageLinks<'_>) -> Result<u64> {
         let Some(graph) = &self.sites else {
             return self.each_of_pages(visit);
@@ -158,7 +151,6 @@ fn put(row: Row<'_>, into: &mut Vec<u8>) {
     }
 }
 
-/// Creates a file in a folder, writes and closes it.
 fn write_file<T>(
     folder: &Path,
     name: &str,
@@ -172,10 +164,8 @@ fn write_file<T>(
     Ok(written)
 }
 
-/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors.
-///
-/// # Errors
-/// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; also fails if names do not fit in
+/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors. Fails with
+/// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot, and if names do not fit in
 /// memory, or in a line.
 pub fn write_tsv(
     graph: &LinkGraph<'_>,
@@ -203,7 +193,6 @@ pub fn write_tsv(
     })
 }
 
-/// Names of all pages or sites, in memory.
 struct AllNames {
     text: String,
     ends: Vec<usize>,
@@ -249,7 +238,6 @@ impl AllNames {
         Ok(all)
     }
 
-    /// Returns the name of a page or site.
     fn get(&self, page: u32) -> &str {
         let page = page as usize;
         let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);

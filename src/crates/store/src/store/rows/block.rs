@@ -1,10 +1,9 @@
 //! Block of kept rows: the payload of a block in a [`BlockLog`](crate::disk::log::BlockLog).
 //!
-//! Its bytes are specified in `formats/rows.md`: heads of rows, and the targets of all rows as gaps, with controls.
-//! Two bits of a control give the length of a gap, by the block's code ([`CODES`]); the code is the one that makes the
-//! block shortest. Four gaps at a time are decoded without a branch: 1,300 M links/s on one core, against 120 to 390 M
-//! for varints, in fewer bytes. The heads have a checksum of their own, so that the last row of a page can be found
-//! without reading the links.
+//! Its bytes are specified in `formats/rows.md`: heads of rows, and the targets of all rows as gaps, with controls. Two
+//! bits of a control give the length of a gap, by the block's code ([`CODES`]), the one that makes the block shortest.
+//! Four gaps at a time are decoded without a branch: 1,300 M links/s on one core, against 120 to 390 M for varints, in
+//! fewer bytes. The heads have their own checksum, so that a page's last row is found without reading links.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -9,8 +9,8 @@
 //!
 //! A directory next to the log, `rows/NUMBER.places`, finds the row of a page (`places`).
 //!
-//! Rows are optional: the ranking by OPIC does not need them. If they do not fit (`--keep-links`, page numbers beyond 32
-//! bits) all of them are given up, and the store records why ([`Retention`]); a part is never kept. A full disk ends
+//! Rows are optional: the ranking by OPIC does not need them. If they do not fit (`--keep-links`, page numbers beyond
+//! 32 bits) all of them are given up, and the store records why ([`Retention`]); a part is never kept. A full disk ends
 //! the run, as for every other file; with free space again, the same command continues with the same bytes.
 
 pub mod block;
@@ -35,7 +35,6 @@ pub use since::RowsDiff;
 pub use unpacked::UnpackedRows;
 pub(super) use write::{RowWriter, compact};
 
-/// Folder of a store's row files.
 pub const ROWS: &str = "rows";
 
 /// Default limit on the disk space of kept rows, in bytes ([`KeepRows`]).
@@ -85,7 +84,6 @@ pub struct CommittedRows {
     pub look_at: u64,
 }
 
-/// Reason why rows were given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GiveUpReason {
@@ -186,8 +184,8 @@ pub fn number_of(name: &str) -> Option<u64> {
     number.unwrap_or(name).parse().ok()
 }
 
-/// Writes the directory of committed rows if it is due; returns the damage of a damaged one. On a full disk or damaged
-/// rows there is none: it is only a cache.
+/// Writes the directory of committed rows if it is due; returns the damage of a damaged one. On a full disk or with
+/// damaged rows no directory is written, as it is only a cache.
 pub(super) fn renew_places(
     disk: &dyn Disk,
     dir: &Path,

@@ -1,9 +1,9 @@
 //! The directory of a row file, `rows/NUMBER.places`: the last row of each page.
 //!
 //! It is a cache of the log of rows: if it is absent or damaged, the heads of rows are searched backwards from the last
-//! one. It is written after a commit and never contains more than that commit, so a crash cannot make it wrong; a new one
-//! replaces it by a rename. It covers the first rows of the file. The rows after them are searched first, and are few:
-//! once there are an eighth as many, a checkpoint writes another. Specified in `formats/rows.md`.
+//! one. It is written after a commit and never contains more than that commit, so a crash cannot make it wrong. It
+//! covers the first rows of the file; a checkpoint replaces it by a rename once an eighth as many rows follow, which
+//! are searched first. Specified in `formats/rows.md`.
 //!
 //! A lookup reads one chunk. Checksums of two blocks bind the directory to its log.
 
@@ -45,18 +45,17 @@ pub(super) fn path_of(rows: &Path) -> PathBuf {
 pub(super) struct Places {
     pub path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Number of rows that it covers, from the first.
+    /// Number of the file's first rows that the directory covers.
     pub rows: u64,
     pub pages: u64,
-    /// Checksums of the first and the last block that it covers.
+    /// Checksums of the first and the last block that the directory covers.
     sums: [u64; 2],
-    /// Result of comparing these with the log, done on first use: most commands look up no single rows.
+    /// Result of comparing the sums with the log, done on first use: most commands look up no single rows.
     checked: OnceLock<Result<()>>,
 }
 
 impl Places {
-    /// Opens the directory of the row file `file_number` at `rows`; `None` if there is none. One of another file is
-    /// [`Error::Damaged`].
+    /// Opens the directory of row file `file_number`; `None` if there is none, [`Error::Damaged`] if of another file.
     pub fn open(disk: &dyn Disk, rows: &Path, file_number: u64) -> Result<Option<Places>> {
         let path = path_of(rows);
         let Some((file, head)) = open_cache(disk, &path)? else {
@@ -103,7 +102,7 @@ impl Places {
         checked.as_ref().map(|()| self).map_err(Error::again)
     }
 
-    /// Returns the last row of `page` among those that it covers.
+    /// Returns the last row of `page` among those that the directory covers.
     pub fn get(&self, page: u64) -> Result<Option<u64>> {
         if page >= self.pages {
             return Ok(None);
@@ -112,7 +111,7 @@ impl Places {
         Ok(chunk[page as usize % CHUNK].checked_sub(1))
     }
 
-    /// Calls `visit` with each of the `wanted` pages that it has, and the page's last row.
+    /// Calls `visit` with each of the `wanted` pages that the directory has, and the page's last row.
     pub fn each_of(&self, wanted: &Bits, mut visit: impl FnMut(u64, u64)) -> Result<()> {
         let mut page = 0;
         let mut chunk = (u64::MAX, Entries::new());
@@ -143,7 +142,7 @@ impl Places {
             })
     }
 
-    /// Returns the entries of these chunks, as far as it has them.
+    /// Returns the entries of these chunks, as far as the directory has them.
     pub fn entries(&self, chunks: Range<u64>) -> Result<Entries> {
         let end = chunks.end.min(self.pages.div_ceil(CHUNK as u64));
         let mut entries = Entries::new();
@@ -228,8 +227,7 @@ fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -
     Ok(entries)
 }
 
-/// Writes a directory of these committed rows if there is none or many rows follow it. Replaces a damaged one and
-/// returns its damage.
+/// Writes a directory of these committed rows if it is absent or old; replaces a damaged one and returns its damage.
 pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
     let old = rows.places();
     let known = old.as_ref().map_or(0, |old| old.map_or(0, |old| old.rows));

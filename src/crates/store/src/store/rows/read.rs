@@ -28,7 +28,7 @@ pub struct RowFile {
     pub(super) path: PathBuf,
     log: Arc<BlockLog>,
     pub(super) kept: CommittedRows,
-    /// Number of pages of the commit, an exclusive bound on the numbers in its rows.
+    /// Number of pages of the commit, an exclusive bound on page numbers in the rows.
     pub(super) pages: u64,
     /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
@@ -44,7 +44,6 @@ impl RowFile {
         }
     }
 
-    /// Opens the rows of a commit of `pages` pages.
     pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
         let log = Arc::new(BlockLog::open(disk, &path, Access::Look, kept.lengths)?);
@@ -75,8 +74,8 @@ impl RowFile {
         Error::damaged(&self.path, what)
     }
 
-    /// Sets the bit in `live` of the last row of each `wanted` page. Returns the number of these rows and of their links.
-    /// Goes from the last row to the first, so that later rows are seen first; reads heads only.
+    /// Sets the bit in `live` of the last row of each `wanted` page. Returns the number of these rows and of their
+    /// links. Goes from the last row to the first, so that later rows are seen first; reads heads only.
     pub(super) fn mark_last(
         &self,
         wanted: impl Fn(u64) -> bool,
@@ -99,8 +98,7 @@ impl RowFile {
         Ok((rows, links))
     }
 
-    /// Calls `visit` with the head of each of these rows, from the last one backwards. Reads no links. Returns true if
-    /// it reached the first one.
+    /// Calls `visit` with the heads of these rows, backwards; reads no links. Returns true if it reached the first one.
     pub(super) fn back_over(
         &self,
         rows: Range<u64>,
@@ -157,7 +155,7 @@ impl RowFile {
         Ok(found)
     }
 
-    /// Calls `read` with the last row of a page. Returns whether it has one.
+    /// Calls `read` with the last row of a page. Returns whether the page has one.
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let Some(row) = self.last_row(page)? else {
             return Ok(false);
@@ -414,8 +412,7 @@ impl KeptRows {
         }
     }
 
-    /// Calls `visit` with the rows from number `from` on that are `wanted`, by their numbers, in order and several at a
-    /// time.
+    /// Calls `visit` with the `wanted` rows from number `from` on, in order and several at a time.
     pub(super) fn each_from<E: From<Error>>(
         &self,
         from: u64,
@@ -431,7 +428,6 @@ impl KeptRows {
         })
     }
 
-    /// Returns the number of live rows before row `end`.
     pub(super) fn live_before(&self, end: u64) -> u64 {
         match &self.live {
             None => end,

@@ -8,9 +8,7 @@ use crate::Result;
 use crate::engine::Cells;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
 
-/// Rows that changed since an earlier commit.
 pub struct RowsDiff {
-    /// Rows of the earlier commit.
     old: RowFile,
     /// Bitmap of the old rows that were superseded since.
     gone: Bits,
@@ -24,11 +22,9 @@ pub struct RowsDiff {
 }
 
 impl KeptRows {
-    /// Finds what changed since `old`. `place` is the end of its rows in the current file: number of the file, and rows.
-    /// Reads the new rows and those that they superseded, and takes 16 bytes of memory for each.
-    ///
-    /// # Errors
-    /// Fails if the current file does not have that position.
+    /// Finds what changed since `old`. `place` is the end of the old rows in the current file: number of the file, and
+    /// rows; it is an error if the file does not have that position. Reads the new rows and those that they superseded,
+    /// and takes 16 bytes of memory for each.
     pub fn since(&self, old: RowFile, place: (u64, u64)) -> Result<RowsDiff> {
         let (now, pages) = (&self.file.kept, old.pages);
         let (number, place) = place;

@@ -13,7 +13,6 @@ pub struct UnpackedRows(Mutex<Prefix>);
 
 #[derive(Default)]
 struct Prefix {
-    /// Number of the file.
     number: u64,
     blocks: Vec<(u64, Arc<BlockRows>)>,
     end: u64,
@@ -36,8 +35,8 @@ fn bytes_of(block: &BlockRows) -> u64 {
 }
 
 impl UnpackedRows {
-    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of other
-    /// files, and those that do not fit.
+    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of
+    /// other files, and those that do not fit.
     pub(super) fn prepare(&self, number: u64, rows: u64, room: u64) {
         let mut prefix = self.prefix();
         if prefix.number != number || prefix.end > rows {

@@ -80,7 +80,7 @@ impl RowWriter {
         }
     }
 
-    /// Appends a page's row. With `again` the page has one already, which is now superseded.
+    /// Appends a page's row. With `again` the page has one already, which is superseded.
     pub fn append(
         &mut self,
         page: PageId,
@@ -240,7 +240,7 @@ pub fn compact<'p>(
             };
         }
     };
-    // A position after a row of the old file is now after the live rows before it.
+    // A position in the old file becomes the number of live rows before it.
     for (at, rows_before) in places.filter(|(at, _)| *at == kept.number) {
         *at = number;
         *rows_before = rows.live_before(*rows_before);

@@ -206,7 +206,7 @@ impl BlockReader {
     /// Checks all blocks, with `deep` their payloads too. Returns the offset at which the last one ends in its segment.
     pub fn check(mut self, disk: &dyn Disk, deep: bool) -> Result<u64> {
         if !deep {
-            // No block ends behind it, so no payload is read.
+            // No block ends after it, so no payload is read.
             self.from = self.to;
         }
         while self.next(disk)?.is_some() {}
@@ -214,8 +214,7 @@ impl BlockReader {
     }
 }
 
-/// Reader of the bytes of a spool between two offsets of the stream. Its errors are this crate's, wrapped in an
-/// [`io::Error`].
+/// Reader of the bytes of a spool between two offsets of the stream. Its errors wrap those of this crate.
 pub struct SpoolReader {
     disk: Arc<dyn Disk>,
     blocks: BlockReader,

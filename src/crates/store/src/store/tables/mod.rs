@@ -2,8 +2,7 @@
 //! point. Its tables are specified in `formats/store.md`, "Tables".
 //!
 //! redb does not check pages or values when it reads them. So every value is sealed under its table and key
-//! (`blocks.rs`), every key that must be there is looked up, and every call of redb goes through a [`Fence`]. The only
-//! module that uses redb.
+//! (`blocks.rs`), every key that must be there is looked up, and only this module calls redb, through a [`Fence`].
 
 #[cfg(test)]
 mod tests;
@@ -36,11 +35,10 @@ const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admiss
 type Fence = fence::Fence<Error>;
 type Fenced<T> = fence::Fenced<T, Error>;
 
-/// The database `store.redb`.
 pub struct Tables {
     fence: Arc<Fence>,
     db: Fenced<Database>,
-    /// Flag to be set before it is closed ([`Overlay::over`]).
+    /// Flag to be set before the database is closed ([`Overlay::over`]).
     over: Option<Arc<AtomicBool>>,
 }
 
@@ -53,7 +51,7 @@ impl Drop for Tables {
 }
 
 impl Tables {
-    /// Opens `store.redb` in `dir`. By [`Access::Look`] nothing that redb writes reaches the file.
+    /// Opens `store.redb` in `dir`. With [`Access::Look`] nothing that redb writes reaches the file.
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access) -> Result<Tables> {
         let path = dir.join("store.redb");
         let file = access.open(disk, &path)?;
@@ -80,7 +78,6 @@ impl Tables {
         Ok(Tables { db, fence, over })
     }
 
-    /// Begins the transaction of the next commit.
     pub fn begin(&self) -> Result<WriteTransaction> {
         let path = self.fence.path();
         let txn = self.db.hold(|db| {
@@ -108,8 +105,7 @@ impl Tables {
         })
     }
 
-    /// Checks redb's own structure: every page against its checksum. Only possible while no [`ReadTransaction`] or
-    /// [`WriteTransaction`] lives.
+    /// Checks redb's own structure, page by page. Only possible while no transaction lives.
     pub fn check(&mut self) -> Result<()> {
         let path = self.fence.path();
         let sound = self
@@ -125,7 +121,6 @@ impl Tables {
 
 type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 
-/// Open write transaction.
 pub struct WriteTransaction {
     fence: Arc<Fence>,
     txn: Fenced<redb::WriteTransaction>,
@@ -246,7 +241,6 @@ fn get<'k, K: Key + 'static>(
     Ok(value.map(|value| value.value().to_vec()))
 }
 
-/// Committed state of the database.
 pub struct ReadTransaction {
     fence: Arc<Fence>,
     txn: Fenced<redb::ReadTransaction>,
@@ -442,7 +436,6 @@ fn admissions_of<'a>(
     })))
 }
 
-/// Adapter of the store's disk to redb.
 #[derive(Debug)]
 struct Backend(Box<dyn DiskFile>);
 
