@@ -565,7 +565,6 @@ fn any_scores_keep_the_order_of_their_list() {
         let pages = scores.iter().map(|score| NextPage {
             url: format!("http://a/{score}"),
             score: *score,
-            ..NextPage::default()
         });
         let list = NextList {
             snapshot: String::new(),

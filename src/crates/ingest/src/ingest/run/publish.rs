@@ -1,7 +1,7 @@
 //! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the rankings in progress
-//! while the ingest continues. A ranking that wrote the warm start has settled: the next one begins while its columns are
-//! written, where memory suffices for both. Otherwise the next one waits for its end. Rankings are published one after the
-//! other, each after the results of the previous one were recorded.
+//! while the ingest continues. A ranking that wrote the warm start has settled: the next one begins while its columns
+//! are written, where memory suffices for both. Otherwise the next one waits for its end. Rankings are published one
+//! after the other, each after the results of the previous one were recorded.
 //!
 //! Rankings by other measures (`also`) are computed on the same thread after the snapshot. They equal those of
 //! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.

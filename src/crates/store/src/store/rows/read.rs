@@ -315,8 +315,8 @@ impl KeptRows {
         })
     }
 
-    /// Sets the cache of unpacked blocks, which saves later sweeps from reading them again, and its size in bytes. Blocks of
-    /// an earlier state of the file stay in it. One reader at a time may use a cache.
+    /// Sets the cache of unpacked blocks, which saves later sweeps from reading them again, and its size in bytes.
+    /// Blocks of an earlier state of the file stay in it. One reader at a time may use a cache.
     pub fn stay_in(&mut self, cache: Arc<UnpackedRows>, bytes: u64) {
         let kept = &self.file.kept;
         cache.prepare(kept.number, kept.rows, bytes);
