@@ -370,3 +370,58 @@ fn readers_name_damage_or_are_right() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A sound snapshot of other records under the name of another is refused, by every reader and by `verify`.
+#[test]
+fn a_snapshot_under_the_name_of_another_is_refused() {
+    let lab = Lab::new();
+    let record = |page: u32| {
+        format!(
+            "{{\"url\":\"http://a.test/{page}\",\"links\":[\"/{}\"]}}\n",
+            page / 2
+        )
+    };
+    for (input, pages) in [("a", 1..=6), ("b", 7..=10)] {
+        lab.file(input, pages.map(record).collect::<String>());
+        lab.run(&format!("ingest {input} --store s")).exits(0);
+    }
+    let snapshot = |number: u32| lab.path(&format!("s/snapshots/{number:012}.snapshot"));
+    fs::copy(snapshot(6), snapshot(10)).unwrap();
+    for command in ["top", "stat", "rank http://a.test/1", "verify --deep"] {
+        let (code, _, err) = said(&lab, command);
+        let said = "000000000010.snapshot: damaged: it is of 6 records";
+        assert!(
+            code == Some(5) && err.contains(said),
+            "{command}: {code:?}, {err}"
+        );
+    }
+    // The same inputs again make another.
+    lab.run("ingest a b --store s").exits(0);
+    lab.run("verify --deep --store s").exits(0);
+}
+
+/// Files of others in folders of a store stay when it is written.
+#[test]
+fn files_of_others_in_folders_stay() {
+    let lab = Lab::new();
+    lab.file("a", "{\"url\":\"http://a.test/1\",\"links\":[\"/2\"]}\n");
+    lab.file("b", "{\"url\":\"http://a.test/2\",\"links\":[\"/1\"]}\n");
+    lab.run("ingest a --store s").exits(0);
+    let strangers = [
+        "rows/1.bak",
+        "rows/notes.txt",
+        "marks/1.bak",
+        "marks/README",
+    ];
+    let ours = ["rows/7", "rows/7.index", "rows/1.tmp", "marks/77"];
+    for name in strangers.iter().chain(&ours) {
+        fs::write(lab.path(&format!("s/{name}")), "?").unwrap();
+    }
+    lab.run("ingest b --store s").exits(0);
+    for name in strangers {
+        assert!(lab.path(&format!("s/{name}")).exists(), "{name}");
+    }
+    for name in ours {
+        assert!(!lab.path(&format!("s/{name}")).exists(), "{name}");
+    }
+}

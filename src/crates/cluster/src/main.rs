@@ -16,7 +16,7 @@ use cashrank_store::snapshot::{KeepSnapshots, Watcher};
 use cashrank_store::store::{Disk, RealDisk};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 const HELP: &str = "\
@@ -290,13 +290,15 @@ fn accuracy(info: &Info) -> String {
     }
 }
 
-/// Sets `stop` at the first signal; the second signal ends the process.
+/// Sets `stop` at the first signal; the second signal ends the process. A write beyond the limit on file size returns an
+/// error.
 fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order the first signal finds `stop` unset.
         flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
+    flag::register(SIGXFSZ, Arc::default())?;
     Ok(())
 }
 

@@ -158,7 +158,7 @@ impl CheckReport {
                 continue;
             }
             let path = snapshots.join(&name);
-            let columns = SnapshotColumns::open(disk, &path);
+            let columns = SnapshotColumns::of(disk, &path);
             if is_current && let Ok(columns) = &columns {
                 let fits = match view {
                     Some(view) => check_fits(columns.info(), view, &path),

@@ -1,8 +1,11 @@
 //! File of a snapshot: columns by block, each checked against its checksum when it is read.
 
+use std::path::Path;
+
 use super::blocks::{BlockFile, FileInfo, FileVersion, flat};
 use super::{COLUMNS, Info, MAGIC, SnapshotColumn, SnapshotPage, VERSION};
 use crate::Result;
+use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, NO_TIME, PageId};
 use crate::model::Fetches;
 
@@ -32,6 +35,19 @@ impl From<SnapshotColumn> for usize {
 }
 
 impl SnapshotColumns {
+    /// Opens a snapshot. If its name is a number, as in a store, it must have that number of records.
+    pub fn of(disk: &dyn Disk, path: &Path) -> Result<SnapshotColumns> {
+        let columns = SnapshotColumns::open(disk, path)?;
+        let number = path.file_stem().and_then(|stem| stem.to_str());
+        let number = number.and_then(|number| number.parse().ok());
+        match columns.info.counters.records {
+            records if number.is_some_and(|number: u64| number != records) => Err(columns.damaged(
+                format!("it is of {records} records: another file was put in its place"),
+            )),
+            _ => Ok(columns),
+        }
+    }
+
     /// Checks every column's checksum: that it is as written, not that it is consistent.
     pub fn check_sums(&self) -> Result<()> {
         for block in 0..self.blocks() {

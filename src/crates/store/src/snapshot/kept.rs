@@ -209,7 +209,7 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     for number in numbers {
         let path = path_of(store, number, SNAPSHOT);
         let is_current = current == Some(number);
-        let mut opened = SnapshotColumns::open(disk, &path);
+        let mut opened = SnapshotColumns::of(disk, &path);
         if let Err(Error::Io { source, .. }) = &opened
             && source.kind() == std::io::ErrorKind::NotFound
         {

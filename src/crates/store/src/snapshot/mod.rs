@@ -263,7 +263,7 @@ pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
 }
 
 pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
-    let columns = SnapshotColumns::open(disk, &dir.join(SNAPSHOTS).join(name))?;
+    let columns = SnapshotColumns::of(disk, &dir.join(SNAPSHOTS).join(name))?;
     Ok(columns.info().clone())
 }
 

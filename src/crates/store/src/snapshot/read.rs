@@ -147,7 +147,7 @@ impl Snapshot {
     }
 
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
-        let columns = SnapshotColumns::open(disk, path)?;
+        let columns = SnapshotColumns::of(disk, path)?;
         let names = NameReader::open(disk, store, latest.names)?;
         let identity = store::identity_of(disk, store)?;
         names.check_end(&identity.key)?;

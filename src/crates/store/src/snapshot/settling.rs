@@ -315,7 +315,7 @@ fn settle_latest(
         // An unreadable ranking is not used.
         && let Ok(Some(latest)) = Latest::read(disk, view.dir())
         && let path = view.dir().join(SNAPSHOTS).join(latest.snapshot)
-        && let Ok(published) = SnapshotColumns::open(disk, &path)
+        && let Ok(published) = SnapshotColumns::of(disk, &path)
         && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
     {
         return Ok(Some(settled));

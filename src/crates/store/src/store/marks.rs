@@ -59,8 +59,10 @@ pub fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
 }
 
 pub fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Result<()> {
+    // Files of other names are not the store's.
     remove_except(disk, &dir.join(MARKS), |name| {
-        keep.iter().any(|mark| mark.number.to_string() == name)
+        let number = name.parse::<u64>();
+        number.map_or(true, |number| keep.iter().any(|mark| mark.number == number))
     })
 }
 

@@ -215,7 +215,11 @@ pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &RowsState) -> R
         names => drop(names.map_err(Error::opening(&folder))?),
     }
     let current = state.retention.kept().map(|kept| kept.number);
+    // Files of other names are not the store's.
     remove_except(disk, &folder, |name| {
-        number_of(name).is_some_and(|n| current == Some(n) || state.retired.contains(&n))
+        number_of(name.strip_suffix(".tmp").unwrap_or(name)).is_none_or(|number| {
+            let is_named = current == Some(number) || state.retired.contains(&number);
+            is_named && !name.ends_with(".tmp")
+        })
     })
 }
