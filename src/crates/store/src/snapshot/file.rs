@@ -39,13 +39,13 @@ impl SnapshotColumns {
     pub fn of(disk: &dyn Disk, path: &Path) -> Result<SnapshotColumns> {
         let columns = SnapshotColumns::open(disk, path)?;
         let number = path.file_stem().and_then(|stem| stem.to_str());
-        let number = number.and_then(|number| number.parse().ok());
-        match columns.info.counters.records {
-            records if number.is_some_and(|number: u64| number != records) => Err(columns.damaged(
-                format!("it is of {records} records: another file was put in its place"),
-            )),
-            _ => Ok(columns),
+        let number = number.and_then(|number| number.parse::<u64>().ok());
+        let records = columns.info.counters.records;
+        if number.is_some_and(|number| number != records) {
+            let what = format!("it is of {records} records: another file was put in its place");
+            return Err(columns.damaged(what));
         }
+        Ok(columns)
     }
 
     /// Checks every column's checksum: that it is as written, not that it is consistent.

@@ -79,7 +79,7 @@ impl Settling<'_> {
         self.check_law().map(drop)
     }
 
-    /// Settles from the current state; returns `None` if so much waits that settling from nothing is as quick.
+    /// Settles from the current state; returns `None` if settling from nothing is as quick.
     fn resume(
         mut self,
         waiting: Option<Waiting>,

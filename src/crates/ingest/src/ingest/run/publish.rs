@@ -213,10 +213,14 @@ impl IngestRun<'_> {
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
-        if let Some(ranking) = self.publisher.rankings.back()
-            && ranking.generation < self.writer.generation()
-        {
-            let _ = ranking.apart.recv();
+        let generation = self.writer.generation();
+        let is_older = |ranking: &RankingJob| ranking.generation < generation;
+        if self.publisher.rankings.back().is_some_and(is_older) {
+            // It may wait for the results of the one before it to be recorded.
+            self.finish_others()?;
+            if let Some(ranking) = self.publisher.rankings.back() {
+                let _ = ranking.apart.recv();
+            }
         }
         self.finish_ended()?;
         if let Some(spooling) = &self.spooling {
@@ -289,12 +293,13 @@ impl IngestRun<'_> {
         let also = self.extra_rankings();
         if let Some(settle) = &mut options.settle {
             settle.known = self.publisher.known.clone();
-            settle.rows = std::mem::take(&mut self.publisher.rows);
             // Rankings by other measures use all the memory that is left.
             settle.leaves_known = !is_last && also.is_empty();
-            if settle.leaves_known {
-                self.publisher.rows = settle.rows.clone();
-            }
+            settle.rows = if settle.leaves_known {
+                self.publisher.rows.clone()
+            } else {
+                std::mem::take(&mut self.publisher.rows)
+            };
         }
         let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
@@ -397,9 +402,7 @@ impl IngestRun<'_> {
 
     /// Waits until the ranking in progress, if there is one, has written the warm start, or has ended.
     fn finish_settling(&mut self) -> Result<()> {
-        while self.publisher.rankings.len() > 1 {
-            self.finish_first()?;
-        }
+        self.finish_others()?;
         if !self.has_room_for_two() {
             return self.finish_publishing();
         }
@@ -416,6 +419,14 @@ impl IngestRun<'_> {
             Some(_) => Ok(()),
             None => self.finish_publishing(),
         }
+    }
+
+    /// Waits for all rankings in progress but the last, and records their results.
+    fn finish_others(&mut self) -> Result<()> {
+        while self.publisher.rankings.len() > 1 {
+            self.finish_first()?;
+        }
+        Ok(())
     }
 
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
