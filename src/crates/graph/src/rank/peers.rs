@@ -45,8 +45,8 @@ pub trait Peers: Send {
 
     /// Adds up vectors of numbers over all processes, element by element (all-reduce).
     fn sum(&mut self, own: &mut [i128]) -> Result<()> {
-        let bytes = own.iter().flat_map(|number| number.to_le_bytes());
-        let all = self.gather(bytes.collect())?;
+        let bytes: Vec<_> = own.iter().map(|number| number.to_le_bytes()).collect();
+        let all = self.gather(bytes.into_flattened())?;
         own.fill(0);
         for of in all {
             for (sum, number) in own.iter_mut().zip(of.chunks_exact(16)) {
@@ -100,6 +100,11 @@ impl Peers for OneProcess {
 
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
         Ok(vec![own])
+    }
+
+    // In each sweep over a small graph, messages to itself took three quarters of the time.
+    fn sum(&mut self, _own: &mut [i128]) -> Result<()> {
+        Ok(())
     }
 }
 
