@@ -10,9 +10,11 @@ use super::common::Exit;
 /// Defines the arguments of a command that this build lacks: it accepts any arguments and refuses to run.
 macro_rules! absent {
     ($name:ident, $feature:literal, $about:literal) => {
-        #[doc = concat!($about, " (this build has none: cargo install --features ", $feature, ").")]
         #[derive(clap::Args)]
-        #[command(disable_help_flag = true)]
+        #[command(
+            about = concat!($about, " (this build has none: cargo install --features ", $feature, ")"),
+            disable_help_flag = true
+        )]
         pub struct $name {
             #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
             _rest: Vec<OsString>,

@@ -109,6 +109,7 @@ fn lists_and_tables_say_what_fetches_came_to() {
     assert!(sites.starts_with(first), "{sites}");
 }
 
+#[cfg(all(feature = "arrow", feature = "sqlite"))]
 #[test]
 fn tables_for_programs_have_a_column_of_states() {
     let lab = crawled();
