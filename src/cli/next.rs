@@ -303,12 +303,17 @@ fn note_hosts<'p>(
     }
     let mut unfetched = HostSet::default();
     new.iter().for_each(|name| unfetched.add(name));
+    let others = |unfetched: &HostSet| -> Vec<&[u8]> {
+        let names = new.iter().filter(|name| unfetched.has(name));
+        names.map(|name| host(name)).collect()
+    };
+    let are_most = |unfetched: &HostSet| others(unfetched).len() * 2 > new.len();
     for store in stores {
-        unfetched.remove_fetched(&Snapshot::latest(&RealDisk, store)?)?;
+        let snapshot = Snapshot::latest(&RealDisk, store)?;
+        unfetched.remove_fetched(&snapshot, |unfetched| !are_most(unfetched))?;
     }
-    let others = new.iter().filter(|name| unfetched.has(name));
-    let others: Vec<&[u8]> = others.map(|name| host(name)).collect();
-    if others.len() * 2 > new.len() {
+    if are_most(&unfetched) {
+        let others = others(&unfetched);
         let hosts: HashSet<&[u8]> = others.iter().copied().collect();
         say!(
             "{} of {} new pages are on {} of which nothing was fetched yet: --known-hosts leaves these out, and \

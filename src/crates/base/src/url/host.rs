@@ -43,14 +43,22 @@ pub fn is_web(name: &[u8]) -> bool {
 /// Returns what follows host and port in a URL in canonical form: the path, from its `/` on, and the query. Empty if
 /// `canonical` is not such a URL.
 pub fn path_and_query(canonical: &[u8]) -> &[u8] {
+    host_and_path(canonical).1
+}
+
+/// Returns [`host`] and [`path_and_query`].
+pub fn host_and_path(canonical: &[u8]) -> (&[u8], &[u8]) {
     let host = host(canonical);
     if host.is_empty() {
-        return &[];
+        return (host, &[]);
     }
     // `host` is a slice of the URL.
     let after = host.as_ptr() as usize - canonical.as_ptr() as usize + host.len();
     let rest = &canonical[after..];
-    &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
+    (
+        host,
+        &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..],
+    )
 }
 
 /// Returns the registered domain of a host in canonical form: its public suffix and the label before it, by the public

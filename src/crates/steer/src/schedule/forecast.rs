@@ -33,7 +33,7 @@
 //! y_j = c (p_j - t) meet the second equation before any sweep; t is known from the sum of all p, and c is such that
 //! the first equation holds on the sum of all pages read. The start is 0 without a settled ranking, with another
 //! damping, and in a shard, which has only a part of the importance. Sweeps end when one of them changed the x by less
-//! than a tenth of their sum, as the order of the best pages then hardly changes (two sweeps for most rankings). The
+//! than a fifth of their sum, as the order of the best pages then hardly changes (one or two sweeps from a ranking). The
 //! same rows and the same ranking give the same scores; nothing is kept for the next list.
 
 use super::near::{NO_FINDER, Near, Powers};
@@ -64,7 +64,7 @@ const BACK: f64 = 0.2;
 /// Least change that a page passes on, per square root of its links + 1, relative to the mean payment to a page read.
 const LEAST: f64 = 0.02;
 /// Share of what pages pass on: sweeps end once one changed it by no more.
-const ENOUGH: f64 = 0.1;
+const ENOUGH: f64 = 0.2;
 /// Maximum difference from 1 of the sum of a ranking that is used.
 const PART: f64 = 1e-3;
 const SWEEPS: u32 = 100;
@@ -79,10 +79,12 @@ struct Forecast {
     means: LinkBackStats,
     /// Pages found since the last one was read.
     found_now: u32,
-    /// Scores of the last answer: only reading a page changes them.
+    /// Scores of all pages; only reading a page changes them.
     scores: Vec<f32>,
-    /// Numbers of known and read pages at the last answer.
+    /// Numbers of known and read pages when scores were settled.
     settled: (u32, u32),
+    /// True if the settled scores were adjusted by neighbours.
+    is_lifted: bool,
     links: u64,
 }
 
@@ -134,7 +136,7 @@ struct Flow {
     /// Units that each page read passes on.
     handed: Vec<f32>,
     /// Units that each page receives over links.
-    received: Vec<f64>,
+    received: Vec<f32>,
 }
 
 impl Forecast {
@@ -148,6 +150,7 @@ impl Forecast {
             found_now: 0,
             scores: Vec::new(),
             settled: (0, 0),
+            is_lifted: false,
             links: 0,
         }
     }
@@ -209,7 +212,7 @@ impl Forecast {
                 return;
             };
             let to = &mut received[page as usize];
-            *to = importance;
+            *to = importance as f32;
             all += importance;
             if crawl.is_read(page) {
                 of_read += importance;
@@ -222,9 +225,9 @@ impl Forecast {
         let teleport = (1.0 - self.damping * of_linking) / f64::from(crawl.pages());
         let mut to_unread = 0.0;
         for (page, received) in (0..).zip(&mut received) {
-            *received = (*received - teleport).max(0.0);
+            *received = (*received - teleport as f32).max(0.0);
             if !crawl.is_read(page) {
-                to_unread += *received;
+                to_unread += f64::from(*received);
             }
         }
         // Pages read do not pass this on to pages read, or get it back; the virtual page pays it.
@@ -235,9 +238,8 @@ impl Forecast {
         } else {
             0.0
         };
-        received.iter_mut().for_each(|units| *units *= scale);
-        let scaled = |units: &mut f32| *units = (f64::from(*units) * scale) as f32;
-        handed.iter_mut().for_each(scaled);
+        let units = received.iter_mut().chain(&mut handed);
+        units.for_each(|units| *units = (f64::from(*units) * scale) as f32);
         Ok(Flow { handed, received })
     }
 
@@ -259,7 +261,8 @@ impl Forecast {
                 let kept = 1.0 - returned * f64::from(unread_parts[at]);
                 at += 1;
                 // Corrections may leave what a page receives slightly below zero.
-                let units = (pays(row.page) + flow.received[row.page as usize]) / kept;
+                let received = f64::from(flow.received[row.page as usize]);
+                let units = (pays(row.page) + received) / kept;
                 moved += flow.hand_on(row, units.max(0.0), self.damping);
                 Ok(())
             })?;
@@ -274,7 +277,8 @@ impl Forecast {
             received,
         } = flow;
         for page in (0..crawl.pages()).filter(|&page| !crawl.is_read(page)) {
-            scores[page as usize] = (received[page as usize] + pays(page)).max(0.0) as f32;
+            let received = f64::from(received[page as usize]);
+            scores[page as usize] = (received + pays(page)).max(0.0) as f32;
         }
         let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
         if sum > 0.0 {
@@ -298,13 +302,13 @@ impl Flow {
         *handed = units as f32;
         let change = f64::from(*handed) - before;
         if row.weights.is_empty() {
-            let each = damping * change / row.targets.len() as f64;
+            let each = (damping * change / row.targets.len() as f64) as f32;
             for &target in row.targets {
                 self.received[target as usize] += each;
             }
         } else {
             for (target, part) in row.parts() {
-                self.received[target as usize] += damping * part * change;
+                self.received[target as usize] += (damping * part * change) as f32;
             }
         }
         change.abs()
@@ -349,20 +353,28 @@ impl Strategy for Forecast {
         }
     }
 
-    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+    fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         let now = (crawl.pages(), crawl.read());
         if self.settled != now {
+            self.scores = self.solve(crawl, facts)?;
+            self.settled = now;
+            self.is_lifted = false;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+        self.settle(crawl, facts)?;
+        if !std::mem::replace(&mut self.is_lifted, true) {
             self.found_by.resize(crawl.pages() as usize, NO_FINDER);
-            let mut scores = self.solve(crawl, facts)?;
+            let powers = self.powers(crawl);
             let near = Near {
                 crawl,
                 names: facts.names,
                 found_by: &self.found_by,
                 with_links: &self.with_links,
             };
-            near.lift(&mut scores, self.powers(crawl));
-            self.scores = scores;
-            self.settled = now;
+            near.lift(&mut self.scores, powers)?;
         }
         Ok(())
     }
@@ -497,10 +509,10 @@ mod tests {
                 (found, off, forecast.links / rows.links())
             };
             let (scores, off, _) = solve(None);
-            assert!(off < 0.15, "{pages}: {off}");
+            assert!(off < 1.5 * ENOUGH, "{pages}: {off}");
             let (_, off, sweeps) = solve(Some(ranking));
             assert!(
-                off < 0.15 && sweeps <= 4,
+                off < 1.5 * ENOUGH && sweeps <= 4,
                 "{pages}: {off} after {sweeps} sweeps"
             );
             assert_eq!(solve(Some(other)).0, scores);

@@ -132,6 +132,11 @@ impl CrawlHistory {
         }
     }
 
+    /// Calls [`Strategy::settle`].
+    pub fn settle(&mut self, facts: &CrawlFacts<'_>) -> Result<()> {
+        self.strategy.settle(&self.crawl, facts)
+    }
+
     pub fn best(&mut self, facts: &CrawlFacts<'_>, count: usize) -> Result<Vec<ScoredPage>> {
         self.strategy.best(&self.crawl, facts, count)
     }

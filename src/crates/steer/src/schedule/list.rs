@@ -77,6 +77,7 @@ pub fn next_of(
     let source = ListSource {
         snapshot,
         rows: is_kept.then(|| snapshot.rows()).transpose()?,
+        none: Graph::default(),
         options,
         now: options.now(snapshot),
         threads: threads.clamp(1, THREADS),
@@ -87,6 +88,8 @@ pub fn next_of(
 struct ListSource<'a> {
     snapshot: &'a Snapshot,
     rows: Option<KeptRows>,
+    /// What strategies that work without rows read.
+    none: Graph,
     options: &'a NextOptions,
     now: Option<Time>,
     threads: usize,
@@ -136,14 +139,8 @@ impl ListSource<'_> {
             return Ok(Vec::new());
         }
         let (mut history, names, cash) = self.follow()?;
-        // Strategies that work without rows read none.
-        let none = Graph::default();
-        let rows: &dyn Rows = match &self.rows {
-            Some(rows) => rows,
-            None => &none,
-        };
         let facts = CrawlFacts {
-            rows,
+            rows: self.rows(),
             names: names.as_ref(),
             ranking: Some(ranking_of(self.snapshot)),
             cash: cash.as_deref(),
@@ -290,6 +287,14 @@ impl ListSource<'_> {
         Ok(())
     }
 
+    /// Returns the kept rows, if any.
+    fn rows(&self) -> &dyn Rows {
+        match &self.rows {
+            Some(rows) => rows,
+            None => &self.none,
+        }
+    }
+
     /// Follows the crawl to the snapshot. Returns it with the name order and the claims of all pages, if the strategy
     /// uses them.
     fn follow(&self) -> Result<(CrawlHistory, Option<NameOrder>, Option<Vec<f64>>)> {
@@ -318,17 +323,23 @@ impl ListSource<'_> {
             let order = || NameOrder::of_names(pages, self.threads, each);
             spec.by_names.then(order).transpose()
         };
-        let sweep = || match &self.rows {
-            Some(rows) => rows.sweep(&mut |row| {
-                history.row(row);
-                Ok(())
-            }),
-            None => Ok(true),
+        let sweep = || {
+            if let Some(rows) = &self.rows {
+                rows.sweep(&mut |row| {
+                    history.row(row);
+                    Ok(())
+                })?;
+            }
+            let cash = self.hold(&mut history)?;
+            let facts = CrawlFacts {
+                ranking: Some(ranking_of(snapshot)),
+                ..CrawlFacts::of(self.rows())
+            };
+            history.settle(&facts)?;
+            Ok(cash)
         };
-        let (names, swept) = join(self.threads > 1, sort, sweep);
-        swept?;
-        let names = names?;
-        let cash = self.hold(&mut history)?;
+        let (names, cash) = join(self.threads > 1, sort, sweep);
+        let (names, cash) = (names?, cash?);
         Ok((history, names, cash))
     }
 

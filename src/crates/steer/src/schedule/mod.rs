@@ -114,6 +114,12 @@ pub trait Strategy: Send {
         let _ = (crawl, row);
     }
 
+    /// Prepares what needs no name order: a list calls it while the names are sorted.
+    fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+        let _ = (crawl, facts);
+        Ok(())
+    }
+
     /// Prepares the scores of all open pages.
     fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
         let _ = (crawl, facts);

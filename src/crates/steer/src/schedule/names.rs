@@ -6,13 +6,13 @@
 //! hash: equal ones are together, in arbitrary order. Names that are not URLs are read as paths. Names with equal keys
 //! are in page order.
 
-use std::ops::{AddAssign, Range, SubAssign};
+use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
 use crate::threads::{par_map, sort_by_key};
-use crate::url::{host, path_and_query};
+use crate::url::host_and_path;
 
 #[derive(Debug, Default)]
 pub struct NameOrder(Vec<u32>);
@@ -58,30 +58,6 @@ impl NameOrder {
     pub fn pages(&self) -> &[u32] {
         &self.0
     }
-
-    /// Calls `each` with every page, the number of pages near it (`radius` on each side, and itself), and the sum of
-    /// their `worth`.
-    pub fn around<T: Copy + Default + AddAssign + SubAssign>(
-        &self,
-        radius: usize,
-        worth: impl Fn(u32) -> T,
-        mut each: impl FnMut(u32, u32, T),
-    ) {
-        let mut sum = T::default();
-        let mut end = 0;
-        for (at, &page) in self.0.iter().enumerate() {
-            let until = (at + radius + 1).min(self.0.len());
-            while end < until {
-                sum += worth(self.0[end]);
-                end += 1;
-            }
-            if let Some(left) = at.checked_sub(radius + 1) {
-                sum -= worth(self.0[left]);
-            }
-            let near = until - at.saturating_sub(radius);
-            each(page, near as u32, sum);
-        }
-    }
 }
 
 fn hash(text: &[u8], bits: u32) -> u64 {
@@ -90,11 +66,8 @@ fn hash(text: &[u8], bits: u32) -> u64 {
 
 /// Returns a sort key: eight bits for each of domain, host, first, second and other folders, and [`in_folder`].
 pub fn name_key(name: &[u8]) -> u64 {
-    let host = host(name);
-    let path = match host {
-        [] => name,
-        _ => path_and_query(name),
-    };
+    let (host, path) = host_and_path(name);
+    let path = if host.is_empty() { name } else { path };
     let plain = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
     let last = memchr::memrchr(b'/', &path[..plain]).map_or(0, |slash| slash + 1);
     let mut folders = path[..last]
@@ -224,18 +197,5 @@ mod tests {
         }
         let none = NameOrder::of_names(0, 2, each).unwrap();
         assert!(none.pages().is_empty());
-    }
-
-    #[test]
-    fn neighbours_are_counted() {
-        let order = order(&["3", "1", "0", "2"]);
-        let mut seen = Vec::new();
-        order.around(
-            1,
-            |page| u32::from(page < 2),
-            |page, near, counted| seen.push((page, near, counted)),
-        );
-        // By name: 0 (page 2), 1 (page 1), 2 (page 3), 3 (page 0).
-        assert_eq!(seen, [(2, 2, 1), (1, 3, 1), (3, 3, 2), (0, 2, 1)]);
     }
 }

@@ -19,12 +19,15 @@
 //! - l' and f' are the means over all pages read; three pages with these means are added, so that few neighbours have
 //!   little influence.
 //!
-//! Takes three passes over the pages, two of them in name order, and 14 bytes per page while they last.
+//! Neighbours by name are counted a chunk of names at a time, on several threads: the result does not depend on their
+//! number. Takes 16 bytes per page.
 
-use std::ops::{AddAssign, SubAssign};
+use std::ops::{AddAssign, Sub};
 
 use super::{CrawlState, NameOrder};
+use crate::Result;
 use crate::rows::Bits;
+use crate::threads::par_map;
 
 /// Number of names on each side that count for the unseen share, and for what was found.
 const UNSEEN_RADIUS: usize = 7;
@@ -53,11 +56,14 @@ pub(super) struct Near<'a> {
     pub with_links: &'a Bits,
 }
 
+/// Number of names whose neighbours are counted together.
+const CHUNK: usize = 1 << 14;
+
 /// Totals over some read pages: their number, those with links, and what they found.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
-    read: f64,
-    with_links: f64,
+    read: u32,
+    with_links: u32,
     found: f64,
 }
 
@@ -69,11 +75,15 @@ impl AddAssign for Tally {
     }
 }
 
-impl SubAssign for Tally {
-    fn sub_assign(&mut self, other: Tally) {
-        self.read -= other.read;
-        self.with_links -= other.with_links;
-        self.found -= other.found;
+impl Sub for Tally {
+    type Output = Tally;
+
+    fn sub(self, other: Tally) -> Tally {
+        Tally {
+            read: self.read - other.read,
+            with_links: self.with_links - other.with_links,
+            found: self.found - other.found,
+        }
     }
 }
 
@@ -113,8 +123,9 @@ struct NeighbourMeans {
 
 impl NeighbourMeans {
     fn share_with_links(&self, near: &Tally, same: &Tally) -> f64 {
-        (near.with_links + same.with_links + OF_THE_MEAN * self.with_links)
-            / (near.read + same.read + OF_THE_MEAN)
+        let with_links = f64::from(near.with_links) + f64::from(same.with_links);
+        let read = f64::from(near.read) + f64::from(same.read);
+        (with_links + OF_THE_MEAN * self.with_links) / (read + OF_THE_MEAN)
     }
 
     /// Returns what pages found, relative to the mean.
@@ -122,49 +133,77 @@ impl NeighbourMeans {
         if self.found == 0.0 {
             return 1.0;
         }
-        // Additions and subtractions may leave a sum slightly below zero.
-        (of.found.max(0.0) / self.found + OF_THE_MEAN) / (of.read + OF_THE_MEAN)
+        // A difference of sums may be slightly below zero.
+        (of.found.max(0.0) / self.found + OF_THE_MEAN) / (f64::from(of.read) + OF_THE_MEAN)
     }
 }
 
 impl Near<'_> {
-    pub fn lift(&self, scores: &mut [f32], powers: Powers) {
+    pub fn lift(&self, scores: &mut [f32], powers: Powers) -> Result<()> {
         let read = f64::from(self.crawl.read());
         if read == 0.0 || powers.unseen == 0.0 && powers.found == 0.0 {
-            return;
+            return Ok(());
         }
         let found = self.found(scores);
-        let tally = |page: u32| self.tally(page, &found);
         let mut siblings = vec![SiblingTally::default(); scores.len()];
         let mut all = Tally::default();
         for page in (0..scores.len() as u32).filter(|&page| self.crawl.is_read(page)) {
-            let of = tally(page);
+            let of = self.tally(page, &found);
             all += of;
             if let Some(by) = self.finder(page) {
                 siblings[by].add(of);
             }
         }
         let means = NeighbourMeans {
-            with_links: all.with_links / read,
+            with_links: f64::from(all.with_links) / read,
             found: all.found / read,
         };
-        let unseen = Unseen::new(powers.unseen, self);
-        let mut each = |page: u32, near: Tally| {
-            if self.crawl.is_read(page) {
-                return;
-            }
+        let factor = |page: u32, unseen: f64, near: Tally| {
             let same = self.finder(page).map(|by| siblings[by].into());
             let same: Tally = same.unwrap_or_default();
             let links = means.share_with_links(&near, &same);
-            let unseen = 1.0 + links * (unseen.of(page) - 1.0);
             let found = means.found(&near) * means.found(&same);
-            let score = &mut scores[page as usize];
-            *score = (f64::from(*score) * unseen * libm::pow(found, powers.found)) as f32;
+            ((1.0 + links * (unseen - 1.0)) * libm::pow(found, powers.found)) as f32
         };
-        match self.names {
-            Some(names) => names.around(RADIUS, tally, |page, _, near| each(page, near)),
-            None => (0..self.crawl.pages()).for_each(|page| each(page, Tally::default())),
+        let Some(names) = self.names.map(NameOrder::pages) else {
+            for page in (0..self.crawl.pages()).filter(|&page| !self.crawl.is_read(page)) {
+                scores[page as usize] *= factor(page, 1.0, Tally::default());
+            }
+            return Ok(());
+        };
+        let unseen = unseen_factors(powers.unseen);
+        let mut factors = vec![1.0; names.len()];
+        let mut chunks: Vec<&mut [f32]> = factors.chunks_mut(CHUNK).collect();
+        par_map(&mut chunks, |at, factors| {
+            let first = at * CHUNK;
+            let begin = first.saturating_sub(RADIUS);
+            let end = (first + CHUNK + RADIUS).min(names.len());
+            // Totals of the names before each.
+            let mut before = vec![Tally::default()];
+            let mut sum = Tally::default();
+            before.extend(names[begin..end].iter().map(|&page| {
+                sum += self.tally(page, &found);
+                sum
+            }));
+            let around = |at: usize, radius: usize| {
+                let from = at.saturating_sub(radius).max(begin);
+                let until = (at + radius + 1).min(end);
+                (until - from, before[until - begin] - before[from - begin])
+            };
+            for (at, factor_of) in (first..).zip(&mut **factors) {
+                let page = names[at];
+                if !self.crawl.is_read(page) {
+                    let (known, tally) = around(at, UNSEEN_RADIUS);
+                    let unseen = unseen[known][tally.read as usize];
+                    *factor_of = factor(page, unseen, around(at, RADIUS).1);
+                }
+            }
+            Ok(())
+        })?;
+        for (&page, factor) in names.iter().zip(&factors) {
+            scores[page as usize] *= factor;
         }
+        Ok(())
     }
 
     fn finder(&self, page: u32) -> Option<usize> {
@@ -193,8 +232,8 @@ impl Near<'_> {
             return Tally::default();
         }
         Tally {
-            read: 1.0,
-            with_links: f64::from(u8::from(self.with_links.get(page.into()))),
+            read: 1,
+            with_links: self.with_links.get(page.into()).into(),
             found: f64::from(found[page as usize]),
         }
     }
@@ -202,37 +241,11 @@ impl Near<'_> {
 
 const AROUND: usize = 2 * UNSEEN_RADIUS + 1;
 
-/// Table of (known/(1 + read))^u, and the place in it of each page.
-struct Unseen {
-    /// All possible values: a power per page would take as long as everything else.
-    powers: [[f64; AROUND + 1]; AROUND + 1],
-    /// Known and read names around each page; empty without a name order.
-    around: Vec<[u8; 2]>,
-}
-
-impl Unseen {
-    fn new(power: f64, near: &Near<'_>) -> Unseen {
-        let of = |known: usize, read: usize| libm::pow(known as f64 / (1 + read) as f64, power);
-        let mut around = Vec::new();
-        if let Some(names) = near.names {
-            around = vec![[1, 0]; near.crawl.pages() as usize];
-            let is_read = |page: u32| u32::from(near.crawl.is_read(page));
-            names.around(UNSEEN_RADIUS, is_read, |page, known, read| {
-                around[page as usize] = [known as u8, read as u8];
-            });
-        }
-        Unseen {
-            powers: std::array::from_fn(|known| std::array::from_fn(|read| of(known, read))),
-            around,
-        }
-    }
-
-    fn of(&self, page: u32) -> f64 {
-        let around = self.around.get(page as usize);
-        around.map_or(1.0, |&[known, read]| {
-            self.powers[usize::from(known)][usize::from(read)]
-        })
-    }
+/// Returns (known/(1 + read))^u by the numbers of known and read names around a page. A power for each page would take
+/// as long as everything else.
+fn unseen_factors(power: f64) -> [[f64; AROUND + 1]; AROUND + 1] {
+    let of = |known: usize, read: usize| libm::pow(known as f64 / (1 + read) as f64, power);
+    std::array::from_fn(|known| std::array::from_fn(|read| of(known, read)))
 }
 
 #[cfg(test)]
@@ -271,7 +284,7 @@ mod tests {
             with_links: &with_links,
         };
         let mut scores = vec![1.0; pages as usize];
-        near.lift(&mut scores, powers);
+        near.lift(&mut scores, powers).unwrap();
         scores
     }
 

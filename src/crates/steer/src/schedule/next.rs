@@ -308,12 +308,16 @@ pub struct HostSet(HashSet<u64>);
 impl HostSet {
     /// Adds the hosts of all visited pages of a snapshot. Reads all names.
     pub fn add_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
-        self.each_fetched(snapshot, false, |hosts, name| hosts.add(name))
+        self.each_fetched(snapshot, |_| false, |hosts, name| hosts.add(name))
     }
 
-    /// Removes the hosts of all visited pages of a snapshot. Reads names until no host is left.
-    pub fn remove_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
-        self.each_fetched(snapshot, true, |hosts, name| {
+    /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all.
+    pub fn remove_fetched(
+        &mut self,
+        snapshot: &Snapshot,
+        is_enough: impl Fn(&HostSet) -> bool,
+    ) -> Result<()> {
+        self.each_fetched(snapshot, is_enough, |hosts, name| {
             hosts.0.remove(&xxh3_64(host(name)));
         })
     }
@@ -326,11 +330,11 @@ impl HostSet {
         self.0.contains(&xxh3_64(host(name)))
     }
 
-    /// Calls `each` with the name of each visited page; with `until_empty`, only while there are hosts.
+    /// Calls `each` with the name of each visited page, some at a time, until `is_enough`.
     fn each_fetched(
         &mut self,
         snapshot: &Snapshot,
-        until_empty: bool,
+        is_enough: impl Fn(&HostSet) -> bool,
         mut each: impl FnMut(&mut HostSet, &[u8]),
     ) -> Result<()> {
         let visited = snapshot.visited(1)?;
@@ -343,7 +347,7 @@ impl HostSet {
                 }
                 page += 1;
             })?;
-            if until_empty && self.0.is_empty() {
+            if is_enough(self) {
                 break;
             }
         }
