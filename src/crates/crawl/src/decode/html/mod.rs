@@ -4,7 +4,6 @@
 //! (`charset`), so that links are UTF-8 whatever the page's encoding.
 
 mod charset;
-mod foreign;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 #[cfg(test)]
@@ -21,7 +20,7 @@ use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use super::Record;
 use crate::model::{Link, keep};
 use crate::rules::Rel;
-use tags::{Attribute, Attributes, Namespaces, Tag};
+use tags::{Attribute, Attributes, Tag};
 
 /// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
 /// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
@@ -44,7 +43,7 @@ pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Markup {
     Html,
-    /// XML of type `application/xhtml+xml`: elements without a namespace are XHTML.
+    /// XML of type `application/xhtml+xml`.
     Xhtml,
     /// XML of another type: a page if its root is `html` in the XHTML namespace.
     Xml,
@@ -82,7 +81,7 @@ pub(super) fn read_as(
     };
     match markup {
         Markup::Html => tags::each(&text, seen),
-        markup => tags::each_xml(&text, Namespaces::new(markup == Markup::Xhtml), seen),
+        markup => tags::each_xml(&text, markup == Markup::Xml, seen),
     }
     if nofollow {
         forbid(&mut record.links[first..]);

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use html5gum::{DefaultEmitter, Emitter, ForwardingEmitter, State, Token, Tokenizer};
 use proptest::prelude::*;
 
-use super::foreign::Foreign;
-use super::tags::{self, ATTRIBUTES, Tag};
+use super::tags::{self, ATTRIBUTES, Foreign, Tag};
 
 /// Name of a tag and its relevant attributes, in the order of [`ATTRIBUTES`].
 type Seen = (Vec<u8>, [Option<Vec<u8>>; ATTRIBUTES.len()]);
@@ -66,17 +65,12 @@ fn theirs(text: &[u8]) -> Vec<Seen> {
         match token {
             Token::StartTag(tag) => {
                 let name = &tag.name[..];
-                let inside = foreign.start(name, tag.self_closing);
-                let matters = match name {
-                    b"a" => true,
-                    b"area" | b"base" | b"meta" => !inside,
-                    _ => false,
-                };
-                if matters {
+                let is_empty = foreign.start(name, tag.self_closing);
+                if matches!(name, b"a" | b"area" | b"base" | b"meta") {
                     let value = |(name, _): (&[u8], _)| Some(tag.attributes.get(name)?.to_vec());
                     all.push((name.to_vec(), ATTRIBUTES.map(value)));
                 }
-                if let Some(state) = state(name).filter(|_| !inside) {
+                if let Some(state) = state(name).filter(|_| !is_empty) {
                     tokenizer.set_state(state);
                 }
             }

@@ -4,19 +4,16 @@
 //! stored.
 //!
 //! The standard's tokenizer asks its tree builder two things: which elements hold only text, which follows from their
-//! names, and whether a tag is in SVG or MathML, where no element holds only text and where CDATA is text. There is no
-//! tree here; [`Foreign`] tracks the surrounding elements instead.
+//! names, and whether a tag is in SVG or MathML, where elements may be empty (`<style/>`) and CDATA is text. There is no
+//! tree here; [`Foreign`] counts open `svg` and `math` elements instead. Unlike in the standard, `style`, `script` and
+//! `title` hold only text there, too: an `<svg>` that is never closed then does no harm.
 //!
-//! In a page in XML the same tags are found by XML's syntax: names are case-sensitive and have a namespace, any element
-//! may be empty, none holds only text, and CDATA and processing instructions may be anywhere. Errors of syntax are
-//! ignored.
+//! A page in XML is read by the same rules, as if all of it were in SVG.
 
 use std::borrow::Cow;
 
 use htmlize::{Context, unescape_bytes_in};
 use memchr::{memchr, memchr2, memmem};
-
-use super::foreign::Foreign;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
@@ -85,16 +82,53 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
 }
 
 pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
-    let _ = Tokenizer::new(text, None, seen).run();
+    let _ = Tokenizer::new(text, seen).run();
 }
 
-/// Calls `seen` for each relevant tag of a page in XML, in order. `text` must be UTF-8.
+/// Calls `seen` for each relevant tag of a page in XML, in order; for none if the root must be `html` in the XHTML
+/// namespace, and is not.
 pub(super) fn each_xml<'t>(
     text: &'t [u8],
-    namespaces: Namespaces<'t>,
+    needs_xhtml: bool,
     seen: impl FnMut(Tag, &Attributes<'t>),
 ) {
-    let _ = Tokenizer::new(text, Some(namespaces), seen).run_xml();
+    let mut tokenizer = Tokenizer::new(text, seen);
+    tokenizer.is_xml = true;
+    tokenizer.needs_xhtml = needs_xhtml;
+    let _ = tokenizer.run();
+}
+
+/// Number of open `svg` and `math` elements.
+#[derive(Debug, Default)]
+pub(super) struct Foreign(usize);
+
+impl Foreign {
+    #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.0 > 0
+    }
+
+    /// Takes a start tag; returns whether the element is empty, because it is in SVG or MathML and its tag ends in `/>`.
+    #[inline]
+    pub fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
+        if is_foreign(name) {
+            self.0 += usize::from(!self_closing);
+            return self_closing;
+        }
+        self_closing && self.is_inside()
+    }
+
+    #[inline]
+    pub fn end(&mut self, name: &[u8]) {
+        if is_foreign(name) {
+            self.0 = self.0.saturating_sub(1);
+        }
+    }
+}
+
+#[inline]
+fn is_foreign(name: &[u8]) -> bool {
+    matches!(name, b"svg" | b"math")
 }
 
 /// Tokenizer of one page. Its methods return `None` once the text has ended.
@@ -102,17 +136,20 @@ struct Tokenizer<'t, F> {
     text: &'t [u8],
     at: usize,
     foreign: Foreign,
-    xml: Option<Namespaces<'t>>,
+    is_xml: bool,
+    /// True until the root element was checked to be XHTML.
+    needs_xhtml: bool,
     seen: F,
 }
 
 impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
-    fn new(text: &'t [u8], xml: Option<Namespaces<'t>>, seen: F) -> Tokenizer<'t, F> {
+    fn new(text: &'t [u8], seen: F) -> Tokenizer<'t, F> {
         Tokenizer {
             text,
             at: 0,
             foreign: Foreign::default(),
-            xml,
+            is_xml: false,
+            needs_xhtml: false,
             seen,
         }
     }
@@ -130,81 +167,11 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
                     }
                 }
                 b'!' => self.declaration()?,
+                b'?' if self.is_xml => self.skip_past(b"?>")?,
                 b'?' => self.skip_past(b">")?,
                 _ => {}
             }
         }
-    }
-
-    /// Reads a page in XML. Returns `None` at the end of the text, or if the document is not a page.
-    fn run_xml(&mut self) -> Option<()> {
-        loop {
-            self.at += memchr(b'<', self.rest())? + 1;
-            match self.rest() {
-                [b'/', ..] => {
-                    self.skip_past(b">")?;
-                    self.xml.as_mut()?.end();
-                }
-                [b'?', ..] => self.skip_past(b"?>")?,
-                [b'!', b'-', b'-', ..] => self.skip_past(b"-->")?,
-                [b'!', rest @ ..] if rest.starts_with(b"[CDATA[") => self.skip_past(b"]]>")?,
-                [b'!', ..] => self.document_type()?,
-                [byte, ..] if is_xml_name_start(*byte) => self.start_xml()?,
-                _ => {}
-            }
-        }
-    }
-
-    /// Skips a `<!DOCTYPE`, which may hold declarations; starts after the `<`.
-    fn document_type(&mut self) -> Option<()> {
-        let mut open = 1;
-        while open > 0 {
-            let rest = self.rest();
-            if rest.starts_with(b"<!--") {
-                self.skip_past(b"-->")?;
-                continue;
-            }
-            if rest.starts_with(b"<?") {
-                self.skip_past(b"?>")?;
-                continue;
-            }
-            self.at += 1;
-            match rest.first()? {
-                b'<' => open += 1,
-                b'>' => open -= 1,
-                // An unpaired quote is ignored.
-                quote @ (b'"' | b'\'') => {
-                    self.at += memchr(*quote, self.rest()).map_or(0, |len| len + 1);
-                }
-                _ => {}
-            }
-        }
-        Some(())
-    }
-
-    /// Reads a start tag in XML; starts after the `<`.
-    fn start_xml(&mut self) -> Option<()> {
-        let name = self.name();
-        let mut attributes = Attributes::default();
-        let mut declared = Vec::new();
-        let is_empty = self.attributes(|name, value| match name {
-            b"xmlns" => declared.push((&name[name.len()..], value)),
-            _ => match name.strip_prefix(b"xmlns:") {
-                Some(prefix) => declared.push((prefix, value)),
-                None if name.iter().any(u8::is_ascii_uppercase) => {}
-                None => attributes.add(name, value),
-            },
-        })?;
-        let (kind, name) = self.xml.as_mut()?.start(name, &declared, is_empty)?;
-        let tag = match (kind, name) {
-            (ElementKind::Html | ElementKind::Foreign, b"a") => Tag::A,
-            (ElementKind::Html, b"area") => Tag::Area,
-            (ElementKind::Html, b"base") => Tag::Base,
-            (ElementKind::Html, b"meta") => Tag::Meta,
-            _ => return Some(()),
-        };
-        (self.seen)(tag, &attributes);
-        Some(())
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -226,7 +193,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         if rest.starts_with(b"--") {
             self.at += 3;
             self.comment()
-        } else if rest.starts_with(b"[CDATA[") && self.foreign.is_inside() {
+        } else if rest.starts_with(b"[CDATA[") && (self.is_xml || self.foreign.is_inside()) {
             self.skip_past(b"]]>")
         } else {
             self.skip_past(b">")
@@ -267,6 +234,9 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     fn start_tag(&mut self) -> Option<()> {
         let mut lower = [0; LONGEST];
         let name = lower_case(self.name(), &mut lower);
+        if std::mem::take(&mut self.needs_xhtml) {
+            return self.xhtml_root(name);
+        }
         let tag = match name {
             b"a" => Some(Tag::A),
             b"area" => Some(Tag::Area),
@@ -279,15 +249,24 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
             Some(_) => self.attributes(|name, value| attributes.add(name, value))?,
             None => self.attributes(|_, _| ())?,
         };
-        let foreign = self.foreign.start(name, self_closing);
-        if let Some(tag) = tag.filter(|&tag| !foreign || tag == Tag::A) {
+        if let Some(tag) = tag {
             (self.seen)(tag, &attributes);
         }
-        if foreign {
+        let is_empty = self.foreign.start(name, self_closing) || (self.is_xml && self_closing);
+        if is_empty {
             Some(())
         } else {
             self.content(name)
         }
+    }
+
+    /// Reads the attributes of the root element of this name; `None` if it is not `html` in the XHTML namespace.
+    fn xhtml_root(&mut self, name: &[u8]) -> Option<()> {
+        let mut is_xhtml = false;
+        self.attributes(|attribute, value| {
+            is_xhtml |= attribute == b"xmlns" && value == b"http://www.w3.org/1999/xhtml";
+        })?;
+        (is_xhtml && name == b"html").then_some(())
     }
 
     /// Starts after the `</`, at a letter.
@@ -423,7 +402,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     }
 }
 
-const LONGEST: usize = 13;
+const LONGEST: usize = 9;
 
 /// Returns the name in lower case; empty if it is too long to be relevant.
 fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
@@ -435,108 +414,7 @@ fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
     lower
 }
 
-/// Returns whether a name in XML may begin with this byte; most characters beyond ASCII may.
-fn is_xml_name_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || !byte.is_ascii()
-}
-
 /// Counts a carriage return as a blank, because it is a line end.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ElementKind {
-    Html,
-    Foreign,
-    Other,
-}
-
-impl ElementKind {
-    fn of(namespace: &[u8]) -> ElementKind {
-        match namespace {
-            b"http://www.w3.org/1999/xhtml" => ElementKind::Html,
-            b"http://www.w3.org/2000/svg" | b"http://www.w3.org/1998/Math/MathML" => {
-                ElementKind::Foreign
-            }
-            _ => ElementKind::Other,
-        }
-    }
-}
-
-/// Namespace declarations in scope at the reading position of a page in XML, as far as its elements need them
-/// ([Namespaces in XML 1.0](https://www.w3.org/TR/xml-names/)).
-#[derive(Debug)]
-pub(super) struct Namespaces<'t> {
-    without: ElementKind,
-    /// True until the root element, which must be `html`, has been checked.
-    at_root: bool,
-    depth: usize,
-    declared: Vec<Declared<'t>>,
-}
-
-/// Declaration of a prefix (empty: the default namespace) by the element at this depth.
-#[derive(Debug)]
-struct Declared<'t> {
-    depth: usize,
-    prefix: &'t [u8],
-    kind: ElementKind,
-}
-
-impl<'t> Namespaces<'t> {
-    /// Begins a document. If it is served as XHTML, elements without a namespace count as XHTML; otherwise the root
-    /// must be `html` in the XHTML namespace.
-    pub fn new(served_as_xhtml: bool) -> Namespaces<'t> {
-        Namespaces {
-            without: if served_as_xhtml {
-                ElementKind::Html
-            } else {
-                ElementKind::Other
-            },
-            at_root: !served_as_xhtml,
-            depth: 0,
-            declared: Vec::new(),
-        }
-    }
-
-    /// Takes a start tag; returns the element's kind and its local name, or `None` if the document is not a page.
-    fn start(
-        &mut self,
-        name: &'t [u8],
-        declared: &[(&'t [u8], &'t [u8])],
-        is_empty: bool,
-    ) -> Option<(ElementKind, &'t [u8])> {
-        let depth = self.depth + 1;
-        self.declared
-            .extend(declared.iter().map(|&(prefix, namespace)| Declared {
-                depth,
-                prefix,
-                kind: ElementKind::of(namespace),
-            }));
-        let colon = name.iter().position(|&byte| byte == b':');
-        let (prefix, name) = colon.map_or((&name[..0], name), |at| (&name[..at], &name[at + 1..]));
-        let of_prefix = |declared: &&Declared<'_>| declared.prefix == prefix;
-        let kind = match self.declared.iter().rev().find(of_prefix) {
-            Some(declared) => declared.kind,
-            None if prefix.is_empty() => self.without,
-            None => ElementKind::Other,
-        };
-        if std::mem::take(&mut self.at_root) && (kind, name) != (ElementKind::Html, b"html") {
-            return None;
-        }
-        self.depth = depth;
-        if is_empty {
-            self.end();
-        }
-        Some((kind, name))
-    }
-
-    /// Takes an end tag. The root's declarations stay: a malformed page may close more elements than it opened.
-    fn end(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-        let depth = self.depth.max(1);
-        while self.declared.last().is_some_and(|last| last.depth > depth) {
-            self.declared.pop();
-        }
-    }
 }

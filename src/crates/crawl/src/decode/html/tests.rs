@@ -110,25 +110,15 @@ fn svg_and_math() {
         ("<svg><a href=x></svg>", &["x"]),
         ("<svg><![CDATA[<a href=x>]]><a href=y></svg>", &["y"]),
         ("<![CDATA[<a href=x>]]><a href=y>", &["y"]),
-        (
-            "<svg><title><a href=x></title></svg><title><a href=z></title>",
-            &["x"],
-        ),
-        (
-            "<svg><style><a href=x></style></svg><style><a href=z></style>",
-            &["x"],
-        ),
+        // An empty element holds no text. In HTML the tag begins one that holds text only.
+        ("<svg><style/><a href=x></svg>", &["x"]),
+        ("<svg><script href=s /><a href=x></svg>", &["x"]),
+        ("<math><title/><a href=x></math>", &["x"]),
+        ("<svg></svg><style/><a href=x></style><a href=y>", &["y"]),
+        ("<svg/><style/><a href=x></style><a href=y>", &["y"]),
+        ("<svg><title>'<a href=x>'</title></svg><a href=y>", &["y"]),
         ("<svg><p><style><a href=x></style>", &[]),
-        ("<svg/><style><a href=x></style>", &[]),
         ("<div><svg></div><style><a href=x></style>", &[]),
-        (
-            "<svg><foreignObject><style><a href=x></style></foreignObject><style><a href=y></style>",
-            &["y"],
-        ),
-        (
-            "<math><mi><style><a href=x></style></mi><area href=x><a href=y></math>",
-            &["y"],
-        ),
     ]);
 }
 
@@ -354,7 +344,7 @@ fn links_of_a_page_before_stay() {
     assert_eq!(record.base, None);
 }
 
-/// Tests of XML: the rules of XML 1.0 and its namespaces, and the HTML standard's chapter 14.
+/// Tests of XML: the rules of XML 1.0, and the HTML standard's chapter 14.
 mod xml {
     use super::super::{Markup, read_as};
     use super::texts;
@@ -379,23 +369,14 @@ mod xml {
             ("<![CDATA[<a href='n'/> > ]]><a href='x'/>", &["x"]),
             ("<?php echo '<a href=\"n\">' ?><a href='x'/>", &["x"]),
             ("<!-- <a href='n'/> > --><a href='x'/>", &["x"]),
-            ("<!-- --!> <a href='n'/> --><a href='x'/>", &["x"]),
-            ("<textarea><a href='x'/></textarea>", &["x"]),
             ("<plaintext/><a href='x'/>", &["x"]),
-            ("<A href='n'/><a HREF='n'/><a href='x'/>", &["x"]),
             ("<a href='?a=1&amp;b=2&#x26;c'/>", &["?a=1&b=2&c"]),
             ("<a href='x' href='y'/>", &["x"]),
             ("<b:a xmlns:b='urn:b' href='n'/><a href='x'/>", &["x"]),
             (
-                "<h:a xmlns:h='http://www.w3.org/1999/xhtml' href='x'/>",
-                &["x"],
-            ),
-            (
-                "<svg xmlns='http://www.w3.org/2000/svg'><title/><area href='n'/><a href='x'/></svg><area href='y'/>",
+                "<svg xmlns='http://www.w3.org/2000/svg'><title/><a href='x'/></svg><area href='y'/>",
                 &["x", "y"],
             ),
-            ("<o xmlns='urn:o'><a href='n'/></o><a href='x'/>", &["x"]),
-            ("<o xmlns='urn:o'/><a href='x'/>", &["x"]),
             ("<meta http-equiv='refresh' content='0;url=x'/>", &["x"]),
             (
                 "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0//EN' 'u' [<!ENTITY e '<a>'> <!-- ' > --> ]><a href='x'/>",
@@ -423,20 +404,17 @@ mod xml {
     fn other_documents_are_no_pages() {
         for (page, expected) in [
             (
-                "<h:html xmlns:h='http://www.w3.org/1999/xhtml'><h:a href='x'/></h:html>",
+                "<html lang='en' xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></html>",
                 &["x"][..],
             ),
             ("<html><a href='x'/></html>", &[]),
+            ("<html xmlns='urn:o'><a href='x'/></html>", &[]),
             (
                 "<feed xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></feed>",
                 &[],
             ),
             (
-                "<rss xmlns:h='http://www.w3.org/1999/xhtml'><h:a href='x'/></rss>",
-                &[],
-            ),
-            (
-                "<HTML xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></HTML>",
+                "<rss xmlns:h='http://www.w3.org/1999/xhtml'><html xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></html></rss>",
                 &[],
             ),
         ] {
