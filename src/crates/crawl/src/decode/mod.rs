@@ -9,6 +9,7 @@ pub mod arc;
 pub mod crawl_log;
 pub mod csv_links;
 pub mod edges;
+mod exchange;
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;

@@ -1,45 +1,57 @@
 //! WARC: archived HTTP traffic of crawlers. Specified in `formats/warc.md`.
 //!
-//! A `response` or `revisit` is a *capture*, and becomes a crawl record together with its group: the `request` before
-//! or after it, which has the method, and the `metadata` records after it whose outlinks count (for every `revisit`;
-//! for a `response` by choice). These records are emitted just before the capture without moving the offset, so the
-//! capture counts as read only together with them.
-
-mod group;
+//! A `response` or `revisit` is a *capture*, and becomes a crawl record together with its [exchange](super::exchange):
+//! the `request` before or after it, which has the method, and the `metadata` records after it whose outlinks count (for
+//! every `revisit`; for a `response` by choice). These records are emitted just before the capture without moving the
+//! offset, so the capture counts as read only together with them.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::frame::{self, Frame, WarcHeader, without_cr};
+use super::exchange::{ExchangeRules, Role};
+use super::frame::{self, Frame, FrameSkipper, WarcHeader, without_cr};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
     skips_links, time, whole_by,
 };
 use crate::model::{Digest, keep};
-use crate::rules::{Outlinks, Shard};
-use group::{CaptureGroupSkipper, Group};
+use crate::rules::Shard;
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "warc",
     about: "WARC files of crawlers",
     by: |rules, limits| {
         std::sync::Arc::new(Warc {
-            outlinks: rules.outlinks,
-            body_bytes: limits.line_bytes,
+            exchanges: ExchangeRules {
+                role,
+                has_ids: true,
+                outlinks: rules.outlinks,
+                limit: limits.line_bytes,
+            },
             shard: rules.shard,
         })
     },
 };
 
 pub struct Warc {
-    pub outlinks: Outlinks,
-    /// Maximum size of a decoded body, in bytes.
-    pub body_bytes: u64,
+    /// Rules of exchanges; their limit is also the maximum size of a decoded body, in bytes.
+    exchanges: ExchangeRules,
     /// Shard whose captures are decoded beyond their headers; `None`: all captures are.
-    pub shard: Option<Shard>,
+    shard: Option<Shard>,
+}
+
+fn role(header: &WarcHeader<'_>, _: &[u8]) -> Option<Role> {
+    let is = |name: &[u8]| header.kind.eq_ignore_ascii_case(name);
+    let role = match Capture::of(header) {
+        Some(_) => Role::Capture,
+        None if is(b"request") => Role::Request,
+        None if is(b"metadata") => Role::Metadata,
+        None => return None,
+    };
+    header.target.filter(|target| is_web(target)).map(|_| role)
 }
 
 impl Decoder for Warc {
@@ -47,65 +59,30 @@ impl Decoder for Warc {
         Names::Url
     }
 
-    /// Stops before the last group, which may continue.
+    /// Stops before the last exchange, which may continue.
     fn whole(&self, buf: &[u8]) -> usize {
-        // The line ends after the last group precede the next record's tail: see `decode`.
-        whole_by(buf, |rest| {
-            Some(Group::first(rest, self.outlinks, false)?.end)
-        })
+        // The line ends after the last exchange precede the next record's tail: see `decode`.
+        whole_by(buf, |rest| Some(self.exchanges.first(rest, false)?.end))
     }
 
-    /// Returns whether `rest` ends in a request without response, or a capture without `metadata` with its links.
     fn is_cut(&self, rest: &[u8]) -> bool {
-        let (mut at, mut waits) = (0, false);
-        while let Some(frame) = frame::first(&rest[at..], true) {
-            let Ok((header, _)) = &frame.parts else {
-                return true;
-            };
-            let is = |kind: &[u8]| header.kind.eq_ignore_ascii_case(kind);
-            waits = match Capture::of(header) {
-                Some(capture) => group::are_listed(capture, self.outlinks),
-                None if at == 0 => is(b"request"),
-                None => waits && !is(b"metadata"),
-            };
-            at += frame.end;
-        }
-        waits
+        self.exchanges.is_cut(rest)
     }
 
     fn may_lack_request(&self, rest: &[u8]) -> bool {
-        let (mut at, mut has_capture) = (0, false);
-        while let Some(frame) = frame::first(&rest[at..], true) {
-            if let Ok((header, _)) = &frame.parts {
-                has_capture |= Capture::of(header).is_some();
-                if header.kind.eq_ignore_ascii_case(b"request") {
-                    return false;
-                }
-            }
-            at += frame.end;
-        }
-        has_capture
+        self.exchanges.may_lack_request(rest)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(CaptureGroupSkipper::new(self.outlinks))
+        Box::new(FrameSkipper::Header)
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut done = 0;
-        while let Some(group) = Group::first(&chunk[done..], self.outlinks, true) {
-            let (mut rest, end) = (
-                &chunk[done + group.tail..done + group.end],
-                done + group.end,
-            );
+        while let Some(exchange) = self.exchanges.first(&chunk[done..], true) {
             let mut beside = CaptureFacts::default();
-            let behind = std::iter::from_fn(|| {
-                let frame = frame::first(rest, true)?;
-                rest = &rest[frame.end..];
-                Some(frame)
-            });
-            for frame in group.request.into_iter().chain(behind) {
+            for (_, frame) in exchange.beside {
                 let read = frame.parts.map(|(header, block)| {
                     beside.see(&header, block);
                     Some(kind(&header, block))
@@ -114,10 +91,10 @@ impl Decoder for Warc {
                     return;
                 }
             }
-            let read = self.read(group.frame, beside, &mut record, &mut || {
+            let read = self.read(exchange.frame, beside, &mut record, &mut || {
                 sink(done, Parsed::Large);
             });
-            done = end;
+            done += exchange.end;
             if !sink(done, parsed(read, &record)) {
                 return;
             }
@@ -185,7 +162,7 @@ impl Warc {
         record.redirect = answer.redirect();
         let listed = beside
             .listed
-            .filter(|_| group::are_listed(capture, self.outlinks));
+            .filter(|_| self.exchanges.lists_outlinks(&header));
         match (capture, listed) {
             _ if record.redirect.is_some() => {}
             (_, Some(links)) => record.links = links,
@@ -194,7 +171,7 @@ impl Warc {
                 let other = Some(header.refers_to).filter(|other| is_web(other) && *other != url);
                 record.same_as = other.map(Cow::Borrowed);
             }
-            (Capture::Response, None) => answer.links(record, self.body_bytes, large)?,
+            (Capture::Response, None) => answer.links(record, self.exchanges.limit, large)?,
         }
         Ok(None)
     }

@@ -13,26 +13,49 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use fields::{Facts, Key, Walk};
 
-use super::frame::{self, Frame, FrameSkipper, WarcHeader, bare, record_kind};
+use super::exchange::{ExchangeRules, Role};
+use super::frame::{Frame, FrameSkipper, WarcHeader, bare, record_kind};
 use super::html;
 use super::http::{self, NO_BODY};
 use super::json::{self, bytes};
 use super::warc::is_web;
 use super::{
-    Bad, Decoder, FormatSpec, HELD_MAX, Names, Parsed, Reason, Record, Sink, Skipped, Skipper,
-    parsed, put_time, time, utf8, whole_by,
+    Bad, Decoder, FormatSpec, Names, Reason, Record, Sink, Skipper, parsed, put_time, time, utf8,
+    whole_by,
 };
 use crate::model::{Digest, is_redirect, keep};
-use crate::rules::Shard;
+use crate::rules::{Outlinks, Shard};
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "wat",
     about: "Common Crawl WAT: the metadata of pages, with their links",
-    by: |rules, _| std::sync::Arc::new(Wat { shard: rules.shard }),
+    by: |rules, limits| {
+        std::sync::Arc::new(Wat {
+            exchanges: ExchangeRules {
+                role,
+                has_ids: false,
+                outlinks: Outlinks::Html,
+                limit: limits.line_bytes,
+            },
+            shard: rules.shard,
+        })
+    },
 };
 
 pub struct Wat {
+    exchanges: ExchangeRules,
     shard: Option<Shard>,
+}
+
+/// Returns the role of an archived record, as its JSON shows.
+fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
+    header.target.filter(|_| is_wat(header))?;
+    // Quotes within a text are escaped, so both can only be names of fields.
+    let has = |name: &[u8]| memmem::find(block, name).is_some();
+    if has(b"\"HTTP-Request-Metadata\"") {
+        return Some(Role::Request);
+    }
+    has(b"\"HTTP-Response-Metadata\"").then_some(Role::Capture)
 }
 
 impl Decoder for Wat {
@@ -41,50 +64,41 @@ impl Decoder for Wat {
     }
 
     fn whole(&self, buf: &[u8]) -> usize {
-        // The line ends after the last pair precede a request that may be the other half of the next pair.
-        whole_by(buf, |rest| Some(ExchangePair::first(rest, false)?.end))
+        // The line ends after the last exchange precede a request that may belong to the next.
+        whole_by(buf, |rest| Some(self.exchanges.first(rest, false)?.end))
     }
 
     fn is_cut(&self, rest: &[u8]) -> bool {
-        let mut cut = false;
-        self.decode(rest, &mut |_, parsed| {
-            cut = matches!(
-                parsed,
-                Parsed::Bad { .. } | Parsed::Other { kind: "request" }
-            );
-            true
-        });
-        cut
+        self.exchanges.is_cut(rest)
     }
 
     fn may_lack_request(&self, rest: &[u8]) -> bool {
-        let pair = ExchangePair::first(rest, true);
-        pair.is_some_and(|pair| pair.request.is_none() && pair.frame.parts.is_ok())
+        self.exchanges.may_lack_request(rest)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(PairSkipper::default())
+        Box::new(FrameSkipper::Header)
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut done = 0;
-        while let Some(pair) = ExchangePair::first(&chunk[done..], true) {
+        while let Some(exchange) = self.exchanges.first(&chunk[done..], true) {
             let mut not_get = None;
-            if let Some(request) = pair.request {
+            for (_, request) in exchange.beside {
                 let read = read(request, &mut not_get, &mut record);
                 if !sink(done, parsed(read, &record)) {
                     return;
                 }
             }
-            done += pair.end;
-            let read = match self.passed_over(&pair.frame) {
+            done += exchange.end;
+            let read = match self.passed_over(&exchange.frame) {
                 Some(page) => {
                     record.clear();
                     record.url = Cow::Borrowed(page);
                     Ok(None)
                 }
-                None => read(pair.frame, &mut not_get, &mut record),
+                None => read(exchange.frame, &mut not_get, &mut record),
             };
             if !sink(done, parsed(read, &record)) {
                 return;
@@ -251,117 +265,5 @@ fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     match bytes(text) {
         Cow::Borrowed(raw) => html::decoded(raw),
         Cow::Owned(raw) => Cow::Owned(html::decoded(&raw).into_owned()),
-    }
-}
-
-/// Maximum length of a paired record without line ends before it: both are examined before the first counts as whole.
-const RECORD_MAX: u64 = HELD_MAX as u64 / 2;
-
-/// Record, and the request before or after it.
-struct ExchangePair<'a> {
-    request: Option<Frame<'a>>,
-    frame: Frame<'a>,
-    end: usize,
-}
-
-impl<'a> ExchangePair<'a> {
-    /// Returns the first pair of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
-    fn first(buf: &'a [u8], at_end: bool) -> Option<ExchangePair<'a>> {
-        let frame = frame::first(buf, at_end)?;
-        let end = frame.end;
-        let next = match half(&frame) {
-            Some((target, half)) => second(&buf[end..], target, half, at_end)?,
-            None => None,
-        };
-        Some(match next {
-            None => ExchangePair {
-                request: None,
-                frame,
-                end,
-            },
-            Some((next, ExchangeHalf::Request)) => ExchangePair {
-                end: end + next.end,
-                request: Some(next),
-                frame,
-            },
-            Some((next, ExchangeHalf::Answer)) => ExchangePair {
-                end: end + next.end,
-                request: Some(frame),
-                frame: next,
-            },
-        })
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExchangeHalf {
-    Request,
-    Answer,
-}
-
-/// Returns the target and role of an archived request or response; `None` if the record is neither, has no target, or
-/// is longer than [`RECORD_MAX`].
-fn half<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], ExchangeHalf)> {
-    let (header, block) = frame.parts.as_ref().ok()?;
-    let target = header
-        .target
-        .filter(|_| is_wat(header) && !is_long(header))?;
-    // Quotes within a text are escaped, so both can only be names of fields.
-    let has = |name: &[u8]| memmem::find(block, name).is_some();
-    if has(b"\"HTTP-Request-Metadata\"") {
-        return Some((target, ExchangeHalf::Request));
-    }
-    has(b"\"HTTP-Response-Metadata\"").then_some((target, ExchangeHalf::Answer))
-}
-
-fn is_long(header: &WarcHeader<'_>) -> bool {
-    header.length.saturating_add(header.len as u64) > RECORD_MAX
-}
-
-/// Returns the other half if it follows, or `Some(None)` if it does not. `None`: more bytes are needed.
-#[expect(
-    clippy::option_option,
-    reason = "not known yet, or known not to be there"
-)]
-fn second<'a>(
-    behind: &'a [u8],
-    target: &[u8],
-    first: ExchangeHalf,
-    at_end: bool,
-) -> Option<Option<(Frame<'a>, ExchangeHalf)>> {
-    match frame::header_behind(behind, at_end)? {
-        Some((_, header)) if header.target == Some(target) && !is_long(&header) => {}
-        _ => return Some(None),
-    }
-    let Some(next) = frame::first(behind, at_end) else {
-        return at_end.then_some(None);
-    };
-    Some(match half(&next) {
-        Some((_, half)) if half != first => Some((next, half)),
-        _ => None,
-    })
-}
-
-#[derive(Default)]
-struct PairSkipper {
-    /// The record being skipped, if it is long.
-    frame: Option<FrameSkipper>,
-}
-
-impl Skipper for PairSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        if self.frame.is_none() {
-            if let Some(pair) = ExchangePair::first(buf, at_end) {
-                return Skipped::Ended(pair.end);
-            }
-            let start = frame::line_ends(buf);
-            match frame::header(&buf[start..]) {
-                Ok(Some(header)) if !at_end && !is_long(&header) => return Skipped::Inside(start),
-                Ok(None) if !at_end => return Skipped::Inside(start),
-                _ => {}
-            }
-        }
-        let frame = self.frame.get_or_insert(FrameSkipper::Header);
-        frame.skip(buf, at_end)
     }
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::decode::Parsed;
+use crate::model::Limits;
+use crate::rules::InputRules;
 
 /// Returns the record whose response metadata is `http`.
 fn one(http: &str) -> Result<Record<'static>, Reason> {
@@ -16,7 +19,8 @@ fn with(header: &str, http: &str) -> Result<Record<'static>, Reason> {
         json.len()
     );
     let mut found = None;
-    Wat { shard: None }.decode((head + &json).as_bytes(), &mut |_, parsed| {
+    let wat = (FORMAT.by)(&InputRules::default(), &Limits::default());
+    wat.decode((head + &json).as_bytes(), &mut |_, parsed| {
         found = Some(match parsed {
             Parsed::Record(record) => Ok(record.clone().into_owned()),
             Parsed::Bad { reason, .. } => Err(reason),
