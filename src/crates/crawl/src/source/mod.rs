@@ -28,6 +28,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::decode::lines;
 use crate::formats::Format;
 use crate::model::Limits;
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
@@ -127,8 +128,19 @@ pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
 }
 
 impl Plain {
-    /// Returns the next whole lines, perhaps many; `None` after the last.
-    fn next_lines(&mut self) -> Result<Option<&[u8]>> {
+    /// Returns the next line, without its end and a byte order mark; `None` after the last.
+    fn next_line(&mut self) -> Result<Option<&[u8]>> {
+        if self.at == self.chunk.len() && !self.read_chunk()? {
+            return Ok(None);
+        }
+        let rest = &self.chunk[self.at..];
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        self.at = self.chunk.len().min(self.at + end + 1);
+        Ok(Some(lines::trim(&rest[..end])))
+    }
+
+    /// Reads the next whole lines; returns `false` after the last.
+    fn read_chunk(&mut self) -> Result<bool> {
         // Any decoder of lines cuts where lines end.
         let buffer = std::mem::take(&mut self.chunk);
         self.at = 0;
@@ -136,14 +148,14 @@ impl Plain {
             .source
             .next_chunk(Format::Adjacency.decoder(), buffer)?
         {
-            None => Ok(None),
+            None => Ok(false),
             Some(chunk) if chunk.oversize > 0 => {
                 let what = format!("a line of {} bytes is over the limit", chunk.oversize);
                 Err(Error::Unsupported(what))
             }
             Some(chunk) => {
                 self.chunk = chunk.bytes;
-                Ok(Some(&self.chunk))
+                Ok(true)
             }
         }
     }
@@ -151,7 +163,7 @@ impl Plain {
 
 impl Read for Plain {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.chunk.len() && self.next_lines().map_err(io::Error::other)?.is_none() {
+        if self.at == self.chunk.len() && !self.read_chunk().map_err(io::Error::other)? {
             return Ok(0);
         }
         let len = out.len().min(self.chunk.len() - self.at);

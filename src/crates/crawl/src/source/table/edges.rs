@@ -7,7 +7,7 @@
 use std::fs::File;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, holds, page_name};
+use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, page_name};
 use super::{Fault, columns_of};
 use crate::Result;
 use crate::disk::ExternalSorter;
@@ -94,6 +94,8 @@ pub(super) struct EdgeTable {
     longest: usize,
     memory: usize,
     writer: PageWriter,
+    /// Name of the open page.
+    page: Vec<u8>,
     links: Option<TableLinks>,
     /// Number of rows inside the open page whose names cannot be used.
     unusable: u64,
@@ -113,7 +115,8 @@ impl EdgeTable {
             columns,
             longest: limits.url_bytes as usize,
             memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
-            writer: PageWriter::new(Format::Adjacency),
+            writer: PageWriter::new(Format::NodeRecords),
+            page: Vec::new(),
             links: None,
             unusable: 0,
             badly_weighed: 0,
@@ -124,7 +127,7 @@ impl EdgeTable {
             .flat_map(|link| [link.from, link.to])
             .take(SNIFF_NAMES)
             .collect();
-        edges.writer.format = format_of(&first, edges.has_weights());
+        edges.writer.format = format_of(&first);
         Ok(edges)
     }
 
@@ -243,19 +246,19 @@ impl EdgeTable {
     }
 
     fn write(&mut self, link: &TableLink, out: &mut Vec<u8>) {
-        let format = self.writer.format;
         match link.weight {
-            Some(weight) if holds(format, &link.from) && holds(format, &link.to) => {
-                if self.writer.page() != Some(&link.from) {
+            Some(weight) if !link.from.is_empty() && !link.to.is_empty() => {
+                if !self.writer.is_open || self.page != link.from {
                     self.end_page(out);
                     self.writer.begin(&link.from, None, out);
+                    self.page.clone_from(&link.from);
                 }
                 return self.writer.link(&link.to, weight, out);
             }
             Some(_) => self.unusable += 1,
             None => self.badly_weighed += 1,
         }
-        if self.writer.page().is_none() {
+        if !self.writer.is_open {
             self.end_page(out);
         }
     }
@@ -263,20 +266,10 @@ impl EdgeTable {
     /// Ends the open page. For each row inside it that cannot be used, a record follows that is skipped and counted.
     fn end_page(&mut self, out: &mut Vec<u8>) {
         self.writer.end(out);
-        let [unusable, badly_weighed]: [&[u8]; 2] = match self.writer.format {
-            Format::Records => [
-                b"{\"url\":null}\n",
-                b"{\"url\":\"?\",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n",
-            ],
-            Format::Adjacency => [b"\t\n", b"?\t?\tanother-value\n"],
-            _ => [b"?\n", b"?\t?\tanother-value\n"],
-        };
-        for _ in 0..std::mem::take(&mut self.unusable) {
-            out.extend_from_slice(unusable);
-        }
-        for _ in 0..std::mem::take(&mut self.badly_weighed) {
-            out.extend_from_slice(badly_weighed);
-        }
+        let unusable = std::mem::take(&mut self.unusable);
+        self.writer.without_page(unusable, out);
+        let badly_weighed = std::mem::take(&mut self.badly_weighed);
+        self.writer.without_weight(badly_weighed, out);
     }
 }
 

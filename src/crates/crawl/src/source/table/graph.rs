@@ -5,15 +5,14 @@
 //! | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them ([`pair`](super::pair)) |
 //! | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout: `number TAB name`, and `number TAB number` |
 //!
-//! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. Pages that
-//! were never fetched appear only as targets of links; those without a link to them, which an extra scan of the links
-//! finds, come first, as records of status 304 without a time, so that the store knows them.
+//! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. A page that was
+//! never fetched and has no links becomes a record that only makes it known.
 //!
 //! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all,
 //! which are then sorted, and the latest fetch: as separate records, the links of the last would replace the others'.
 //!
-//! Memory: the names of all pages and 8 bytes for each, 16 more if the table has fetches, and one more if any page was
-//! not fetched. Links are sorted in bounded memory and temporary files.
+//! Memory: the names of all pages and 8 bytes for each, 16 more if the table has fetches. Links are sorted in bounded
+//! memory and temporary files.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -23,9 +22,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
 use super::super::{Plain, open_plain};
-use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, holds, page_name};
+use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, page_name};
 use super::{TableInput, failed, pair};
-use crate::decode::lines;
 use crate::disk::{Disk, ExternalSorter, RealDisk};
 use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
@@ -54,10 +52,7 @@ pub(super) struct NumberedLink {
     pub weight: u32,
 }
 
-pub(super) type Pages = Box<dyn Iterator<Item = Result<GraphPage, Fault>> + Send>;
-
-/// Links that [`link_check`] has checked.
-pub(super) type Links = Box<dyn Iterator<Item = Result<NumberedLink, Fault>> + Send>;
+pub(super) type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
 
 /// Returns a check that links are between the first `pages` pages, and sorted by source.
 pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<NumberedLink, String> {
@@ -82,10 +77,15 @@ pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<Numbe
 
 const LINKS: &str = "links.parquet";
 
-struct GraphFiles {
-    are_tables: bool,
-    pages: Vec<PathBuf>,
-    links: Vec<PathBuf>,
+enum GraphFiles {
+    Tables {
+        pages: PathBuf,
+        links: PathBuf,
+    },
+    Lines {
+        vertices: Vec<PathBuf>,
+        edges: Vec<PathBuf>,
+    },
 }
 
 impl GraphFiles {
@@ -110,41 +110,30 @@ impl GraphFiles {
             (true, true, None) => wrong("links.parquet and no pages.parquet"),
             (true, true, Some(pages)) => {
                 let why = format!("it is a folder with {pages} and {LINKS}");
-                let files = GraphFiles {
-                    are_tables: true,
-                    pages: vec![folder.join(pages)],
-                    links: vec![folder.join(LINKS)],
-                };
-                Ok(Some((files, why)))
+                let (pages, links) = (folder.join(pages), folder.join(LINKS));
+                Ok(Some((GraphFiles::Tables { pages, links }, why)))
             }
             (false, true, _) => Ok(None),
             (false, false, _) if edges.is_empty() => wrong("files of vertices and none of edges"),
             (false, false, _) => {
-                let files = GraphFiles {
-                    are_tables: false,
-                    pages: vertices,
-                    links: edges,
-                };
                 let why = "it is a folder with files of vertices and of edges";
-                Ok(Some((files, why.to_owned())))
+                Ok(Some((GraphFiles::Lines { vertices, edges }, why.into())))
             }
         }
     }
 
-    fn pages(&self, limits: &Limits) -> Result<Pages> {
-        if self.are_tables {
-            pair::pages(&self.pages[0])
-        } else {
-            Ok(read_vertices(&self.pages, limits))
+    fn pages(&self, limits: &Limits) -> Result<GraphRows<GraphPage>> {
+        match self {
+            GraphFiles::Tables { pages, .. } => pair::pages(pages),
+            GraphFiles::Lines { vertices, .. } => Ok(read_vertices(vertices, limits)),
         }
     }
 
-    /// Returns the links between this number of pages, and whether they have weights.
-    fn links(&self, pages: u64, limits: &Limits) -> Result<(Links, bool)> {
-        if self.are_tables {
-            pair::links(&self.links[0], pages)
-        } else {
-            Ok((read_edges(&self.links, limits, pages), false))
+    /// Returns the links between this number of pages.
+    fn links(&self, pages: u64, limits: &Limits) -> Result<GraphRows<NumberedLink>> {
+        match self {
+            GraphFiles::Tables { links, .. } => pair::links(links, pages),
+            GraphFiles::Lines { edges, .. } => Ok(read_edges(edges, limits, pages)),
         }
     }
 }
@@ -162,19 +151,18 @@ pub(super) fn open(folder: &Path, limits: &Limits) -> Result<Option<TableInput>>
     let Some((files, why)) = GraphFiles::find(folder)? else {
         return Ok(None);
     };
-    let (_, has_weights) = files.links(0, limits)?;
+    // Checks the columns of links.
+    drop(files.links(0, limits)?);
     let first = files.pages(limits)?.take(SNIFF_NAMES);
     let first: Result<Vec<Vec<u8>>, Fault> = first.map(|page| Ok(page?.name)).collect();
-    let first = first.map_err(|fault| failed(folder, fault))?;
-    let format = format_of(&first, has_weights);
-    let rows = GraphText {
-        files,
-        format,
-        limits: limits.clone(),
-        reading: None,
-    };
+    let format = format_of(&first.map_err(|fault| failed(folder, fault))?);
     Ok(Some(TableInput {
-        rows: Box::new(rows),
+        rows: Box::new(GraphText {
+            files,
+            format,
+            limits: limits.clone(),
+            reading: None,
+        }),
         known: (format, why),
     }))
 }
@@ -205,36 +193,20 @@ struct GraphReading {
     pages: PageTable,
     firsts: BTreeMap<u64, u64>,
     /// Links by source; those of a later spelling count as links of the first, after its own.
-    links: Peekable<Links>,
-    /// Pages that come first: they were never fetched and have no links. The last element is the next page.
-    isolated: Vec<u64>,
+    links: Peekable<GraphRows<NumberedLink>>,
     writer: PageWriter,
-    open: Option<u64>,
-    /// Number of the next page in the table's order.
-    next: u64,
+    /// Number of the page being written, or of the next one.
+    page: u64,
 }
 
 impl GraphReading {
     fn begin(files: &GraphFiles, format: Format, limits: &Limits) -> Result<GraphReading, Fault> {
-        let mut pages = PageTable::read(files.pages(limits)?, format, limits.memory)?;
+        let mut pages = PageTable::read(files.pages(limits)?, limits.memory)?;
         let firsts = pages.spellings(format, limits.url_bytes as usize)?;
         for (&later, &first) in &firsts {
             pages.join_fetches(first, later);
         }
-        let open_links = || files.links(pages.len(), limits).map(|(links, _)| links);
-        let is_never = |page: &u64| pages.fetch(*page) == LastFetch::Never;
-        let mut isolated: Vec<u64> = (0..pages.len()).rev().filter(is_never).collect();
-        if !isolated.is_empty() {
-            let mut is_linked = vec![false; pages.len() as usize];
-            for link in open_links()? {
-                let link = link?;
-                for page in [link.source, link.target] {
-                    is_linked[*firsts.get(&page).unwrap_or(&page) as usize] = true;
-                }
-            }
-            isolated.retain(|page| !firsts.contains_key(page) && !is_linked[*page as usize]);
-        }
-        let mut links = open_links()?;
+        let mut links = files.links(pages.len(), limits)?;
         if !firsts.is_empty() {
             let memory = usize::try_from(limits.held_bytes).unwrap_or(usize::MAX);
             let sorter = ExternalSorter::new(memory, &std::env::temp_dir());
@@ -242,10 +214,8 @@ impl GraphReading {
         }
         Ok(GraphReading {
             links: links.peekable(),
-            isolated,
             writer: PageWriter::new(format),
-            open: None,
-            next: 0,
+            page: 0,
             firsts,
             pages,
         })
@@ -253,60 +223,54 @@ impl GraphReading {
 
     /// Writes the next link, or the beginning or end of a page; returns `false` after the last page.
     fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        if let Some(page) = self.isolated.pop() {
-            self.writer.known(self.pages.name(page), None, out);
-        } else if let Some(page) = self.open {
-            match self.links.next_if(|link| is_of(link, page)).transpose()? {
-                Some(link) => {
-                    let target = self.pages.name(link.target);
-                    self.writer.link(target, link.weight, out);
-                }
-                None => {
-                    self.writer.end(out);
-                    self.open = None;
-                }
-            }
-        } else if self.next < self.pages.len() {
-            let page = self.next;
-            self.next += 1;
-            if !self.firsts.contains_key(&page) {
-                self.begin_page(page, out);
-            }
-        } else {
+        let page = self.page;
+        if page == self.pages.len() {
             // A link is left only if there are no pages.
             self.links.next().transpose()?;
             return Ok(false);
         }
+        // An error counts as a link of any page.
+        let is_of = |link: &Result<NumberedLink, Fault>| {
+            link.as_ref().map_or(true, |link| link.source == page)
+        };
+        let name = self.pages.name(page);
+        if !self.writer.is_open {
+            let has_links = self.links.peek().is_some_and(is_of);
+            let time = match self.pages.fetch(page) {
+                LastFetch::Never => None,
+                LastFetch::Unchanged(at) => Some(at),
+                LastFetch::Read(at) => at,
+            };
+            if self.firsts.contains_key(&page) {
+                self.page += 1;
+            } else if has_links || matches!(self.pages.fetch(page), LastFetch::Read(_)) {
+                self.writer.begin(name, time, out);
+            } else {
+                self.writer.known(name, time, out);
+                self.page += 1;
+            }
+            return Ok(true);
+        }
+        match self.links.next_if(is_of).transpose()? {
+            Some(link) => {
+                let target = self.pages.name(link.target);
+                self.writer.link(target, link.weight, out);
+            }
+            None => {
+                self.writer.end(out);
+                self.page += 1;
+            }
+        }
         Ok(true)
     }
-
-    fn begin_page(&mut self, page: u64, out: &mut Vec<u8>) {
-        let has_links = self.links.peek().is_some_and(|link| is_of(link, page));
-        let time = match self.pages.fetch(page) {
-            LastFetch::Unchanged(at) if !has_links => {
-                return self.writer.known(self.pages.name(page), Some(at), out);
-            }
-            LastFetch::Never if !has_links => return,
-            LastFetch::Never => None,
-            LastFetch::Unchanged(at) => Some(at),
-            LastFetch::Read(at) => at,
-        };
-        self.writer.begin(self.pages.name(page), time, out);
-        self.open = Some(page);
-    }
-}
-
-/// Returns whether a link is of this page; an error counts as of any page.
-fn is_of(link: &Result<NumberedLink, Fault>, page: u64) -> bool {
-    link.as_ref().map_or(true, |link| link.source == page)
 }
 
 /// Sorts links by source; those of later spellings of a page become links of the first.
 fn by_first(
-    links: Links,
+    links: GraphRows<NumberedLink>,
     firsts: &BTreeMap<u64, u64>,
     mut sorter: ExternalSorter,
-) -> Result<Links, Fault> {
+) -> Result<GraphRows<NumberedLink>, Fault> {
     for link in links {
         let link = link?;
         let source = firsts.get(&link.source).unwrap_or(&link.source);
@@ -335,7 +299,7 @@ struct PageTable {
 }
 
 impl PageTable {
-    fn read(pages: Pages, format: Format, memory: Option<u64>) -> Result<PageTable, Fault> {
+    fn read(pages: GraphRows<GraphPage>, memory: Option<u64>) -> Result<PageTable, Fault> {
         let mut table = PageTable {
             text: Vec::new(),
             ends: Vec::new(),
@@ -343,8 +307,8 @@ impl PageTable {
         };
         for page in pages {
             let page = page?;
-            if !holds(format, &page.name) {
-                let what = format!("page {} has a name that is empty or no text", table.len());
+            if page.name.is_empty() {
+                let what = format!("page {} has an empty name", table.len());
                 return Err(Fault::Damage(DamageKind::InvalidData, what));
             }
             if page.fetch != LastFetch::Read(None) {
@@ -430,7 +394,7 @@ impl PageTable {
 }
 
 /// Reads Common Crawl's files of vertices, in the order of their names.
-fn read_vertices(files: &[PathBuf], limits: &Limits) -> Pages {
+fn read_vertices(files: &[PathBuf], limits: &Limits) -> GraphRows<GraphPage> {
     let mut expected = 0;
     parse_lines(files, limits, move |line| {
         let mut fields = line.split(|&byte| byte == b'\t');
@@ -451,7 +415,7 @@ fn read_vertices(files: &[PathBuf], limits: &Limits) -> Pages {
 }
 
 /// Reads Common Crawl's files of edges between `pages` pages, in the order of their names.
-fn read_edges(files: &[PathBuf], limits: &Limits, pages: u64) -> Links {
+fn read_edges(files: &[PathBuf], limits: &Limits, pages: u64) -> GraphRows<NumberedLink> {
     let mut check = link_check(pages);
     parse_lines(files, limits, move |line| {
         let mut fields = line.split(|&byte| byte == b'\t');
@@ -473,72 +437,46 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses the lines of several files, chunk by chunk, except blank lines and comments. Ends a chunk at its first error.
-fn parse_lines<T: Send + 'static>(
+/// Parses the lines of several files, except blank lines and comments.
+fn parse_lines<T: 'static>(
     files: &[PathBuf],
     limits: &Limits,
     mut parse: impl FnMut(&[u8]) -> Result<T, String> + Send + 'static,
-) -> Box<dyn Iterator<Item = Result<T, Fault>> + Send> {
-    let (mut files, limits) = (files.to_vec(), limits.clone());
-    files.reverse();
-    let mut open: Option<(Plain, String)> = None;
+) -> GraphRows<T> {
+    let (mut files, limits) = (files.to_vec().into_iter(), limits.clone());
+    let mut open: Option<(Plain, PathBuf)> = None;
     let mut number = 0u64;
-    let mut next = move || -> Result<Option<Vec<Result<T, Fault>>>, Fault> {
+    let mut next = move || -> Result<Option<T>, Fault> {
         loop {
-            let Some((reader, file)) = &mut open else {
-                let Some(path) = files.pop() else {
+            let Some((lines, path)) = &mut open else {
+                let Some(path) = files.next() else {
                     return Ok(None);
                 };
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                open = Some((open_plain(&path, &limits)?, name.into_owned()));
+                open = Some((open_plain(&path, &limits)?, path));
                 number = 0;
                 continue;
             };
-            let Some(chunk) = reader.next_lines()? else {
+            let Some(line) = lines.next_line()? else {
                 open = None;
                 continue;
             };
-            let mut parsed = Vec::new();
-            for line in lines::lines(chunk) {
-                number += 1;
-                if line.text.trim_ascii().is_empty() || line.text[0] == b'#' {
-                    continue;
-                }
-                let row = parse(line.text).map_err(|what| {
-                    let what = format!("{file}: line {number}: {what}");
-                    Fault::Damage(DamageKind::InvalidData, what)
-                });
-                let is_bad = row.is_err();
-                parsed.push(row);
-                if is_bad {
-                    break;
-                }
+            number += 1;
+            if line.trim_ascii().is_empty() || line[0] == b'#' {
+                continue;
             }
-            return Ok(Some(parsed));
+            return parse(line).map(Some).map_err(|what| {
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                let what = format!("{file}: line {number}: {what}");
+                Fault::Damage(DamageKind::InvalidData, what)
+            });
         }
     };
-    let chunks = std::iter::from_fn(move || next().transpose());
-    Box::new(chunks.flat_map(|parsed| parsed.unwrap_or_else(|fault| vec![Err(fault)])))
+    Box::new(std::iter::from_fn(move || next().transpose()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_after_a_bad_one_are_not_parsed() {
-        let home = cashrank_base::folder::in_memory();
-        let file = home.path().join("edges.txt");
-        std::fs::write(&file, "0\t1\nbad\n".repeat(100)).unwrap();
-        let mut is_over = false;
-        let rows = parse_lines(&[file], &Limits::default(), move |line| {
-            assert!(!is_over);
-            is_over = line == b"bad";
-            if is_over { Err("bad".into()) } else { Ok(()) }
-        });
-        let good: Vec<bool> = rows.map(|row| row.is_ok()).collect();
-        assert_eq!(good, [true, false]);
-    }
 
     /// The links of a page with two spellings are those of both, in their order, behind each other.
     #[test]
@@ -547,7 +485,7 @@ mod tests {
         let (twice, later) = (3, 7);
         let sources = || (0..10).flat_map(|source| [source; LINKS as usize / 10]);
         let all = || sources().zip(0..LINKS);
-        let links: Links = Box::new(all().map(|(source, target)| {
+        let links: GraphRows<NumberedLink> = Box::new(all().map(|(source, target)| {
             Ok(NumberedLink {
                 source,
                 target,

@@ -1,13 +1,11 @@
-//! Tables as inputs: they are read row by row and converted to the text of a format. Positions, hashes, checkpoints,
+//! Tables as inputs: they are read row by row and converted to lines of JSON. Positions, hashes, checkpoints,
 //! limits and damage therefore work as for a file of that text.
 //!
 //! | input | read as |
 //! |---|---|
 //! | a Parquet file of records | a line of JSON per row |
-//! | a Parquet file of links, between URLs | a line of JSON for each run of rows with one source |
-//! | a Parquet file of links, between other names or numbers | a line of an adjacency list for each such run |
-//! | a Parquet file of links with weights, between other names or numbers | a line of an edge list for each row |
-//! | a folder with a table of pages and one of links between their numbers | a line of JSON or of an adjacency list per page, or of an edge list per link |
+//! | a Parquet file of links | a line of JSON for each run of rows with one source |
+//! | a folder with a table of pages and one of links between their numbers | a line of JSON per page |
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -91,14 +89,14 @@ fn without_parquet() -> Error {
 /// Replaces the reader of two tables in a build without Parquet.
 #[cfg(not(feature = "parquet"))]
 mod pair {
-    use super::graph::{Links, Pages};
+    use super::graph::{GraphPage, GraphRows, NumberedLink};
     use super::{Path, Result, without_parquet};
 
-    pub fn pages(_: &Path) -> Result<Pages> {
+    pub fn pages(_: &Path) -> Result<GraphRows<GraphPage>> {
         Err(without_parquet())
     }
 
-    pub fn links(_: &Path, _: u64) -> Result<(Links, bool)> {
+    pub fn links(_: &Path, _: u64) -> Result<GraphRows<NumberedLink>> {
         Err(without_parquet())
     }
 }

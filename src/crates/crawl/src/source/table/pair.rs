@@ -4,14 +4,14 @@ use std::fs::File;
 use std::path::Path;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::graph::{GraphPage, LastFetch, Links, NumberedLink, Pages, link_check};
+use super::graph::{GraphPage, GraphRows, LastFetch, NumberedLink, link_check};
 use super::{columns_of, edges, failed};
 use crate::{Error, Result};
 
 const ROWS: usize = 4096;
 
 /// Opens the table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.
-pub(super) fn pages(path: &Path) -> Result<Pages> {
+pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
     let (mut table, found) = open(path)?;
     let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
     let mut choose = |name: &str, kinds: &[ValueType]| -> Result<Option<usize>> {
@@ -55,8 +55,8 @@ pub(super) fn pages(path: &Path) -> Result<Pages> {
     })))
 }
 
-/// Opens the table of links between `pages` pages; returns it, and whether it has weights. Fails like [`pages`].
-pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
+/// Opens the table of links between `pages` pages. Fails like [`pages`].
+pub(super) fn links(path: &Path, pages: u64) -> Result<GraphRows<NumberedLink>> {
     let (mut table, found) = open(path)?;
     let are_numbers = |pair: &[&ColumnField; 2]| pair.iter().all(|of| of.holds(&WHOLE_NUMBERS));
     let Some(pair) = edges::pair(&found).filter(are_numbers) else {
@@ -67,7 +67,7 @@ pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
     };
     let has_weights = edges::choose(&mut table, &found, pair)?.len() > edges::WEIGHT;
     let mut check = link_check(pages);
-    let links = std::iter::from_fn(move || {
+    Ok(Box::new(std::iter::from_fn(move || {
         table.read_row(|table| {
             let number = |column| table.row(column).first().and_then(whole);
             let page = |column| number(column).and_then(|page| u64::try_from(page).ok());
@@ -84,8 +84,7 @@ pub(super) fn links(path: &Path, pages: u64) -> Result<(Links, bool)> {
                 weight,
             })
         })
-    });
-    Ok((Box::new(links), has_weights))
+    })))
 }
 
 fn open(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {

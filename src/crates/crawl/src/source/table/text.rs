@@ -1,7 +1,8 @@
-//! Text that rows are converted to: JSON lines if names are URLs, else an adjacency list, or with weights an edge list.
+//! Text that graphs are converted to: lines of JSON, in the format `records` if names are URLs, else `node-records`.
 
 use super::super::decompress::Fault;
-use crate::decode::{lines, put_string};
+use crate::decode::put_string;
+use crate::decode::records::names::page_field;
 use crate::formats::Format;
 use crate::url;
 
@@ -13,19 +14,13 @@ pub trait Rows: Send {
     fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault>;
 }
 
-/// Chooses the format of a graph that begins with these names: records if most are URLs.
-///
-/// | format | text |
-/// |---|---|
-/// | `records` | `{"url":...,"links":[...]}` |
-/// | `adjacency`, which has no weights | `name TAB target ...` |
-/// | `edges` | `name TAB target TAB weight`, one line per link |
-pub(super) fn format_of(names: &[Vec<u8>], has_weights: bool) -> Format {
+/// Chooses the format of a graph that begins with these names: records of URLs if most are URLs.
+pub(super) fn format_of(names: &[Vec<u8>]) -> Format {
     let urls = names.iter().filter(|name| url::is_web(name)).count();
-    match has_weights {
-        _ if 2 * urls > names.len() => Format::Records,
-        true => Format::Edges,
-        false => Format::Adjacency,
+    if 2 * urls > names.len() {
+        Format::Records
+    } else {
+        Format::NodeRecords
     }
 }
 
@@ -46,21 +41,11 @@ pub(super) fn page_name<'n>(
     }
 }
 
-pub(super) fn holds(format: Format, name: &[u8]) -> bool {
-    let is_text = |blanks: &[u8]| {
-        !name.iter().any(|byte| blanks.contains(byte)) && lines::control(name).is_none()
-    };
-    !name.is_empty()
-        && match format {
-            Format::Records => true,
-            Format::Adjacency => is_text(b"\t"),
-            _ => name[0] != b'#' && is_text(b" \t"),
-        }
-}
-
+/// Writer of pages, one after the other, each with its links.
 pub(super) struct PageWriter {
     pub format: Format,
-    page: Option<Vec<u8>>,
+    /// True if a page was begun and not ended.
+    pub is_open: bool,
     has_links: bool,
 }
 
@@ -68,90 +53,71 @@ impl PageWriter {
     pub fn new(format: Format) -> PageWriter {
         PageWriter {
             format,
-            page: None,
+            is_open: false,
             has_links: false,
         }
     }
 
-    #[cfg(feature = "parquet")]
-    pub fn page(&self) -> Option<&[u8]> {
-        self.page.as_deref()
-    }
-
     /// Begins a page; the page before must have ended. `fetched_at` is in seconds since 1970.
     pub fn begin(&mut self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
-        match self.format {
-            Format::Records => {
-                out.extend_from_slice(br#"{"url":"#);
-                put_string(name, out);
-                put_time(fetched_at, out);
-                out.extend_from_slice(br#","links":["#);
-            }
-            Format::Adjacency => out.extend_from_slice(name),
-            _ => {}
+        self.page(name, out);
+        if let Some(at) = fetched_at {
+            out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
         }
-        self.page = Some(name.to_vec());
-        self.has_links = false;
+        out.extend_from_slice(br#","links":["#);
+        (self.is_open, self.has_links) = (true, false);
     }
 
     pub fn link(&mut self, to: &[u8], weight: u32, out: &mut Vec<u8>) {
-        let is_first = !std::mem::replace(&mut self.has_links, true);
-        match self.format {
-            Format::Records => {
-                if !is_first {
-                    out.push(b',');
-                }
-                if weight == 1 {
-                    return put_string(to, out);
-                }
-                out.extend_from_slice(br#"{"url":"#);
-                put_string(to, out);
-                out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
-            }
-            Format::Adjacency => {
-                out.push(b'\t');
-                out.extend_from_slice(to);
-            }
-            _ => {
-                for name in [self.page.as_deref().unwrap_or_default(), to] {
-                    out.extend_from_slice(name);
-                    out.push(b'\t');
-                }
-                out.extend_from_slice(format!("{weight}\n").as_bytes());
-            }
+        if std::mem::replace(&mut self.has_links, true) {
+            out.push(b',');
         }
+        if weight == 1 {
+            return put_string(to, out);
+        }
+        out.extend_from_slice(br#"{"url":"#);
+        put_string(to, out);
+        out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
     }
 
-    /// Ends the page, if one was begun. In an edge list, a page without links gets a link to itself of weight 0.
+    /// Ends the page, if one was begun.
     pub fn end(&mut self, out: &mut Vec<u8>) {
-        if self.format == Format::Edges && !self.has_links {
-            let page = self.page.clone();
-            page.inspect(|page| self.link(page, 0, out));
-        }
-        match (self.page.take(), self.format) {
-            (Some(_), Format::Records) => out.extend_from_slice(b"]}\n"),
-            (Some(_), Format::Adjacency) => out.push(b'\n'),
-            _ => {}
+        if std::mem::take(&mut self.is_open) {
+            out.extend_from_slice(b"]}\n");
         }
     }
 
-    /// Writes a page whose links are unknown: it was found unchanged, or is only to be admitted. Adjacency and edge
-    /// lists cannot express this, so the page has no links there.
+    /// Writes a page whose links are unknown: it was found unchanged at `fetched_at`, or was never fetched.
     pub fn known(&mut self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
-        if self.format == Format::Records {
-            out.extend_from_slice(br#"{"status":304,"url":"#);
-            put_string(name, out);
-            put_time(fetched_at, out);
-            out.extend_from_slice(b"}\n");
-        } else {
-            self.begin(name, None, out);
-            self.end(out);
+        self.page(name, out);
+        let rest = match fetched_at {
+            Some(at) => format!(",\"status\":304,\"fetched_at\":{at}}}\n"),
+            None => ",\"visits\":0}\n".to_owned(),
+        };
+        out.extend_from_slice(rest.as_bytes());
+    }
+
+    /// Writes `count` records that the decoder skips, because they have no page.
+    #[cfg(feature = "parquet")]
+    pub fn without_page(&self, count: u64, out: &mut Vec<u8>) {
+        for _ in 0..count {
+            out.extend_from_slice(b"{}\n");
         }
     }
-}
 
-fn put_time(fetched_at: Option<i64>, out: &mut Vec<u8>) {
-    if let Some(at) = fetched_at {
-        out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
+    /// Writes `count` records that the decoder skips, because the weight of a link is another value.
+    #[cfg(feature = "parquet")]
+    pub fn without_weight(&self, count: u64, out: &mut Vec<u8>) {
+        for _ in 0..count {
+            self.page(b"?", out);
+            out.extend_from_slice(b",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n");
+        }
+    }
+
+    fn page(&self, name: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"");
+        out.extend_from_slice(page_field(self.format.decoder().names()).as_bytes());
+        out.extend_from_slice(b"\":");
+        put_string(name, out);
     }
 }
