@@ -7,12 +7,12 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memrchr};
 
-use super::frame::{Frame, line_ends, skip_block, without_cr};
+use super::frame::{Frame, FrameSkipper, Framing, line_ends, without_cr};
 use super::http::{HttpResponse, NO_BODY};
 use super::warc::is_web;
 use super::{
-    Bad, Decoder, FormatSpec, HELD_MAX, Names, Parsed, Record, Sink, Skipped, Skipper, parsed,
-    put_time, skips_links, time, whole_by,
+    Bad, Decoder, FormatSpec, HELD_MAX, Names, Parsed, Record, Sink, Skipper, parsed, put_time,
+    skips_links, time, whole_by,
 };
 use crate::rules::Shard;
 
@@ -44,18 +44,18 @@ impl Decoder for Arc {
     }
 
     fn whole(&self, buf: &[u8]) -> usize {
-        let end = whole_by(buf, |rest| Some(first(rest, false)?.end));
+        let end = whole_by(buf, |rest| Some(ArcFraming::first(rest, false)?.end));
         end + line_ends(&buf[end..])
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(ArcSkipper::Header)
+        Box::new(FrameSkipper::<ArcFraming>::default())
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut end = 0;
-        while let Some(frame) = first(&chunk[end..], true) {
+        while let Some(frame) = ArcFraming::first(&chunk[end..], true) {
             let start = end;
             end += frame.end;
             let read = self.read(frame, &mut record, &mut || {
@@ -113,38 +113,47 @@ struct ArcHeader<'a> {
     length: Option<u64>,
 }
 
-/// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
-fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, ArcHeader<'_>>> {
-    let start = line_ends(buf);
-    let record = &buf[start..];
-    if record.is_empty() {
-        return None;
+struct ArcFraming;
+
+impl Framing for ArcFraming {
+    type Header<'a> = ArcHeader<'a>;
+    const HEADER_CUT: &'static str = "the ARC header is cut short";
+    const BLOCK_CUT: &'static str = "the input ends inside an ARC block";
+
+    fn header(record: &[u8]) -> Result<Option<(ArcHeader<'_>, usize, u64)>, Bad> {
+        let len = match memchr(b'\n', record) {
+            Some(lf) => lf + 1,
+            None if record.len() <= LINE_MAX => return Ok(None),
+            None => record.len(),
+        };
+        let Some(header) = header(&record[..len]) else {
+            return Err(Bad::malformed(
+                "no ARC record begins here: garbage, or a wrong length before it",
+            ));
+        };
+        let length = header
+            .length
+            .ok_or_else(|| Bad::malformed("the length in an ARC header is not a number"))?;
+        Ok(Some((header, len, length)))
     }
-    let lf = memchr(b'\n', record);
-    let after = match lf {
-        Some(lf) => lf + 1,
-        None if record.len() <= LINE_MAX && !at_end => return None,
-        None if record.len() <= LINE_MAX => {
-            return Some(Frame::cut_short(buf, "the ARC header is cut short"));
-        }
-        None => record.len(),
-    };
-    let message = match header(&record[..after]) {
-        Some(header) => match header.length {
-            Some(length) => {
-                let cut = "the input ends inside an ARC block";
-                return Frame::with_block(buf, start + after, length, header, at_end, cut);
+
+    fn next(junk: &[u8], at_end: bool) -> Result<usize, usize> {
+        let mut at = 0;
+        while let Some(lf) = memchr(b'\n', &junk[at..]) {
+            let start = at + lf + 1;
+            let rest = &junk[start..];
+            let line = match memchr(b'\n', rest) {
+                Some(lf) => &rest[..=lf],
+                None if at_end || rest.len() > LINE_MAX => rest,
+                // The line may begin the next record.
+                None => return Err(start - 1),
+            };
+            if header(line).is_some() {
+                return Ok(start);
             }
-            None => "the length in an ARC header is not a number",
-        },
-        None => "no ARC record begins here: garbage, or a wrong length before it",
-    };
-    match junk(record, after, &mut lf.is_none(), at_end) {
-        Skipped::Ended(end) => Some(Frame {
-            end: start + end,
-            parts: Err(Bad::malformed(message)),
-        }),
-        Skipped::Inside(_) => None,
+            at = start;
+        }
+        Err(junk.len())
     }
 }
 
@@ -209,70 +218,10 @@ fn is_address(field: &[u8]) -> bool {
     text || field == b"-"
 }
 
-enum ArcSkipper {
-    Header,
-    Block(u64),
-    /// Looking for the next record; `inside_line`: in the middle of a line that does not begin one.
-    Junk {
-        inside_line: bool,
-    },
-}
-
-impl Skipper for ArcSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        let mut at = 0;
-        if matches!(self, ArcSkipper::Header) {
-            at = line_ends(buf);
-            let rest = &buf[at..];
-            let line = memchr(b'\n', rest).map(|lf| lf + 1);
-            if line.is_none() && rest.len() <= LINE_MAX && !at_end {
-                return Skipped::Inside(at);
-            }
-            let after = line.unwrap_or(rest.len());
-            *self = match header(&rest[..after]).and_then(|header| header.length) {
-                Some(length) => ArcSkipper::Block(length),
-                None => ArcSkipper::Junk {
-                    inside_line: line.is_none(),
-                },
-            };
-            at += after;
-        }
-        match self {
-            ArcSkipper::Block(left) => skip_block(left, buf, at, at_end),
-            ArcSkipper::Junk { inside_line } => junk(buf, at, inside_line, at_end),
-            ArcSkipper::Header => Skipped::Ended(buf.len()),
-        }
-    }
-}
-
-fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skipped {
-    while at < buf.len() {
-        let rest = &buf[at..];
-        let line = match memchr(b'\n', rest) {
-            Some(lf) => lf + 1,
-            None if at_end => rest.len(),
-            None if *inside_line || rest.len() > LINE_MAX => {
-                *inside_line = true;
-                return Skipped::Inside(buf.len());
-            }
-            None => return Skipped::Inside(at),
-        };
-        if !std::mem::take(inside_line) && header(&rest[..line]).is_some() {
-            return Skipped::Ended(at);
-        }
-        at += line;
-    }
-    if at_end {
-        Skipped::Ended(at)
-    } else {
-        Skipped::Inside(at)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::Reason;
+    use crate::decode::{Reason, Skipped};
 
     /// Layouts in the description of the ARC file format, and lines seen in archives.
     #[test]
@@ -334,10 +283,10 @@ mod tests {
     #[test]
     fn lengths_beyond_memory_are_cut_short_not_a_panic() {
         let text = b"http://a/ 1.2.3.4 20140102030405 t 18446744073709551615\nx";
-        assert_eq!(first(text, false), None);
-        let bad = first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(ArcFraming::first(text, false), None);
+        let bad = ArcFraming::first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
-        let skipped = ArcSkipper::Header.skip(text, false);
+        let skipped = FrameSkipper::<ArcFraming>::default().skip(text, false);
         assert_eq!(skipped, Skipped::Inside(text.len()));
     }
 }

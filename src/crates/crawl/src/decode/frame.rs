@@ -4,6 +4,8 @@
 //! before the LF are dropped. If no record begins where one should, or its header is invalid, everything up to the next
 //! line that begins with `WARC/` is one bad record.
 
+use std::marker::PhantomData;
+
 use memchr::{memchr, memmem};
 
 use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
@@ -51,63 +53,86 @@ pub struct Frame<'a, H = WarcHeader<'a>> {
     pub parts: Result<(H, &'a [u8]), Bad>,
 }
 
-impl<'a, H> Frame<'a, H> {
-    /// Returns a frame that spans all of `buf`, which ends too early.
-    pub fn cut_short(buf: &[u8], message: &str) -> Frame<'a, H> {
-        Frame {
-            end: buf.len(),
-            parts: Err(Bad::new(Reason::CutShort, message)),
-        }
-    }
-
-    /// Returns a frame with a header and the `length` bytes of its block from `block` on; `None` if it is incomplete.
-    pub fn with_block(
-        buf: &'a [u8],
-        block: usize,
-        length: u64,
-        header: H,
-        at_end: bool,
-        cut: &str,
-    ) -> Option<Frame<'a, H>> {
-        let length = usize::try_from(length).ok();
-        let end = length.and_then(|length| block.checked_add(length));
-        match end.and_then(|end| Some((end, buf.get(block..end)?))) {
-            Some((end, block)) => Some(Frame {
-                end,
-                parts: Ok((header, block)),
-            }),
-            None => at_end.then(|| Frame::cut_short(buf, cut)),
-        }
-    }
-}
-
 pub fn line_ends(buf: &[u8]) -> usize {
     let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     buf.iter().take_while(line_end).count()
 }
 
-/// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
-pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
-    let start = line_ends(buf);
-    let record = &buf[start..];
-    if record.is_empty() {
-        return None;
-    }
-    let header = match header(record) {
-        Ok(Some(header)) => header,
-        Ok(None) => return at_end.then(|| Frame::cut_short(buf, HEADER_CUT)),
-        Err(bad) => {
-            let next = memmem::find(record, NEXT_RECORD).map(|lf| start + lf + 1);
-            let end = next.or(at_end.then_some(buf.len()))?;
-            return Some(Frame {
-                end,
-                parts: Err(bad),
-            });
+/// Layout of records in which a header tells the length of the block behind it.
+pub trait Framing: Send {
+    type Header<'a>;
+    /// Errors for a header and a block that the input's end cuts.
+    const HEADER_CUT: &'static str;
+    const BLOCK_CUT: &'static str;
+
+    /// Parses the header at the start of `record`, and returns it with its length and that of its block; `Ok(None)`: it
+    /// is incomplete.
+    fn header(record: &[u8]) -> Result<Option<(Self::Header<'_>, usize, u64)>, Bad>;
+
+    /// Returns where the next record begins in what is none, after its first byte. `Err(n)`: not in the first `n` bytes,
+    /// which need not be seen again.
+    fn next(junk: &[u8], at_end: bool) -> Result<usize, usize>;
+
+    /// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
+    fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Self::Header<'_>>> {
+        let start = line_ends(buf);
+        let record = &buf[start..];
+        if record.is_empty() {
+            return None;
         }
-    };
-    let (block, length) = (start + header.len, header.length);
-    let cut = "the input ends inside a WARC block";
-    Frame::with_block(buf, block, length, header, at_end, cut)
+        let cut_short = |message| Frame {
+            end: buf.len(),
+            parts: Err(Bad::new(Reason::CutShort, message)),
+        };
+        match Self::header(record) {
+            Ok(Some((header, len, length))) => {
+                let block = start + len;
+                let end = usize::try_from(length).ok();
+                let end = end.and_then(|length| block.checked_add(length));
+                match end.and_then(|end| Some((end, buf.get(block..end)?))) {
+                    Some((end, block)) => Some(Frame {
+                        end,
+                        parts: Ok((header, block)),
+                    }),
+                    None => at_end.then(|| cut_short(Self::BLOCK_CUT)),
+                }
+            }
+            Ok(None) => at_end.then(|| cut_short(Self::HEADER_CUT)),
+            Err(bad) => {
+                let next = Self::next(record, at_end).ok().map(|next| start + next);
+                Some(Frame {
+                    end: next.or(at_end.then_some(buf.len()))?,
+                    parts: Err(bad),
+                })
+            }
+        }
+    }
+}
+
+pub struct WarcFraming;
+
+impl Framing for WarcFraming {
+    type Header<'a> = WarcHeader<'a>;
+    const HEADER_CUT: &'static str = HEADER_CUT;
+    const BLOCK_CUT: &'static str = "the input ends inside a WARC block";
+
+    fn header(record: &[u8]) -> Result<Option<(WarcHeader<'_>, usize, u64)>, Bad> {
+        let header = header(record)?;
+        Ok(header.map(|header| {
+            let (len, length) = (header.len, header.length);
+            (header, len, length)
+        }))
+    }
+
+    fn next(junk: &[u8], _: bool) -> Result<usize, usize> {
+        // The next record's first bytes may be the last of `junk`.
+        let inside = junk.len().saturating_sub(NEXT_RECORD.len() - 1);
+        memmem::find(junk, NEXT_RECORD).map_or(Err(inside), |lf| Ok(lf + 1))
+    }
+}
+
+pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
+    WarcFraming::first(buf, at_end)
 }
 
 /// Maximum number of bytes of line ends between records that belong together. Writers put four.
@@ -243,51 +268,58 @@ impl<'a> HeaderLines<'a> {
     }
 }
 
-pub enum FrameSkipper {
+pub struct FrameSkipper<F> {
+    state: FrameState,
+    framing: PhantomData<F>,
+}
+
+#[derive(Default)]
+enum FrameState {
+    #[default]
     Header,
+    /// In a block, of which this many bytes are left.
     Block(u64),
     Junk,
 }
 
-impl Skipper for FrameSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        let mut at = 0;
-        if matches!(self, FrameSkipper::Header) {
-            at = line_ends(buf);
-            match header(&buf[at..]) {
-                Ok(Some(header)) => {
-                    at += header.len;
-                    *self = FrameSkipper::Block(header.length);
-                }
-                Err(_) => *self = FrameSkipper::Junk,
-                Ok(None) if at_end => return Skipped::Ended(buf.len()),
-                Ok(None) => return Skipped::Inside(at),
-            }
-        }
-        if let FrameSkipper::Block(left) = self {
-            return skip_block(left, buf, at, at_end);
-        }
-        let rest = &buf[at..];
-        match memmem::find(rest, NEXT_RECORD) {
-            Some(lf) => Skipped::Ended(at + lf + 1),
-            None if at_end => Skipped::Ended(buf.len()),
-            // The next record's first bytes may be the last of `buf`.
-            None => Skipped::Inside(at + rest.len().saturating_sub(NEXT_RECORD.len() - 1)),
+impl<F> Default for FrameSkipper<F> {
+    fn default() -> FrameSkipper<F> {
+        FrameSkipper {
+            state: FrameState::default(),
+            framing: PhantomData,
         }
     }
 }
 
-/// Skips the rest of a block, the next `left` bytes from offset `at` of `buf` on.
-pub fn skip_block(left: &mut u64, buf: &[u8], at: usize, at_end: bool) -> Skipped {
-    let rest = (buf.len() - at) as u64;
-    if *left <= rest {
-        return Skipped::Ended(at + *left as usize);
-    }
-    *left -= rest;
-    if at_end {
-        Skipped::Ended(buf.len())
-    } else {
-        Skipped::Inside(buf.len())
+impl<F: Framing> Skipper for FrameSkipper<F> {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        let mut at = 0;
+        if matches!(self.state, FrameState::Header) {
+            at = line_ends(buf);
+            match F::header(&buf[at..]) {
+                Ok(Some((_, len, length))) => {
+                    at += len;
+                    self.state = FrameState::Block(length);
+                }
+                Err(_) => self.state = FrameState::Junk,
+                Ok(None) if at_end => return Skipped::Ended(buf.len()),
+                Ok(None) => return Skipped::Inside(at),
+            }
+        }
+        let rest = &buf[at..];
+        let end = match &mut self.state {
+            FrameState::Block(left) if *left <= rest.len() as u64 => Ok(*left as usize),
+            FrameState::Block(left) => {
+                *left -= rest.len() as u64;
+                Err(rest.len())
+            }
+            _ => F::next(rest, at_end),
+        };
+        match end {
+            Ok(end) => Skipped::Ended(at + end),
+            Err(_) if at_end => Skipped::Ended(buf.len()),
+            Err(inside) => Skipped::Inside(at + inside),
+        }
     }
 }
 
@@ -353,7 +385,7 @@ mod tests {
         let bad = first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
         assert_eq!(
-            FrameSkipper::Header.skip(text, false),
+            FrameSkipper::<WarcFraming>::default().skip(text, false),
             Skipped::Inside(text.len())
         );
     }
@@ -369,7 +401,7 @@ mod tests {
         assert_eq!(bad, Bad::new(Reason::CutShort, HEADER_CUT));
         let at_end = first(&text[..31], true).unwrap();
         assert_eq!((at_end.end, at_end.parts), (31, Err(bad)));
-        let mut skipper = FrameSkipper::Header;
+        let mut skipper = FrameSkipper::<WarcFraming>::default();
         assert_eq!(skipper.skip(text, false), Skipped::Ended(31));
     }
 }

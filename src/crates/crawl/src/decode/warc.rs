@@ -11,7 +11,7 @@ use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::exchange::{ExchangeRules, Role};
-use super::frame::{self, Frame, FrameSkipper, WarcHeader, without_cr};
+use super::frame::{self, Frame, FrameSkipper, WarcFraming, WarcHeader, without_cr};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, parsed, put_time,
@@ -74,7 +74,7 @@ impl Decoder for Warc {
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(FrameSkipper::Header)
+        Box::new(FrameSkipper::<WarcFraming>::default())
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use fields::{Facts, Key, Walk};
 
 use super::exchange::{ExchangeRules, Role};
-use super::frame::{Frame, FrameSkipper, WarcHeader, bare, record_kind};
+use super::frame::{Frame, FrameSkipper, WarcFraming, WarcHeader, bare, record_kind};
 use super::html;
 use super::http::{self, NO_BODY};
 use super::json::{self, bytes};
@@ -77,7 +77,7 @@ impl Decoder for Wat {
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(FrameSkipper::Header)
+        Box::new(FrameSkipper::<WarcFraming>::default())
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
