@@ -1,8 +1,8 @@
 //! A Parquet table of links, each row two names and an optional weight. The rows of one source are a record.
 //!
 //! A scan of the source column checks whether rows are ordered by source, ascending or descending; if so, they are read
-//! in place. Other tables are sorted in bounded memory and temporary files: records come in the order of their first
-//! rows, and the links of each in the order of its rows.
+//! in place. Other tables are sorted by source, in bounded memory and temporary files; the links of each source are in
+//! the order of its rows.
 
 use std::fs::File;
 
@@ -204,45 +204,26 @@ impl EdgeTable {
         Ok(true)
     }
 
-    /// Sorts all rows by source, to find the first row of each source, and then by that first row.
+    /// Sorts all rows by source; those of one source keep their order.
     fn sorted(&self) -> Result<TableLinks, Fault> {
         const NO_WEIGHT: u64 = u64::MAX;
-        let lost = || Error::internal("a sorted row of a table is not what it was");
-        let sorter = || ExternalSorter::new(self.memory, &std::env::temp_dir());
-        let mut by_source = sorter();
-        for (row, link) in (0u64..).zip(self.in_place()?) {
+        let mut sorter = ExternalSorter::new(self.memory, &std::env::temp_dir());
+        for link in self.in_place()? {
             let link = link?;
-            let numbers = [row, link.weight.map_or(NO_WEIGHT, u64::from)].map(u64::to_be_bytes);
-            by_source.push(&link.from, &[numbers.as_flattened(), &link.to].concat())?;
+            let weight = link.weight.map_or(NO_WEIGHT, u64::from).to_be_bytes();
+            sorter.push(&link.from, &[&weight[..], &link.to].concat())?;
         }
-        let mut by_first_row = sorter();
-        let mut page: Option<(Vec<u8>, [u8; 8])> = None;
-        for record in by_source.sorted()? {
-            let (from, rest) = record?;
-            let (row, link) = rest.split_first_chunk().ok_or_else(lost)?;
-            let first = match &page {
-                Some((open, first)) if *open == from => *first,
-                _ => *row,
+        Ok(Box::new(sorter.sorted()?.map(|row| {
+            let (from, rest) = row?;
+            let Some((weight, to)) = rest.split_first_chunk() else {
+                return Err(Error::internal("a sorted row of a table is not what it was").into());
             };
-            let len = (from.len() as u64).to_be_bytes();
-            by_first_row.push(&first, &[&len, &*from, link].concat())?;
-            page = Some((from, first));
-        }
-        let link = move |row: &[u8]| {
-            let (len, row) = row.split_first_chunk()?;
-            let from = usize::try_from(u64::from_be_bytes(*len)).ok()?;
-            let (from, rest) = row.split_at_checked(from)?;
-            let (weight, to) = rest.split_first_chunk()?;
-            Some(TableLink {
-                from: from.to_vec(),
+            Ok(TableLink {
+                from,
                 to: to.to_vec(),
                 weight: u32::try_from(u64::from_be_bytes(*weight)).ok(),
             })
-        };
-        let rows = by_first_row.sorted()?;
-        Ok(Box::new(
-            rows.map(move |row| Ok(link(&row?.1).ok_or_else(lost)?)),
-        ))
+        })))
     }
 
     fn write(&mut self, link: &TableLink, out: &mut Vec<u8>) {
