@@ -110,18 +110,13 @@ pub(super) fn from_digits(text: &str) -> Option<Time> {
     if !matches!(text.len(), 8 | 12 | 14 | 17) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let mut rest = TimeParser(text.as_bytes());
-    let mut parts = [
-        rest.digits(4..=4)?,
-        rest.digits(2..=2)?,
-        rest.digits(2..=2)?,
-        0,
-        0,
-        0,
-    ];
-    for part in &mut parts[3..] {
-        // The last three of 17 digits are a fraction.
-        *part = rest.digits(2..=2).unwrap_or(0);
+    let mut parts = [0; 6];
+    let spans = [0..4, 4..6, 6..8, 8..10, 10..12, 12..14];
+    for (part, span) in parts.iter_mut().zip(spans) {
+        // A part that the text lacks is 0. The last three of 17 digits are a fraction.
+        *part = text
+            .get(span)
+            .map_or(Some(0), |digits| digits.parse().ok())?;
     }
     seconds(parts, 0)
 }
