@@ -153,19 +153,28 @@ impl ExchangeRules {
         let Some((start, header)) = frame::header_behind(behind, at_end)? else {
             return Some(None);
         };
-        let block = usize::try_from(header.length).unwrap_or(usize::MAX);
-        let len = block.saturating_add(start + header.len);
+        let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+        let block = start + header.len;
+        let len = block.saturating_add(length);
         if header.target != Some(ids.target) || len > limit - end {
             return Some(None);
         }
-        let frame = frame::first(behind, at_end)?;
+        let Some(block) = behind.get(block..len) else {
+            return at_end.then_some(None);
+        };
         let belongs = |role: &Role| {
             !self.has_ids
                 || ids.are_linked(&header)
                 || (*role == Role::Metadata && header.concurrent.is_empty())
         };
-        let role = self.role_of(&frame).filter(belongs);
-        Some(role.map(|role| (role, frame)))
+        let role = (self.role)(&header, block).filter(belongs);
+        Some(role.map(|role| {
+            let frame = Frame {
+                end: len,
+                parts: Ok((header, block)),
+            };
+            (role, frame)
+        }))
     }
 
     /// Returns whether `rest` ends in a request without its capture, in a capture without the metadata with its links,
