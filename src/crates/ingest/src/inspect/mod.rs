@@ -16,7 +16,7 @@ use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::memory::check_room;
 use crate::pipeline::{BatchVisitor, InputRecords, Piece, Remark, format_of};
-use crate::source::{Chunk, Compression, InputName, InputSummary};
+use crate::source::{Chunk, InputName, InputSummary};
 use crate::url;
 use crate::{Error, Result};
 
@@ -195,7 +195,7 @@ impl InspectionRun<'_> {
     fn record(&mut self, chunk: &Chunk, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
         let status = entry.status;
-        self.report.known_only += u64::from(self.is_known_only(batch, at));
+        self.report.known_only += u64::from(is_known_only(batch, at));
         let report = &mut self.report;
         match status {
             Some(status) if STATUSES.contains(&status) => {
@@ -214,14 +214,6 @@ impl InspectionRun<'_> {
         if self.report.first.len() < self.how.first {
             self.first(chunk, batch, at);
         }
-    }
-
-    /// Returns whether a record only makes a page known: tables and dumps have records of pages never fetched.
-    fn is_known_only(&self, batch: &Batch, at: usize) -> bool {
-        let entry = &batch.entries[at];
-        let is_table = self.report.compression == Some(Compression::Table);
-        let is_known = is_table || batch.totals(at).is_some_and(|totals| totals.visits == 0);
-        is_known && entry.what == What::Unchanged && entry.fetched_at.is_none()
     }
 
     fn time(&mut self, time: Option<Time>) {
@@ -273,7 +265,7 @@ impl InspectionRun<'_> {
             url: name(entry.source),
             what: match entry.what {
                 What::Gone => "gone",
-                What::Unchanged if self.is_known_only(batch, at) => "known",
+                What::Unchanged if is_known_only(batch, at) => "known",
                 What::Unchanged => "unchanged",
                 What::Failed => "failed",
                 _ => "crawled",
@@ -326,6 +318,13 @@ impl InspectionRun<'_> {
         report.hosts = self.urls.then(|| self.hosts.count());
         report
     }
+}
+
+/// Returns whether a record only makes a page known: graphs and dumps have records of pages never fetched.
+fn is_known_only(batch: &Batch, at: usize) -> bool {
+    let entry = &batch.entries[at];
+    let is_known = batch.totals(at).is_some_and(|totals| totals.visits == 0);
+    is_known && entry.what == What::Unchanged && entry.fetched_at.is_none()
 }
 
 /// Maximum length in bytes of a text as written.

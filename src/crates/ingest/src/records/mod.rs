@@ -98,8 +98,14 @@ impl<'w> RecordFile<'w> {
     ) -> Result<RecordFile<'w>> {
         let kind = match format {
             RecordFormat::Jsonl => RecordSink::Lines(out),
-            RecordFormat::JsonlGzip => RecordSink::Members(MemberWriter::new(out, Pack::Gzip)),
-            RecordFormat::JsonlZstd => RecordSink::Members(MemberWriter::new(out, Pack::Zstd)),
+            RecordFormat::JsonlGzip | RecordFormat::JsonlZstd => {
+                RecordSink::Members(MemberWriter {
+                    out,
+                    is_gzip: format == RecordFormat::JsonlGzip,
+                    lines: Vec::new(),
+                    begun: false,
+                })
+            }
             #[cfg(feature = "parquet")]
             RecordFormat::Parquet => {
                 RecordSink::Table(Box::new(parquet::ParquetWriter::new(out, names, path)?))
@@ -139,30 +145,16 @@ impl<'w> RecordFile<'w> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Pack {
-    Gzip,
-    Zstd,
-}
-
 /// Lines in gzip members or zstd frames, each compressed once it is complete.
 struct MemberWriter<'w> {
     out: Box<dyn Write + Send + 'w>,
-    pack: Pack,
+    /// True for gzip, false for zstd.
+    is_gzip: bool,
     lines: Vec<u8>,
     begun: bool,
 }
 
-impl<'w> MemberWriter<'w> {
-    fn new(out: Box<dyn Write + Send + 'w>, pack: Pack) -> MemberWriter<'w> {
-        MemberWriter {
-            out,
-            pack,
-            lines: Vec::new(),
-            begun: false,
-        }
-    }
-
+impl MemberWriter<'_> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.lines.extend_from_slice(line);
         if self.lines.len() >= MEMBER_BYTES {
@@ -172,19 +164,16 @@ impl<'w> MemberWriter<'w> {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        match self.pack {
-            Pack::Gzip => {
-                let mut member = GzEncoder::new(&mut self.out, flate2::Compression::default());
-                member.write_all(&self.lines)?;
-                member.finish()?;
-            }
-            Pack::Zstd => {
-                let mut frame = ZstdEncoder::new(&mut self.out, ZSTD_LEVEL)?;
-                frame.include_checksum(true)?;
-                frame.set_pledged_src_size(Some(self.lines.len() as u64))?;
-                frame.write_all(&self.lines)?;
-                frame.finish()?;
-            }
+        if self.is_gzip {
+            let mut member = GzEncoder::new(&mut self.out, flate2::Compression::default());
+            member.write_all(&self.lines)?;
+            member.finish()?;
+        } else {
+            let mut frame = ZstdEncoder::new(&mut self.out, ZSTD_LEVEL)?;
+            frame.include_checksum(true)?;
+            frame.set_pledged_src_size(Some(self.lines.len() as u64))?;
+            frame.write_all(&self.lines)?;
+            frame.finish()?;
         }
         self.lines.clear();
         self.begun = true;
