@@ -209,7 +209,8 @@ impl ComputeArgs {
             let mut pages = loaded.pages.iter();
             pages.try_for_each(|page| visit(page.name.as_bytes()))
         };
-        let computed = computing.compute(&loaded.graph, (names, 0), None, &mut ())?;
+        let folder = std::env::temp_dir();
+        let computed = computing.compute(&loaded.graph, (names, 0), &folder, &mut ())?;
         let computed = computed.context("nothing was ranked")?;
         self.write(&output, &loaded, &computed)?;
         report_lines("--teleport", computed.skipped);

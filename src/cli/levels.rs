@@ -194,13 +194,13 @@ impl SiteGraphArgs {
         self.site_links == SiteLinks::default() && !self.inside
     }
 
-    /// Returns the settings for links between sites; those that do not fit in `memory` go to files in `folder`.
+    /// Returns the settings for links between sites, which take at most `memory` bytes and are sorted in `folder`.
     pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
         Pairing {
             links: self.site_links,
             inside: self.inside,
             memory,
-            folder: Some(folder.into()),
+            folder: folder.into(),
         }
     }
 }

@@ -53,7 +53,7 @@ pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::
         links: wanted.site_links,
         inside: wanted.inside,
         memory: None,
-        folder: None,
+        folder: std::env::temp_dir(),
     };
     let graph = SiteGraph::of_rows(&rows, &sites, pairing)?;
     edges(&graph, wanted.weights, stop)

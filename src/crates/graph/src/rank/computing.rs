@@ -113,14 +113,13 @@ impl Computing {
     }
 
     /// Computes the measure from the links and names of pages; reading names takes `reading` bytes. Links between sites
-    /// that exceed the memory go to temporary files in `folder`, or are refused without one. Returns `None` if it was
-    /// stopped before anything was known. Fails with [`Error::Unsupported`] if there are no sites, [`Error::Missing`]
+    /// are sorted through temporary files in `folder`. Returns `None` if it was stopped before anything was known. Fails with [`Error::Unsupported`] if there are no sites, [`Error::Missing`]
     /// if no page was chosen; errors of [`MeasureSpec::compute`].
     pub fn compute(
         &self,
         rows: &dyn Rows,
         (names, reading): (&NamesVisit<'_>, u64),
-        folder: Option<&Path>,
+        folder: &Path,
         watch: &mut dyn Watch,
     ) -> Result<Option<MeasureResult>> {
         self.check()?;
@@ -150,7 +149,7 @@ impl Computing {
                 links: self.site_links,
                 inside: self.inside,
                 memory: left(sites.bytes()),
-                folder: folder.map(Path::to_path_buf),
+                folder: folder.into(),
             };
             graph = SiteGraph::of_rows(rows, sites, pairing)?;
             options.memory = left(sites.bytes() + graph.bytes());

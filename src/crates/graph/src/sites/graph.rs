@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::pairs::{PairFile, PairSums, SitePair, SortedPairs, sites_of};
+use super::pairs::{PairSums, sites_of};
 use super::{NO_SITE, Sites};
 use crate::Result;
-use crate::graph::{Graph, LinkRows, Links};
+use crate::graph::Graph;
+use crate::model::check_room;
 use crate::rows::{RowVisitor, Rows, Stop};
 
-/// Maximum memory in which pairs of linked sites are sorted if there are temporary files, in bytes.
+/// Maximum memory in which pairs of linked sites are sorted, in bytes.
 const SORTING_BYTES: u64 = 256 << 20;
 
 cashrank_base::words! {
@@ -41,39 +42,21 @@ pub struct Pairing {
     /// Includes links inside a site.
     pub inside: bool,
     pub memory: Option<u64>,
-    /// Folder of temporary files for pairs of linked sites that exceed a third of the memory, or 256 MiB; `None`: pairs
-    /// that exceed the memory are an error.
-    pub folder: Option<PathBuf>,
+    /// Folder of temporary files for pairs of linked sites that exceed a third of the memory, or 256 MiB, while they are
+    /// sorted.
+    pub folder: PathBuf,
 }
 
-/// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row,
-/// so that sweeps are the same whether the links are in memory or in a file.
-pub struct SiteGraph {
-    sites: u64,
-    rows: SiteRows,
-}
-
-enum SiteRows {
-    Memory(Graph),
-    /// `weighted`: not all weights are equal.
-    File {
-        pairs: PairFile,
-        weighted: bool,
-    },
-}
+/// Links between sites. A site's row has the sites that its pages link to, ascending; a site without links has no row.
+pub struct SiteGraph(Graph);
 
 impl SiteGraph {
     /// Derives the links between sites from those of pages. Pages without a site, or beyond the column, are left out.
-    /// Fails with [`crate::Error::TooLarge`] if pairs exceed the memory and there are no temporary files.
+    /// Fails with [`crate::Error::TooLarge`] if the links exceed the memory.
     pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing) -> Result<SiteGraph> {
-        let memory = match (&pairing.folder, pairing.memory) {
-            (None, memory) => memory,
-            // What ranks or writes the links needs memory as well.
-            (_, memory) => {
-                Some(memory.map_or(SORTING_BYTES, |memory| SORTING_BYTES.min(memory / 3)))
-            }
-        };
-        let mut pairs = PairSums::new(memory, pairing.folder);
+        let third = pairing.memory.map_or(u64::MAX, |memory| memory / 3);
+        let sorting = third.min(SORTING_BYTES);
+        let mut pairs = PairSums::new(sorting, &pairing.folder);
         let column = sites.column();
         let mut reached = Vec::new();
         rows.sweep(&mut |row| {
@@ -97,78 +80,55 @@ impl SiteGraph {
             Ok(())
         })?;
         let weighted = pairing.links != SiteLinks::Once;
-        let rows = match pairs.finish()? {
-            SortedPairs::Memory(pairs) => SiteRows::Memory(table(&pairs, sites.len(), weighted)),
-            SortedPairs::File(pairs) => SiteRows::File { pairs, weighted },
+        let check = |table: &Graph| {
+            check_room(
+                pairing.memory,
+                sorting + table.bytes(),
+                || {
+                    let links = table.links();
+                    format!("the links between sites, of which there are {links} or more,")
+                },
+                "rank a coarser level, such as domains",
+            )
         };
-        Ok(SiteGraph {
-            sites: sites.len() as u64,
-            rows,
-        })
+        let mut table = Graph::default();
+        pairs.finish(&mut |pair| {
+            let (from, to) = sites_of(pair);
+            while table.nodes() < from as usize {
+                table.end();
+                check(&table)?;
+            }
+            table.link(to, weighted.then_some(pair[1]));
+            Ok(())
+        })?;
+        while table.nodes() < sites.len() {
+            table.end();
+        }
+        check(&table)?;
+        Ok(SiteGraph(table))
     }
 
     pub fn bytes(&self) -> u64 {
-        match &self.rows {
-            SiteRows::Memory(graph) => graph.bytes(),
-            SiteRows::File { .. } => 0,
-        }
+        self.0.bytes()
     }
-}
-
-fn table(pairs: &[SitePair], sites: usize, weighted: bool) -> Graph {
-    let weights = if weighted { pairs.len() } else { 0 };
-    let mut table = LinkRows::with_room(sites, pairs.len(), weights);
-    let mut pairs = pairs.iter().peekable();
-    for site in 0..sites as u32 {
-        while let Some(&pair) = pairs.next_if(|pair| sites_of(**pair).0 == site) {
-            table.link(sites_of(pair).1, weighted.then_some(pair[1]));
-        }
-        table.end();
-    }
-    table
 }
 
 impl Rows for SiteGraph {
     fn pages(&self) -> u64 {
-        self.sites
+        self.0.pages()
     }
 
     fn links(&self) -> u64 {
-        match &self.rows {
-            SiteRows::Memory(graph) => Rows::links(graph),
-            SiteRows::File { pairs, .. } => pairs.len(),
-        }
+        Rows::links(&self.0)
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        let (pairs, weighted) = match &self.rows {
-            SiteRows::Memory(graph) => {
-                return graph.walk(&mut |row| {
-                    if row.targets.is_empty() {
-                        return Ok(());
-                    }
-                    visit(row)
-                });
+        self.0.walk(&mut |row| {
+            if row.targets.is_empty() {
+                return Ok(());
             }
-            SiteRows::File { pairs, weighted } => (pairs, *weighted),
-        };
-        let (mut from, mut targets, mut weights) = (0, Vec::new(), Vec::new());
-        pairs.each(|pair| {
-            let (source, target) = sites_of(pair);
-            if source != from && !targets.is_empty() {
-                visit(Links::new(&targets, &weights).of(from))?;
-                targets.clear();
-                weights.clear();
-            }
-            from = source;
-            targets.push(target);
-            weights.extend(weighted.then_some(pair[1]));
-            Ok::<(), Stop>(())
-        })?;
-        if !targets.is_empty() {
-            visit(Links::new(&targets, &weights).of(from))?;
-        }
-        Ok(())
+            visit(row)
+        })
     }
 }
 
@@ -180,7 +140,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::graph::GraphBuilder;
+    use crate::Error;
+    use crate::graph::{GraphBuilder, Links};
     use crate::model::SelfLinks;
     use crate::sites::Level;
 
@@ -237,7 +198,7 @@ mod tests {
             links in prop::collection::btree_set((0u32..20, 0u32..20), 0..150),
             hosts in prop::collection::vec(prop::option::weighted(0.9, 0u32..5), 20),
             inside in any::<bool>(),
-            bytes in prop::sample::select(vec![0, 200, 1 << 20]),
+            pairs_bytes in prop::sample::select(vec![2000, 3000, 3 << 20]),
         ) {
             prop_assume!(hosts.iter().any(Option::is_some));
             let name = |host: &Option<u32>| host.map_or("none".into(), |host| format!("http://h{host}.example/"));
@@ -252,8 +213,8 @@ mod tests {
             let graph = builder.build();
             for how in SiteLinks::ALL {
                 let folder = in_memory();
-                let memory = Some(3 * bytes);
-                let pairing = Pairing { links: how, inside, memory, folder: Some(folder.path().into()) };
+                let memory = Some(pairs_bytes);
+                let pairing = Pairing { links: how, inside, memory, folder: folder.path().into() };
                 let found = SiteGraph::of_rows(&graph, &sites, pairing).unwrap();
                 prop_assert_eq!(pairs(&found), expected(&links, &of, how, inside));
                 prop_assert_eq!(found.pages(), sites.len() as u64);
@@ -263,6 +224,35 @@ mod tests {
                 prop_assert!(row.into_iter().eq(first.map(|pair| pair.1)));
             }
         }
+    }
+
+    /// A table that takes more than the memory is refused, while it is made or at its end.
+    #[test]
+    fn links_beyond_the_memory_are_refused() {
+        let names = (0..100).map(|host| format!("http://h{host}.example/"));
+        let names: Vec<String> = names.collect();
+        let names = names.iter().map(String::as_bytes);
+        let sites = Sites::of_names(Level::Host, None, names).unwrap();
+        let targets: Vec<u32> = (0..100).collect();
+        let graph = Graph::of_pairs(100, &[7; 100], &targets, SelfLinks::Drop);
+        let folder = in_memory();
+        let links = |memory| {
+            let pairing = Pairing {
+                links: SiteLinks::Count,
+                inside: false,
+                memory: Some(memory),
+                folder: folder.path().into(),
+            };
+            SiteGraph::of_rows(&graph, &sites, pairing)
+        };
+        let need = links(1 << 20).unwrap().bytes();
+        assert_eq!(need, 100 * 8 + 99 * (4 + 8));
+        // A third of the memory sorts pairs.
+        assert!(links(3 * need / 2).is_ok());
+        assert!(matches!(
+            links(3 * need / 2 - 3),
+            Err(Error::TooLarge { .. })
+        ));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! * [`RollUp`] sums a ranking of pages over the pages of each site;
 //! * a [`SiteGraph`] has the weighted links between sites ([`SiteLinks`]), which are ranked like links between pages.
 //!
-//! Memory: 4 bytes per page for the column, plus the sites, and 32 bytes per pair of linked sites. Pairs beyond their
-//! limit are sorted through temporary files.
+//! Memory: 4 bytes per page for the column, plus the sites, and 12 bytes per pair of linked sites, or 4 if all weigh the
+//! same. Pairs are sorted in at most 256 MiB, the rest in a temporary file.
 
 mod graph;
 mod level;

@@ -1,32 +1,18 @@
-//! Sums of the weights of pairs of sites, sorted in memory or through temporary files.
+//! Sums of the weights of pairs of sites, sorted in memory or through a temporary file.
 //!
 //! Pairs come in any order and repeat. They are collected, and sorted and added up whenever their number grew by a
-//! quarter. If the memory does not suffice for that and more than half of it is in use, the pairs are moved to an
-//! external sorter. At the end all are added up into one file, which each sweep over the rows reads from its start.
-//!
-//! ```text
-//! temporary file   pair*        pair: (from x 2^32 + to) u64, weight u64, sorted, each once; of this machine's byte order
-//! ```
+//! quarter. If more than half of the memory is in use by then, the pairs are moved to an external sorter.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bytemuck::{cast_slice, cast_slice_mut};
-
-use crate::disk::{ExternalSorter, unnamed};
-use crate::model::check_room;
+use crate::disk::ExternalSorter;
 use crate::{Error, Result};
 
 /// Weighted link between two sites: from x 2^32 + to, and the weight.
 pub(super) type SitePair = [u64; 2];
 
-const BYTES: usize = size_of::<SitePair>();
-/// Memory per pair in bytes: the pair, half of that to sort it, and as much for the external sorter, or for the
-/// resulting link.
-const PAIR_BYTES: u64 = 2 * BYTES as u64;
-const BUFFER: usize = (1 << 20) / BYTES;
+/// Memory per pair in bytes: the pair, half of that to sort it, and as much for the external sorter.
+const PAIR_BYTES: u64 = 2 * size_of::<SitePair>() as u64;
 /// Smallest number of pairs that are collected before they are added up, if memory suffices.
 const LEAST: usize = 1 << 12;
 
@@ -35,40 +21,48 @@ pub(super) fn sites_of(pair: SitePair) -> (u32, u32) {
     ((pair[0] >> 32) as u32, pair[0] as u32)
 }
 
+/// Adds up the weights of a pair. Rows require that weights sum to less than 2^63.
+fn sum(one: u64, other: u64) -> Result<u64> {
+    let sum = one.checked_add(other).filter(|sum| *sum < 1 << 63);
+    sum.ok_or_else(|| {
+        let text = "links from one site to another weigh 2^63 or more together";
+        Error::Unsupported(text.into())
+    })
+}
+
 pub(super) struct PairSums {
     /// Pairs in memory, of which the first are sorted, each once.
     held: Vec<SitePair>,
     /// Number of pairs at which they are added up.
     room: usize,
-    memory: Option<u64>,
     room_max: usize,
-    folder: Option<PathBuf>,
-    spilled: Option<ExternalSorter>,
-}
-
-pub(super) enum SortedPairs {
-    Memory(Vec<SitePair>),
-    File(PairFile),
+    sorter: ExternalSorter,
+    is_spilled: bool,
 }
 
 impl PairSums {
-    /// Returns sums that take `memory` bytes; the rest is spilled to files in `folder`, or refused without one.
-    pub fn new(memory: Option<u64>, folder: Option<PathBuf>) -> PairSums {
-        let fit = memory.map_or(u64::MAX, |memory| memory / PAIR_BYTES);
+    /// Returns sums that take `memory` bytes; the rest is spilled to a file in `folder`.
+    pub fn new(memory: u64, folder: &Path) -> PairSums {
+        let room_max = ((memory / PAIR_BYTES) as usize).max(2);
         PairSums {
             held: Vec::new(),
             room: 0,
-            memory,
-            room_max: usize::try_from(fit).unwrap_or(usize::MAX).max(2),
-            folder,
-            spilled: None,
+            room_max,
+            sorter: ExternalSorter::new(room_max * size_of::<SitePair>() / 2, folder),
+            is_spilled: false,
         }
     }
 
     pub fn add(&mut self, from: u32, to: u32, weight: u64) -> Result<()> {
         if self.held.len() == self.room {
             self.sum()?;
-            self.make_room()?;
+            let pairs = self.held.len();
+            let wanted = pairs + (pairs / 4).max(LEAST);
+            if wanted > self.room_max && pairs > self.room_max / 2 {
+                self.spill()?;
+            }
+            self.room = wanted.min(self.room_max);
+            self.held.reserve_exact(self.room - self.held.len());
         }
         self.held
             .push([u64::from(from) << 32 | u64::from(to), weight]);
@@ -79,128 +73,45 @@ impl PairSums {
     fn sum(&mut self) -> Result<()> {
         // A stable sort is fast where a part is sorted already.
         self.held.sort_by_key(|pair| pair[0]);
-        let mut fits = true;
-        self.held.dedup_by(|pair, sum| {
-            let is_same = pair[0] == sum[0];
+        let mut failed = Ok(());
+        self.held.dedup_by(|pair, first| {
+            let is_same = pair[0] == first[0];
             if is_same {
-                // Rows require that weights sum to less than 2^63.
-                sum[1] = sum[1].saturating_add(pair[1]);
-                fits &= sum[1] < 1 << 63;
+                match sum(first[1], pair[1]) {
+                    Ok(sum) => first[1] = sum,
+                    Err(error) => failed = Err(error),
+                }
             }
             is_same
         });
-        if fits {
-            return Ok(());
-        }
-        let text = "links from one site to another weigh 2^63 or more together";
-        Err(Error::Unsupported(text.into()))
-    }
-
-    /// Makes room for a quarter more, or moves the pairs to the external sorter.
-    fn make_room(&mut self) -> Result<()> {
-        let pairs = self.held.len();
-        let wanted = pairs + (pairs / 4).max(LEAST);
-        self.room = wanted.min(self.room_max);
-        if wanted > self.room_max && pairs > self.room_max / 2 {
-            if self.folder.is_none() {
-                check_room(
-                    self.memory,
-                    wanted as u64 * PAIR_BYTES,
-                    || format!("the links between sites, of which there are {pairs} or more,"),
-                    "rank a coarser level, such as domains",
-                )?;
-            }
-            self.spill()?;
-        }
-        self.held.reserve_exact(self.room - self.held.len());
-        Ok(())
-    }
-
-    fn folder(&self) -> Result<&Path> {
-        let folder = self.folder.as_deref();
-        folder.ok_or_else(|| Error::internal("pairs of sites have no temporary file"))
+        failed
     }
 
     fn spill(&mut self) -> Result<()> {
-        if self.spilled.is_none() {
-            let memory = self.room_max * BYTES / 2;
-            self.spilled = Some(ExternalSorter::new(memory, self.folder()?));
-        }
-        if let Some(sorter) = &mut self.spilled {
-            for [key, weight] in self.held.drain(..) {
-                sorter.push(&key.to_be_bytes(), &weight.to_be_bytes())?;
-            }
-        }
-        Ok(())
+        self.is_spilled = true;
+        let sorter = &mut self.sorter;
+        let mut pairs = self.held.drain(..);
+        pairs.try_for_each(|[key, weight]| sorter.push(&key.to_be_bytes(), &weight.to_be_bytes()))
     }
 
-    pub fn finish(mut self) -> Result<SortedPairs> {
+    /// Calls `visit` with each pair, once, in ascending order.
+    pub fn finish(mut self, visit: &mut dyn FnMut(SitePair) -> Result<()>) -> Result<()> {
         self.sum()?;
-        if self.spilled.is_some() {
-            self.spill()?;
+        if !self.is_spilled {
+            return self.held.into_iter().try_for_each(visit);
         }
-        let Some(sorter) = self.spilled.take() else {
-            return Ok(SortedPairs::Memory(self.held));
-        };
-        self.held = Vec::with_capacity(BUFFER);
-        let mut merged = PairFile::create(self.folder()?)?;
-        for record in sorter.sorted()? {
+        self.spill()?;
+        drop(self.held);
+        let mut last: Option<SitePair> = None;
+        for record in self.sorter.sorted()? {
             let (key, weight) = record?;
-            if self.held.len() == BUFFER {
-                self.sum()?;
-                // Later pairs may be of the same sites as the last one.
-                let last = self.held.pop();
-                merged.append(&mut self.held)?;
-                self.held.extend(last);
-            }
             let pair = [key, weight].map(|bytes| bytes.try_into().map_or(0, u64::from_be_bytes));
-            self.held.push(pair);
+            match &mut last {
+                Some(last) if last[0] == pair[0] => last[1] = sum(last[1], pair[1])?,
+                last => last.replace(pair).map_or(Ok(()), &mut *visit)?,
+            }
         }
-        self.sum()?;
-        merged.append(&mut self.held)?;
-        Ok(SortedPairs::File(merged))
-    }
-}
-
-/// Temporary file of sorted pairs, without a name.
-pub(super) struct PairFile {
-    path: PathBuf,
-    file: File,
-    len: u64,
-}
-
-impl PairFile {
-    fn create(folder: &Path) -> Result<PairFile> {
-        let (path, file) = unnamed(&folder.join("cashrank-pairs"))?;
-        Ok(PairFile { path, file, len: 0 })
-    }
-
-    fn append(&mut self, pairs: &mut Vec<SitePair>) -> Result<()> {
-        let written = self.file.write_all(cast_slice(pairs));
-        written.map_err(Error::io(&self.path, "write"))?;
-        self.len += pairs.len() as u64;
-        pairs.clear();
-        Ok(())
-    }
-
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    pub fn each<E: From<Error>>(
-        &self,
-        mut visit: impl FnMut(SitePair) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut pairs = vec![[0; 2]; BUFFER];
-        for first in (0..self.len).step_by(BUFFER) {
-            pairs.truncate((self.len - first) as usize);
-            let read = self
-                .file
-                .read_exact_at(cast_slice_mut(&mut pairs), first * BYTES as u64);
-            read.map_err(Error::reading(&self.path))?;
-            pairs.iter().try_for_each(|&pair| visit(pair))?;
-        }
-        Ok(())
+        last.map_or(Ok(()), visit)
     }
 }
 
@@ -214,19 +125,14 @@ mod tests {
 
     use super::*;
 
-    fn all(sorted: SortedPairs) -> Vec<SitePair> {
-        match sorted {
-            SortedPairs::Memory(pairs) => pairs,
-            SortedPairs::File(file) => {
-                let mut pairs = Vec::new();
-                let each = file.each(|pair| {
-                    pairs.push(pair);
-                    Ok::<(), Error>(())
-                });
-                each.unwrap();
-                pairs
-            }
-        }
+    fn all(sums: PairSums) -> Vec<((u32, u32), u64)> {
+        let mut all = Vec::new();
+        let found = sums.finish(&mut |pair| {
+            all.push((sites_of(pair), pair[1]));
+            Ok(())
+        });
+        found.unwrap();
+        all
     }
 
     proptest! {
@@ -238,14 +144,12 @@ mod tests {
         ) {
             let mut expected = BTreeMap::new();
             let folder = in_memory();
-            let mut sums = PairSums::new(Some(bytes), Some(folder.path().into()));
+            let mut sums = PairSums::new(bytes, folder.path());
             for &(from, to, weight) in &pairs {
                 *expected.entry((from, to)).or_insert(0) += weight;
                 sums.add(from, to, weight).unwrap();
             }
-            let found = all(sums.finish().unwrap());
-            let found = found.iter().map(|pair| (sites_of(*pair), pair[1]));
-            prop_assert!(found.eq(expected));
+            prop_assert!(all(sums).into_iter().eq(expected));
             prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a temporary file is left");
         }
     }
@@ -254,8 +158,8 @@ mod tests {
     #[test]
     fn sums_are_those_of_a_map() {
         let folder = in_memory();
-        for memory in [None, Some(3 * LEAST as u64 * PAIR_BYTES)] {
-            let mut sums = PairSums::new(memory, Some(folder.path().into()));
+        for (pairs, is_spilled) in [(1 << 20, false), (3 * LEAST, true)] {
+            let mut sums = PairSums::new(pairs as u64 * PAIR_BYTES, folder.path());
             let mut expected = BTreeMap::new();
             for at in 0..50 * LEAST as u32 {
                 let (from, to) = (at * 7919 % 97, at * 31 % 101);
@@ -263,30 +167,24 @@ mod tests {
                 sums.add(from, to, weight).unwrap();
                 *expected.entry((from, to)).or_insert(0) += weight;
             }
-            assert_eq!(sums.spilled.is_some(), memory.is_some());
-            let found = all(sums.finish().unwrap());
-            let found = found.iter().map(|pair| (sites_of(*pair), pair[1]));
-            assert!(found.eq(expected));
-        }
-    }
-
-    #[test]
-    fn pairs_beyond_the_memory_are_refused() {
-        for pairs in [0, 2 * LEAST] {
-            let mut sums = PairSums::new(Some(pairs as u64 * PAIR_BYTES), None);
-            let add = |to| sums.add(0, to, 1);
-            let refused = (0..u32::MAX).map(add).find_map(Result::err).unwrap();
-            assert!(matches!(refused, Error::TooLarge { .. }));
-            assert!(sums.held.len() >= pairs / 2);
+            assert_eq!(sums.is_spilled, is_spilled);
+            assert!(all(sums).into_iter().eq(expected));
         }
     }
 
     #[test]
     fn weights_beyond_63_bits_are_refused() {
-        let mut sums = PairSums::new(None, None);
-        for _ in 0..2 {
-            sums.add(0, 1, 1 << 62).unwrap();
+        let folder = in_memory();
+        for pairs in [2, 1 << 20] {
+            let mut sums = PairSums::new(pairs * PAIR_BYTES, folder.path());
+            let mut add = |to, weight| sums.add(0, to, weight);
+            add(1, 1 << 62).unwrap();
+            // They are added up in memory, or while spilled pairs are merged.
+            let added = (2..6)
+                .try_for_each(|to| add(to, 1))
+                .and_then(|()| add(1, 1 << 62));
+            let finished = added.and_then(|()| sums.finish(&mut |_| Ok(())));
+            assert!(matches!(finished, Err(Error::Unsupported(_))));
         }
-        assert!(sums.finish().is_err());
     }
 }

@@ -314,7 +314,7 @@ fn make(
     let names: &NamesVisit<'_> = &|visit| snapshot.all_names(visit);
     let reading = to_read(snapshot.len());
     let watching = &mut Watching::new(watcher, None);
-    let computed = computing.compute(&rows, (names, reading), path.parent(), watching)?;
+    let computed = computing.compute(&rows, (names, reading), view.dir(), watching)?;
     let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
         return Ok(None);
     };
