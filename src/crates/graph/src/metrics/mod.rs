@@ -124,8 +124,15 @@ impl fmt::Display for Comparison {
 /// Compares two rankings; `right` is the reference. Fails with [`Error::Unsupported`] if a side is empty, has a name
 /// twice, or its scores sum to 0 or overflow `f64`.
 pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
+    let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
+    let shorter = left.rows.len().min(right.rows.len());
+    let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
     // No rank is stored: a page is in the top k if it is not after the k-th row.
-    let mut overlaps = TopOverlap::levels(&mut left.rows, &mut right.rows);
+    let last = [&mut left, &mut right].map(|side| last_rows(&mut side.rows, &ks));
+    let level =
+        |side: usize, row: &ScoreRow| last[side].partition_point(|last| by_rank(last, row).is_lt());
+    // Common pages by the smallest k of which both sides have them.
+    let mut common_by_k = vec![0; ks.len() + 1];
     let best = [&mut left, &mut right].map(|side| best(&mut side.rows, rbo::DEPTH));
     let positive = right.rows.iter().filter(|row| row.score > 0.0).count();
     let top_tenth = cut(&mut right.rows, positive.div_ceil(10));
@@ -151,10 +158,19 @@ pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
         }
         if let (Some(l), Some(r)) = (l, r) {
             common.push((l.score, r.score));
-            TopOverlap::add(&mut overlaps, l, r);
+            common_by_k[level(0, l).max(level(1, r))] += 1;
         }
     });
     drop((left, right)); // Tau needs the room.
+    let mut common_pages = 0;
+    let overlaps = ks.into_iter().zip(common_by_k).map(|(k, more)| {
+        common_pages += more;
+        TopK {
+            k: k as u64,
+            common: common_pages,
+            overlap: common_pages as f64 / k as f64,
+        }
+    });
     Ok(Comparison {
         left_pages,
         right_pages,
@@ -169,7 +185,7 @@ pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
         relative_error_top_tenth_pages: top.pages,
         reference_zero_pages: union_pages - all.pages,
         kendall_tau_b: kendall::tau_b(common),
-        top: overlaps.into_iter().map(TopOverlap::result).collect(),
+        top: overlaps.collect(),
         rank_biased_overlap: rbo::extrapolated(&best[0], &best[1]),
         rank_biased_overlap_p: rbo::P,
     })
@@ -256,56 +272,17 @@ impl MeanError {
     }
 }
 
-/// Overlap of two top k while pages are counted: the k-th rows, found by selection in linear time.
-struct TopOverlap {
-    k: u64,
-    last_left: ScoreRow,
-    last_right: ScoreRow,
-    common: u64,
-}
-
-impl TopOverlap {
-    /// Finds the k-th rows for k = 10, 100, ... up to the shorter side.
-    fn levels(mut left: &mut [ScoreRow], mut right: &mut [ScoreRow]) -> Vec<TopOverlap> {
-        let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
-        let shorter = left.len().min(right.len());
-        let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
-        // From the largest k down: each selection works on the front that the previous one left.
-        let mut levels = Vec::new();
-        for &k in ks.iter().rev() {
-            if let (Some(last_left), Some(last_right)) = (cut(left, k), cut(right, k)) {
-                levels.push(TopOverlap {
-                    k: k as u64,
-                    last_left,
-                    last_right,
-                    common: 0,
-                });
-            }
-            (left, right) = (&mut left[..k], &mut right[..k]);
-        }
-        levels.reverse();
-        levels
-    }
-
-    /// Counts a common page in all levels that hold it.
-    fn add(levels: &mut [TopOverlap], left: &ScoreRow, right: &ScoreRow) {
-        // Most pages are outside the largest k, and those inside one are inside all larger.
-        for level in levels.iter_mut().rev() {
-            if by_rank(left, &level.last_left).is_gt() || by_rank(right, &level.last_right).is_gt()
-            {
-                break;
-            }
-            level.common += 1;
-        }
-    }
-
-    fn result(self) -> TopK {
-        TopK {
-            k: self.k,
-            common: self.common,
-            overlap: self.common as f64 / self.k as f64,
-        }
-    }
+/// Returns the last row of the ranks 1 to k for each of `ks`, ascending numbers of at most all rows.
+fn last_rows(mut rows: &mut [ScoreRow], ks: &[usize]) -> Vec<ScoreRow> {
+    // From the largest k down: each selection works on the front that the previous one left.
+    let last = ks.iter().rev().map(|&k| {
+        let last = cut(rows, k);
+        rows = &mut std::mem::take(&mut rows)[..k];
+        last
+    });
+    let mut last: Vec<_> = last.flatten().collect();
+    last.reverse();
+    last
 }
 
 /// Compares by rank: higher scores first, ties in the order of the names' hashes.
