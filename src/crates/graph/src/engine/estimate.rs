@@ -86,25 +86,6 @@ pub struct HistoryFacts {
     pub fetches: Fetches,
 }
 
-impl HistoryFacts {
-    fn of(page: &EstimatePage<'_>) -> HistoryFacts {
-        HistoryFacts {
-            cash: page.cash,
-            fetches: page.fetches(),
-        }
-    }
-}
-
-/// Passes the facts of all pages to `each` in blocks of at most [`CHUNK_PAGES`](super::CHUNK_PAGES), with the first
-/// page of each block; `each` may take the vector and leave another. Returns the number of measures read.
-pub(super) fn facts(
-    view: &dyn HistoryView,
-    config: &Config,
-    each: impl FnMut(u64, &mut Vec<HistoryFacts>) -> Result<()>,
-) -> Result<u64> {
-    walk(view, config, None, HistoryFacts::of, each)
-}
-
 /// Returns a predicate for rows that are measures of the window.
 pub fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
     let keeps_measures = config.policy().keeps_measures();
@@ -188,8 +169,10 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Passes the pages to `each` as [`facts`] does, with (importance, distributed). Importance is that of
-    /// [`Window::estimator`] and sums to 1 over all pages.
+    /// Passes the facts and (importance, distributed) of all pages to `each` in blocks of at most
+    /// [`CHUNK_PAGES`](super::CHUNK_PAGES), with the first page of each block; `each` may take the vector and leave
+    /// another. Importance is that of [`Window::estimator`] and sums to 1 over all pages. Returns the number of measures
+    /// read.
     pub fn blocks(
         &self,
         each: impl FnMut(u64, &mut Vec<(HistoryFacts, PageScores)>) -> Result<()>,
@@ -197,7 +180,11 @@ impl<'p> Estimation<'p> {
         let estimate = self.scale()?;
         let take = |page: &EstimatePage<'_>| {
             let scores = self.window.estimator.read(estimate(page));
-            (HistoryFacts::of(page), scores)
+            let facts = HistoryFacts {
+                cash: page.cash,
+                fetches: page.fetches(),
+            };
+            (facts, scores)
         };
         self.walk(take, each)
     }
@@ -207,13 +194,7 @@ impl<'p> Estimation<'p> {
         take: impl FnMut(&EstimatePage<'_>) -> T,
         each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
     ) -> Result<u64> {
-        walk(
-            self.view,
-            self.config,
-            Some((self.base, self.start)),
-            take,
-            each,
-        )
+        walk(self.view, self.config, (self.base, self.start), take, each)
     }
 }
 
@@ -314,13 +295,13 @@ impl Estimation<'_> {
                 })
             }
             measures => {
-                let value = MeasuredValue {
-                    measures,
-                    start: self.start,
-                    now: self.now.clock,
-                    supply: self.now.supply(),
-                };
-                self.averaged(value.recent(), move |page| Some((value.of(page)?, 0.0)))
+                let (now, supply) = (self.now.clock, self.now.supply());
+                let is_fixed = measures == RowPolicy::Since { least: 0 };
+                let since = is_fixed.then_some(self.start);
+                let recent = since.unwrap_or(now.saturating_sub(supply));
+                self.averaged(recent, move |page| {
+                    Some((measured(page, since, (now, supply))?, 0.0))
+                })
             }
         }
     }
@@ -409,49 +390,27 @@ impl Histories {
     }
 }
 
-/// Estimate of a window of measures before it is normalised (section 3.3).
-#[derive(Clone, Copy)]
-struct MeasuredValue {
-    measures: RowPolicy,
-    start: u128,
-    now: u128,
-    supply: u128,
-}
-
-impl MeasuredValue {
-    /// Returns the G from which an admission counts as recent.
-    fn recent(&self) -> u128 {
-        match self.measures {
-            RowPolicy::Since { least: 0 } => self.start,
-            _ => self.now.saturating_sub(self.supply),
-        }
+/// Returns a page's share of G by its measures, before it is normalised (section 3.3); `None` if it has no measure.
+///
+/// - For a window that began at G = `since`: the units that it distributed since, over the window's length.
+/// - For a window of the last visits: the units that it distributed in them and holds, over the time since the visit
+///   before them. If that was its admission, one turnover is added for its endowment, as in `whole`'s (H + cash)/(G +
+///   supply). Not in the paper, where all pages exist from the start.
+fn measured(
+    page: &EstimatePage<'_>,
+    since: Option<u128>,
+    (now, supply): (u128, u128),
+) -> Option<f64> {
+    if page.rows.iter().all(|row| row.clock == 0) {
+        return None;
     }
-
-    /// Returns a page's share of G; `None` if it has no measure.
-    ///
-    /// - For a window since a start: the units that it distributed since, over the window's length.
-    /// - For a window of the last visits: the units that it distributed in them and holds, over the time since the
-    ///   visit before them. If that was its admission, one turnover is added for its endowment, as in `whole`'s (H +
-    ///   cash)/(G + supply). Not in the paper, where all pages exist from the start.
-    fn of(&self, page: &EstimatePage<'_>) -> Option<f64> {
-        if page.rows.iter().all(|row| row.clock == 0) {
-            return None;
-        }
-        let distributed: u128 = page.rows.iter().map(|row| row.cash).sum();
-        let (units, length) = match self.measures {
-            RowPolicy::Since { least: 0 } => (
-                distributed + u128::from(page.waiting),
-                self.now.saturating_sub(self.start),
-            ),
-            _ => {
-                let base = page.rows.first().filter(|row| row.folded && row.clock > 0);
-                let length = match base {
-                    Some(base) => self.now.saturating_sub(base.clock),
-                    None => self.now.saturating_sub(page.admitted) + self.supply,
-                };
-                (distributed + u128::from(page.cash), length)
-            }
-        };
-        (length > 0).then(|| units as f64 / length as f64)
-    }
+    let distributed: u128 = page.rows.iter().map(|row| row.cash).sum();
+    let base = page.rows.first().filter(|row| row.folded && row.clock > 0);
+    let (held, length) = match (since, base) {
+        (Some(start), _) => (page.waiting, now.saturating_sub(start)),
+        (None, Some(base)) => (page.cash, now.saturating_sub(base.clock)),
+        (None, None) => (page.cash, now.saturating_sub(page.admitted) + supply),
+    };
+    let units = distributed + u128::from(held);
+    (length > 0).then(|| units as f64 / length as f64)
 }

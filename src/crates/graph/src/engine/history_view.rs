@@ -170,32 +170,24 @@ impl EstimatePage<'_> {
 }
 
 /// Passes the result of `take` for each page to `each`, in blocks of at most [`CHUNK_PAGES`] with the first page of
-/// each block. `window` is the mark from which changes are counted and before which distributed cash is left out, and G
-/// at the start of a window of measures; `None` if neither is needed. Returns the number of measures read.
+/// each block. `since` is the mark from which changes are counted and before which distributed cash is left out, `start`
+/// is G at the start of a window of measures. Returns the number of measures read.
 pub(super) fn walk<T>(
     view: &dyn HistoryView,
     config: &Config,
-    window: Option<(CashMark, u128)>,
+    (since, start): (CashMark, u128),
     mut take: impl FnMut(&EstimatePage<'_>) -> T,
     mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
 ) -> Result<u64> {
     let (is_measure, totals) = (measure(config), view.totals());
-    let (since, start) = window.map_or((0, 0), |(mark, start)| (mark.number, start));
-    let mut rows = RunReader::new(view.rows(since, start)?);
-    let mut bases = match &window {
-        Some((mark, _)) => Some(Bases::new(view, &[mark])?),
-        None => None,
-    };
+    let mut rows = RunReader::new(view.rows(since.number, start)?);
+    let mut bases = Bases::new(view, &[&since])?;
     let mut sweep = CellSweep::new(view);
-    let (mut measures, mut bases_of, mut taken) = (0, Vec::new(), Vec::new());
+    let (mut measures, mut taken) = (0, Vec::new());
     while let Some((first, cells, ages)) = sweep.next()? {
-        bases_of.clear();
-        if let Some(bases) = &mut bases {
-            bases.read(first, cells.len())?;
-            bases_of.extend(bases.since(0));
-        }
+        bases.read(first, cells.len())?;
         taken.clear();
-        for (at, cell) in cells.iter().enumerate() {
+        for ((at, cell), base) in cells.iter().enumerate().zip(bases.since(0)) {
             let page = first + at as u64;
             let ahead = rows.ahead()?.iter();
             let of_page = ahead.take_while(|row| row.page == page).count();
@@ -203,7 +195,6 @@ pub(super) fn walk<T>(
             measures += rows.iter().filter(|row| is_measure(row)).count() as u64;
             let cash = cell.wrapping_add(totals.paid);
             let waits = is_recycled(age_at(ages, at as u64), config.recycle_after);
-            let base: WindowBase = bases_of.get(at).copied().unwrap_or_default();
             taken.push(take(&EstimatePage {
                 rows,
                 cash,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::estimate::{Estimation, HistoryFacts, PageScores, Window, facts};
+use super::estimate::{Estimation, HistoryFacts, PageScores, Window};
 use super::history::{Admission, Admissions, Notes};
 use super::history_view::HistoryView;
 use super::ledger::Totals;
@@ -128,28 +128,25 @@ impl Engine<InMemory> {
         let engine = &*self;
         let config = engine.config();
         let mut all: Vec<(HistoryFacts, PageScores)> = Vec::new();
+        if scores.is_none() {
+            engine.check_times()?;
+        }
+        let estimation = Estimation::begin(engine, config)?;
         let window = match scores {
-            Some(scores) => {
-                let window = Window::settled(config, scores);
-                let mut read = Vec::new();
-                facts(engine, config, |first, facts| {
-                    scores.read(first, facts.len(), &mut read)?;
-                    let read = read.iter().map(|scores| window.estimator.read(*scores));
-                    all.extend(facts.drain(..).zip(read));
-                    Ok(())
-                })?;
-                window
-            }
-            None => {
-                engine.check_times()?;
-                let estimation = Estimation::begin(engine, config)?;
-                estimation.blocks(|_, pages| {
-                    all.append(pages);
-                    Ok(())
-                })?;
-                estimation.window().clone()
-            }
+            Some(scores) => Window::settled(config, scores),
+            None => estimation.window().clone(),
         };
+        let mut read = Vec::new();
+        estimation.blocks(|first, pages| {
+            if let Some(scores) = scores {
+                scores.read(first, pages.len(), &mut read)?;
+                for (page, scores) in pages.iter_mut().zip(&read) {
+                    page.1 = window.estimator.read(*scores);
+                }
+            }
+            all.append(pages);
+            Ok(())
+        })?;
         let importance: Vec<f64> = all.iter().map(|(_, scores)| scores.0).collect();
         let ranked = all.into_iter().zip(ranks(&importance));
         let pages = (0..).zip(ranked);
