@@ -50,6 +50,8 @@ pub(super) struct LedgerBlock {
     /// Changes of the sum of X and of T that are not part of the totals yet.
     moved: [i128; 2],
     visits: u32,
+    /// ||K||_1 as of the last [`LedgerBlock::weigh`].
+    norm: u128,
     /// Units that pages may still pass on in excess of what they have, in this sweep.
     advance: u64,
 }
@@ -68,6 +70,7 @@ impl LedgerBlock {
             each: totals.each(),
             moved: [0; 2],
             visits: 0,
+            norm: 0,
             advance: 0,
         };
         block.own.advise_huge();
@@ -274,8 +277,9 @@ impl LedgerBlock {
         self.over_all(of, Bits::and)
     }
 
-    /// Begins a sweep in which over-relaxation passes on at most `advance` units in total.
-    pub fn begin_sweep(&mut self, advance: u128) {
+    /// Begins a sweep, in which over-relaxation passes on at most half of ||K||_1.
+    pub fn begin_sweep(&mut self, over_relaxes: bool) {
+        let advance = if over_relaxes { self.norm / 2 } else { 0 };
         self.advance = advance.try_into().unwrap_or(u64::MAX);
     }
 
@@ -413,8 +417,8 @@ impl LedgerBlock {
         );
     }
 
-    /// Returns the distribution of what waits at all pages.
-    pub fn weigh(&self) -> LevelHistogram {
+    /// Returns the distribution of what waits at all pages, besides `rest` units.
+    pub fn weigh(&mut self, rest: u64) -> LevelHistogram {
         let of = |pages: Range<usize>| {
             let mut worth = LevelHistogram::default();
             let cells = self.accounts[pages.clone()].iter();
@@ -427,7 +431,9 @@ impl LedgerBlock {
             }
             worth
         };
-        self.over_all(of, LevelHistogram::and)
+        let worth = self.over_all(of, LevelHistogram::and);
+        self.norm = worth.norm() + u128::from(rest);
+        worth
     }
 
     /// Returns the sums of X and of D, and a number above 0 if an X is so large that units should be doubled.

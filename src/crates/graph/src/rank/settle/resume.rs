@@ -11,7 +11,8 @@
 //! does not depend on it.
 
 use super::block::{LedgerBlock, SUPPLY};
-use super::settling::{LedgerTotals, Waiting};
+use super::settling::LedgerTotals;
+use super::worth::LevelHistogram;
 use super::{Settling, SettlingResult, Watch};
 use crate::Result;
 use crate::engine::{Effort, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
@@ -82,12 +83,12 @@ impl Settling<'_> {
     /// Settles from the current state; returns `None` if settling from nothing is as quick.
     fn resume(
         mut self,
-        waiting: Option<Waiting>,
+        waiting: Option<LevelHistogram>,
         options: &RankOptions,
         watch: &mut dyn Watch,
     ) -> Result<Option<SettlingResult>> {
-        let is_near = |waiting: &Waiting| {
-            let norm = waiting.all.norm();
+        let is_near = |waiting: &LevelHistogram| {
+            let norm = waiting.norm();
             let share = ratio_up(norm, self.totals.sum.unsigned_abs());
             share <= WAITING_MAX && norm <= UNITS_MAX
         };

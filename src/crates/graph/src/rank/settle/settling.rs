@@ -74,15 +74,8 @@ pub(super) struct Settling<'r> {
     pub best: (f64, u32),
     /// Residual before this sweep, and the share of it that was to be visited.
     pub planned: Option<(f64, f64)>,
-    /// Limit of over-relaxation for each shard in the next sweep.
-    pub advance: Vec<u128>,
-}
-
-/// Units that wait, as [`Settling::weigh`] computes them.
-pub(super) struct Waiting {
-    pub all: LevelHistogram,
-    /// ||K||_1 of each block of this process; the virtual page's rest counts for the first shard.
-    pub norms: Vec<u128>,
+    /// True if pages are over-relaxed in the next sweep.
+    pub over_relaxes: bool,
 }
 
 impl<'r> Settling<'r> {
@@ -118,7 +111,7 @@ impl<'r> Settling<'r> {
         Ok(Settling {
             blocks,
             totals,
-            advance: vec![0; shards.len()],
+            over_relaxes: false,
             shards,
             peers,
             progress: SettlingProgress {
@@ -212,7 +205,7 @@ impl<'r> Settling<'r> {
     }
 
     /// Checks the law, and computes what waits. Given the number of links, first halves numbers that may get too large.
-    pub fn weigh(&mut self, links: Option<u64>) -> Result<Waiting> {
+    pub fn weigh(&mut self, links: Option<u64>) -> Result<LevelHistogram> {
         let is_large = self.check_law()?;
         if let Some(links) = links
             && is_large
@@ -221,22 +214,20 @@ impl<'r> Settling<'r> {
             self.check_law()?;
         }
         let totals = self.totals;
-        let worths = par_map(&mut self.blocks, |_, block| {
+        let weights = i128::from(totals.weights.max(1));
+        let rest = totals.virtual_page.rem_euclid(weights) as u64;
+        let has_first = self.peers.local().first() == Some(&0);
+        let worths = par_map(&mut self.blocks, |at, block| {
             block.tell(totals);
-            Ok(block.weigh())
+            // The rest counts for the first shard.
+            Ok(block.weigh(if at == 0 && has_first { rest } else { 0 }))
         })?;
-        let weights = i128::from(self.totals.weights.max(1));
-        let rest = self.totals.virtual_page.rem_euclid(weights) as u64;
-        let mut norms: Vec<u128> = worths.iter().map(LevelHistogram::norm).collect();
-        if self.peers.local().first() == Some(&0) {
-            norms[0] += u128::from(rest);
-        }
         let mut all = worths
             .into_iter()
             .fold(LevelHistogram::default(), LevelHistogram::and);
         self.peers.sum(&mut all.units)?;
         all.rest = rest;
-        Ok(Waiting { all, norms })
+        Ok(all)
     }
 
     /// Checks the law. Returns true if units should be doubled.
@@ -280,10 +271,6 @@ const PATIENCE: u32 = 64;
 /// Multiple of 1/(1 - d) that replaces [`PATIENCE`] if more waits than rounding explains: near d = 1 a sweep may gain
 /// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
-
-fn is_within(bound: f64, certificate: &Certificate) -> bool {
-    certificate.received_l1.unwrap_or(2.0) <= bound
-}
 
 #[derive(Default)]
 struct SweepResult {
@@ -418,26 +405,27 @@ impl Settling<'_> {
     pub fn look(
         &mut self,
         options: &RankOptions,
-        waiting: &Waiting,
+        waiting: &LevelHistogram,
         whole: bool,
         watch: &mut dyn Watch,
     ) -> Result<Option<VisitLevel>> {
-        let certificate = self.certificate(options, waiting);
-        self.certificate = certificate;
-        self.progress.bound = certificate.received_l1;
+        self.certificate = self.certify(options, waiting);
+        self.progress.bound = self.certificate.received_l1;
         watch.swept(&self.progress);
-        self.by_itself = whole
-            && (self.is_enough(options, &certificate)
-                || self.is_stuck(options, waiting, &certificate));
+        self.by_itself = whole && (self.is_enough(options) || self.is_stuck(options, waiting));
         // Stops all processes if it stops one.
         let mut over = [i128::from(watch.is_over())];
         self.peers.sum(&mut over)?;
         let is_over = self.by_itself || !whole || over[0] > 0;
-        Ok((!is_over).then(|| self.level(options, waiting, &certificate)))
+        Ok((!is_over).then(|| self.level(options, waiting)))
     }
 
     fn is_reached(&self, options: &RankOptions) -> bool {
-        is_within(options.until, &self.certificate)
+        self.is_within(options.until)
+    }
+
+    fn is_within(&self, bound: f64) -> bool {
+        self.certificate.received_l1.unwrap_or(2.0) <= bound
     }
 
     fn end(mut self, options: &RankOptions) -> Result<Vec<SettlingResult>> {
@@ -473,14 +461,14 @@ impl Settling<'_> {
     /// Visits the pages that reach the level. Returns false if it was stopped.
     fn sweep(&mut self, level: VisitLevel, watch: &mut dyn Watch) -> Result<bool> {
         let is_first = !self.has_rows();
-        let (shards, advance) = (self.shards.clone(), self.advance.clone());
+        let (shards, over_relaxes) = (self.shards.clone(), self.over_relaxes);
         let watch = Mutex::new(watch);
         let is_over = || {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.is_over()
         };
         let swept = self.hand_on(|at, block| {
-            block.begin_sweep(advance[at]);
+            block.begin_sweep(over_relaxes);
             sweep_block(block, shards[at].rows, (level, is_first), &is_over)
         })?;
         let of = |of: &SweepResult| {
@@ -501,7 +489,7 @@ impl Settling<'_> {
 
     /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
     /// earlier state is left without importance, as it may be if most of what it had is taken back.
-    pub fn end_sweep(&mut self) -> Result<Option<Waiting>> {
+    pub fn end_sweep(&mut self) -> Result<Option<LevelHistogram>> {
         self.visit_dangling()?;
         let waiting = self.weigh(Some(self.links))?;
         if self.totals.sum > 0 {
@@ -513,68 +501,52 @@ impl Settling<'_> {
         }
     }
 
-    fn certificate(&self, options: &RankOptions, waiting: &Waiting) -> Certificate {
+    fn certify(&self, options: &RankOptions, waiting: &LevelHistogram) -> Certificate {
         let of_all = |units: u128| ratio_up(units, self.totals.sum.unsigned_abs());
         // Bounds the rounding of Y against one step from X.
         let rounding = self.totals.strayed + 2 * u128::from(self.links);
-        certify(
-            options.damping(),
-            of_all(waiting.all.norm()),
-            of_all(rounding),
-        )
+        certify(options.damping(), of_all(waiting.norm()), of_all(rounding))
     }
 
     /// Returns true if the accuracy is as requested, and more would not be cheap.
-    fn is_enough(&self, options: &RankOptions, certificate: &Certificate) -> bool {
-        let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
+    fn is_enough(&self, options: &RankOptions) -> bool {
         let next = self.progress.links_touched + self.links;
-        is_within(options.on_to, certificate) && (next >= options.spare || is_fine())
+        self.is_within(options.on_to) && (next >= options.spare || self.is_within(FINEST))
     }
 
-    fn is_stuck(
-        &mut self,
-        options: &RankOptions,
-        waiting: &Waiting,
-        certificate: &Certificate,
-    ) -> bool {
-        let residual = certificate.residual_l1;
+    fn is_stuck(&mut self, options: &RankOptions, waiting: &LevelHistogram) -> bool {
+        let residual = self.certificate.residual_l1;
         self.best = match self.best {
             (best, _) if residual < 0.999 * best => (residual, 0),
             (best, since) => (best, since + 1),
         };
-        let patience = if residual > certificate.rounding_l1 {
+        let patience = if residual > self.certificate.rounding_l1 {
             PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32)
         } else {
             PATIENCE
         };
-        self.best.1 > patience || waiting.all.is_none()
+        self.best.1 > patience || waiting.is_none()
     }
 
     /// Chooses the level of the next sweep, assuming that it gains as much per visit as the last one.
-    fn level(
-        &mut self,
-        options: &RankOptions,
-        waiting: &Waiting,
-        certificate: &Certificate,
-    ) -> VisitLevel {
-        let residual = certificate.residual_l1;
+    fn level(&mut self, options: &RankOptions, waiting: &LevelHistogram) -> VisitLevel {
+        let residual = self.certificate.residual_l1;
         let gain = self
             .planned
             .map(|(before, share)| (before - residual) / (before * share));
         // A sweep without over-relaxation never increases the norm.
-        let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
-        let advance = |norm: &u128| if helps { norm / 2 } else { 0 };
-        self.advance = waiting.norms.iter().map(advance).collect();
+        self.over_relaxes =
+            gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
         let damping = options.damping();
-        let until = if is_within(options.on_to, certificate) {
+        let until = if self.is_within(options.on_to) {
             FINEST
         } else if self.is_reached(options) {
             options.on_to
         } else {
             options.until
         };
-        let enough = (until * (1.0 - damping) - certificate.rounding_l1) / damping;
-        let (level, share) = waiting.all.level(enough / residual, gain);
+        let enough = (until * (1.0 - damping) - self.certificate.rounding_l1) / damping;
+        let (level, share) = waiting.level(enough / residual, gain);
         self.planned = Some((residual, share));
         level
     }

@@ -156,22 +156,15 @@ impl Message {
 
 /// Returns the bits after the leading one that are sent of a number.
 fn mantissa(size: u64) -> u8 {
-    let octave = size.ilog2();
-    let first = match octave.checked_sub(MANTISSA) {
-        Some(shift) => size >> shift,
-        None => size << (MANTISSA - octave),
-    };
+    let first = size.wrapping_shl(size.leading_zeros()) >> (u64::BITS - 1 - MANTISSA);
     first as u8 & ((1 << MANTISSA) - 1)
 }
 
 /// Returns the number that a code stands for, rounded towards 0.
 fn from_code(code: u8, least: u32) -> i64 {
-    let first = u64::from(code & ((1 << MANTISSA) - 1) | 1 << MANTISSA);
+    let first = u64::from(code | 1 << MANTISSA) << (u64::BITS - 1 - MANTISSA);
     let octave = least + u32::from(code >> MANTISSA & 0xf);
-    let size = match octave.checked_sub(MANTISSA) {
-        Some(shift) => first.wrapping_shl(shift),
-        None => first >> (MANTISSA - octave),
-    } as i64;
+    let size = first.wrapping_shr((u64::BITS - 1).wrapping_sub(octave)) as i64;
     if code >> 7 == 1 {
         size.wrapping_neg()
     } else {

@@ -24,12 +24,10 @@ const LEVELS: usize = (64 * STEPS + 256) as usize;
 /// Returns log2 in eighths, linear between powers of two; 0 for 0.
 fn logarithm(value: u64) -> i32 {
     let value = value.max(1);
-    let octave = value.ilog2();
-    let eighths = match octave {
-        0..3 => value << (3 - octave),
-        _ => value >> (octave - 3),
-    };
-    (octave * STEPS) as i32 + (eighths & 7) as i32
+    let zeros = value.leading_zeros();
+    // The bits after the leading one.
+    let eighths = (value << zeros) >> 60 & 7;
+    ((63 - zeros) * STEPS) as i32 + eighths as i32
 }
 
 pub(super) fn cost(links: u64) -> Cost {
