@@ -62,8 +62,6 @@ impl Default for Follow {
 }
 
 impl Follow {
-    const NAMES: [&str; 5] = ["nofollow", "ugc", "sponsored", "internal", "external"];
-
     /// Returns whether all links weigh the same, unless records give weights.
     pub fn is_default(&self) -> bool {
         *self == Follow::default()
@@ -74,15 +72,15 @@ impl Follow {
         !self.pages.is_empty()
     }
 
-    fn weight_mut(&mut self, name: &str) -> Option<&mut u32> {
-        match name {
-            "nofollow" => Some(&mut self.nofollow),
-            "ugc" => Some(&mut self.ugc),
-            "sponsored" => Some(&mut self.sponsored),
-            "internal" => Some(&mut self.internal),
-            "external" => Some(&mut self.external),
-            _ => None,
-        }
+    /// Returns the weights of the kinds of links, with their names.
+    fn kinds(&mut self) -> [(&'static str, &mut u32); 5] {
+        [
+            ("nofollow", &mut self.nofollow),
+            ("ugc", &mut self.ugc),
+            ("sponsored", &mut self.sponsored),
+            ("internal", &mut self.internal),
+            ("external", &mut self.external),
+        ]
     }
 
     /// Returns the weight of a link with these values of `rel`, to a page on the same host or another, whatever its
@@ -161,12 +159,13 @@ impl FromStr for Follow {
                 Error::Usage(format!(
                     "{part:?}: KIND=WEIGHT, with a kind of {} or a rule for pages like url:*/tag/*, and a whole number from 0 \
                      to {WEIGHT_MAX}",
-                    Follow::NAMES.join(", ")
+                    Follow::default().kinds().map(|(name, _)| name).join(", ")
                 ))
             };
             let (name, weight) = part.split_once('=').ok_or_else(wrong)?;
-            let place = follow.weight_mut(name).ok_or_else(wrong)?;
-            *place = weight_of(weight).ok_or_else(wrong)?;
+            let mut kinds = follow.kinds().into_iter();
+            let kind = kinds.find(|(kind, _)| *kind == name).ok_or_else(wrong)?;
+            *kind.1 = weight_of(weight).ok_or_else(wrong)?;
             if given.contains(&name) {
                 return Err(Error::Usage(format!("{name} is given twice")));
             }
@@ -182,9 +181,8 @@ impl fmt::Display for Follow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = self.clone();
         let mut between = "";
-        for name in Follow::NAMES {
-            let weight = all.weight_mut(name).map_or(1, |weight| *weight);
-            if weight != 1 {
+        for (name, weight) in all.kinds() {
+            if *weight != 1 {
                 write!(f, "{between}{name}={weight}")?;
                 between = ",";
             }

@@ -7,7 +7,6 @@
 //! that name (a graph of opaque names); otherwise it is skipped, and counted by reason ([`SkippedLines`]).
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -240,10 +239,7 @@ impl NameSet {
     /// Adds a name. Returns whether it is new.
     pub fn add(&mut self, name: &[u8]) -> Result<bool> {
         self.check(1)?;
-        let place = self.values.entry(hash(name));
-        let is_new = matches!(place, Entry::Vacant(_));
-        place.or_insert(());
-        Ok(is_new)
+        Ok(self.values.insert(hash(name), ()).is_none())
     }
 
     pub fn has(&self, name: &[u8]) -> bool {

@@ -1,5 +1,7 @@
 //! Hosts: the scan that proves one canonical, the host of a canonical URL, and the registered domain of a host.
 
+use std::net::Ipv4Addr;
+
 use super::scan::{HOST, short_run};
 
 /// Returns the host of a URL in canonical form, without user, password and port, as compared for "same host". IPv6
@@ -128,11 +130,7 @@ fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
 
 /// Returns whether `host` consists of four decimal numbers up to 255.
 fn is_ipv4(host: &[u8]) -> bool {
-    let mut parts = 0;
-    host.split(|&byte| byte == b'.').all(|part| {
-        parts += 1;
-        number(part).is_some_and(|number| number <= 255)
-    }) && parts == 4
+    std::str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv4Addr>().is_ok())
 }
 
 /// Parses a decimal number without leading zeros, up to 65,535.

@@ -101,18 +101,20 @@ impl FromStr for Level {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Level> {
-        let folders = |folders: &str| folders.parse().ok().filter(|&folders| folders > 0);
-        match text.split_once(':') {
-            None if text == "page" => Ok(Level::Page),
-            None if text == "host" => Ok(Level::Host),
-            None if text == "barehost" => Ok(Level::BareHost),
-            None if text == "domain" => Ok(Level::Domain),
-            Some(("prefix", number)) if folders(number).is_some() => {
-                Ok(Level::Prefix(folders(number).unwrap_or(1)))
-            }
-            _ => Err(Error::Usage(format!(
-                "no level {text:?}; there are: page, host, barehost, domain, and prefix:N with N from 1 to 255"
-            ))),
+        let prefix = || {
+            let folders = text.strip_prefix("prefix:")?.parse().ok();
+            folders.filter(|&folders| folders > 0).map(Level::Prefix)
+        };
+        match text {
+            "page" => Ok(Level::Page),
+            "host" => Ok(Level::Host),
+            "barehost" => Ok(Level::BareHost),
+            "domain" => Ok(Level::Domain),
+            _ => prefix().ok_or_else(|| {
+                Error::Usage(format!(
+                    "no level {text:?}; there are: page, host, barehost, domain, and prefix:N with N from 1 to 255"
+                ))
+            }),
         }
     }
 }
