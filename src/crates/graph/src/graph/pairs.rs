@@ -13,20 +13,20 @@ impl LinkRows<u64> {
         targets: &[u32],
         self_links: SelfLinks,
     ) -> LinkRows {
-        let (ends, mut all) = by_source(nodes, sources, targets.iter().copied());
-        let mut table = LinkRows::with_room(nodes, all.len(), 0);
-        let mut start = 0;
-        for (source, end) in ends.into_iter().enumerate() {
-            let row = &mut all[std::mem::replace(&mut start, end)..end];
-            row.sort_unstable();
-            for same in row.chunk_by(|one, next| one == next) {
-                if self_links == SelfLinks::Keep || same[0] as usize != source {
-                    table.link(same[0], None);
+        by_source(
+            nodes,
+            sources,
+            targets.iter().copied(),
+            |table, source, row| {
+                row.sort_unstable();
+                for same in row.chunk_by(|one, next| one == next) {
+                    if self_links == SelfLinks::Keep || same[0] != source {
+                        table.link(same[0], None);
+                    }
                 }
-            }
-            table.end();
-        }
-        table
+                table.end();
+            },
+        )
     }
 
     /// Returns the graph of links with weights, finite numbers of at least 0. Weights of repeated links add up, links
@@ -39,12 +39,8 @@ impl LinkRows<u64> {
         self_links: SelfLinks,
     ) -> LinkRows {
         let links = targets.iter().copied().zip(weights.iter().copied());
-        let (ends, mut all) = by_source(nodes, sources, links);
-        let mut table = LinkRows::with_room(nodes, all.len(), 0);
         let (mut row, mut summed) = (Vec::new(), Vec::new());
-        let mut start = 0;
-        for (source, end) in ends.into_iter().enumerate() {
-            let links = &mut all[std::mem::replace(&mut start, end)..end];
+        by_source(nodes, sources, links, |table, source, links| {
             links.sort_by_key(|link| link.0);
             row.clear();
             summed.clear();
@@ -52,7 +48,7 @@ impl LinkRows<u64> {
             let unit = unit_of(links.iter().map(|link| link.1));
             for same in links.chunk_by(|one, next| one.0 == next.0) {
                 let target = same[0].0;
-                let is_own = self_links == SelfLinks::Drop && target as usize == source;
+                let is_own = self_links == SelfLinks::Drop && target == source;
                 let weight: f64 = same.iter().map(|link| link.1 / unit).sum();
                 if weight > 0.0 && !is_own {
                     row.push(target);
@@ -64,8 +60,7 @@ impl LinkRows<u64> {
                 whole.clear();
             }
             table.push(Links::new(&row, &whole));
-        }
-        table
+        })
     }
 }
 
@@ -96,12 +91,13 @@ pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Groups `links` by their sources, in the order given. Also returns the end of each source's group.
+/// Groups `links` by their sources, in the order given, and calls `row` with each source and its links; it adds a row.
 fn by_source<L: Copy + Default>(
     nodes: usize,
     sources: &[u32],
     links: impl Iterator<Item = L>,
-) -> (Vec<usize>, Vec<L>) {
+    mut row: impl FnMut(&mut LinkRows, u32, &mut [L]),
+) -> LinkRows {
     let (mut ends, sum) = starts(nodes, sources);
     let mut all = vec![L::default(); sum];
     for (&source, link) in sources.iter().zip(links) {
@@ -109,7 +105,16 @@ fn by_source<L: Copy + Default>(
         all[*at] = link;
         *at += 1;
     }
-    (ends, all)
+    let mut table = LinkRows::with_room(nodes, sum, 0);
+    let mut start = 0;
+    for (source, end) in (0..).zip(ends) {
+        row(
+            &mut table,
+            source,
+            &mut all[std::mem::replace(&mut start, end)..end],
+        );
+    }
+    table
 }
 
 #[cfg(test)]
