@@ -105,28 +105,21 @@ impl FromStr for Level {
             let folders = text.strip_prefix("prefix:")?.parse().ok();
             folders.filter(|&folders| folders > 0).map(Level::Prefix)
         };
-        match text {
-            "page" => Ok(Level::Page),
-            "host" => Ok(Level::Host),
-            "barehost" => Ok(Level::BareHost),
-            "domain" => Ok(Level::Domain),
-            _ => prefix().ok_or_else(|| {
-                Error::Usage(format!(
-                    "no level {text:?}; there are: page, host, barehost, domain, and prefix:N with N from 1 to 255"
-                ))
-            }),
-        }
+        let mut named = [Level::Page, Level::Host, Level::BareHost, Level::Domain].into_iter();
+        let level = named.find(|level| level.singular() == text);
+        level.or_else(prefix).ok_or_else(|| {
+            Error::Usage(format!(
+                "no level {text:?}; there are: page, host, barehost, domain, and prefix:N with N from 1 to 255"
+            ))
+        })
     }
 }
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Level::Page => f.write_str("page"),
-            Level::Host => f.write_str("host"),
-            Level::BareHost => f.write_str("barehost"),
-            Level::Domain => f.write_str("domain"),
             Level::Prefix(folders) => write!(f, "prefix:{folders}"),
+            level => f.write_str(level.singular()),
         }
     }
 }
