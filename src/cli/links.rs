@@ -1,6 +1,6 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
-use cashrank_steer::answers::{Ends, pages_of};
+use cashrank_steer::answers::LinkList;
 use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
@@ -45,24 +45,19 @@ const LISTED_BYTES: u64 = 256;
 impl LinksArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let asked = std::slice::from_ref(&self.url);
-        let found = pages_of(asked, |names| snapshot.find(names))?;
-        let Some(page) = found.into_iter().flatten().next() else {
+        let listed = self.n.unwrap_or(usize::MAX);
+        let check = |links: usize| {
+            let need = links as u64 * END_BYTES + links.min(listed) as u64 * LISTED_BYTES;
+            let work = || format!("listing {links} links");
+            check_room(self.memory.budget(1)?, need, work, "list fewer (-n)")
+        };
+        let within = self.incoming.then_some(u64::MAX);
+        let Some(found) = LinkList::of(&snapshot, &self.url, listed, within, check)? else {
             say!("{}: not known", shown(&self.url));
             return Ok(Exit::Unknown);
         };
-        let found = if self.incoming {
-            Ends::to(&snapshot.rows()?, page.0 as u32, u64::MAX)?
-        } else {
-            Ends::of(&snapshot, page.0 as u32)?
-        };
-        let (links, listed) = (found.ends.len(), self.n.unwrap_or(usize::MAX));
-        let need = links as u64 * END_BYTES + links.min(listed) as u64 * LISTED_BYTES;
-        let work = || format!("listing {links} links");
-        check_room(self.memory.budget(1)?, need, work, "list fewer (-n)")?;
-        let (all, ends) = found.listed(&snapshot, listed)?;
         print(|out| {
-            for end in &ends {
+            for end in &found.links {
                 if self.json {
                     write_json(out, end)?;
                 } else {
@@ -71,23 +66,21 @@ impl LinksArgs {
             }
             Ok(())
         })?;
-        let what = if self.incoming {
-            "pages link to it"
-        } else {
-            "links"
+        let count = thousands(found.count);
+        if self.incoming {
+            say!("{count} pages link to it");
+            return Ok(Exit::Done);
+        }
+        let name = snapshot.names_of(&[found.page])?.concat();
+        let note = match (found.visited, found.gone) {
+            (true, true) => ": the page is gone",
+            (true, false) => "",
+            _ if !snapshot.is_local(name.as_bytes()) => {
+                ": a page of another shard, whose store has its links"
+            }
+            _ => ": the page was not fetched yet",
         };
-        let name = snapshot.names_of(&[page])?.concat();
-        let note = note(&found, !snapshot.is_local(name.as_bytes()));
-        say!("{} {what}{note}", thousands(all));
+        say!("{count} links{note}");
         Ok(Exit::Done)
-    }
-}
-
-fn note(found: &Ends, is_remote: bool) -> &'static str {
-    match (found.visited, is_remote) {
-        (true, _) if found.gone => ": the page is gone",
-        (true, _) => "",
-        (false, true) => ": a page of another shard, whose store has its links",
-        (false, false) => ": the page was not fetched yet",
     }
 }

@@ -1,8 +1,5 @@
 //! Current snapshot of a store, and the data read of it to answer questions.
 //!
-//! While the index on disk lags behind, as in a first ingest, a table finds the names of up to [`LOOKUP_PAGES`] pages,
-//! and the next snapshot extends it; the names of more pages are found by a sweep over the store's fingerprints.
-//!
 //! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
 
@@ -11,26 +8,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
-use cashrank_graph::engine::PageId;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, Ends, History, HistoryOptions, Host, LinkList, Moment, Rank,
-    SeedCoverage, Seeds, SnapshotMovers, Subject, Top, history, pages_of, ranks_of,
+    Covered, CoveredHost, History, HistoryOptions, Host, LinkList, Moment, Rank, SeedCoverage,
+    Seeds, SnapshotMovers, Subject, Top, history, ranks_of,
 };
-use cashrank_store::snapshot::{
-    self, Info, LevelRanking, Lookup, RankingName, Selection, Snapshot, page_ranks,
-};
+use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
-use once_cell::sync::OnceCell;
 use serde::Serialize;
 
 use super::backend::{as_parameters, json, problem};
 use super::live::thin;
 use crate::cli::common::say;
 
-const LOOKUP_PAGES: u64 = 8_000_000;
 const HISTORY: usize = 400;
 const OPENED: usize = 2;
 const SITES_BYTES: u64 = 1 << 30;
@@ -44,17 +36,15 @@ pub struct Current {
     held: Mutex<Option<Arc<OpenSnapshot>>>,
     /// Coverage of the snapshots for which it was requested.
     covered: Arc<Mutex<Vec<Covered>>>,
-    names: Arc<Mutex<Option<Arc<Lookup>>>>,
 }
 
 pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
     pages: LevelRanking,
-    rankings: Recent<RankingKey, LevelRanking, OPENED>,
+    /// Opened rankings, the least recently requested one first.
+    rankings: Mutex<Vec<(RankingKey, Arc<LevelRanking>)>>,
     covered: Arc<Mutex<Vec<Covered>>>,
-    names: Arc<Mutex<Option<Arc<Lookup>>>>,
-    lookup: OnceCell<Arc<Lookup>>,
 }
 
 /// Answer whose first rows can be written as JSON.
@@ -90,7 +80,6 @@ impl Current {
             store,
             held: Mutex::default(),
             covered: Arc::default(),
-            names: Arc::default(),
         }
     }
 
@@ -119,10 +108,8 @@ impl Current {
                 .map_or(name, |name| name.to_string_lossy().into_owned()),
             written: written(path),
             pages: LevelRanking::of_pages(snapshot),
-            rankings: Recent::default(),
+            rankings: Mutex::default(),
             covered: self.covered.clone(),
-            names: self.names.clone(),
-            lookup: OnceCell::new(),
         });
         *held = Some(new.clone());
         Ok(new)
@@ -241,15 +228,10 @@ impl OpenSnapshot {
         ranking: &RankingName,
         snapshots: Option<usize>,
     ) -> Result<Vec<RankAnswer>> {
-        let ranks = if ranking.is_usual() {
-            page_ranks(self.snapshot(), urls, &self.find(urls)?).map_err(problem)?
-        } else {
-            let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
-            ranks.into_iter().map(|(_, rank)| rank).collect()
-        };
+        let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
         let past = snapshots.map(|most| self.past(urls, ranking, most));
         let mut past = past.transpose()?.unwrap_or_default().into_iter();
-        let answers = ranks.into_iter().map(|rank| RankAnswer {
+        let answers = ranks.into_iter().map(|(_, rank)| RankAnswer {
             rank,
             history: past.next().map(|history| history.history),
         });
@@ -273,48 +255,9 @@ impl OpenSnapshot {
 
     /// Returns a page's links, best rank first; with `within`, incoming ones, by a sweep over at most `within` links.
     fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
-        let snapshot = self.snapshot();
-        let found = self.find(&[url.to_owned()])?;
-        let page = found.into_iter().flatten().next();
-        let page = page.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
-        let page = u32::try_from(page.0)
-            .map_err(|_| Problem::Unknown(format!("page {}: no links are kept", page.0)))?;
-        let own = Ends::of(snapshot, page).map_err(problem)?;
-        let (visited, gone) = (own.visited, own.gone);
-        let found = match within {
-            Some(most) => {
-                let rows = snapshot.rows().map_err(problem)?;
-                Ends::to(&rows, page, most).map_err(problem)?
-            }
-            None => own,
-        };
-        let (count, links) = found.listed(snapshot, n).map_err(problem)?;
-        Ok(LinkList {
-            url: url.to_owned(),
-            visited,
-            gone,
-            count,
-            links,
-            swept: found.swept,
-        })
-    }
-
-    /// Looks up pages by URLs in any form, or by opaque names.
-    fn find(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
-        let snapshot = self.snapshot();
-        let found = if snapshot.is_indexed() || snapshot.len() > LOOKUP_PAGES {
-            pages_of(urls, |names| snapshot.find(names))
-        } else {
-            let lookup = self.lookup.get_or_try_init(|| {
-                let mut last = lock(&self.names);
-                let new = Arc::new(Lookup::new(snapshot, last.as_deref())?);
-                *last = Some(new.clone());
-                Ok(new)
-            });
-            let lookup = lookup.map_err(problem)?;
-            pages_of(urls, |names| lookup.find(snapshot, names))
-        };
-        found.map_err(problem)
+        LinkList::of(self.snapshot(), url, n, within, |_| Ok(()))
+            .map_err(problem)?
+            .ok_or_else(|| Problem::Unknown(format!("{url}: not known")))
     }
 
     fn with_ranking<T>(
@@ -326,14 +269,24 @@ impl OpenSnapshot {
             return read(&self.pages).map_err(problem);
         }
         let key = (name.clone(), self.ranking_written(name));
-        let ranking = self.rankings.of(key);
-        let ranking = ranking.get_or_try_init(|| {
-            self.open(name).map_err(|error| match error {
-                Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
-                error => problem(error),
-            })
-        })?;
-        read(ranking).map_err(problem)
+        let mut opened = lock(&self.rankings);
+        let found = match opened.iter().position(|(known, _)| *known == key) {
+            Some(at) => opened.remove(at),
+            None => {
+                if opened.len() == OPENED {
+                    opened.remove(0);
+                }
+                let ranking = self.open(name).map_err(|error| match error {
+                    Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+                    error => problem(error),
+                })?;
+                (key, Arc::new(ranking))
+            }
+        };
+        let ranking = found.1.clone();
+        opened.push(found);
+        drop(opened);
+        read(&ranking).map_err(problem)
     }
 
     fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
@@ -407,55 +360,7 @@ pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
 
-/// Map of at most `MOST` values; the least recently requested ones are evicted. The first caller computes a value while
-/// others wait for it; a failed computation is tried again.
-struct Recent<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<OnceCell<V>>)>>);
-
-impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
-    fn default() -> Recent<K, V, MOST> {
-        Recent(Mutex::default())
-    }
-}
-
-impl<K: PartialEq, V, const MOST: usize> Recent<K, V, MOST> {
-    fn of(&self, key: K) -> Arc<OnceCell<V>> {
-        let mut kept = lock(&self.0);
-        let known = kept.iter().position(|(known, _)| *known == key);
-        let found = match known {
-            Some(at) => kept.remove(at),
-            None => (key, Arc::default()),
-        };
-        if kept.len() == MOST {
-            kept.remove(0);
-        }
-        let value = found.1.clone();
-        kept.push(found);
-        value
-    }
-}
-
 /// Takes a lock even if its holder panicked: the data behind these locks is always consistent.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_nobody_asked_for_longest_is_forgotten() {
-        let few: Recent<u8, u8, 2> = Recent::default();
-        let get = |name| few.of(name).get_or_try_init(|| Ok::<_, ()>(name)).copied();
-        assert_eq!(
-            (get(1), get(2), get(1), get(3)),
-            (Ok(1), Ok(2), Ok(1), Ok(3))
-        );
-        let held: Vec<u8> = lock(&few.0).iter().map(|(name, _)| *name).collect();
-        assert_eq!(held, [1, 3]);
-        // A computation that failed is tried again.
-        let new = few.of(4);
-        assert!(new.get_or_try_init(|| Err(())).is_err());
-        assert_eq!(few.of(4).get_or_try_init(|| Ok::<_, ()>(4)), Ok(&4));
-    }
 }

@@ -2,15 +2,17 @@
 
 use serde::Serialize;
 
-use crate::Result;
 use crate::engine::PageId;
 use crate::model::PageState;
 use crate::rows::{Rows, Stop};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, pages_of};
+use crate::{Error, Result};
 
 /// Outgoing or incoming links of a page.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkList {
+    #[serde(skip)]
+    pub page: PageId,
     /// URL of the page, as given.
     pub url: String,
     /// True if the page's links are known: it was visited, and its links were kept.
@@ -23,6 +25,44 @@ pub struct LinkList {
     pub links: Vec<LinkTarget>,
     #[serde(flatten)]
     pub swept: Option<LinkSweep>,
+}
+
+impl LinkList {
+    /// Lists a page's links, of which the `n` with the best-ranked other ends, by a URL in any form or an opaque name;
+    /// with `within`, the links to it, by a sweep over at most that number of links. `None` if the page is not known.
+    /// Calls `check` with the number of links before memory is taken for them. [`Error::Missing`](crate::Error::Missing)
+    /// has the reason if no links are kept.
+    pub fn of(
+        snapshot: &Snapshot,
+        url: &str,
+        n: usize,
+        within: Option<u64>,
+        check: impl FnOnce(usize) -> Result<()>,
+    ) -> Result<Option<LinkList>> {
+        let found = pages_of(&[url.to_owned()], |names| snapshot.find(names))?;
+        let Some(page) = found.into_iter().flatten().next() else {
+            return Ok(None);
+        };
+        let number = u32::try_from(page.0)
+            .map_err(|_| Error::Missing(format!("page {}: no links are kept", page.0)))?;
+        let own = Ends::of(snapshot, number)?;
+        let (visited, gone) = (own.visited, own.gone);
+        let found = match within {
+            Some(most) => Ends::to(&snapshot.rows()?, number, most)?,
+            None => own,
+        };
+        check(found.ends.len())?;
+        let (count, links) = found.listed(snapshot, n)?;
+        Ok(Some(LinkList {
+            page,
+            url: url.to_owned(),
+            visited,
+            gone,
+            count,
+            links,
+            swept: found.swept,
+        }))
+    }
 }
 
 /// Extent of a search over the links of all pages.
