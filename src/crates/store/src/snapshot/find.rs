@@ -13,7 +13,7 @@ use crate::engine::{Fingerprint, PageId};
 use crate::model::{Page, PageState, utc};
 use crate::rows::Bits;
 use crate::rules::list::ListLine;
-use crate::store::{self, IndexFile, is_index_due};
+use crate::store::{self, IndexFile};
 use crate::url::Reject;
 
 /// Number of bits in a filter per name that is looked up, and their minimum.
@@ -110,13 +110,6 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Returns true if [`Snapshot::find`] scans few fingerprints: the index covers nearly all pages, or there are few.
-    pub fn is_indexed(&self) -> bool {
-        let index = self.index.as_ref();
-        let index = index.filter(|index| index.check(self.len(), &self.names).is_ok());
-        !is_index_due(self.len(), index.map_or(0, |index| index.pages))
-    }
-
     /// Scans these pages for `wanted` fingerprints, removes those it finds, and calls `found`, until none is left.
     fn sweep_prints(
         &self,
@@ -170,65 +163,6 @@ impl Snapshot {
             }
         }
         Ok(known)
-    }
-}
-
-/// Table for repeated lookups by name while the index lags behind: pages of a snapshot, sorted by the low 64 bits of
-/// their names' fingerprints. Takes 16 bytes of memory per page.
-pub struct Lookup {
-    pages: Vec<(u64, u32)>,
-    /// Checksum of the fingerprints of the pages, if known.
-    sum: Option<u64>,
-}
-
-impl Lookup {
-    /// Creates the table of a snapshot of at most 2^32 pages. Reads only the fingerprints that came after `earlier`,
-    /// the table of an earlier snapshot, unless the store has other pages since.
-    pub fn new(snapshot: &Snapshot, earlier: Option<&Lookup>) -> Result<Lookup> {
-        let sum_of = |pages: u64| {
-            let last = pages.checked_sub(1);
-            let sum = last.map(|last| snapshot.names.sum_of_prints(last));
-            Ok::<_, crate::Error>(sum.transpose()?.flatten())
-        };
-        let len = snapshot.len();
-        let mut pages = Vec::with_capacity(len as usize);
-        if let Some(earlier) = earlier
-            && earlier.sum.is_some()
-            && earlier.pages.len() as u64 <= len
-            && earlier.sum == sum_of(earlier.pages.len() as u64)?
-        {
-            pages.extend_from_slice(&earlier.pages);
-        }
-        let from = pages.len() as u64;
-        let prints = snapshot.names.fingerprints_from(from)?;
-        let prints = snapshot.pages_from(from, "fingerprints", prints);
-        for (page, print) in (from as u32..).zip(prints) {
-            pages.push((print? as u64, page));
-        }
-        // Merges the new pages into the sorted ones.
-        pages.sort();
-        Ok(Lookup {
-            pages,
-            sum: sum_of(len)?,
-        })
-    }
-
-    /// Finds the pages of `snapshot`, whose table this is, with these names; candidates are verified by their names.
-    pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
-        let fingerprints = snapshot.key.fingerprints();
-        let mut found = vec![None; names.len()];
-        for (name, found) in names.iter().zip(&mut found) {
-            let wanted = store::kept(fingerprints.of(name)) as u64;
-            let from = self.pages.partition_point(|&(print, _)| print < wanted);
-            let same = self.pages[from..]
-                .iter()
-                .take_while(|&&(print, _)| print == wanted);
-            let same: Vec<PageId> = same.map(|&(_, page)| PageId(u64::from(page))).collect();
-            let known = snapshot.names_of(&same)?;
-            let at = known.iter().position(|known| known.as_bytes() == *name);
-            *found = at.map(|at| same[at]);
-        }
-        Ok(found)
     }
 }
 
@@ -379,47 +313,4 @@ pub fn find_lines<P: Copy, E>(
         }
     });
     Ok(listed.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decode::Record;
-    use crate::disk::RealDisk;
-    use crate::session::{Options, Writer};
-
-    /// Pages are added between snapshots; then the store is made again, with the same number of other pages.
-    #[test]
-    fn a_table_of_names_follows_its_store() {
-        let home = cashrank_base::folder::in_memory();
-        let dir = home.path().join("store");
-        let url = |page: u32| format!("http://a/{page}");
-        let read = |pages: Range<u32>| {
-            let mut writer = Writer::open(&dir, &Options::default()).unwrap();
-            for page in pages {
-                let record = Record {
-                    url: url(page).into_bytes().into(),
-                    ..Record::default()
-                };
-                writer.push(&record).unwrap();
-            }
-            writer.publish().unwrap();
-            drop(writer);
-            Snapshot::latest(&RealDisk, &dir).unwrap()
-        };
-        let urls: Vec<String> = (0..400).map(url).collect();
-        let names: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
-        let mut earlier: Option<Lookup> = None;
-        let mut follow = |snapshot: &Snapshot| {
-            let lookup = Lookup::new(snapshot, earlier.as_ref()).unwrap();
-            let found = lookup.find(snapshot, &names).unwrap();
-            assert_eq!(found, snapshot.find(&names).unwrap());
-            assert_eq!(found.iter().flatten().count() as u64, snapshot.len());
-            earlier = Some(lookup);
-        };
-        follow(&read(0..100));
-        follow(&read(100..200));
-        std::fs::remove_dir_all(&dir).unwrap();
-        follow(&read(200..400));
-    }
 }

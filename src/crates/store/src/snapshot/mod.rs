@@ -46,7 +46,7 @@ pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
 pub use file::SnapshotColumns;
-pub use find::{ListedPage, Lookup, Rank, canonical, find_lines, page_ranks, pages_of};
+pub use find::{ListedPage, Rank, canonical, find_lines, page_ranks, pages_of};
 pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub use known::FactsCache;

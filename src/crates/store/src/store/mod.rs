@@ -68,7 +68,6 @@ pub use folder::{IDENTITY, LEFTOVERS, OLD_BASES, blame_move, is_busy, lock_soon}
 use folder::{is_void, lock_or_create, remove_file, remove_leftovers, remove_unpublished, renew};
 use identity::Identity;
 use index_file::indexed;
-pub(crate) use index_file::is_due as is_index_due;
 pub use index_file::{IndexFile, keep_index, trust_index};
 use manifest::Manifest;
 use names::NameLogs;
