@@ -12,7 +12,7 @@ use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::{RealDisk, settings_of};
 
 use super::domain::{CrawlSource, Domain};
-use super::ranks::{DomainCounts, lifts, locals, report, write_impact, write_ranks};
+use super::ranks::Findings;
 use super::{LocalArgs, Outputs, candidates, report_few};
 use crate::cli::common::{self, Exit, counted, is_closed_pipe, say, thousands, threads};
 use crate::cli::output::OutputTarget;
@@ -33,15 +33,12 @@ impl LocalArgs {
         if inputs.any(|input| InputName::parse(input) == InputName::Stdin) {
             bail!("with --live, standard input is the crawler; name files with the crawl so far");
         }
-        if outputs.ranks == Some(OutputTarget::Standard) {
-            bail!(
-                "with --live, standard output is for the pages to fetch: write the ranks to a file (--ranks FILE)"
-            );
-        }
-        if outputs.impact == Some(OutputTarget::Standard) {
-            bail!(
-                "with --live, standard output is for the pages to fetch: write the impact to a file (--impact FILE)"
-            );
+        for (output, what) in [(&outputs.ranks, "ranks"), (&outputs.impact, "impact")] {
+            if *output == Some(OutputTarget::Standard) {
+                bail!(
+                    "with --live, standard output is for the pages to fetch: write the {what} to a file (--{what} FILE)"
+                );
+            }
         }
         if self.ranks.is_none() && self.store.is_none() {
             bail!("--live without --store needs --ranks FILE: nothing else keeps the results");
@@ -51,7 +48,11 @@ impl LocalArgs {
                 "Parquet is written to a file: -o 'round-*.parquet', where * is the number of the round"
             );
         }
-        self.list.check_rounds(self.rounds)
+        // None of the rounds may replace a file without --force.
+        (1..=self.rounds).try_for_each(|round| {
+            let name = self.list.name(round);
+            OutputTarget::open(name.as_deref(), self.list.force).map(drop)
+        })
     }
 
     /// Lists pages round by round, and reads the crawler's records in between.
@@ -216,15 +217,8 @@ impl LiveSearch<'_> {
             store.publish()?;
         }
         let crawl = CrawlSource::Files(Box::new(crawled));
-        let estimate = self.search.estimate();
-        let lifts = lifts(&crawl, &self.search, &estimate)?;
-        report(
-            &crawl,
-            &self.search,
-            &estimate,
-            &DomainCounts::default(),
-            &lifts,
-        );
+        let found = Findings::of(&crawl, &self.search)?;
+        found.report();
         if self.late > 0 {
             say!(
                 "{} of the domain fetched only now, and treated as outside: run `cashrank local` over the whole crawl \
@@ -232,12 +226,7 @@ impl LiveSearch<'_> {
                 counted(self.late as u64, "page was", "pages were")
             );
         }
-        if let Some(ranks) = &outputs.ranks {
-            write_ranks(ranks, &locals(&crawl, &self.search, &estimate)?)?;
-        }
-        if let Some(impact) = &outputs.impact {
-            write_impact(impact, &lifts)?;
-        }
+        found.write(outputs)?;
         self.args.exit(&crawl)
     }
 }

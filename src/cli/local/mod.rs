@@ -1,12 +1,11 @@
 //! `cashrank local`: the global PageRank of a local domain.
 
 mod domain;
-mod list;
 mod live;
 mod ranks;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use cashrank::Limits;
@@ -17,7 +16,7 @@ use cashrank_graph::engine::PageId;
 use cashrank_graph::rank::pagerank::PowerOptions;
 use cashrank_ingest::load::Crawled;
 use cashrank_steer::local::{LocalEstimator, LocalSearch, LocalSearchOptions, PageRequest, Policy};
-use cashrank_steer::schedule::Candidate;
+use cashrank_steer::schedule::{Candidate, Taker};
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
@@ -29,10 +28,9 @@ use super::inputs::RulesArgs;
 use super::json::object;
 use super::output::OutputTarget;
 use super::remarks::report_remarks;
-use super::values::{OrNone, formats};
+use super::values::{OrNone, formats, takers};
 use domain::{CrawlSource, Domain};
-use list::ListArgs;
-use ranks::{DomainCounts, lifts, locals, report, write_impact, write_ranks};
+use ranks::Findings;
 
 /// Estimate how one site's pages rank in the whole web, and what to fetch for that.
 #[derive(clap::Args)]
@@ -155,10 +153,7 @@ impl LocalArgs {
         let members = members.pages;
         let (known, failing) = crawl.known(&members)?;
         let rest = members.iter().filter(|&&page| !known.is_fetched(page));
-        let found = DomainCounts {
-            unfetched: rest.count(),
-            is_all: members.len() as u64 == crawl.pages(),
-        };
+        let unfetched = rest.count();
         let mut search = LocalSearch::new(known, self.search())?;
         let asked = match self.n {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
@@ -170,25 +165,23 @@ impl LocalArgs {
             failing.into_iter().try_for_each(|page| known.lost(page))?;
             search = LocalSearch::new(known, self.search())?;
         }
-        let list_of = |asked: &[PageRequest]| -> anyhow::Result<Vec<Candidate>> {
-            let pages: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
-            Ok(candidates(asked, crawl.names(&pages)?))
-        };
-        let estimate = search.estimate();
-        let pages = locals(&crawl, &search, &estimate)?;
-        let lifts = lifts(&crawl, &search, &estimate)?;
+        let numbers: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
+        let next = candidates(&asked, crawl.names(&numbers)?);
+        let mut found = Findings::of(&crawl, &search)?;
+        found.unfetched = unfetched;
+        found.is_all = members.len() as u64 == crawl.pages();
         if self.json {
-            let known = search.known();
-            let next = list_of(&asked)?.into_iter().map(|page| {
+            let (known, estimate) = (search.known(), &found.estimate);
+            let next = next.iter().map(|page| {
                 object! {
-                    "url": page.url,
+                    "url": &page.url,
                     "score": page.score,
                     "importance": page.importance,
                 }
             });
             print_json(&object! {
                 "domain_pages": known.domain(),
-                "domain_pages_not_fetched": found.unfetched,
+                "domain_pages_not_fetched": unfetched,
                 "outside_pages": known.fetched() - known.domain() - known.found_gone(),
                 "gone_pages": known.found_gone(),
                 "failed_pages": known.failed(),
@@ -196,28 +189,18 @@ impl LocalArgs {
                 "leak": estimate.leak,
                 "extrapolated": estimate.extrapolated,
                 "next": next.collect::<Vec<_>>(),
-                "impact": lifts,
-                "pages": pages,
+                "impact": &found.lifts,
+                "pages": &found.pages,
             })?;
             return self.exit(&crawl);
         }
-        report(&crawl, &search, &estimate, &found, &lifts);
-        if let Some(ranks) = &outputs.ranks {
-            write_ranks(ranks, &pages)?;
-        }
-        if let Some(impact) = &outputs.impact {
-            write_impact(impact, &lifts)?;
-        }
-        match self.n {
-            None if outputs.ranks.is_none() && outputs.impact.is_none() => {
-                write_ranks(&OutputTarget::Standard, &pages)?
-            }
-            None => {}
-            Some(n) => {
-                report_few(n, asked.len());
-                let pages = list_of(&asked)?;
-                list.put(|out| Ok(self.list.to().write(&pages, out)?))?;
-            }
+        found.report();
+        found.write(&outputs)?;
+        if let Some(n) = self.n {
+            report_few(n, next.len());
+            list.put(|out| Ok(self.list.to().write(&next, out)?))?;
+        } else if outputs.ranks.is_none() && outputs.impact.is_none() {
+            found.write_ranks(&OutputTarget::Standard)?;
         }
         self.exit(&crawl)
     }
@@ -344,5 +327,58 @@ fn pages(text: &str) -> Result<u64, String> {
             Err("\"0\": to get only the ranks of the crawl so far, leave out -n".into())
         }
         read => read,
+    }
+}
+
+/// How a list of pages is written.
+#[derive(clap::Args)]
+struct ListArgs {
+    /// The format of the list, as of `next` [default: plain].
+    #[arg(long, value_name = "FORMAT", value_parser = takers())]
+    to: Option<Taker>,
+    /// Write the list to FILE (`-`: standard output).
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace files that exist.
+    #[arg(long)]
+    force: bool,
+}
+
+impl ListArgs {
+    fn to(&self) -> Taker {
+        self.to.unwrap_or(Taker::Plain)
+    }
+
+    /// Opens the list's target; refuses to replace a file without `--force`, or to write binary data to a terminal.
+    fn open(&self) -> anyhow::Result<OutputTarget> {
+        let output = OutputTarget::open(self.output.as_deref(), self.force)?;
+        output.must_show(self.to().name(), self.to().is_text())?;
+        Ok(output)
+    }
+
+    fn is_standard(&self) -> anyhow::Result<bool> {
+        Ok(OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard)
+    }
+
+    /// Writes the list of a round. On standard output, an empty line ends it. Without pages, no file is written.
+    fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
+        let output = OutputTarget::of(self.name(round).as_deref())?;
+        let is_standard = output == OutputTarget::Standard;
+        if pages.is_empty() && !is_standard {
+            return Ok(());
+        }
+        output.put(|out| {
+            self.to().write(pages, out)?;
+            if is_standard {
+                writeln!(out)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the name of a round's file: `*` stands for the number of the round.
+    fn name(&self, round: u64) -> Option<PathBuf> {
+        let name = self.output.as_deref().map(Path::to_string_lossy)?;
+        Some(name.replace('*', &round.to_string()).into())
     }
 }

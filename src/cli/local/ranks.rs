@@ -2,6 +2,7 @@
 
 use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
 
+use super::Outputs;
 use super::domain::CrawlSource;
 use crate::cli::common::{self, counted, say, shown, thousands};
 use crate::cli::output::OutputTarget;
@@ -26,56 +27,34 @@ pub struct Lift {
     into_domain: f64,
 }
 
-/// Returns the pages outside that link into the domain, those with the largest impact first.
-pub fn lifts(
-    crawl: &CrawlSource,
-    search: &LocalSearch,
-    estimate: &LocalEstimate,
-) -> anyhow::Result<Vec<Lift>> {
-    let known = search.known();
-    let impacts = &estimate.impacts;
-    let all: f64 = impacts.iter().map(Impact::value).sum();
-    let numbers: Vec<u32> = impacts.iter().map(|of| known.page(of.member)).collect();
-    let named = crawl.names(&numbers)?.into_iter().zip(impacts);
-    let lifts = named.map(|(url, of)| Lift {
-        url,
-        impact: of.value(),
-        share: of.value() / all,
-        importance: of.importance,
-        into_domain: of.into_domain,
-    });
-    Ok(lifts.collect())
+/// Number of outside pages that are shown.
+const LIFTS_SHOWN: usize = 5;
+
+/// What a search has found, with the names of the pages.
+pub struct Findings<'a> {
+    crawl: &'a CrawlSource,
+    search: &'a LocalSearch,
+    pub estimate: LocalEstimate,
+    /// Pages of the domain, best first.
+    pub pages: Vec<LocalPageRank>,
+    /// Pages outside that link into the domain, those with the largest impact first.
+    pub lifts: Vec<Lift>,
+    /// Number of the domain's pages that were not fetched.
+    pub unfetched: usize,
+    /// True if all pages of the crawl are in the domain.
+    pub is_all: bool,
 }
 
-pub fn write_impact(impact: &OutputTarget, lifts: &[Lift]) -> anyhow::Result<()> {
-    impact.put(|out| {
-        writeln!(out, "url\timpact\tshare\timportance\tinto_domain")?;
-        for of in lifts {
-            writeln!(
-                out,
-                "{}\t{:e}\t{:.4}\t{:e}\t{:.4}",
-                of.url, of.impact, of.share, of.importance, of.into_domain
-            )?;
-        }
-        Ok(())
-    })
-}
-
-/// Returns the domain's pages, best first.
-pub fn locals(
-    crawl: &CrawlSource,
-    search: &LocalSearch,
-    estimate: &LocalEstimate,
-) -> anyhow::Result<Vec<LocalPageRank>> {
-    let known = search.known();
-    let numbers: Vec<u32> = (0..known.domain())
-        .map(|member| known.page(member))
-        .collect();
-    let names = crawl.names(&numbers)?;
-    let pages = names
-        .into_iter()
-        .enumerate()
-        .map(|(member, url)| LocalPageRank {
+impl Findings<'_> {
+    pub fn of<'a>(crawl: &'a CrawlSource, search: &'a LocalSearch) -> anyhow::Result<Findings<'a>> {
+        let (known, estimate) = (search.known(), search.estimate());
+        let named = |members: &mut dyn Iterator<Item = usize>| {
+            let numbers: Vec<u32> = members.map(|member| known.page(member)).collect();
+            crawl.names(&numbers)
+        };
+        let names = named(&mut (0..known.domain()))?;
+        let pages = names.into_iter().enumerate();
+        let pages = pages.map(|(member, url)| LocalPageRank {
             url,
             importance: estimate.ranks[member],
             rank: 0,
@@ -83,124 +62,150 @@ pub fn locals(
             certified: estimate.certified[member],
             at_least: estimate.at_least[member],
         });
-    let mut pages: Vec<LocalPageRank> = pages.collect();
-    pages.sort_by(|a, b| {
-        let order = b.importance.total_cmp(&a.importance);
-        order.then_with(|| a.url.cmp(&b.url))
-    });
-    // A rank is 1 + the number of pages of strictly greater importance.
-    for at in 0..pages.len() {
-        let alike = at > 0 && pages[at - 1].importance == pages[at].importance;
-        pages[at].rank = if alike {
-            pages[at - 1].rank
-        } else {
-            at as u64 + 1
+        let mut pages: Vec<LocalPageRank> = pages.collect();
+        pages.sort_by(|a, b| {
+            let order = b.importance.total_cmp(&a.importance);
+            order.then_with(|| a.url.cmp(&b.url))
+        });
+        // A rank is 1 + the number of pages of strictly greater importance.
+        for at in 0..pages.len() {
+            let alike = at > 0 && pages[at - 1].importance == pages[at].importance;
+            pages[at].rank = if alike {
+                pages[at - 1].rank
+            } else {
+                at as u64 + 1
+            };
+        }
+        let all: f64 = estimate.impacts.iter().map(Impact::value).sum();
+        let names = named(&mut estimate.impacts.iter().map(|of| of.member))?;
+        let lifts = names.into_iter().zip(&estimate.impacts);
+        let lifts = lifts.map(|(url, of)| Lift {
+            url,
+            impact: of.value(),
+            share: of.value() / all,
+            importance: of.importance,
+            into_domain: of.into_domain,
+        });
+        Ok(Findings {
+            crawl,
+            search,
+            pages,
+            lifts: lifts.collect(),
+            estimate,
+            unfetched: 0,
+            is_all: false,
+        })
+    }
+
+    /// Writes the files that were named.
+    pub fn write(&self, outputs: &Outputs) -> anyhow::Result<()> {
+        if let Some(ranks) = &outputs.ranks {
+            self.write_ranks(ranks)?;
+        }
+        let Some(impact) = &outputs.impact else {
+            return Ok(());
         };
+        impact.put(|out| {
+            writeln!(out, "url\timpact\tshare\timportance\tinto_domain")?;
+            for of in &self.lifts {
+                writeln!(
+                    out,
+                    "{}\t{:e}\t{:.4}\t{:e}\t{:.4}",
+                    of.url, of.impact, of.share, of.importance, of.into_domain
+                )?;
+            }
+            Ok(())
+        })
     }
-    Ok(pages)
-}
 
-/// Rounds down to four digits, so that a certified value stays valid.
-fn down(value: f64) -> f64 {
-    (value * 1e4).floor() / 1e4
-}
+    pub fn write_ranks(&self, ranks: &OutputTarget) -> anyhow::Result<()> {
+        // Rounds down, so that a certified value stays valid.
+        let down = |value: f64| (value * 1e4).floor() / 1e4;
+        ranks.put(|out| {
+            writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
+            for page in &self.pages {
+                writeln!(
+                    out,
+                    "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
+                    page.url,
+                    page.importance,
+                    page.rank,
+                    page.outside,
+                    down(page.certified),
+                    down(page.at_least)
+                )?;
+            }
+            Ok(())
+        })
+    }
 
-pub fn write_ranks(ranks: &OutputTarget, pages: &[LocalPageRank]) -> anyhow::Result<()> {
-    ranks.put(|out| {
-        writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
-        for page in pages {
-            writeln!(
-                out,
-                "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
-                page.url,
-                page.importance,
-                page.rank,
-                page.outside,
-                down(page.certified),
-                down(page.at_least)
-            )?;
+    /// Prints what was found on standard error.
+    pub fn report(&self) {
+        let (known, estimate) = (self.search.known(), &self.estimate);
+        let count = |count: usize| thousands(count as u64);
+        let gone = known.found_gone();
+        let beyond = known.fetched() - known.domain() - gone;
+        let frontier = self.search.matrix().frontier.len();
+        say!(
+            "{} in the domain, {} fetched outside, {} known and not fetched",
+            common::pages(known.domain() as u64),
+            count(beyond),
+            count(frontier)
+        );
+        if gone > 0 {
+            let gone = count(gone);
+            say!(
+                "pages found gone: {gone}; they count as pages without links, and have no rank here"
+            );
         }
-        Ok(())
-    })
-}
-
-#[derive(Default)]
-pub struct DomainCounts {
-    pub unfetched: usize,
-    pub is_all: bool,
-}
-
-const LIFTS_SHOWN: usize = 5;
-
-pub fn report(
-    crawl: &CrawlSource,
-    search: &LocalSearch,
-    estimate: &LocalEstimate,
-    found: &DomainCounts,
-    lifts: &[Lift],
-) {
-    let known = search.known();
-    let count = |count: usize| thousands(count as u64);
-    let gone = known.found_gone();
-    let beyond = known.fetched() - known.domain() - gone;
-    let frontier = search.matrix().frontier.len();
-    say!(
-        "{} in the domain, {} fetched outside, {} known and not fetched",
-        common::pages(known.domain() as u64),
-        count(beyond),
-        count(frontier)
-    );
-    if gone > 0 {
-        let gone = count(gone);
-        say!("pages found gone: {gone}; they count as pages without links, and have no rank here");
-    }
-    if known.failed() > 0 {
-        let failed = count(known.failed());
-        say!(
-            "pages that could not be fetched: {failed}; they count as pages without links until they are"
-        );
-    }
-    if found.unfetched > 0 {
-        say!(
-            "of the domain, {} not fetched: these have no estimate, but are among the pages to fetch",
-            counted(found.unfetched as u64, "page was", "pages were")
-        );
-    }
-    let weighted = |parts: &[f64]| -> f64 {
-        let both = parts.iter().zip(&estimate.ranks);
-        100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
-    };
-    say!(
-        "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
-        weighted(&estimate.outside),
-        weighted(&estimate.certified),
-        100.0 * estimate.leak
-    );
-    if !lifts.is_empty() {
-        say!(
-            "outside pages that lift the domain most, and their part of what those fetched hand to it:"
-        );
-    }
-    for lift in lifts.iter().take(LIFTS_SHOWN) {
-        say!("{:>7.1} %  {}", 100.0 * lift.share, shown(&lift.url));
-    }
-    if known.links() == 0 {
-        say!("no fetched page links to another page: all ranks are equal");
-    }
-    match (frontier, beyond) {
-        (0, 0) if crawl.is_scoped() => say!(
-            "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
-             ingest it into another store, without --scope, to keep them"
-        ),
-        (0, 0) => say!(
-            "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
-        ),
-        (_, 0) if found.is_all => {
-            say!("all known pages are in the domain: the ranks are those of the crawl alone")
+        if known.failed() > 0 {
+            let failed = count(known.failed());
+            say!(
+                "pages that could not be fetched: {failed}; they count as pages without links until they are"
+            );
         }
-        (0, _) => say!(
-            "all pages that can be reached were fetched: the ranks are those in the whole crawl"
-        ),
-        _ => {}
+        if self.unfetched > 0 {
+            say!(
+                "of the domain, {} not fetched: these have no estimate, but are among the pages to fetch",
+                counted(self.unfetched as u64, "page was", "pages were")
+            );
+        }
+        let weighted = |parts: &[f64]| -> f64 {
+            let both = parts.iter().zip(&estimate.ranks);
+            100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
+        };
+        say!(
+            "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
+            weighted(&estimate.outside),
+            weighted(&estimate.certified),
+            100.0 * estimate.leak
+        );
+        if !self.lifts.is_empty() {
+            say!(
+                "outside pages that lift the domain most, and their part of what those fetched hand to it:"
+            );
+        }
+        for lift in self.lifts.iter().take(LIFTS_SHOWN) {
+            say!("{:>7.1} %  {}", 100.0 * lift.share, shown(&lift.url));
+        }
+        if known.links() == 0 {
+            say!("no fetched page links to another page: all ranks are equal");
+        }
+        match (frontier, beyond) {
+            (0, 0) if self.crawl.is_scoped() => say!(
+                "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
+                 ingest it into another store, without --scope, to keep them"
+            ),
+            (0, 0) => say!(
+                "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
+            ),
+            (_, 0) if self.is_all => {
+                say!("all known pages are in the domain: the ranks are those of the crawl alone")
+            }
+            (0, _) => say!(
+                "all pages that can be reached were fetched: the ranks are those in the whole crawl"
+            ),
+            _ => {}
+        }
     }
 }
