@@ -13,7 +13,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
@@ -202,7 +202,8 @@ impl OutputTarget {
             OutputTarget::File(..) => false,
             OutputTarget::Stream(path) => {
                 // Opening a FIFO would wait for its writer.
-                let is_device = fs::metadata(path).is_ok_and(|found| is_character_device(&found));
+                let is_device =
+                    fs::metadata(path).is_ok_and(|found| found.file_type().is_char_device());
                 is_device && File::open(path).is_ok_and(|file| file.is_terminal())
             }
         }
@@ -217,10 +218,10 @@ impl OutputTarget {
         Ok(())
     }
 
-    pub fn put(
+    pub fn put<T>(
         &self,
-        write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         self.write(|out| Ok((write(out)?, Keep::Yes)))
     }
 
@@ -253,8 +254,10 @@ impl OutputTarget {
                 Ok(value)
             }
             OutputTarget::Stream(path) => {
-                let file = open_stream(path).map_err(Error::io(path, "open"))?;
-                let mut out = BufWriter::new(file);
+                // The descriptor may be that of a regular file, whose content must stay, so it is opened to append.
+                // Opening a FIFO waits for its reader.
+                let file = OpenOptions::new().append(true).open(path);
+                let mut out = BufWriter::new(file.map_err(Error::io(path, "open"))?);
                 let (value, _) = write(&mut out)?;
                 out.flush().map_err(Error::io(path, "write"))?;
                 Ok(value)
@@ -262,12 +265,6 @@ impl OutputTarget {
             OutputTarget::File(path, existing) => aside(path, *existing, write),
         }
     }
-}
-
-/// Opens a target other than a regular file for writing; opening a FIFO waits for its reader.
-fn open_stream(path: &Path) -> io::Result<File> {
-    // The descriptor may be that of a regular file, whose content must stay, so it is opened to append.
-    OpenOptions::new().append(true).open(path)
 }
 
 fn holds_something(path: &Path) -> bool {
@@ -290,20 +287,30 @@ fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
-fn is_character_device(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    found.file_type().is_char_device()
-}
-
 /// Writes a regular file through a temporary file, with the permissions of the file that it replaces.
 fn aside<T>(
     path: &Path,
     existing: Existing,
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
 ) -> anyhow::Result<T> {
-    let create = |aside: &Path| File::create_new(aside);
-    let (aside, file) = unfinished(path, create)?;
-    let (value, keep) = fill(&aside, file, path, write).inspect_err(|_| {
+    let (aside, file) = unfinished(path, |aside| File::create_new(aside))?;
+    let fill = || -> anyhow::Result<(T, Keep)> {
+        if let Ok(found) = fs::metadata(path) {
+            file.set_permissions(found.permissions())
+                .map_err(Error::io(&aside, "set the permissions of"))?;
+        }
+        let mut out = BufWriter::new(file);
+        let (value, keep) = write(&mut out)?;
+        if keep != Keep::No {
+            out.flush().map_err(Error::io(path, "write"))?;
+        }
+        if keep == Keep::Durably {
+            // Without this, a power failure could leave an empty file under the name.
+            out.get_ref().sync_all().map_err(Error::io(path, "sync"))?;
+        }
+        Ok((value, keep))
+    };
+    let (value, keep) = fill().inspect_err(|_| {
         let _ = fs::remove_file(&aside);
     })?;
     if keep == Keep::No {
@@ -323,7 +330,10 @@ fn aside<T>(
         Ok(()) => {}
     }
     if keep == Keep::Durably {
-        sync_dir_of(path).map_err(Error::io(path, "sync the directory of"))?;
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        File::open(dir.unwrap_or(Path::new(".")))
+            .and_then(|dir| dir.sync_all())
+            .map_err(Error::io(path, "sync the directory of"))?;
     }
     Ok(value)
 }
@@ -347,34 +357,6 @@ fn give_name(aside: &Path, path: &Path, existing: Existing) -> io::Result<()> {
         }
         named => named,
     }
-}
-
-fn fill<T>(
-    aside: &Path,
-    file: File,
-    path: &Path,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
-) -> anyhow::Result<(T, Keep)> {
-    if let Ok(found) = fs::metadata(path) {
-        file.set_permissions(found.permissions())
-            .map_err(Error::io(aside, "set the permissions of"))?;
-    }
-    let mut out = BufWriter::new(file);
-    let (value, keep) = write(&mut out)?;
-    if keep == Keep::No {
-        return Ok((value, keep));
-    }
-    out.flush().map_err(Error::io(path, "write"))?;
-    if keep == Keep::Durably {
-        // Without this, a power failure could leave an empty file under the name.
-        out.get_ref().sync_all().map_err(Error::io(path, "sync"))?;
-    }
-    Ok((value, keep))
-}
-
-fn sync_dir_of(path: &Path) -> io::Result<()> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
@@ -424,7 +406,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "old").unwrap();
-        let failed = OutputTarget::of(Some(&path)).unwrap().put(|out| {
+        let failed = OutputTarget::of(Some(&path)).unwrap();
+        let failed = failed.put(|out| -> anyhow::Result<()> {
             out.write_all(b"half")?;
             anyhow::bail!("no more")
         });

@@ -130,10 +130,9 @@ impl RankArgs {
         };
         let held = rankings.held_bytes() + to_read(rankings.len());
         let memory = self.memory.budget(2)?.map(|of| of.saturating_sub(held));
-        let mut found = LookedUp::default();
-        OutputTarget::Standard.put(|out| {
+        let found = OutputTarget::Standard.put(|out| {
             let path = Path::new("standard output");
-            let mut lines = Some(lines);
+            let (mut lines, mut found) = (Some(lines), LookedUp::default());
             export_each(format, &setup, out, path, &mut |write| {
                 let lines = lines.take().into_iter().flatten();
                 found = look_up(rankings, lines, memory, |row| {
@@ -148,7 +147,7 @@ impl RankArgs {
                 })?;
                 Ok(())
             })?;
-            Ok(())
+            Ok(found)
         })?;
         report_lines("--from", found.skipped);
         if found.unknown == 0 {
