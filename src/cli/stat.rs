@@ -1,20 +1,18 @@
 //! `cashrank stat`: the contents of a store, or of all shards of a crawl.
 
-mod checkpoint;
-mod shards;
-
 use std::io::{self, Write};
 use std::path::Path;
 
 use cashrank::{Error, Shard, Time};
 use cashrank_graph::rows::Rows;
-use cashrank_store::memory::human;
+use cashrank_steer::answers::Rankings;
+use cashrank_store::memory::{Need, human};
 use cashrank_store::shards::open_shards;
 use cashrank_store::snapshot::{
     ComputedInfo, ComputedName, Info, LevelRanking, RankingName, Snapshot, snapshots,
 };
 use cashrank_store::store::rows::Retention;
-use cashrank_store::store::{RealDisk, SpoolState, settings_of, spool_state};
+use cashrank_store::store::{RealDisk, SpoolState, open_view, settings_of, spool_state};
 
 use super::common::{
     Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,
@@ -24,6 +22,7 @@ use super::json::object;
 use super::levels::{certain_of, sureness};
 use super::record::origin_of;
 use super::stores::StoresArg;
+use super::summary::memory;
 use super::table::FactList;
 use crate::cli::common::say;
 
@@ -202,7 +201,7 @@ impl StatArgs {
             self.stores.all(),
         ) {
             (Err(Error::Missing(_)), [store]) if settings_of(&RealDisk, store)?.is_some() => {
-                return checkpoint::show(store, self.json);
+                return show_checkpoint(store, self.json);
             }
             (opened, _) => opened?,
         };
@@ -217,7 +216,7 @@ impl StatArgs {
         match (&stats[..], self.json) {
             ([stat], true) => print_json(&stat.json())?,
             ([stat], false) => print(|out| write_plain(out, stat))?,
-            (all, is_json) => shards::show(all, is_json)?,
+            (all, is_json) => show_shards(all, is_json)?,
         };
         Ok(exit)
     }
@@ -233,7 +232,7 @@ impl<'a> Stat<'a> {
             computed,
             disk: DiskUsage::of(store)?,
             certain_top: snapshot.certain_top()?,
-            memory: super::summary::memory(&snapshot.memory_to_resume()),
+            memory: memory(&snapshot.memory_to_resume()),
             snapshot,
         };
         Ok((stat, exit))
@@ -399,4 +398,115 @@ fn memory_text(bytes: &serde_json::Value) -> String {
         of("total"),
         of("settling")
     )
+}
+
+/// Prints the shards of a crawl, added up.
+fn show_shards(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
+    let opened = shards
+        .iter()
+        .map(|stat| Snapshot::open(&RealDisk, stat.snapshot.path()).map(LevelRanking::of_pages));
+    let opened = opened.collect::<cashrank::Result<Vec<_>>>()?;
+    let rankings = Rankings::of(&opened)?;
+    let all = rankings.first();
+    let sum = |count: fn(&Info) -> u64| shards.iter().map(|stat| count(stat.info())).sum::<u64>();
+    let [records, links, visited, visits] = [
+        sum(|info| info.counters.records),
+        sum(|info| info.counters.links),
+        sum(|info| info.counters.visited),
+        sum(|info| info.visits),
+    ];
+    let latest = shards.iter().filter_map(|stat| stat.info().time).max();
+    let disk_bytes = shards.iter().map(|stat| stat.disk.total).sum::<u64>();
+    let (bound_l1, certain_top) = (all.bound_l1(), rankings.certain_top()?);
+    if is_json {
+        return print_json(&object! {
+            "cluster": all.snapshot().info().cluster,
+            "records": records,
+            "links": links,
+            "pages": rankings.pages(),
+            "visited": visited,
+            "visits": visits,
+            "last_fetch": latest.map(|at| time(Some(at))),
+            "bound_l1": bound_l1,
+            "certain_top": certain_top,
+            "disk_bytes": disk_bytes,
+            "shards": shards.iter().map(Stat::json).collect::<Vec<_>>(),
+        });
+    }
+    print(|out| {
+        let mut facts = FactList::new(out, "", WIDTH);
+        let pages_text = format!(
+            "{} in {} shards, of them {} crawled",
+            thousands(rankings.pages()),
+            shards.len(),
+            thousands(visited)
+        );
+        facts.add("pages", pages_text)?;
+        facts.add("accuracy", how_accurate(bound_l1, Basis::Latest))?;
+        facts.add("", certain_pages(certain_top))?;
+        facts.add("latest fetch", fetch_text(latest))?;
+        facts.add("disk", human(disk_bytes))?;
+        facts.add("records", thousands(records))?;
+        facts.add("links", thousands(links))?;
+        for stat in shards {
+            let Some(shard) = stat.shard() else {
+                continue;
+            };
+            let info = stat.info();
+            let remote = info.counters.shard.remote_pages;
+            let text = format!(
+                "{}, of them {} crawled, and {} of other shards; {}",
+                pages(info.pages.saturating_sub(remote)),
+                thousands(info.counters.visited),
+                thousands(remote),
+                stat.snapshot.path().display()
+            );
+            let name = format!("shard {}/{}", shard.number(), shard.count());
+            facts.add(&name, text)?;
+        }
+        Ok(())
+    })
+}
+
+/// Prints the totals read until the last checkpoint. While an ingest is running, only that process knows them.
+fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
+    let view = match open_view(&RealDisk, store) {
+        Err(Error::Busy { .. }) => None,
+        view => Some(view?),
+    };
+    let disk = DiskUsage::of(store)?;
+    let known = view.as_ref().map(|view| {
+        let (pages, config) = (view.state().totals.pages, &view.settings().config);
+        let memory = memory(&Need::to_resume(config, pages, None));
+        (pages, view.counters(), view.state().time, memory)
+    });
+    if is_json {
+        let of = known.as_ref();
+        return print_json(&object! {
+            "pages"?: of.map(|of| of.0),
+            "visited"?: of.map(|of| of.1.visited),
+            "records"?: of.map(|of| of.1.records),
+            "links"?: of.map(|of| of.1.links),
+            "last_fetch"?: of.map(|of| of.2.map(|at| time(Some(at)))),
+            "memory_bytes"?: of.map(|of| &of.3),
+            "busy": of.is_none(),
+            "snapshot": None::<String>,
+            "disk_bytes": &disk,
+        });
+    }
+    print(|out| {
+        let of = known.as_ref();
+        let busy = || "known to the ingest that is running".into();
+        let pages = of.map_or_else(busy, |of| pages_text(of.0, of.1.visited));
+        let accuracy =
+            "no ranking yet: an ingest publishes one at its end, and with --snapshot-every before";
+        let mut facts = FactList::new(out, "", WIDTH);
+        facts.add("pages", pages)?;
+        facts.add("accuracy", accuracy.to_owned())?;
+        facts.add("latest fetch", of.map(|of| fetch_text(of.2)))?;
+        facts.add("disk", human(disk.total))?;
+        facts.add("memory", of.map(|of| memory_text(&of.3)))?;
+        facts.add("records", of.map(|of| thousands(of.1.records)))?;
+        Ok(facts.add("links", of.map(|of| thousands(of.1.links)))?)
+    })
 }

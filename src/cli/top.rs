@@ -202,14 +202,10 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
 fn crawled(page: &Page<'_>) -> String {
     match page.state {
         Some(state @ (PageState::Gone | PageState::Failed)) => state.name().into(),
-        _ => times(page.visits),
-    }
-}
-
-pub fn times(visits: u64) -> String {
-    match visits {
-        0 => "not".into(),
-        1 => "once".into(),
-        visits => thousands(visits),
+        _ => match page.visits {
+            0 => "not".into(),
+            1 => "once".into(),
+            visits => thousands(visits),
+        },
     }
 }

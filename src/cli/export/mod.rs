@@ -1,9 +1,7 @@
 //! `cashrank export`: the whole ranking or the link graph as a file.
 
+mod files;
 mod further;
-mod links;
-mod ranks;
-mod records;
 mod since;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +16,7 @@ use cashrank_store::snapshot::export::{
 use cashrank_store::snapshot::{Snapshot, snapshots};
 use cashrank_store::store::RealDisk;
 
-use self::links::COMMON_CRAWL;
+use self::files::COMMON_CRAWL;
 use self::since::{ChangeFilter, SinceArgs};
 use super::common::{Exit, MemoryArg, counted, pages as common_pages, words};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
@@ -294,16 +292,11 @@ impl ExportArgs {
             }
         });
         let rows = ordered(further.fill(rows), order, room, &folder)?;
-        let mut written = ExportCounts::default();
-        output.put(|out| {
-            written = export(format, &setup, out, path, rows)?;
-            Ok(())
-        })?;
         let ExportCounts {
             pages,
             left_out,
             gone,
-        } = written;
+        } = output.put(|out| Ok(export(format, &setup, out, path, rows)?))?;
         report_left_out(left_out, format);
         if gone > 0 {
             say!("left out, because they are gone: {}", common_pages(gone));

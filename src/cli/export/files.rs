@@ -1,0 +1,148 @@
+//! Exports other than tables of ranks: the link graph, crawl records, and Common Crawl's ranks.
+
+use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
+use cashrank_store::snapshot::links::{LinkGraph, write_common_crawl, write_tsv};
+use cashrank_store::snapshot::{LevelRanking, write_ranks};
+
+use super::super::common::{Exit, counted, pages as counted_pages};
+use super::super::levels::counted_of;
+use super::super::output::{Keep, OutputTarget};
+use super::{ExportArgs, scratch};
+
+pub(super) const COMMON_CRAWL: &str = "common-crawl";
+
+impl ExportArgs {
+    pub(super) fn export_links(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
+        let to = self.to.as_deref().unwrap_or_default();
+        anyhow::ensure!(
+            ["tsv", "parquet", COMMON_CRAWL].contains(&to),
+            "--links: {to} holds no links; choose --to tsv, parquet or {COMMON_CRAWL}"
+        );
+        anyhow::ensure!(
+            self.level.is_roll_up() && self.scope.rules().is_all(),
+            "--links writes the links of all pages or sites: leave --measure, --roll-up and --scope out"
+        );
+        anyhow::ensure!(
+            !self.level.level.is_page() || self.sites.is_usual(),
+            "--site-links and --inside are for the links of sites: add --level"
+        );
+        let snapshot = self.snapshot.open(self.stores.first())?;
+        let ranking = self.level.open(snapshot, &self.memory)?;
+        let count = if to == "tsv" {
+            self.links_as_lines(&ranking, output)?
+        } else {
+            anyhow::ensure!(
+                !self.numbers,
+                "--numbers: {to} has numbers anyway, and a file of names"
+            );
+            let OutputTarget::File(..) = output else {
+                anyhow::bail!("{to} is two files: name a directory for them with -o");
+            };
+            self.links_as_files(&ranking, to)?
+        };
+        let summary = serde_json::json!({
+            "links": count,
+            "level": ranking.level().to_string(),
+            "snapshot": ranking.snapshot().path().display().to_string(),
+        });
+        let said = counted(count, "link", "links");
+        self.output.report(output, &said, summary)
+    }
+
+    fn links_as_lines(&self, ranking: &LevelRanking, output: &OutputTarget) -> anyhow::Result<u64> {
+        let folder = scratch(output);
+        let memory = self.memory.budget(2)?;
+        let pairing = self.sites.pairing(memory, &folder);
+        let graph = LinkGraph::of(ranking, pairing, memory, &folder)?;
+        let path = self.output.file.name();
+        output.put(|out| Ok(write_tsv(&graph, self.numbers, out, path)?))
+    }
+
+    fn links_as_files(&self, ranking: &LevelRanking, to: &str) -> anyhow::Result<u64> {
+        OutputTarget::put_folder(self.output.file.name(), |aside| {
+            let memory = self.memory.budget(2)?;
+            let pairing = self.sites.pairing(memory, aside);
+            let graph = LinkGraph::of(ranking, pairing, memory, aside)?;
+            if to == COMMON_CRAWL {
+                Ok(write_common_crawl(&graph, aside)?)
+            } else {
+                Ok(write_parquet(&graph, aside)?)
+            }
+        })
+    }
+
+    /// Writes the ranks of hosts or domains, which must have been computed before.
+    pub(super) fn export_ranks(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
+        anyhow::ensure!(
+            self.level.is_roll_up() && self.sort.is_none() && self.scope.rules().is_all(),
+            "common-crawl has both measures and an order of its own: leave --measure, --roll-up, --sort and --scope out"
+        );
+        let scoring = &self.scoring;
+        let score = scoring.score.is_some() || scoring.score_field.is_some();
+        anyhow::ensure!(
+            !score
+                && scoring.into.is_none()
+                && !self.cash
+                && !self.gone.without_gone
+                && self.since.since.is_none(),
+            "common-crawl has columns of its own: leave --score, --score-field, --into, --cash, --without-gone and --since out"
+        );
+        let open = |measure: &str| {
+            let snapshot = self.snapshot.open(self.stores.first())?;
+            let name = self.level.named(Some(measure));
+            self.level.open_named(snapshot, &name, &self.memory)
+        };
+        let (harmonic, pagerank) = (open("harmonic")?, open("pagerank")?);
+        let memory = self.memory.budget(1)?;
+        let path = self.output.file.name();
+        let count = output.put(|out| Ok(write_ranks(&harmonic, &pagerank, memory, out, path)?))?;
+        let level = harmonic.level();
+        let summary = serde_json::json!({
+            "count": count,
+            "level": level.to_string(),
+            "snapshot": harmonic.snapshot().path().display().to_string(),
+        });
+        self.output
+            .report(output, &counted_of(level, count), summary)
+    }
+
+    pub(super) fn export_records(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
+        let path = self.output.file.name();
+        let format = RecordFormat::of_name(path)?;
+        output.must_show("a packed file", format.is_text())?;
+        let work = || "a dump of a store".to_owned();
+        let instead = "dump it on a machine with more memory";
+        let memory = self.memory.to_sort(0, work, instead)?;
+        let snapshot = self.snapshot.open(self.stores.first())?;
+        let names = names_of(&snapshot)?;
+        let folder = scratch(output);
+        let room = SortRoom { memory, folder };
+        let dumped = output.write(|out| {
+            let mut file = RecordFile::new(format, names, Box::new(out), path)?;
+            let dumped = dump(&snapshot, names, &mut file, &room)?;
+            file.finish()?;
+            Ok((dumped, Keep::Durably))
+        })?;
+        let Dumped { pages, links } = dumped;
+        let summary = serde_json::json!({
+            "pages": pages,
+            "links": links,
+            "snapshot": snapshot.path().display().to_string(),
+        });
+        let links = counted(links, "link", "links");
+        let said = format!("{}, {links}", counted_pages(pages));
+        self.output.report(output, &said, summary)
+    }
+}
+
+#[cfg(feature = "parquet")]
+use cashrank_store::snapshot::links::write_parquet;
+
+#[cfg(not(feature = "parquet"))]
+use cashrank_base::model::Feature;
+
+#[cfg(not(feature = "parquet"))]
+fn write_parquet(_: &LinkGraph<'_>, _: &std::path::Path) -> anyhow::Result<u64> {
+    Feature::require("parquet").map_err(anyhow::Error::msg)?;
+    Ok(0)
+}
