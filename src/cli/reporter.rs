@@ -193,7 +193,7 @@ impl Observer for Reporter {
             IngestEvent::RowsGivenUp { reason } => {
                 format!("links are no longer kept: {reason}; the ingest continues without them")
             }
-            IngestEvent::PlacesRenewed { damage } | IngestEvent::IndexNotUsed { damage } => {
+            IngestEvent::Rebuilt { damage } => {
                 let what = match damage {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
                     other => other.to_string(),
@@ -277,8 +277,7 @@ fn is_warning(note: &IngestEvent<'_>) -> bool {
         note,
         IngestEvent::Warning(_)
             | IngestEvent::RowsGivenUp { .. }
-            | IngestEvent::PlacesRenewed { .. }
-            | IngestEvent::IndexNotUsed { .. }
+            | IngestEvent::Rebuilt { .. }
             | IngestEvent::IndexNotKept { .. }
             | IngestEvent::Warm { .. }
             | IngestEvent::BadRecord { .. }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank_graph::engine::Config;
-use cashrank_ingest::ingest::{IngestEvent, Observer, OldFault, ProgressReport, ingest};
+use cashrank_ingest::ingest::{IngestEvent, InjectedFault, Observer, ProgressReport, ingest};
 
 use crate::crawl::Dice;
 use crate::disk::{SimDisk, Survival};
@@ -13,7 +13,7 @@ use crate::scenario::{STORE, bytes, current, job};
 use crate::tally::{Tally, spread};
 
 /// Tries a number of stores with their copies' indexes.
-pub fn campaign(dir: &Path, seed: u64, runs: u64, fault: Option<OldFault>) -> Tally {
+pub fn campaign(dir: &Path, seed: u64, runs: u64, fault: Option<InjectedFault>) -> Tally {
     spread(runs, |run| {
         let mut tally = Tally::default();
         let mut dice = Dice::numbered(seed, run);
@@ -25,7 +25,7 @@ pub fn campaign(dir: &Path, seed: u64, runs: u64, fault: Option<OldFault>) -> Ta
     })
 }
 
-fn one(dir: &Path, dice: &mut Dice, fault: Option<OldFault>) -> Result<(), String> {
+fn one(dir: &Path, dice: &mut Dice, fault: Option<InjectedFault>) -> Result<(), String> {
     let name = dice.roll(1 << 40);
     let own = 17_000 + dice.roll(4_000);
     let more = 1_000 + dice.roll(4_000);
@@ -73,7 +73,11 @@ fn one(dir: &Path, dice: &mut Dice, fault: Option<OldFault>) -> Result<(), Strin
 }
 
 /// Reads a file into the store. Returns the warning about its index.
-fn run(disk: &SimDisk, file: PathBuf, fault: Option<OldFault>) -> Result<Option<String>, String> {
+fn run(
+    disk: &SimDisk,
+    file: PathBuf,
+    fault: Option<InjectedFault>,
+) -> Result<Option<String>, String> {
     let mut job = job(vec![file], Config::default());
     job.limits.pages = 1 << 16;
     job.fault = fault;
@@ -93,7 +97,7 @@ struct Told(Option<String>);
 
 impl Observer for Told {
     fn note(&mut self, note: IngestEvent<'_>) {
-        if let IngestEvent::IndexNotUsed { damage } = note {
+        if let IngestEvent::Rebuilt { damage } = note {
             self.0 = Some(damage.to_string());
         }
     }

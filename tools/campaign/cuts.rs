@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use cashrank_ingest::ingest::OldFault;
+use cashrank_ingest::ingest::InjectedFault;
 
 use crate::crawl::Dice;
 use crate::disk::{Fault, Mutant, Plan, SimDisk, Survival};
@@ -136,7 +136,7 @@ pub struct Broken {
     /// Treatment of its syncs.
     pub mutant: Option<Mutant>,
     /// Injected fault.
-    pub fault: Option<OldFault>,
+    pub fault: Option<InjectedFault>,
 }
 
 impl Broken {

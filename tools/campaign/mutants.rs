@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cashrank_ingest::ingest::OldFault;
+use cashrank_ingest::ingest::InjectedFault;
 
 use crate::binary::Binary;
 use crate::cuts::{self, Broken};
@@ -126,16 +126,16 @@ const OF_STORES: &[(&str, Mutant)] = &[
 ];
 
 /// Faults that the program once had, or might have, and the kind of runs in which cuts must detect them.
-pub const FAULTS: &[(&str, Kind, OldFault)] = &[
+pub const FAULTS: &[(&str, Kind, InjectedFault)] = &[
     (
         "a pass over kept links begins at its start again",
         Kind::Any,
-        OldFault::PassFromStart,
+        InjectedFault::PassFromStart,
     ),
     (
         "a stream that ended is not known when it is sent again",
         Kind::Ends,
-        OldFault::StreamForgotten,
+        InjectedFault::StreamForgotten,
     ),
 ];
 
@@ -162,7 +162,7 @@ pub const OTHERS: &[(&str, Tried)] = &[
         |binary, dir, seed| outputs::campaign(&outputs::careless(binary, dir)?, dir, seed, 20),
     ),
     ("nobody looks of which pages an index is", |_, dir, seed| {
-        let fault = Some(OldFault::IndexUnchecked);
+        let fault = Some(InjectedFault::IndexUnchecked);
         Ok(copies::campaign(dir, seed, 2, fault))
     }),
     (CLOCK, |binary, dir, seed| {

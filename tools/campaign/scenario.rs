@@ -13,8 +13,8 @@ use cashrank_crawl::source::{InputName, SourceOptions};
 use cashrank_graph::engine::{Config, WindowPolicy};
 use cashrank_graph::rows::Rows;
 use cashrank_ingest::ingest::{
-    Every, IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, ProgressReport as Progress,
-    Stream, ingest,
+    Every, IngestEvent, IngestJob, IngestOutcome, InjectedFault, Observer,
+    ProgressReport as Progress, Stream, ingest,
 };
 use cashrank_store::check::{Depth, check};
 use cashrank_store::snapshot::Snapshot;
@@ -134,7 +134,7 @@ impl Observer for Witness {
                 self.recovery.get_or_insert(self.started.elapsed());
             }
             IngestEvent::Warm { warning } => self.warned = Some(warning.to_string()),
-            IngestEvent::IndexNotUsed { damage } => self.warned = Some(damage.to_string()),
+            IngestEvent::Rebuilt { damage } => self.warned = Some(damage.to_string()),
             _ => {}
         }
     }
@@ -157,7 +157,7 @@ impl Scenario {
         kind: Kind,
         dice: &mut Dice,
         dir: &Path,
-        fault: Option<OldFault>,
+        fault: Option<InjectedFault>,
     ) -> Result<Scenario, String> {
         let mut scenario = match kind {
             Kind::Threads => Scenario::threaded(dice, dir),

@@ -193,7 +193,7 @@ impl Ledger {
     }
 
     /// Releases the memory of cells and ages.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_memory(&mut self) {
         self.cells = Cells::default();
         self.ages = Cells::default();
     }

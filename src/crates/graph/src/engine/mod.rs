@@ -174,9 +174,9 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Releases index and cash. No record may be applied afterwards.
-    pub fn rest(&mut self) -> Result<()> {
+    pub fn release_memory(&mut self) -> Result<()> {
         self.index = Index::new()?;
-        self.ledger.rest();
+        self.ledger.release_memory();
         Ok(())
     }
 

@@ -96,7 +96,7 @@ pub struct IngestJob {
     pub delays: Option<u64>,
     /// Injected fault that the campaign of faults must detect, for tests.
     #[doc(hidden)]
-    pub fault: Option<OldFault>,
+    pub fault: Option<InjectedFault>,
     /// Flag that stops the ingest at the next record with a checkpoint, when it is set from outside.
     pub stop: Arc<AtomicBool>,
 }
@@ -104,7 +104,7 @@ pub struct IngestJob {
 /// Fault that can be injected; see [`IngestJob::fault`].
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OldFault {
+pub enum InjectedFault {
     /// An interrupted pass over kept links starts over.
     PassFromStart,
     /// A stream that is sent again after its end is taken for another.
@@ -310,10 +310,8 @@ pub enum IngestEvent<'a> {
     Ungrouped { input: &'a InputName, sources: u64 },
     /// The links of pages are given up: none are kept from here on, and those kept before are dropped. Sent once.
     RowsGivenUp { reason: GiveUpReason },
-    /// The directory of kept rows was damaged and was rebuilt.
-    PlacesRenewed { damage: &'a crate::Error },
-    /// The index on disk cannot be used: another was built from the fingerprints.
-    IndexNotUsed { damage: &'a crate::Error },
+    /// The index or the directory of kept rows was damaged and was rebuilt.
+    Rebuilt { damage: &'a crate::Error },
     /// The index was not written to disk: the next run builds it from the fingerprints.
     IndexNotKept { error: &'a crate::Error },
     /// A problem with the warm start, which does not affect the ranking.

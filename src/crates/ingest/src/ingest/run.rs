@@ -10,12 +10,14 @@ use std::sync::atomic::Ordering;
 use super::plan::{check_first, check_job, plan};
 use super::stream::{self, Spooling, with_stream};
 use super::stream_match::SharedSigner;
-use super::{IngestEvent, IngestJob, IngestOutcome, Observer, OldFault, ProgressReport, Stream};
+use super::{
+    IngestEvent, IngestJob, IngestOutcome, InjectedFault, Observer, ProgressReport, Stream,
+};
 use crate::batches::is_unsound;
 use crate::decode::{Names, Reason};
 use crate::engine::Counters;
 use crate::formats::Format;
-use crate::model::{InputPosition, counted, thousands};
+use crate::model::InputPosition;
 use crate::pipeline::InputReader;
 use crate::session::{Options, Writer};
 use crate::snapshot;
@@ -96,14 +98,13 @@ fn run(
     };
     run.report_passes();
     run.report_memory();
-    if job.fault == Some(OldFault::IndexUnchecked) {
+    if job.fault == Some(InjectedFault::IndexUnchecked) {
         trust_index(&mut run.writer.engine)?;
     }
-    if let Some(damage) = &run.writer.storage_mut().unused_index() {
-        run.observer.note(IngestEvent::IndexNotUsed { damage });
-    }
+    run.report_rebuilt();
     run.writer.release_rows()?;
-    let dropped = run.report_rows();
+    let reason = run.writer.storage_mut().rows_given_up();
+    let dropped = run.report_rows_given_up(reason);
     // The snapshot at the end, if a crash prevented it.
     if committed.finished && run.owes_snapshot() {
         run.final_snapshot(Due::Stream)?;
@@ -248,23 +249,16 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Makes the last snapshot. If the disk has no room for it, removes the index, which is a cache.
+    /// Makes the last snapshot.
     fn rank_at_last(&mut self, due: Due) -> Result<()> {
         self.release_memory()?;
-        match self.final_snapshot(due) {
-            Err(error) if self.writer.makes_room(&error)? => {
-                self.observer
-                    .note(IngestEvent::IndexNotKept { error: &error });
-                self.final_snapshot(due)
-            }
-            done => done,
-        }
+        self.final_snapshot(due)
     }
 
     /// Releases memory that only further records would need, for settling.
     fn release_memory(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        self.writer.rest()
+        self.writer.release_memory()
     }
 
     /// Writes the index to disk, so that the next run starts faster.
@@ -385,20 +379,14 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Reports rows given up since the last call, and a page limit that is near. Returns true if rows were given up.
-    fn report_rows(&mut self) -> bool {
-        if let Some(limit) = self.writer.nears_page_limit() {
-            let pages = counted(self.writer.pages(), "page", "pages");
-            self.observer.warn(format!(
-                "{pages}: a store that keeps links has at most {}; then the ingest stops. `keep_links` none goes on without \
-                 links",
-                thousands(limit)
-            ));
+    /// Reports a cache of the store that was damaged and rebuilt, if there is one.
+    fn report_rebuilt(&mut self) {
+        if let Some(damage) = &self.writer.storage_mut().rebuilt() {
+            self.observer.note(IngestEvent::Rebuilt { damage });
         }
-        let reason = self.writer.storage_mut().rows_given_up();
-        self.report_rows_given_up(reason)
     }
 
+    /// Returns true if rows were given up for a `reason`, which is reported.
     fn report_rows_given_up(&mut self, reason: Option<GiveUpReason>) -> bool {
         if let Some(reason) = reason {
             self.observer.note(IngestEvent::RowsGivenUp { reason });
@@ -441,7 +429,6 @@ impl IngestRun<'_> {
     }
 
     fn look_at_budget(&mut self) {
-        self.writer.find_fits();
         self.release_caches();
         let pages = self.writer.pages();
         let budget = &mut self.writer.budget;

@@ -17,7 +17,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use super::plan::{Plan, refused};
 use super::run::{EarlyEnd, IngestRun};
 use super::stream_match::{SignedStream, StreamMatch, look};
-use super::{IngestJob, OldFault, StandardInput, Stream};
+use super::{IngestJob, InjectedFault, StandardInput, Stream};
 use crate::model::{InputSignature, Signature, thousands};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart, Source};
 use crate::store::{
@@ -122,8 +122,8 @@ impl IngestRun<'_> {
         // With another format the records differ, and a stream without pages did no harm.
         let format = self.job.format.map(|format| format.name());
         let alike = format.is_none_or(|format| before.format == format);
-        let asked =
-            self.job.stream == Stream::Auto && self.job.fault != Some(OldFault::StreamForgotten);
+        let asked = self.job.stream == Stream::Auto
+            && self.job.fault != Some(InjectedFault::StreamForgotten);
         (asked && follows && alike && self.writer.pages() > 0 && before.name == "-")
             .then(|| stream.signature.clone())
     }

@@ -10,11 +10,10 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Budget;
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
-use crate::engine::{Config, Counters, Engine, Resolver, Storage};
-use crate::memory::log_rows;
+use crate::engine::{Config, Counters, Engine, Resolver};
+use crate::memory::{Need, enough, largest, log_rows};
 use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
@@ -246,7 +245,7 @@ impl Writer {
         let known = self.pages();
         let end = batch.fingerprints.len() as u32;
         self.resolver.begin();
-        let room = self.check_room(&self.resolver, batch, end);
+        let room = self.check_room(batch, end);
         room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
         let admitted = self.resolver.admit(&mut self.engine, batch, end);
         admitted.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
@@ -265,10 +264,7 @@ impl Writer {
         self.checkpoint()?;
         // The index only saves time.
         let _ = self.keep_index();
-        let disk = self.disk().clone();
-        let view = self.view()?;
-        drop(self);
-        view.reopened(&*disk)
+        self.view()
     }
 
     /// Returns true if the store's current snapshot covers all that was pushed before.
@@ -344,15 +340,9 @@ impl Writer {
             rank_bytes: self.options.rank_bytes,
             settle: self.settling(settle, watcher),
         };
-        // The index only saves time; if there is no room for both, the ranking takes precedence.
+        // The index only saves time.
         let _ = self.keep_index();
-        let view = self.view()?;
-        let publish = |disk: &dyn Disk| snapshot::publish(disk, &view, &making);
-        let published = match publish(&**self.disk()) {
-            Err(error) if self.makes_room(&error)? => publish(&**self.disk()),
-            published => published,
-        };
-        if published?.is_none() {
+        if snapshot::publish(&**self.disk(), &self.view()?, &making)?.is_none() {
             return Ok(None);
         }
         self.release_rows()?;
@@ -376,12 +366,11 @@ impl Writer {
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
-        self.resolver.begin();
-        self.find_fits();
+        self.begin_batch();
         for (at, entry) in batch.entries.iter().enumerate() {
-            let room = self.check_room(&self.resolver, batch, entry.names_end);
+            let room = self.check_room(batch, entry.names_end);
             room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = self.resolver.apply_in_room(&mut self.engine, batch, at);
+            let applied = self.apply_entry(batch, at);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
@@ -441,25 +430,9 @@ impl Writer {
         Ok(self.storage_mut().rows_given_up())
     }
 
-    /// Returns the limit on page numbers of kept links when less than a sixteenth is left, once.
-    pub fn nears_page_limit(&mut self) -> Option<u64> {
-        let limit = Storage::page_limit(self.storage());
-        let is_near = limit < u64::MAX && self.pages() >= limit - limit / 16;
-        (is_near && !std::mem::replace(&mut self.budget.told_limit, true)).then_some(limit)
-    }
-
     /// Writes the index of the last commit, unless the present one suffices. Errors leave the store writable.
     pub fn keep_index(&mut self) -> Result<()> {
         keep_index(&mut self.engine)
-    }
-
-    /// Removes the index, which is a cache, if an error was caused by a full disk. Returns whether there was one.
-    pub fn makes_room(&mut self, error: &Error) -> Result<bool> {
-        if error.is_full() {
-            self.storage_mut().drop_index()
-        } else {
-            Ok(false)
-        }
     }
 
     /// Removes row files that were compacted, except for the one that readers of the current snapshot use.
@@ -481,5 +454,137 @@ impl Writer {
             watcher: Arc::new(watcher),
             ..SettleSettings::until(goal)
         })
+    }
+}
+
+/// Number of pages from which each doubling is reported.
+const REPORTED_FROM: u64 = 1 << 20;
+
+fn pages_of(engine: &Engine<StoreWriter>) -> u64 {
+    engine.ledger().totals().pages
+}
+
+/// Memory budget of a store that is open for writing: the number of pages that fit, recomputed as they grow.
+pub struct Budget {
+    pub bytes: Option<u64>,
+    /// Number of pages that fit, given the other parts of the need at the last computation.
+    pub fits: u64,
+    /// Number of those pages up to which settling fits in addition.
+    pub settles: u64,
+    /// Number of pages at which the budget is recomputed, as the bound gets tighter.
+    renew_at: u64,
+    /// Number of pages at which the use is reported next.
+    pub tell_at: u64,
+    /// Need, and the pages that would have fitted, once no more records are applied.
+    released: Option<(Need, u64)>,
+    /// Limit on the number of pages, apart from memory.
+    limit: u64,
+}
+
+impl Budget {
+    pub fn new(limits: &Limits, engine: &Engine<StoreWriter>) -> Budget {
+        let mut budget = Budget {
+            bytes: limits.memory,
+            fits: 0,
+            settles: 0,
+            renew_at: 0,
+            tell_at: REPORTED_FROM.max(pages_of(engine).saturating_mul(2)),
+            released: None,
+            limit: limits.pages,
+        };
+        budget.find(engine);
+        budget
+    }
+
+    fn find(&mut self, engine: &Engine<StoreWriter>) {
+        let limit = engine.page_limit();
+        let pages = pages_of(engine);
+        self.renew_at = pages + (pages / 8).max(REPORTED_FROM);
+        (self.fits, self.settles) = (limit, limit);
+        if let Some(bytes) = self.bytes {
+            let need = |pages| self.need(engine, pages);
+            self.fits = largest(limit, |pages| need(pages).total() <= bytes);
+            self.settles = largest(self.fits, |pages| {
+                let need = self.need(engine, pages);
+                need.total() + need.settling <= bytes
+            });
+        }
+    }
+
+    fn need(&self, engine: &Engine<StoreWriter>, pages: u64) -> Need {
+        Need::of(engine, pages.max(pages_of(engine)), self.bytes)
+    }
+}
+
+#[doc(hidden)]
+impl Writer {
+    /// Begins a batch, and recomputes how many pages fit, if it is due.
+    pub fn begin_batch(&mut self) {
+        self.resolver.begin();
+        if self.budget.bytes.is_some() && self.pages() >= self.budget.renew_at {
+            self.budget.find(&self.engine);
+        }
+    }
+
+    /// Returns the present need of memory, and how many pages fit.
+    pub fn memory(&self) -> (Need, u64) {
+        let budget = &self.budget;
+        let now = || (budget.need(&self.engine, 0), budget.fits);
+        budget.released.unwrap_or_else(now)
+    }
+
+    /// Releases memory that only further records need, for settling. After an error the store accepts no more of them.
+    pub fn release_memory(&mut self) -> Result<()> {
+        self.budget.released = Some(self.memory());
+        self.engine.release_memory()
+    }
+
+    /// Returns true after `release_memory`.
+    pub fn has_released_memory(&self) -> bool {
+        self.budget.released.is_some()
+    }
+
+    /// Returns the bytes of memory that are left; `None` without a budget.
+    pub fn memory_left(&self) -> Option<u64> {
+        let (mut need, _) = self.memory();
+        if self.has_released_memory() {
+            need = need.without_records();
+        }
+        Some(self.budget.bytes?.saturating_sub(need.total()))
+    }
+
+    /// Applies entry `at` of the batch, after [`Writer::check_room`] found room for it or a later one. Entries come in
+    /// order, without gaps.
+    pub fn apply_entry(&mut self, batch: &Batch, at: usize) -> Result<()> {
+        self.resolver.apply_in_room(&mut self.engine, batch, at)
+    }
+
+    /// Checks that the pages of the batch's names up to `names_end` fit.
+    pub fn check_room(&self, batch: &Batch, names_end: u32) -> Result<()> {
+        let limit = self.engine.page_limit();
+        let most = limit.min(self.budget.fits);
+        let names = &self.resolver;
+        let room = names.check_room(&self.engine, batch, names_end, most);
+        room.map_err(|error| match error {
+            // The budget determined it.
+            Error::TooManyPages { limit: most, .. } if most < self.budget.limit.min(limit) => {
+                self.over_budget()
+            }
+            other => other,
+        })
+    }
+
+    /// Returns the error that the next record does not fit.
+    fn over_budget(&self) -> Error {
+        let pages = self.pages();
+        let budget = self.budget.bytes.unwrap_or(u64::MAX);
+        let next = pages.max(self.budget.fits) + 1;
+        let needed = enough(|bytes| Need::of(&self.engine, next, Some(bytes)).total());
+        Error::OverBudget {
+            pages,
+            // One record may bring many pages: those that fit need no more than the budget.
+            need: needed.max(budget.saturating_add(1)),
+            budget,
+        }
     }
 }

@@ -35,8 +35,8 @@ use crate::rank::settle::{Importances, SettlingProgress, SettlingResult, StartSt
 use crate::rank::settle::{Watch, settle, settle_from, settle_near};
 use crate::rank::{Goal, RankOptions};
 use crate::rows::{Bits, PAGES_MAX, RowVisitor, Stop, Without};
-use crate::store::rows::{KeptRows, RowsDiff, UnpackedRows};
-use crate::store::warm::{self, WarmFile, WarmHead, WarmStart};
+use crate::store::rows::{KeptRows, UnpackedRows};
+use crate::store::warm::{self, RowsDiff, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::{Error, Result};
 
@@ -273,7 +273,7 @@ impl StartState for WarmStartState<'_> {
     }
 
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.rows.new_rows(&self.since, visit)
+        self.since.new_rows(self.rows, visit)
     }
 }
 

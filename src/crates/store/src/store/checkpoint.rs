@@ -1,23 +1,225 @@
-//! Checkpoints, and the storage of what the engine emits between two of them: runs, admissions, names, marks, rows.
+//! A store open for writing: its opening at the last checkpoint, the storage of what the engine emits between two
+//! checkpoints (runs, admissions, names, marks, rows), and the checkpoint itself.
 
-use super::chunks::Slot;
-use super::folder::{check_in_place, remove_file};
-use super::manifest::HistoryRun;
-use super::marks::MARKS;
-use super::progress::InputProgress;
-use super::rows::{self, RowWriter};
-use super::tables::{WriteTransaction, pack_run};
-use super::warm::WARM;
-use super::{StoreWriter, marks};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::blocks::Packer;
+use super::cash::{CASH, CashFile, MARKS, Slot, remove_mark, remove_other_marks, write_mark};
+use super::folder::{check_in_place, is_void, lock_or_create, remove_file, remove_leftovers};
+use super::folder::{remove_unpublished, renew};
+use super::identity::{Identity, Settings, check_settings};
+use super::index_file::indexed;
+use super::manifest::{HistoryRun, InputProgress, Manifest};
+use super::names::{NameLogs, NameReader};
+use super::rows::{self, GiveUpReason, KeepRows, RowWriter};
+use super::tables::{Tables, WriteTransaction, pack_run};
+use super::view::{View, check_count};
+use super::warm::{WARM, WarmRows, WarmStart};
+use crate::batch::HashKey;
+use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
-    Admission, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage, TargetLinks,
-    merge, mergeable, rows_of_run,
+    Admission, CHUNK_PAGES, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage,
+    TargetLinks, merge, mergeable, rows_of_run,
 };
-use crate::threads::{joined, spawn};
+use crate::memory::{Need, pages_with_room};
+use crate::model::Limits;
+use crate::threads::{join, joined, spawn};
 use crate::{Error, Result};
 
+/// Store open for writing: the storage of a durable [`Engine`].
+pub struct StoreWriter {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    pub(super) identity: Identity,
+    /// True if the store was just created.
+    pub is_new: bool,
+    tables: Arc<Tables>,
+    /// Transaction of the next commit, once something is written to it.
+    writing: Option<WriteTransaction>,
+    cash: CashFile,
+    pub(super) names: NameLogs,
+    /// Number of pages that the index on disk covers.
+    pub(super) indexed: u64,
+    /// Damage of a cache, the index or the row directory, that was rebuilt, until it is reported.
+    pub(super) rebuilt: Option<Error>,
+    /// Kept rows, if the store keeps them.
+    pub(super) rows: Option<RowWriter>,
+    /// Reason why rows were given up, until it is reported.
+    pub(super) rows_given_up: Option<GiveUpReason>,
+    /// Number of a row file that the next commit does not name.
+    pub(super) doomed_rows: Option<u64>,
+    /// Warm start if there is one that fits, or the error of opening it.
+    pub(super) warm: Option<Result<WarmStart>>,
+    /// Rows of the commit that is being ranked and whose result will be the next warm start.
+    pub(super) ranked: Option<WarmRows>,
+    pub(super) manifest: Manifest,
+    /// Newest run of the history, while it is packed.
+    packing: Option<JoinHandle<Result<PackedRun>>>,
+    admissions: Packer<Admission>,
+    /// Marks created since the last checkpoint that are still kept, by number.
+    new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
+    /// Numbers of dropped marks, whose files are removed after the next commit.
+    dropped_marks: Vec<u64>,
+    failed: bool,
+    /// Lock, held while the store or a view is open. Last field, so dropped last: redb still writes on closing.
+    lock: Arc<dyn DiskFile>,
+}
+
+impl StoreWriter {
+    /// Opens the store in `dir` for writing; creates it if there is none. Returns the engine at the last checkpoint,
+    /// with the store as its storage. `settings` must agree with the store's, which [`super::settings_of`] reads. A store
+    /// without pages accepts any settings and starts over, unless it holds acknowledged bytes of a stream that has not
+    /// ended or that this run `resumes`.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: &Settings,
+        limits: &Limits,
+        keep: KeepRows,
+        resumes: bool,
+    ) -> Result<Engine<StoreWriter>> {
+        let (lock, is_new) = lock_or_create(&*disk, dir, settings)?;
+        let read = || {
+            // Refuses a store of another version before reading anything else.
+            let identity = Identity::read(&*disk, dir)?;
+            let tables = Tables::open(&*disk, dir, Access::Write)?;
+            let manifest = tables.read()?.manifest()?;
+            manifest.check_identity(dir, &identity)?;
+            Ok::<_, Error>((identity, tables, manifest))
+        };
+        let (mut identity, mut tables, mut manifest) = read()?;
+        let is_untouched = manifest.progress.inputs.is_empty() && identity.settings == *settings;
+        if !is_untouched && is_void(&*disk, dir, &manifest, resumes)? {
+            drop(tables);
+            renew(&*disk, dir, settings, identity.key)?;
+            (identity, tables, manifest) = read()?;
+        }
+        check_settings(dir, &identity.settings, settings)?;
+        let reading = tables.read()?;
+        let pages = manifest.engine.totals.pages;
+        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
+        let cash = CashFile::open(&*disk, dir, Access::Write, slots)?;
+        drop(reading);
+        remove_other_marks(&*disk, dir, &manifest.engine.marks)?;
+        remove_unpublished(&*disk, dir)?;
+        remove_leftovers(&*disk, dir)?;
+        rows::remove_others(&*disk, dir, &manifest)?;
+        // Version 0.1 wrote this file with `--correction`. It belongs to the last commit until there is another.
+        if manifest.corrected.take().is_none() && !identity.has_rows() {
+            remove_file(&*disk, &dir.join("correction"))?;
+        }
+        let mut store = StoreWriter {
+            cash,
+            names: NameLogs::open(&*disk, dir, Access::Write, manifest.names, pages)?,
+            indexed: 0,
+            rebuilt: None,
+            rows: None,
+            rows_given_up: None,
+            doomed_rows: None,
+            warm: WarmStart::open(&*disk, dir, identity.hash, &manifest.retention).transpose(),
+            ranked: None,
+            tables: Arc::new(tables),
+            writing: None,
+            packing: None,
+            admissions: Packer::new(),
+            new_marks: BTreeMap::new(),
+            dropped_marks: Vec::new(),
+            failed: false,
+            lock: Arc::from(lock),
+            dir: dir.into(),
+            identity,
+            is_new,
+            manifest,
+            disk,
+        };
+        store.begin_rows(keep)?;
+        store.into_engine(limits)
+    }
+
+    fn into_engine(self, limits: &Limits) -> Result<Engine<StoreWriter>> {
+        let limit = limits.pages;
+        let state = self.manifest.engine.clone();
+        let pages = state.totals.pages;
+        if pages > limit {
+            return Err(Error::Conflict(format!(
+                "{}: knows {pages} pages, more than `limit_pages` {limit}; raise it",
+                self.dir.display()
+            )));
+        }
+        let settings = &self.identity.settings;
+        Need::check_resume(&settings.config, pages, limits.memory)?;
+        let slots = self.cash.slots.clone();
+        let cash = CashFile::open(&*self.disk, &self.dir, Access::Look, slots)?;
+        let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        names.check_end(&self.key())?;
+        let config = self.identity.settings.config.clone();
+        let dir = self.dir.clone();
+        let room = pages_with_room(&config, limits);
+        let mut engine = Engine::with_storage(config, room, self)?;
+        let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(cells, ages);
+        // Loading the cash waits for the disk while building the index keeps the processors busy.
+        let file = engine.storage().index_file(pages, &names);
+        let index = || indexed(pages, &names, file);
+        let (found, restored) = join(true, index, || engine.restore(state, load));
+        restored?;
+        let law = engine.ledger().check_law();
+        law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
+        let (index, known, from_file) = found?;
+        check_count(&dir.join("fingerprints"), known, pages)?;
+        engine.restore_index(index);
+        engine.storage_mut().note_index(from_file);
+        let identity = &engine.storage().identity;
+        let (track, shard) = (identity.has_fetches(), identity.settings.input.shard);
+        engine.track_fetches(track);
+        engine.set_shard(shard);
+        Ok(engine)
+    }
+
+    pub fn key(&self) -> HashKey {
+        self.identity.key
+    }
+
+    /// Returns the hash of the identity file.
+    pub fn identity(&self) -> u64 {
+        self.identity.hash
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.manifest.generation
+    }
+
+    pub fn progress(&self) -> &InputProgress {
+        &self.manifest.progress
+    }
+
+    /// Returns the last committed state, for reading while this store continues.
+    pub fn view(&self) -> Result<View> {
+        let tables = self.tables.clone();
+        let mut view = View::new(&*self.disk, &self.dir, tables, self.identity.clone())?;
+        view.lock = Some(self.lock.clone());
+        view.warm = self.warm();
+        Ok(view)
+    }
+
+    /// Returns the damage of a cache that was rebuilt, once.
+    pub fn rebuilt(&mut self) -> Option<Error> {
+        self.rebuilt.take()
+    }
+}
+
 /// Run of the history, its sealed blocks, and the notes from which it was packed, for reuse.
-pub(super) type PackedRun = (HistoryRun, Vec<Vec<u8>>, Notes);
+type PackedRun = (HistoryRun, Vec<Vec<u8>>, Notes);
 
 fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
     let mut blocks = Vec::new();
@@ -65,7 +267,7 @@ fn try_checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) ->
 }
 
 impl StoreWriter {
-    pub(super) fn writing(&mut self) -> Result<&WriteTransaction> {
+    fn writing(&mut self) -> Result<&WriteTransaction> {
         match &mut self.writing {
             Some(writing) => Ok(writing),
             none => Ok(none.insert(self.tables.begin()?)),
@@ -118,16 +320,16 @@ impl StoreWriter {
     fn clear_up(&mut self) -> Result<()> {
         self.note_warm_place();
         for number in std::mem::take(&mut self.dropped_marks) {
-            marks::remove(&*self.disk, &self.dir, number)?;
+            remove_mark(&*self.disk, &self.dir, number)?;
         }
-        if let Some(number) = self.rows.doomed.take() {
+        if let Some(number) = self.doomed_rows.take() {
             rows::remove(&*self.disk, &self.dir, number)?;
             remove_file(&*self.disk, &self.dir.join(WARM))?;
         }
         let pages = self.manifest.engine.totals.pages;
-        if let Some(kept) = self.manifest.rows.retention.kept() {
+        if let Some(kept) = self.manifest.retention.kept() {
             let damage = rows::renew_places(&*self.disk, &self.dir, kept, pages)?;
-            self.rows.renewed_places = damage.or(self.rows.renewed_places.take());
+            self.rebuilt = damage.or(self.rebuilt.take());
         }
         Ok(())
     }
@@ -170,7 +372,7 @@ impl StoreWriter {
     }
 
     /// Writes the run that is being packed, if there is one. Returns its notes.
-    pub(super) fn finish_packing(&mut self) -> Result<Option<Notes>> {
+    fn finish_packing(&mut self) -> Result<Option<Notes>> {
         let Some(packing) = self.packing.take() else {
             return Ok(None);
         };
@@ -208,14 +410,11 @@ impl Storage for StoreWriter {
 
     /// Returns the limit of kept rows, if rows are kept.
     fn page_limit(&self) -> u64 {
-        self.rows
-            .writer
-            .as_ref()
-            .map_or(u64::MAX, RowWriter::page_limit)
+        self.rows.as_ref().map_or(u64::MAX, RowWriter::page_limit)
     }
 
     fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
-        let Some(rows) = &mut self.rows.writer else {
+        let Some(rows) = &mut self.rows else {
             return Ok(());
         };
         let appended = rows.append(page, gone, links, again);
@@ -232,7 +431,7 @@ impl Storage for StoreWriter {
     }
 
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {
-        let written = marks::write(&*self.disk, &self.dir, self.identity.hash, mark, cells);
+        let written = write_mark(&*self.disk, &self.dir, self.identity.hash, mark, cells);
         let file = self.noting(written)?;
         self.new_marks.insert(mark.number, file);
         Ok(())
@@ -242,7 +441,7 @@ impl Storage for StoreWriter {
         // No checkpoint names a mark made since the last one, so it is removed at once and its file closed. Short
         // rounds make thousands of marks between two checkpoints.
         if self.new_marks.remove(&number).is_some() {
-            let removed = marks::remove(&*self.disk, &self.dir, number);
+            let removed = remove_mark(&*self.disk, &self.dir, number);
             return self.noting(removed);
         }
         self.dropped_marks.push(number);

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::chunks::{CASH, CashFile, slots_sum};
+use super::cash::{CASH, CashFile, MARKS, slots_sum};
 use super::identity::{Identity, NEXT, Settings};
 use super::index_file::INDEX;
 use super::manifest::Manifest;
-use super::marks::MARKS;
 use super::names::NameLogs;
 use super::rows::number_of;
 use super::spool::{SPOOL, remove_spool, spool_state};

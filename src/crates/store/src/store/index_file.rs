@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::names::{NameReader, Prints};
+use super::names::NameReader;
 use super::{StoreWriter, TempFile};
 use crate::codec::frame::BlockHead;
 use crate::disk::{Disk, DiskFile, open_cache};
@@ -108,23 +108,8 @@ impl StoreWriter {
     pub(super) fn note_index(&mut self, found: Result<u64>) {
         match found {
             Ok(pages) => self.indexed = pages,
-            Err(damage) => self.unused_index = Some(damage),
+            Err(damage) => self.rebuilt = Some(damage),
         }
-    }
-
-    /// Removes the index from disk. Returns whether there was one.
-    pub fn drop_index(&mut self) -> Result<bool> {
-        let path = self.dir.join(INDEX);
-        self.indexed = 0;
-        match self.disk.remove(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            removed => removed.map(|()| true).map_err(Error::io(&path, "remove")),
-        }
-    }
-
-    /// Returns why the index on disk was not used, once.
-    pub fn unused_index(&mut self) -> Option<Error> {
-        self.unused_index.take()
     }
 }
 
@@ -159,7 +144,7 @@ pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let (index, _, from_file) = indexed(pages, &names, file)?;
     engine.restore_index(index);
     let store = engine.storage_mut();
-    store.unused_index = None;
+    store.rebuilt = None;
     store.note_index(from_file);
     Ok(())
 }
@@ -207,13 +192,13 @@ pub(super) fn reindex(
     }
     let mut known = file.map_or(0, |file| file.pages);
     let mut blocks = names.fingerprint_blocks(known)?;
-    let mut read = || (blocks.by_ref().take(READ_AHEAD)).collect::<Result<Vec<Prints>>>();
+    let mut read = || (blocks.by_ref().take(READ_AHEAD)).collect::<Result<Vec<_>>>();
     let mut ahead = read()?;
     while !ahead.is_empty() {
         let fill = |_: usize, share: &mut IndexShare<'_>| {
             let mut fits = true;
-            for block in &ahead {
-                fits = fits && share.put(block.first, &block.fingerprints)?;
+            for (first, prints) in &ahead {
+                fits = fits && share.put(*first, prints)?;
             }
             Ok(fits)
         };
@@ -224,7 +209,7 @@ pub(super) fn reindex(
         }
         known += ahead
             .iter()
-            .map(|block| block.fingerprints.len() as u64)
+            .map(|(_, prints)| prints.len() as u64)
             .sum::<u64>();
         ahead = next?;
     }

@@ -1,4 +1,5 @@
-//! The manifest that each commit writes, encoded by bincode. The only module that uses bincode.
+//! The manifest that each commit writes, encoded by bincode, and in it the progress in the inputs, which `ingest`
+//! interprets. The only module that uses bincode.
 
 use std::path::Path;
 
@@ -7,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::names::NameLengths;
-use super::progress::InputProgress;
-use super::rows::RowsState;
+use crate::disk::log::LogLengths;
 use crate::engine::{EngineState, ShardCounts};
+use crate::model::{InputPosition, InputSignature, Restart, human};
 use crate::{Error, Result};
 
 /// Maximum length of a manifest in bytes: 64 MiB, some hundred thousand inputs.
@@ -41,10 +42,17 @@ pub struct Manifest {
     /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,
     pub progress: InputProgress,
-    /// State of kept rows. Encoded after the other fields unless it is the default: stores of version 1 have none. The
-    /// counts of a shard and the times of records follow, up to the last of the three that is not the default.
+    /// Kept rows or why there are none. This and the next two fields are encoded after the others, unless all three are
+    /// the default: stores of version 1 have none. The counts of a shard and the times of records follow, up to the last
+    /// part that is not the default.
     #[serde(skip)]
-    pub rows: RowsState,
+    pub retention: Retention,
+    /// Limit of kept rows in bytes that was requested; `None` for the default.
+    #[serde(skip)]
+    pub rows_most: Option<u64>,
+    /// Numbers of row files from before compactions that a snapshot may still name.
+    #[serde(skip)]
+    pub retired_rows: Vec<u64>,
 }
 
 /// Totals of version 0.1's ledger of corrections: a phase, and sums.
@@ -70,8 +78,9 @@ impl Manifest {
         let (shard, times) = (&self.engine.counters.shard, &self.engine.fetch_times);
         let has_times = !times.is_empty();
         let has_shard = has_times || *shard != ShardCounts::default();
-        if has_shard || self.rows != RowsState::default() {
-            encode(&self.rows, &mut bytes)?;
+        let rows = (&self.retention, self.rows_most, &self.retired_rows);
+        if has_shard || rows != (&Retention::default(), None, &Vec::new()) {
+            encode(&rows, &mut bytes)?;
         }
         if has_shard {
             encode(shard, &mut bytes)?;
@@ -101,7 +110,13 @@ impl Manifest {
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
         let (mut manifest, mut rest): (Manifest, _) = decode(content)?;
         if !rest.is_empty() {
-            (manifest.rows, rest) = decode(rest)?;
+            let (rows, behind): ((Retention, Option<u64>, Vec<u64>), _) = decode(rest)?;
+            (
+                manifest.retention,
+                manifest.rows_most,
+                manifest.retired_rows,
+            ) = rows;
+            rest = behind;
         }
         let engine = &mut manifest.engine;
         if !rest.is_empty() {
@@ -148,11 +163,193 @@ pub fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<T,
     Ok(value)
 }
 
+/// Committed state of the row file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedRows {
+    /// Number of the file; each compaction begins another.
+    pub number: u64,
+    pub lengths: LogLengths,
+    pub rows: u64,
+    pub links: u64,
+    pub superseded: u64,
+    /// Number of rows and links at which a checkpoint next checks how much is superseded.
+    pub look_at: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GiveUpReason {
+    /// A command requested that no rows are kept.
+    Asked,
+    /// Rows would have exceeded this limit in bytes.
+    TooLarge(u64),
+    /// A page number exceeded the range of rows.
+    TooManyPages,
+}
+
+/// Kept rows of a store, or the reason why there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retention {
+    /// No rows were kept from the start.
+    #[default]
+    NotKept,
+    Kept(CommittedRows),
+    /// Rows were kept until they were given up.
+    GivenUp(GiveUpReason),
+}
+
+impl Retention {
+    pub fn kept(&self) -> Option<&CommittedRows> {
+        match self {
+            Retention::Kept(kept) => Some(kept),
+            _ => None,
+        }
+    }
+
+    /// Tells serde to omit the default.
+    pub fn is_not_kept(&self) -> bool {
+        *self == Retention::NotKept
+    }
+
+    /// Describes why there are no rows, for messages.
+    pub fn why_not(&self) -> String {
+        match self {
+            Retention::Kept(_) => "they are kept".into(),
+            Retention::NotKept => {
+                "it was begun with `keep_links` none, or by an older cashrank".into()
+            }
+            Retention::GivenUp(reason) => format!("they were dropped: {reason}"),
+        }
+    }
+}
+
+impl std::fmt::Display for GiveUpReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GiveUpReason::Asked => f.write_str("`keep_links` none"),
+            GiveUpReason::TooLarge(most) => {
+                write!(
+                    f,
+                    "they would have taken more than {} of disk",
+                    human(*most)
+                )
+            }
+            GiveUpReason::TooManyPages => f.write_str("page numbers in rows have 32 bits"),
+        }
+    }
+}
+
+/// Inputs of a store, and the position reached in them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputProgress {
+    /// Inputs begun, in the order of the first pass. The last may be unfinished in pass 1.
+    pub inputs: Vec<Input>,
+    /// Number of passes requested by the last command.
+    pub repeat: u32,
+    /// Current pass, from 1. Larger than `repeat` when all are done.
+    pub pass: u32,
+    /// Input being read in this pass, as an index into `inputs`; their number if none is begun.
+    pub input: u64,
+    pub place: InputPosition,
+    /// True if pages known as link targets only are visited at the end of each pass.
+    pub complete: bool,
+    /// Set at the end of a pass with `complete`, after all inputs: link targets before this page were visited.
+    pub completing: Option<u64>,
+    /// True if all that the last command requested is done.
+    pub finished: bool,
+    /// First record that was applied unverified, if any: no snapshot may be published until all are verified.
+    pub unverified: Option<Unverified>,
+    /// Signature of the last stream, to recognise it when it is sent again. Stored separately from the manifest.
+    #[serde(skip)]
+    pub stream: Option<InputSignature>,
+    /// Number of the last stream in which a request was read: if it ends after a capture without a request, the request
+    /// may be cut off. Stored separately from the manifest.
+    #[serde(skip)]
+    pub requests: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// Name as given on the command line, for messages only; `-` is standard input.
+    pub name: String,
+    pub format: String,
+    /// Position of the input's end, once reached.
+    pub end: Option<InputPosition>,
+    /// Part that the spool must keep, if it is standard input and was spooled.
+    pub spooled: Option<Spooled>,
+}
+
+/// Part of an input that the spool must keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spooled {
+    /// Position from which the input is read again to reach the current position, or its end.
+    pub restart: Restart,
+    /// Length of the stream in bytes as sent, once its end was reached.
+    pub total: Option<u64>,
+}
+
+/// First record that was applied without verification.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unverified {
+    pub input: String,
+    /// Number of the record in the input, from 1.
+    pub from_record: u64,
+}
+
+impl Default for InputProgress {
+    fn default() -> Self {
+        InputProgress {
+            inputs: Vec::new(),
+            repeat: 1,
+            pass: 1,
+            input: 0,
+            place: InputPosition::start(),
+            complete: false,
+            completing: None,
+            finished: false,
+            unverified: None,
+            stream: None,
+            requests: None,
+        }
+    }
+}
+
+impl InputProgress {
+    /// Returns an error if records that were read could not be verified, so that no ranking may be published.
+    pub fn check_verified(&self, store: &Path) -> Result<()> {
+        match &self.unverified {
+            None => Ok(()),
+            Some(unverified) => Err(Error::Conflict(format!(
+                "{}: {} could not be verified from its record {} on: no ranking of it is published",
+                store.display(),
+                unverified.input,
+                unverified.from_record
+            ))),
+        }
+    }
+
+    /// Returns an error if an ingest of inputs is unfinished.
+    pub fn check_finished(&self, store: &Path) -> Result<()> {
+        if self.inputs.is_empty() || self.finished {
+            return Ok(());
+        }
+        Err(Error::Conflict(format!(
+            "{}: an ingest of its inputs has not finished; let its command finish first",
+            store.display()
+        )))
+    }
+
+    /// Returns true if only passes after the first remain or remained; they need no stream.
+    pub fn is_past_first(&self) -> bool {
+        self.repeat > 1 && self.pass > 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::YEAR;
-    use crate::store::Input;
 
     /// Of a store that kept no times, all records count as of the latest, so that a single later date is not believed.
     #[test]

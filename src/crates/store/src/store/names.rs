@@ -146,12 +146,6 @@ fn misfit(page: u64) -> String {
     format!("it does not fit the name of page {page} in urls under the key in identity.json")
 }
 
-/// Fingerprints of consecutive pages from `first` on.
-pub struct Prints {
-    pub first: u64,
-    pub fingerprints: Vec<Fingerprint>,
-}
-
 pub struct NameReader {
     path: std::path::PathBuf,
     urls: BlockLog,
@@ -198,7 +192,7 @@ impl NameReader {
         page: u64,
         held: &mut Held<Fingerprint>,
     ) -> Result<Option<Fingerprint>> {
-        let read = |block: &LogBlock| Ok(self.prints(block)?.fingerprints);
+        let read = |block: &LogBlock| self.prints(block);
         Ok(self.fingerprints.value_of(page, held, read)?.copied())
     }
 
@@ -233,7 +227,7 @@ impl NameReader {
     /// Iterates over all fingerprints in page order, reduced to their [`kept`] part.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
         let blocks = self.fingerprints.blocks();
-        flat(blocks.map(|block| Ok(self.prints(&block?)?.fingerprints)))
+        flat(blocks.map(|block| self.prints(&block?)))
     }
 
     pub fn fingerprints_from(
@@ -241,26 +235,25 @@ impl NameReader {
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
         let blocks = self.fingerprint_blocks(from)?;
-        Ok(flat(blocks.map(|prints| Ok(prints?.fingerprints))))
+        Ok(flat(blocks.map(|block| Ok(block?.1))))
     }
 
-    /// Iterates over the fingerprints from page `from` on, block by block; there may be none.
+    /// Iterates over the fingerprints from page `from` on, block by block, each with its first page; there may be none.
     pub fn fingerprint_blocks(
         &self,
         from: u64,
-    ) -> Result<impl Iterator<Item = Result<Prints>> + '_> {
+    ) -> Result<impl Iterator<Item = Result<(u64, Vec<Fingerprint>)>> + '_> {
         let blocks = self.fingerprints.blocks_from(from)?;
         Ok(blocks.map(move |block| {
-            let mut prints = self.prints(&block?)?;
-            let known = from.saturating_sub(prints.first);
-            let known = prints.fingerprints.len().min(known as usize);
-            prints.fingerprints.drain(..known);
-            prints.first += known as u64;
-            Ok(prints)
+            let block = block?;
+            let mut prints = self.prints(&block)?;
+            let known = prints.len().min(from.saturating_sub(block.first) as usize);
+            prints.drain(..known);
+            Ok((block.first + known as u64, prints))
         }))
     }
 
-    fn prints(&self, block: &LogBlock) -> Result<Prints> {
+    fn prints(&self, block: &LogBlock) -> Result<Vec<Fingerprint>> {
         let (prints, _) = block.payload.as_chunks::<PRINT>();
         if block.payload.len() != block.pages as usize * PRINT {
             return Err(Error::damaged(
@@ -268,10 +261,7 @@ impl NameReader {
                 "a block of wrong length",
             ));
         }
-        Ok(Prints {
-            first: block.first,
-            fingerprints: prints.iter().map(|print| read_print(*print)).collect(),
-        })
+        Ok(prints.iter().map(|print| read_print(*print)).collect())
     }
 
     /// Checks that the last block of names has the fingerprints expected under the store's key, and that both logs end

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::folder::remove_file;
-use super::progress::InputProgress;
+use super::manifest::InputProgress;
 use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};

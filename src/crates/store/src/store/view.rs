@@ -1,43 +1,46 @@
-//! A committed state of a store for reading, from which snapshots are made, and its opening.
+//! A committed state of a store for reading, from which snapshots are made; its opening and verification.
+//!
+//! Verification goes part by part: one damaged file does not hide another. Memory: buffers; a deep check also needs the
+//! memory of an index, as an ingest does.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::chunks::CashFile;
+use super::cash::{CashFile, MarkFiles};
 use super::folder::{
     check_in_place, is_busy, is_store, remove_leftovers, remove_unpublished, take_lock,
 };
 use super::identity::{Identity, Settings, no_store};
-use super::manifest::{HistoryRun, Manifest};
-use super::marks::MarkFiles;
+use super::index_file::{IndexFile, reindex};
+use super::manifest::{HistoryRun, InputProgress, Manifest};
 use super::names::{NameLengths, NameReader};
-use super::progress::InputProgress;
 use super::rows::{KeptRows, Retention, RowFile};
 use super::tables::{ReadTransaction, Tables};
-use super::verify::Depth;
 use super::warm::WarmStart;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
-    RowPolicy, TimeTable, Totals, merge,
+    Admissions, Blocks, CHUNK_PAGES, CashMark, CellSweep, Counters, EngineState, HistoryRow,
+    HistoryView, Index, RowPolicy, TimeTable, Totals, check_law, merge, rows_of_run,
 };
+use crate::memory::DATABASE;
+use crate::rows::Rows;
 use crate::{Error, Result};
 
 /// Last committed state of a store. It stays readable until two commits later; see `set_cash_aside` for longer.
 pub struct View {
-    pub(super) dir: PathBuf,
-    pub(super) identity: Identity,
-    pub(super) reading: ReadTransaction,
-    pub(super) manifest: Manifest,
-    pub(super) cash: CashFile,
-    pub(super) marks: MarkFiles,
-    pub(super) names: NameReader,
+    dir: PathBuf,
+    identity: Identity,
+    reading: ReadTransaction,
+    manifest: Manifest,
+    cash: CashFile,
+    marks: MarkFiles,
+    names: NameReader,
     /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
     rows: Result<RowFile>,
     /// Warm start if there is one that fits; only in a view for publishing.
     pub(super) warm: Option<Result<WarmStart>>,
     /// Keeps the database open.
-    pub(super) _tables: Arc<Tables>,
+    _tables: Arc<Tables>,
     /// Lock of the store, if this is a writer's view. The last field, so that it is dropped last.
     pub(super) lock: Option<Arc<dyn DiskFile>>,
 }
@@ -59,7 +62,7 @@ impl View {
             cash: CashFile::open(disk, dir, Access::Look, slots)?,
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names,
-            rows: RowFile::of(disk, dir, &manifest.rows.retention, pages),
+            rows: RowFile::of(disk, dir, &manifest.retention, pages),
             warm: None,
             identity,
             dir: dir.into(),
@@ -146,7 +149,7 @@ impl View {
 
     /// Returns whether rows are kept, and if not, why.
     pub fn rows_retention(&self) -> &Retention {
-        &self.manifest.rows.retention
+        &self.manifest.retention
     }
 
     pub fn generation(&self) -> u64 {
@@ -173,17 +176,6 @@ impl View {
         let runs = runs.map(run).collect::<Result<_>>()?;
         let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
         Ok(merge(self.policy(), runs, Some(admissions), start))
-    }
-
-    /// Returns the last committed state under the same lock, with the database open for reading only.
-    pub fn reopened(self, disk: &dyn Disk) -> Result<View> {
-        let (dir, lock) = (self.dir.clone(), self.lock.clone());
-        // The database has to be closed before it is opened again.
-        drop(self);
-        let identity = Identity::read(disk, &dir)?;
-        let mut view = committed(disk, &dir, identity, Depth::Quick)?;
-        view.lock = lock;
-        Ok(view)
     }
 
     /// Returns true if a writer came since the view was opened, so that data may mix two commits.
@@ -308,5 +300,200 @@ pub fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
         Err(Error::Busy { path: dir.into() })
     } else {
         Err(no_store(dir))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Reads the files that an ingest reads when it starts, and the marks.
+    Quick,
+    /// Reads all files of the store.
+    Deep,
+}
+
+/// Counts of what was checked and is intact.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct VerifyReport {
+    pub pages: u64,
+    pub cash_chunks: u64,
+    pub marks: u64,
+    /// Number of pages with a kept row; `None` if none are kept.
+    pub rows: Option<u64>,
+    pub row_links: Option<u64>,
+    /// Number of fingerprints, equal to the pages.
+    pub fingerprints: u64,
+    /// Number of names, equal to the pages; `None` if not all were read.
+    pub names: Option<u64>,
+    /// Number of history rows; `None` if they were not read.
+    pub history_rows: Option<u64>,
+    /// Number of records that admitted pages; `None` if they were not read.
+    pub admissions: Option<u64>,
+    /// Expected number of pairs of distinct URLs that the index merges.
+    pub expected_wrong_merges: f64,
+}
+
+/// Checks that `found`, which is `None` if an item occurs twice, equals `pages`.
+pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result<()> {
+    match found {
+        Some(found) if found == pages => Ok(()),
+        Some(found) => Err(Error::damaged(path, format!("{found} for {pages} pages"))),
+        None => Err(Error::damaged(path, "one occurs twice")),
+    }
+}
+
+impl View {
+    /// Checks everything except redb's own structure; returns the first damage as an error.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let mut damage = Vec::new();
+        let report = self.inspect(Depth::Deep, &mut damage);
+        damage.into_iter().next().map_or(Ok(report), Err)
+    }
+
+    /// Checks all parts and appends what is wrong to `damage`.
+    pub fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> VerifyReport {
+        let mut note = |checked: Result<()>| damage.extend(checked.err());
+        let pages = self.totals().pages;
+        let mut report = VerifyReport {
+            pages,
+            cash_chunks: self.cash.slots.len() as u64,
+            marks: self.marks().len() as u64,
+            expected_wrong_merges: Index::expected_wrong_merges(pages),
+            ..VerifyReport::default()
+        };
+        note(self.inspect_cash());
+        for mark in self.marks() {
+            note(self.marks.verify(mark));
+        }
+        note(self.inspect_rows(depth, &mut report));
+        note(self.inspect_fingerprints(depth, &mut report));
+        note(self.names.check_end(&self.identity.key));
+        if depth == Depth::Deep {
+            note(self.inspect_names(&mut report));
+            note(self.names.verify_indexes());
+            note(self.inspect_history(&mut report));
+        }
+        report
+    }
+
+    pub fn inspect_index(&self, disk: &dyn Disk, depth: Depth) -> Result<()> {
+        let Some(index) = IndexFile::open(disk, &self.dir, self.manifest.identity)? else {
+            return Ok(());
+        };
+        index.check(self.manifest.engine.totals.pages, &self.names)?;
+        match depth {
+            Depth::Quick => Ok(()),
+            Depth::Deep => index.verify(&self.names),
+        }
+    }
+
+    /// Returns the maximum memory of a [`Depth::Deep`] check, in bytes.
+    pub fn deep_bytes(&self) -> u64 {
+        Index::bytes_with_room(self.totals().pages) + DATABASE
+    }
+
+    fn inspect_cash(&self) -> Result<()> {
+        let paid = self.totals().paid;
+        let mut sum = 0;
+        let mut sweep = CellSweep::new(self);
+        while let Some((_, cells, _)) = sweep.next()? {
+            let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
+            sum += cash.sum::<u128>();
+        }
+        let law = check_law(sum, self.totals());
+        law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
+    }
+
+    fn inspect_rows(&self, depth: Depth, report: &mut VerifyReport) -> Result<()> {
+        if self.rows_retention().kept().is_none() {
+            return Ok(());
+        }
+        let rows = self.rows()?;
+        report.rows = Some(rows.rows());
+        report.row_links = Some(rows.links());
+        match depth {
+            Depth::Quick => Ok(()),
+            Depth::Deep => rows.verify().and_then(|()| rows.verify_places()),
+        }
+    }
+
+    fn inspect_fingerprints(&self, depth: Depth, report: &mut VerifyReport) -> Result<()> {
+        let pages = self.totals().pages;
+        let found = match depth {
+            Depth::Quick => {
+                let mut blocks = self.names.fingerprint_blocks(0)?;
+                Some(blocks.try_fold(0, |sum, block| Ok::<_, Error>(sum + block?.1.len() as u64))?)
+            }
+            Depth::Deep => reindex(pages, &self.names, None)?.1,
+        };
+        report.fingerprints = found.unwrap_or_default();
+        check_count(&self.dir.join("fingerprints"), found, pages)
+    }
+
+    fn inspect_names(&self, report: &mut VerifyReport) -> Result<()> {
+        let shard = self.settings().input.shard;
+        let mut remote = 0;
+        let found = self.names.check_all(&self.identity.key, &mut |name| {
+            remote += u64::from(shard.is_some_and(|shard| !shard.has(name)));
+        })?;
+        report.names = Some(found);
+        check_count(&self.dir.join("urls"), Some(found), self.totals().pages)?;
+        let counted = self.counters().shard.remote_pages;
+        if remote != counted {
+            let what = format!("{counted} pages of other shards, but {remote} names are theirs");
+            return Err(Error::damaged(self.dir.join("store.redb"), what));
+        }
+        Ok(())
+    }
+
+    fn inspect_history(&self, report: &mut VerifyReport) -> Result<()> {
+        let pages = self.totals().pages;
+        let bad = |what: String| Error::damaged(self.dir.join("store.redb"), what);
+        let (mut rows, mut visits) = (0, 0u64);
+        for run in &self.manifest.runs {
+            let mut found = 0;
+            for row in rows_of_run(self.reading.rows(*run)?) {
+                let row = row?;
+                if row.page >= pages {
+                    return Err(bad(format!("history of page {}, of {pages}", row.page)));
+                }
+                found += 1;
+                visits = visits.saturating_add(row.visits);
+            }
+            if found != run.rows {
+                let number = run.number;
+                let what = format!("run {number} has {found} rows, not {}", run.rows);
+                return Err(bad(what));
+            }
+            rows += found;
+        }
+        if visits != self.totals().visits {
+            let ledger = self.totals().visits;
+            let what = format!("the history has {visits} visits, the ledger {ledger}");
+            return Err(bad(what));
+        }
+        report.history_rows = Some(rows);
+        let mut admissions = 0;
+        for admission in self.admissions()? {
+            admission?;
+            admissions += 1;
+        }
+        report.admissions = Some(admissions);
+        Ok(())
+    }
+
+    /// Checks redb's own structure. Only possible if nothing else uses the view's store.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn check_database(self) -> Result<()> {
+        let View {
+            _tables: tables,
+            reading,
+            ..
+        } = self;
+        drop(reading);
+        match Arc::into_inner(tables) {
+            Some(mut tables) => tables.check(),
+            None => Ok(()),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The warm start, `warm`: the final state of a settling, from which the next one starts.
+//! The warm start, `warm`: the final state of a settling, from which the next one starts, and the rows that changed since.
 //!
 //! It is a file of blocks (`snapshot/blocks.rs`) with three columns: X and D of each page as `i64`, and the cost of a
 //! visit in a byte. The head is its info.
@@ -12,12 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::TempFile;
-use super::rows::{CommittedRows, KeptRows, Retention, RowFile, RowsDiff};
+use super::checkpoint::StoreWriter;
+use super::rows::{CommittedRows, KeptRows, Retention, RowFile};
 use crate::Result;
-use crate::disk::Disk;
-use crate::engine::{CHUNK_PAGES, SettledPages, SettledPagesMut, SettledTotals};
+use crate::disk::{Disk, TempFile};
+use crate::engine::{CHUNK_PAGES, Cells, SettledPages, SettledPagesMut, SettledTotals};
+use crate::rows::{Bits, Row, RowVisitor, Stop};
 use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
 
 pub const WARM: &str = "warm";
@@ -258,10 +260,176 @@ impl WarmStart {
         Ok(is_same.then_some(WarmStart { file, rows }))
     }
 
-    /// Returns what changed in the rows since the warm start.
+    /// Finds what changed in the rows since the warm start; it is an error if their file does not have the position at
+    /// which its rows end. Reads the new rows and those that they superseded, and takes 16 bytes of memory for each.
     pub fn since(&self, rows: &KeptRows) -> Result<RowsDiff> {
-        rows.since(self.rows.file.clone(), self.rows.place)
+        RowsDiff::new(rows, self.rows.file.clone(), self.rows.place)
     }
+}
+
+impl StoreWriter {
+    /// Returns the warm start if there is one that fits, or the error of opening it.
+    pub(super) fn warm(&self) -> Option<Result<WarmStart>> {
+        Some(match self.warm.as_ref()? {
+            Ok(warm) => Ok(warm.clone()),
+            Err(error) => Err(error.again()),
+        })
+    }
+
+    /// Begins a ranking of the last commit whose result will be the next warm start.
+    pub fn begin_warm_start(&mut self) -> Result<()> {
+        let kept = self.manifest.retention.kept();
+        let pages = self.manifest.engine.totals.pages;
+        let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept, pages));
+        self.ranked = rows.transpose()?;
+        Ok(())
+    }
+
+    /// Ends the ranking of `begin_warm_start`; if it `wrote` the warm start, this replaces the previous one.
+    pub fn end_warm_start(&mut self, wrote: bool) {
+        if let Some(rows) = self.ranked.take().filter(|_| wrote) {
+            let opened = open(&*self.disk, &self.dir).transpose();
+            self.warm = opened.map(|file| {
+                let file = Arc::new(file?);
+                Ok(WarmStart { file, rows })
+            });
+        }
+        self.note_warm_place();
+    }
+
+    /// Updates the place of the rows of the warm start after a compaction; on failure, later processes cannot use it.
+    pub(super) fn note_warm_place(&mut self) {
+        let Some(now) = self.manifest.retention.kept() else {
+            return;
+        };
+        // During a ranking the next warm start may replace it at any moment.
+        let (Some(Ok(warm)), None) = (&mut self.warm, &self.ranked) else {
+            return;
+        };
+        let (number, rows) = warm.rows.place;
+        if warm.file.info().place.number == number {
+            return;
+        }
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        let pages = self.manifest.engine.totals.pages;
+        let moved = RowFile::open(disk, dir, *now, pages).and_then(|file| {
+            let place = RowPlace {
+                number,
+                rows,
+                last_block: file.sum_before(rows)?,
+            };
+            warm.file.moved(disk, dir, place)
+        });
+        if let Ok(file) = moved {
+            warm.file = Arc::new(file);
+        }
+    }
+}
+
+/// Difference between the rows of two commits: new rows, and those that they superseded. Pages that were fetched again
+/// with the same links are left out.
+pub struct RowsDiff {
+    old: RowFile,
+    /// Bitmap of the old rows that were superseded since.
+    gone: Bits,
+    /// Number of current rows before the new ones.
+    place: u64,
+    /// Bitmap of the pages whose links did not change.
+    same: Bits,
+    /// Number of new rows; number of links in those of old pages and in the rows that they superseded.
+    pub rows: u64,
+    pub links: u64,
+}
+
+impl RowsDiff {
+    fn new(rows: &KeptRows, old: RowFile, (number, place): (u64, u64)) -> Result<RowsDiff> {
+        let (now, pages) = (rows.kept(), old.pages);
+        if number != now.number || place > now.rows {
+            let what = format!("it does not have the first {place} rows of file {number}");
+            return Err(rows.file.damaged(what));
+        }
+        let mut changed = Bits::new(pages);
+        let (mut new, mut links) = (0, 0);
+        rows.file.back_over(place..now.rows, |_, head| {
+            let page = u64::from(head.page);
+            if page >= pages {
+                new += 1;
+            } else if changed.set(page) {
+                new += 1;
+                links += u64::from(head.links);
+            }
+            Ok(())
+        })?;
+        let mut diff = RowsDiff {
+            gone: Bits::new(old.kept.rows),
+            same: Bits::new(pages),
+            old,
+            place,
+            rows: new,
+            links,
+        };
+        // If the file is the same, its count of superseded rows tells whether any was.
+        let old = &diff.old;
+        if new > 0 && (number != old.kept.number || now.superseded != old.kept.superseded) {
+            let (found, more) = old.mark_last(|page| changed.get(page), &mut diff.gone)?;
+            diff.links += more;
+            diff.leave_out_same(rows, found as usize)?;
+        }
+        Ok(diff)
+    }
+
+    /// Leaves out rows equal to those that they superseded, which are `superseded` in number.
+    fn leave_out_same(&mut self, now: &KeptRows, superseded: usize) -> Result<()> {
+        let mut before: Cells<[u32; 4]> = Cells::reserve(superseded)?;
+        let mut places = before.iter_mut();
+        Stop::is_whole(self.old_rows(&mut |row| {
+            let place = places.next().ok_or(Stop::Enough)?;
+            *place = known_by(&row);
+            Ok(())
+        }))?;
+        before.sort_unstable();
+        let (mut same, mut rows, mut links) = (Bits::new(self.old.pages), 0, 0);
+        Stop::is_whole(self.new_rows(now, &mut |row| {
+            let is_same = before.binary_search(&known_by(&row)).is_ok();
+            if is_same && u64::from(row.page) < self.old.pages && same.set(row.page.into()) {
+                rows += 1;
+                links += 2 * row.targets.len() as u64;
+            }
+            Ok(())
+        }))?;
+        self.same = same;
+        self.rows = self.rows.saturating_sub(rows);
+        self.links = self.links.saturating_sub(links);
+        Ok(())
+    }
+
+    /// Calls `visit` with each new row; `now` are the rows that were compared.
+    pub fn new_rows(&self, now: &KeptRows, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let is_live = |at, _: &Row<'_>| now.counts(at);
+        now.each_from(self.place, is_live, |rows| self.unless_same(rows, visit))
+    }
+
+    /// Calls `visit` with each old row that was superseded.
+    pub fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let mut visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
+        self.old.each_marked(&self.gone, &mut visit)
+    }
+
+    fn unless_same(&self, rows: &[Row<'_>], visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let mut others = rows.iter().filter(|row| !self.same.get(row.page.into()));
+        others.try_for_each(|row| visit(*row))
+    }
+}
+
+/// Returns a row's page and 96 bits of a hash of its links; equal values are taken as equal links.
+fn known_by(row: &Row<'_>) -> [u32; 4] {
+    let mut hash = Xxh3::new();
+    hash.update(&row.targets.len().to_le_bytes());
+    hash.update(bytemuck::cast_slice(row.targets));
+    hash.update(bytemuck::cast_slice(row.weights));
+    let hash = hash.digest128();
+    let [first, second, third] = [0, 32, 64].map(|from| (hash >> from) as u32);
+    [row.page, first, second, third]
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::batches::{
     RecordAt, report_caveat, report_end, report_format, report_remark, report_skipped,
 };
 use crate::decode::{Names, Reason};
-use crate::engine::{Resolver, age};
+use crate::engine::age;
 use crate::formats::{Format, is_decided};
 use crate::ingest::IngestEvent;
 use crate::ingest::stream::{Spooling, plain};
@@ -31,7 +31,6 @@ impl<'a> IngestRun<'a> {
         let from = self.progress.place.offset;
         let mut reading = InputInProgress {
             input: &input,
-            resolver: Resolver::default(),
             is_spooled: !self.is_repeating() && self.is_spooling(),
             from,
             start: from,
@@ -178,7 +177,6 @@ impl<'a> IngestRun<'a> {
 struct InputInProgress<'r, 'a> {
     run: &'r mut IngestRun<'a>,
     input: &'r InputName,
-    resolver: Resolver,
     /// True in the first pass of a spooled input: what the spool keeps of it moves with the position.
     is_spooled: bool,
     /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
@@ -213,8 +211,8 @@ impl BatchVisitor for InputInProgress<'_, '_> {
             return Ok(!self.run.stop_asked());
         }
         self.start = self.start.min(piece.chunk.offset);
+        self.run.writer.begin_batch();
         self.run.look_at_budget();
-        self.resolver.begin();
         let applied = self.apply_entries(records, piece);
         // After bad input too, the next checkpoint needs the hash at the position.
         self.note_place(records, piece);
@@ -272,10 +270,10 @@ impl InputInProgress<'_, '_> {
 
     /// Refuses the next record, with lines inside it, before anything is applied, so that a checkpoint can be made.
     fn check_next(&self, piece: &Piece, at: usize) -> Result<()> {
-        let (names, batch) = (&self.resolver, &piece.batch);
+        let batch = &piece.batch;
         let mut next = batch.entries[at..].iter();
         match next.find(|entry| piece.chunk.offset + entry.end > self.end) {
-            Some(record) => self.run.writer.check_room(names, batch, record.names_end),
+            Some(record) => self.run.writer.check_room(batch, record.names_end),
             None => Ok(()),
         }
     }
@@ -294,8 +292,7 @@ impl InputInProgress<'_, '_> {
         if format.is_grouped() && is_first_pass {
             self.ungrouped += u64::from(self.comes_back(&piece.batch, &piece.batch.entries[at]));
         }
-        self.resolver
-            .apply_in_room(&mut self.run.writer.engine, &piece.batch, at)?;
+        self.run.writer.apply_entry(&piece.batch, at)?;
         self.run.progress.place.records += 1;
         Ok(())
     }

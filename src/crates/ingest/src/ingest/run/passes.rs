@@ -14,7 +14,7 @@
 use super::{EarlyEnd, IngestRun};
 use crate::engine::{Estimation, PageId, TargetLinks};
 use crate::ingest::plan::Plan;
-use crate::ingest::{IngestEvent, OldFault};
+use crate::ingest::{IngestEvent, InjectedFault};
 use crate::model::counted;
 use crate::rows::{Row, Stop};
 use crate::session::Writer;
@@ -25,7 +25,7 @@ use crate::{Error, Result};
 /// Number of rows whose pages are prefetched together.
 const AHEAD: usize = 64;
 /// Visits of targets between two looks at the clock.
-const UNHEARD: u64 = 1 << 12;
+const VISITS_PER_TICK: u64 = 1 << 12;
 
 /// Returns an error if the passes of a plan cannot be continued as they were begun, or not at all.
 pub(super) fn check_passes(plan: &Plan, writer: &Writer) -> Result<()> {
@@ -66,7 +66,7 @@ impl IngestRun<'_> {
     /// Visits the pages of all rows, from where a checkpoint left off.
     pub(super) fn sweep_rows(&mut self) -> Result<(), EarlyEnd> {
         let from = match self.job.fault {
-            Some(OldFault::PassFromStart) => 0,
+            Some(InjectedFault::PassFromStart) => 0,
             _ => self.progress.place.records,
         };
         if from > 0 {
@@ -144,7 +144,7 @@ impl IngestRun<'_> {
             if self.stop_asked() {
                 return Err(EarlyEnd::Stopped);
             }
-            if visits % UNHEARD == 0 {
+            if visits % VISITS_PER_TICK == 0 {
                 self.on_time()?;
             }
         }

@@ -237,9 +237,7 @@ impl IngestRun<'_> {
             self.publisher.rows = Arc::default();
             self.writer.release_rows()?;
         }
-        if let Some(damage) = &self.writer.storage_mut().renewed_places() {
-            self.observer.note(IngestEvent::PlacesRenewed { damage });
-        }
+        self.report_rebuilt();
         self.observer.note(IngestEvent::Checkpoint {
             generation: self.writer.generation(),
             records: self.writer.counters().records,
@@ -257,7 +255,7 @@ impl IngestRun<'_> {
         self.finish_settling()?;
         self.publisher.snapshotted = Instant::now();
         let is_end = self.progress.finished;
-        let is_last = is_end || self.writer.is_at_rest();
+        let is_last = is_end || self.writer.has_released_memory();
         // A stop does not stop the ranking that it causes.
         let stop = if is_end || is_last && !self.stop_asked() {
             self.job.stop.clone()

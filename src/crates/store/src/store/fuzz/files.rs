@@ -4,10 +4,9 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::chunks::{CashFile, Slot};
+use super::super::cash::{CashFile, MarkFiles, Slot, write_mark};
 use super::super::identity::Identity;
 use super::super::index_file::{IndexFile, indexed, sum_of};
-use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use super::super::warm::{self, WARM, WarmHead};
 use crate::codec::frame::BlockHead;
@@ -298,7 +297,7 @@ pub fn marks(data: &[u8]) {
         },
     };
     let disk = Memory::default();
-    let file = expect(marks::write(&disk, dir(), 5, &mark, &cells));
+    let file = expect(write_mark(&disk, dir(), 5, &mark, &cells));
     let len = if cells.is_empty() {
         0
     } else {

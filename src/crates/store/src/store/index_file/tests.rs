@@ -136,10 +136,10 @@ fn reindex_of(names: &NameReader, pages: u64) -> Index {
     let mut index = Index::to_fill(pages).unwrap();
     for mut share in index.shares(3) {
         for block in names.fingerprint_blocks(0).unwrap() {
-            let block = block.unwrap();
-            let known = pages.saturating_sub(block.first).min(4096) as usize;
-            let prints = &block.fingerprints[..known.min(block.fingerprints.len())];
-            assert!(share.put(block.first, prints).unwrap());
+            let (first, prints) = block.unwrap();
+            let known = pages.saturating_sub(first).min(4096) as usize;
+            let prints = &prints[..known.min(prints.len())];
+            assert!(share.put(first, prints).unwrap());
         }
     }
     index

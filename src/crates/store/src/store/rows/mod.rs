@@ -16,24 +16,18 @@
 pub mod block;
 pub mod places;
 mod read;
-mod since;
-mod unpacked;
 mod write;
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::folder::{remove_except, remove_file};
+use super::manifest::Manifest;
 use crate::disk::Disk;
-use crate::disk::log::LogLengths;
-use crate::model::human;
 use crate::{Error, Result};
 
-pub use read::{KeptRows, RowFile};
-pub use since::RowsDiff;
-pub use unpacked::UnpackedRows;
-pub(super) use write::{RowWriter, compact};
+pub use super::manifest::{CommittedRows, GiveUpReason, Retention};
+pub use read::{KeptRows, RowFile, UnpackedRows};
+pub(super) use write::RowWriter;
 
 pub const ROWS: &str = "rows";
 
@@ -69,92 +63,6 @@ fn free_bytes(path: &Path) -> u64 {
         .ancestors()
         .find_map(|path| rustix::fs::statvfs(path).ok());
     found.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
-/// Committed state of the row file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommittedRows {
-    /// Number of the file; each compaction begins another.
-    pub number: u64,
-    pub lengths: LogLengths,
-    pub rows: u64,
-    pub links: u64,
-    pub superseded: u64,
-    /// Number of rows and links at which a checkpoint next checks how much is superseded.
-    pub look_at: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GiveUpReason {
-    /// A command requested that no rows are kept.
-    Asked,
-    /// Rows would have exceeded this limit in bytes.
-    TooLarge(u64),
-    /// A page number exceeded the range of rows.
-    TooManyPages,
-}
-
-/// Kept rows of a store, or the reason why there are none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Retention {
-    /// No rows were kept from the start.
-    #[default]
-    NotKept,
-    Kept(CommittedRows),
-    /// Rows were kept until they were given up.
-    GivenUp(GiveUpReason),
-}
-
-impl Retention {
-    pub fn kept(&self) -> Option<&CommittedRows> {
-        match self {
-            Retention::Kept(kept) => Some(kept),
-            _ => None,
-        }
-    }
-
-    /// Tells serde to omit the default.
-    pub fn is_not_kept(&self) -> bool {
-        *self == Retention::NotKept
-    }
-
-    /// Describes why there are no rows, for messages.
-    pub fn why_not(&self) -> String {
-        match self {
-            Retention::Kept(_) => "they are kept".into(),
-            Retention::NotKept => {
-                "it was begun with `keep_links` none, or by an older cashrank".into()
-            }
-            Retention::GivenUp(reason) => format!("they were dropped: {reason}"),
-        }
-    }
-}
-
-impl std::fmt::Display for GiveUpReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            GiveUpReason::Asked => f.write_str("`keep_links` none"),
-            GiveUpReason::TooLarge(most) => {
-                write!(
-                    f,
-                    "they would have taken more than {} of disk",
-                    human(*most)
-                )
-            }
-            GiveUpReason::TooManyPages => f.write_str("page numbers in rows have 32 bits"),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RowsState {
-    pub retention: Retention,
-    /// Limit in bytes that was requested; `None` for the default.
-    pub most: Option<u64>,
-    /// Numbers of files from before compactions that a snapshot may still name.
-    pub retired: Vec<u64>,
 }
 
 /// Returns the error of an operation that needs rows in a store of `pages` pages that has none.
@@ -207,18 +115,18 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &RowsState) -> Result<()> {
+pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()> {
     let folder = dir.join(ROWS);
     match disk.list(&folder) {
         // A store of version 1.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         names => drop(names.map_err(Error::opening(&folder))?),
     }
-    let current = state.retention.kept().map(|kept| kept.number);
+    let current = manifest.retention.kept().map(|kept| kept.number);
     // Files of other names are not the store's.
     remove_except(disk, &folder, |name| {
         number_of(name.strip_suffix(".tmp").unwrap_or(name)).is_none_or(|number| {
-            let is_named = current == Some(number) || state.retired.contains(&number);
+            let is_named = current == Some(number) || manifest.retired_rows.contains(&number);
             is_named && !name.ends_with(".tmp")
         })
     })

@@ -1,15 +1,14 @@
-//! Reading of kept rows: sweeps, and lookup of the last row of a page.
+//! Reading of kept rows: sweeps, lookup of the last row of a page, and the cache of unpacked blocks.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
 use super::places::Places;
-use super::unpacked::UnpackedRows;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::log::{BlockLog, LogBlock};
 use crate::disk::{Access, Disk};
@@ -27,9 +26,9 @@ const FEW: u64 = 64;
 pub struct RowFile {
     pub(super) path: PathBuf,
     log: Arc<BlockLog>,
-    pub(super) kept: CommittedRows,
+    pub(in crate::store) kept: CommittedRows,
     /// Number of pages of the commit, an exclusive bound on page numbers in the rows.
-    pub(super) pages: u64,
+    pub(in crate::store) pages: u64,
     /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
     places: Arc<Result<Option<Places>>>,
     unpacked: Arc<UnpackedRows>,
@@ -70,13 +69,13 @@ impl RowFile {
         self.kept.rows
     }
 
-    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
+    pub(in crate::store) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
     /// Sets the bit in `live` of the last row of each `wanted` page. Returns the number of these rows and of their
     /// links. Goes from the last row to the first, so that later rows are seen first; reads heads only.
-    pub(super) fn mark_last(
+    pub(in crate::store) fn mark_last(
         &self,
         wanted: impl Fn(u64) -> bool,
         live: &mut Bits,
@@ -99,7 +98,7 @@ impl RowFile {
     }
 
     /// Calls `visit` with the heads of these rows, backwards; reads no links. Returns true if it reached the first one.
-    pub(super) fn back_over(
+    pub(in crate::store) fn back_over(
         &self,
         rows: Range<u64>,
         mut visit: impl FnMut(u64, &RowHead) -> Result<(), Stop>,
@@ -215,7 +214,7 @@ impl RowFile {
     }
 
     /// Calls `visit` with the marked rows, one block at a time. Blocks without a marked row are not read.
-    pub(super) fn each_marked(
+    pub(in crate::store) fn each_marked(
         &self,
         marked: &Bits,
         visit: &mut RowsVisitor<'_>,
@@ -283,7 +282,7 @@ impl RowFile {
 /// Rows of a store as of a commit, an implementation of [`Rows`]. A sweep reads the file from start to end, with a
 /// thread that reads, checks and unpacks ahead; it may run while a writer appends or compacts.
 pub struct KeptRows {
-    pub(super) file: RowFile,
+    pub(in crate::store) file: RowFile,
     links: u64,
     rows: u64,
     /// Bitmap of the rows that are the last of their page; `None` if all are.
@@ -413,7 +412,7 @@ impl KeptRows {
     }
 
     /// Calls `visit` with the `wanted` rows from number `from` on, in order and several at a time.
-    pub(super) fn each_from<E: From<Error>>(
+    pub(in crate::store) fn each_from<E: From<Error>>(
         &self,
         from: u64,
         wanted: impl Fn(u64, &Row<'_>) -> bool,
@@ -428,7 +427,7 @@ impl KeptRows {
         })
     }
 
-    pub(super) fn live_before(&self, end: u64) -> u64 {
+    pub(in crate::store) fn live_before(&self, end: u64) -> u64 {
         match &self.live {
             None => end,
             Some(live) => (0..end).filter(|&row| live.get(row)).count() as u64,
@@ -436,7 +435,7 @@ impl KeptRows {
     }
 
     /// Returns true if a row is the last of its page.
-    pub(super) fn counts(&self, row: u64) -> bool {
+    pub(in crate::store) fn counts(&self, row: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }
 
@@ -488,6 +487,85 @@ impl Rows for KeptRows {
 }
 
 /// Returns a visitor of several rows that passes them on one by one.
-pub(super) fn one_by_one(visit: &mut RowVisitor<'_>) -> impl FnMut(&[Row<'_>]) -> Result<(), Stop> {
+fn one_by_one(visit: &mut RowVisitor<'_>) -> impl FnMut(&[Row<'_>]) -> Result<(), Stop> {
     |rows| rows.iter().try_for_each(|row| visit(*row))
 }
+
+/// Cache of the first blocks of a row file, unpacked, up to a number of bytes: sweeps repeat over the same rows. A reader
+/// of a later state of the file, which begins with the same blocks, can use it after the reader of an earlier one.
+#[derive(Default)]
+pub struct UnpackedRows(Mutex<Prefix>);
+
+#[derive(Default)]
+struct Prefix {
+    number: u64,
+    blocks: Vec<(u64, Arc<BlockRows>)>,
+    end: u64,
+    /// Memory of the blocks in bytes, and its limit.
+    bytes: u64,
+    room: u64,
+}
+
+impl std::fmt::Debug for UnpackedRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("UnpackedRows")
+    }
+}
+
+fn bytes_of(block: &BlockRows) -> u64 {
+    let bytes = block.heads.capacity() * size_of::<RowHead>()
+        + block.targets.capacity() * size_of::<u32>()
+        + block.weights.capacity() * size_of::<u64>();
+    bytes as u64
+}
+
+impl UnpackedRows {
+    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of
+    /// other files, and those that do not fit.
+    fn prepare(&self, number: u64, rows: u64, room: u64) {
+        let mut prefix = self.prefix();
+        if prefix.number != number || prefix.end > rows {
+            *prefix = Prefix::default();
+        }
+        (prefix.number, prefix.room) = (number, room);
+        while prefix.bytes > room
+            && let Some((first, last)) = prefix.blocks.pop()
+        {
+            prefix.bytes -= bytes_of(&last);
+            prefix.end = first;
+        }
+    }
+
+    fn prefix(&self) -> MutexGuard<'_, Prefix> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
+        self.prefix().blocks.clone()
+    }
+
+    fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
+        let prefix = self.prefix();
+        if row >= prefix.end {
+            return None;
+        }
+        let behind = prefix.blocks.partition_point(|(first, _)| *first <= row);
+        prefix.blocks.get(behind.checked_sub(1)?).cloned()
+    }
+
+    /// Caches the next block if there is room for it; otherwise returns it.
+    fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
+        let bytes = bytes_of(&block);
+        let mut prefix = self.prefix();
+        if first != prefix.end || prefix.bytes + bytes > prefix.room {
+            return Some(block);
+        }
+        prefix.bytes += bytes;
+        prefix.end = first + block.heads.len() as u64;
+        prefix.blocks.push((first, Arc::new(block)));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,17 @@
-//! Appending of rows to the log, and its compaction: copying the rows that are not superseded, in order, to a new file.
+//! Appending of rows to the log, and its compaction: copying the rows that are not superseded, in order, to a new file. A
+//! store creates its row file as requested, and gives it up if it cannot continue.
 
 use std::path::Path;
 use std::thread::JoinHandle;
 
 use super::block::{BlockRows, RowHead, pack};
 use super::read::{KeptRows, RowFile};
-use super::{CommittedRows, GiveUpReason, ROWS, path_of, remove};
+use super::{CommittedRows, GiveUpReason, KeepRows, ROWS, Retention, path_of, remove};
 use crate::disk::log::{BlockLog, LogLengths};
 use crate::disk::{Access, Disk};
 use crate::engine::{PageId, TargetLinks};
 use crate::rows::{PAGES_MAX, Row, Rows};
+use crate::store::StoreWriter;
 use crate::threads::{joined, spawn};
 use crate::{Error, Result};
 
@@ -19,8 +21,6 @@ const WAITING: usize = 1 << 20;
 /// Number of rows and links below which no file is compacted.
 const LEAST: u64 = 1 << 10;
 
-type Packed = (BlockRows, Vec<u8>);
-
 pub struct RowWriter {
     log: BlockLog,
     kept: CommittedRows,
@@ -28,7 +28,7 @@ pub struct RowWriter {
     closed: u64,
     filling: BlockRows,
     /// Previous block, while it is packed.
-    packing: Option<JoinHandle<Packed>>,
+    packing: Option<JoinHandle<(BlockRows, Vec<u8>)>>,
     /// Block for reuse.
     spare: BlockRows,
     most: u64,
@@ -210,7 +210,7 @@ fn is_due(kept: &CommittedRows) -> bool {
 /// in the old file, its number and rows before them, and are updated to the new file.
 ///
 /// If there is no room for the new file, the old one is unchanged.
-pub fn compact<'p>(
+fn compact<'p>(
     disk: &dyn Disk,
     dir: &Path,
     old: &mut RowWriter,
@@ -263,6 +263,149 @@ fn copy_live(
     new.kept.look_at = 2 * (rows.rows() + rows.links());
     new.sync()?;
     Ok(new)
+}
+
+impl StoreWriter {
+    /// Opens or creates the row file, as requested and as the store allows.
+    pub(in crate::store) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        let retention = &self.manifest.retention;
+        let empty = self.manifest.engine.totals.pages == 0 && self.identity.has_rows();
+        let held = retention.kept().map_or(0, |kept| kept.lengths.data);
+        let Some(most) = self.rows_most(keep, held) else {
+            if retention.kept().is_some() {
+                self.give_up_rows(GiveUpReason::Asked)?;
+            }
+            return Ok(());
+        };
+        if let Some(kept) = retention.kept() {
+            if kept.lengths.data > most {
+                return self.give_up_rows(GiveUpReason::TooLarge(most));
+            }
+            self.rows = Some(RowWriter::open(disk, dir, *kept, most)?);
+        } else if empty {
+            self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+        } else if let (Retention::GivenUp(GiveUpReason::TooLarge(had)), KeepRows::AtMost(most)) =
+            (retention, keep)
+            && most <= *had
+        {
+            // The same command again, or one that leaves rows less room: they stay given up.
+            return Ok(());
+        } else if let KeepRows::AtMost(_) = keep {
+            return Err(Error::Conflict(format!(
+                "{}: the store has pages and keeps no rows of links ({}), and they cannot be added later; leave \
+                 `keep_links` out, or ingest the inputs into a new store",
+                dir.display(),
+                retention.why_not()
+            )));
+        }
+        // The next commit stores the limit that was requested.
+        if let KeepRows::AtMost(most) = keep {
+            self.manifest.rows_most = Some(most);
+        }
+        Ok(())
+    }
+
+    /// Returns the limit for rows in bytes, given `held` bytes present; `None` to keep none. Without a new request the
+    /// limit stays, and present rows are kept.
+    fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
+        match keep {
+            KeepRows::None => None,
+            KeepRows::AtMost(most) => Some(most),
+            KeepRows::Usual(most) => Some(self.manifest.rows_most.unwrap_or(most.max(held))),
+        }
+    }
+
+    /// Returns true if rows are kept, including those after the last checkpoint.
+    pub fn keeps_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// Returns true if rows were given up and this was not reported yet.
+    pub fn is_giving_up_rows(&self) -> bool {
+        self.rows_given_up.is_some()
+    }
+
+    /// Returns whether committed rows are kept, and if not, why.
+    pub fn rows_retention(&self) -> &Retention {
+        &self.manifest.retention
+    }
+
+    #[cfg(test)]
+    pub fn limit_row_pages(&mut self, pages: u64) {
+        if let Some(writer) = &mut self.rows {
+            writer.limit_pages(pages);
+        }
+    }
+
+    /// Returns why rows were given up, once.
+    pub fn rows_given_up(&mut self) -> Option<GiveUpReason> {
+        self.rows_given_up.take()
+    }
+
+    /// Removes row files from before compactions, except for the one that the current snapshot names and those that the
+    /// current and next warm start need.
+    pub fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
+        let warm = self.warm.iter().flatten().map(|warm| &warm.rows);
+        let of_warm = warm.chain(&self.ranked).map(|rows| rows.file.number());
+        let needed: Vec<u64> = of_warm.chain(named).collect();
+        let retired = &mut self.manifest.retired_rows;
+        let (stay, go) = std::mem::take(retired)
+            .into_iter()
+            .partition(|number| needed.contains(number));
+        *retired = stay;
+        let go: Vec<u64> = go;
+        let removed = go
+            .into_iter()
+            .try_for_each(|number| remove(&*self.disk, &self.dir, number));
+        self.noting(removed)
+    }
+
+    /// Makes rows durable, and compacts them if half are superseded.
+    pub(in crate::store) fn sync_rows(&mut self) -> Result<()> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        let kept = rows.sync()?;
+        if let Some(reason) = rows.misfit() {
+            return self.give_up_rows(reason);
+        }
+        self.manifest.retention = Retention::Kept(kept);
+        let pages = self.manifest.engine.totals.pages;
+        // Compaction moves the positions of the current and next warm start.
+        let warm = self.warm.as_mut().and_then(|warm| warm.as_mut().ok());
+        let warm = warm.map(|warm| &mut warm.rows.place);
+        let ranked = self.ranked.as_mut().map(|rows| &mut rows.place);
+        let places = warm.into_iter().chain(ranked);
+        if let Some(new) = compact(disk, dir, rows, pages, places)? {
+            self.manifest.retired_rows.push(rows.kept().number);
+            *rows = new;
+        }
+        self.manifest.retention = Retention::Kept(*rows.kept());
+        Ok(())
+    }
+
+    /// Stops keeping rows. The next commit records this; then their file is removed.
+    pub(in crate::store) fn give_up_rows(&mut self, reason: GiveUpReason) -> Result<()> {
+        self.rows_given_up = Some(reason);
+        (self.warm, self.ranked) = (None, None);
+        let committed = self.manifest.retention.kept().copied();
+        self.doomed_rows = committed.map(|kept| kept.number);
+        let retention = Retention::GivenUp(reason);
+        self.manifest.retention = retention;
+        let Some(writer) = self.rows.take() else {
+            return Ok(());
+        };
+        let number = writer.kept().number;
+        match committed {
+            Some(kept) => writer.cut(kept.lengths),
+            None => {
+                drop(writer);
+                remove(&*self.disk, &self.dir, number)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,9 +18,8 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, Table
 use serde::de::DeserializeOwned;
 
 use super::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
-use super::chunks::{CASH, Slot, slots_sum};
-use super::manifest::{self, HistoryRun, Manifest};
-use super::progress::InputProgress;
+use super::cash::{CASH, Slot, slots_sum};
+use super::manifest::{self, HistoryRun, InputProgress, Manifest};
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{Admissions, Blocks, HistoryRow, Rows};
 use crate::memory::DATABASE;

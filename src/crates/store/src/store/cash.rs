@@ -1,25 +1,34 @@
-//! The ledger's cash on disk, `cash`: cells and ages of all pages, in two slots per chunk (`formats/store.md`).
+//! The ledger's cash on disk, and retained copies of it; specified in `formats/store.md`.
 //!
+//! `cash` holds cells and ages of all pages, in two slots per chunk.
 //! A checkpoint writes each changed chunk to the slot that is not current; the commit of `store.redb` makes those slots
 //! current. So the last committed state is never overwritten, and after one more commit a reader of the previous state
 //! can still finish.
+//!
+//! `marks/NUMBER` holds the cells of one mark. The seed of a block's checksum identifies the store, the mark and the block.
 
+use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+use super::folder::{remove_except, remove_file};
 use crate::disk::{Access, Disk, DiskFile, recreate};
-use crate::engine::CHUNK_PAGES;
+use crate::engine::{CHUNK_PAGES, CashMark, check_law};
 use crate::threads::par_map;
 use crate::{Error, Result};
 
 pub const CASH: &str = "cash";
+pub const MARKS: &str = "marks";
 /// Number of cells, and of bytes of ages, in a full chunk.
 const CELLS: usize = CHUNK_PAGES as usize;
 const AGES: usize = CELLS / 2;
 /// Length of the cells of a full chunk, and of a slot, in bytes.
 const CELL_BYTES: u64 = CHUNK_PAGES * 8;
 const SLOT_BYTES: u64 = CELL_BYTES + AGES as u64;
+/// Length of a full block of a mark, in bytes: cells and their checksum.
+const MARK_BLOCK_BYTES: u64 = CELL_BYTES + 8;
 
 /// Current slot of a chunk, and the hash of its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +77,16 @@ fn hash(cells: &[u8], ages: &[u8]) -> u64 {
 
 fn offset(chunk: u64, slot: u8) -> u64 {
     (chunk * 2 + u64::from(slot)) * SLOT_BYTES
+}
+
+/// Returns a function that turns the end of a file inside this part of it into damage.
+fn ends_inside(path: &Path, part: &str, number: u64) -> impl FnOnce(io::Error) -> Error {
+    move |error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Error::damaged(path, format!("it ends inside {part} {number}"))
+        }
+        _ => Error::io(path, "read")(error),
+    }
 }
 
 impl CashFile {
@@ -187,12 +206,7 @@ impl CashFile {
         self.file
             .read_at(cells, at)
             .and_then(|()| self.file.read_at(ages, at + CELL_BYTES))
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => {
-                    damaged(format!("it ends inside chunk {chunk}"))
-                }
-                _ => Error::io(&self.path, "read")(error),
-            })?;
+            .map_err(ends_inside(&self.path, "chunk", chunk))?;
         if hash(cells, ages) == slot.hash {
             return Ok(());
         }
@@ -203,82 +217,125 @@ impl CashFile {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::disk::RealDisk;
-    use crate::engine::{Ledger, Totals};
-    use std::time::Instant;
+fn mark_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(MARKS).join(number.to_string())
+}
 
-    /// Number of pages: 1 GiB of cells.
-    const PAGES: u64 = 1 << 27;
+/// Returns the checksum of a block of a mark, given the hash of the store's identity.
+fn mark_sum(store: u64, mark: u64, block: u64, cells: &[u8]) -> u64 {
+    let mut seed = Xxh3::new();
+    for number in [store, mark, block] {
+        seed.update(&number.to_le_bytes());
+    }
+    xxh3_64_with_seed(cells, seed.digest())
+}
 
-    fn ledger() -> Ledger {
-        let mut ledger = Ledger::new(1 << 31, 3, PAGES).unwrap();
-        let totals = Totals {
-            pages: PAGES,
-            ..Totals::start()
-        };
-        let fill = |cells: &mut [u64], _: &mut [u8]| {
-            for (cell, at) in cells.iter_mut().zip(1u64..) {
-                *cell = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            }
-            Ok(())
-        };
-        ledger.restore(totals, fill).unwrap();
-        ledger
+/// Writes a mark of the store with this identity; the file is not durable yet.
+pub fn write_mark(
+    disk: &dyn Disk,
+    dir: &Path,
+    store: u64,
+    mark: &CashMark,
+    cells: &[u64],
+) -> Result<Box<dyn DiskFile>> {
+    let path = mark_path(dir, mark.number);
+    let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+    let mut at = 0;
+    for (block, cells) in (0..).zip(cells.chunks(CHUNK_PAGES as usize)) {
+        let bytes: &[u8] = bytemuck::cast_slice(cells);
+        file.write_at(bytes, at)
+            .and_then(|()| {
+                let sum = mark_sum(store, mark.number, block, bytes).to_le_bytes();
+                file.write_at(&sum, at + bytes.len() as u64)
+            })
+            .map_err(Error::io(&path, "write"))?;
+        at += bytes.len() as u64 + 8;
+    }
+    file.set_len(at).map_err(Error::io(&path, "cut"))?;
+    Ok(file)
+}
+
+/// Removes a mark that no manifest names.
+pub fn remove_mark(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
+    remove_file(disk, &mark_path(dir, number))
+}
+
+pub fn remove_other_marks(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Result<()> {
+    // Files of other names are not the store's.
+    remove_except(disk, &dir.join(MARKS), |name| {
+        let number = name.parse::<u64>();
+        number.map_or(true, |number| keep.iter().any(|mark| mark.number == number))
+    })
+}
+
+/// Marks open for reading. Open files stay readable after the writer drops a mark.
+pub struct MarkFiles {
+    dir: PathBuf,
+    store: u64,
+    files: HashMap<u64, (CashMark, Box<dyn DiskFile>)>,
+}
+
+impl MarkFiles {
+    pub fn open(disk: &dyn Disk, dir: &Path, store: u64, marks: &[CashMark]) -> Result<MarkFiles> {
+        let mut files = HashMap::new();
+        for mark in marks {
+            let path = mark_path(dir, mark.number);
+            let file = disk.read(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    Error::damaged(&path, "it is missing (or store.redb is an old one)")
+                }
+                _ => Error::opening(&path)(error),
+            })?;
+            files.insert(mark.number, (*mark, file));
+        }
+        Ok(MarkFiles {
+            dir: dir.into(),
+            store,
+            files,
+        })
     }
 
-    /// Measures writing and loading the cash, compared with a plain sequential write and read of as many bytes: `cargo
-    /// test --release --lib cash_speed -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "takes 3 GB of disk and a minute"]
-    fn cash_speed() {
-        let temp = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
-        let ledger = ledger();
-        let chunks = PAGES / CHUNK_PAGES;
-        let bytes = chunks * SLOT_BYTES;
-        let mut speeds: [Vec<f64>; 4] = Default::default();
-        let told = |since: Instant| bytes as f64 / 1e6 / since.elapsed().as_secs_f64();
-        let mut cash = CashFile::open(&RealDisk, temp.path(), Access::Create, Vec::new()).unwrap();
-        cash.make_room(PAGES).unwrap();
-        let piece = vec![7u8; 1 << 20];
-        for _ in 0..4 {
-            let begun = Instant::now();
-            let written = cash.write(ledger.arrays(), PAGES, 0..chunks).unwrap();
-            cash.note(&written);
-            speeds[0].push(told(begun));
-
-            let begun = Instant::now();
-            let raw = RealDisk.open(&temp.path().join("raw"), true).unwrap();
-            raw.set_len(0).unwrap();
-            for at in (0..bytes).step_by(piece.len()) {
-                raw.write_at(&piece, at).unwrap();
-            }
-            raw.sync().unwrap();
-            speeds[1].push(told(begun));
-
-            let begun = Instant::now();
-            let mut read = piece.clone();
-            for at in (0..bytes - bytes % (1 << 20)).step_by(piece.len()) {
-                raw.read_at(&mut read, at).unwrap();
-            }
-            speeds[2].push(told(begun));
-            assert_eq!(read, piece);
-
-            let begun = Instant::now();
-            let mut loaded = Ledger::new(1 << 31, 3, PAGES).unwrap();
-            let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(cells, ages);
-            loaded.restore(*ledger.totals(), load).unwrap();
-            speeds[3].push(told(begun));
-            assert!(loaded.cells() == ledger.cells());
+    /// Fills `out` with the cells from page `first` on, which must begin a block.
+    pub fn cells(&self, number: u64, first: u64, out: &mut [u64]) -> Result<()> {
+        let path = mark_path(&self.dir, number);
+        let (mark, file) = self
+            .files
+            .get(&number)
+            .ok_or_else(|| Error::damaged(&path, "no such mark"))?;
+        let block = first / CHUNK_PAGES;
+        let len = CHUNK_PAGES.min(mark.totals.pages - block * CHUNK_PAGES) as usize;
+        if !first.is_multiple_of(CHUNK_PAGES) || len != out.len() {
+            return Err(Error::damaged(&path, "asked for part of a block"));
         }
-        for (what, speeds) in ["checkpoint", "raw write", "raw read", "load"]
-            .iter()
-            .zip(speeds)
-        {
-            let speeds: Vec<String> = speeds.iter().map(|speed| format!("{speed:.0}")).collect();
-            eprintln!("{what:>10}: {} MB/s", speeds.join(", "));
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
+        let at = block * MARK_BLOCK_BYTES;
+        let mut sum = [0; 8];
+        file.read_at(bytes, at)
+            .and_then(|()| file.read_at(&mut sum, at + bytes.len() as u64))
+            .map_err(ends_inside(&path, "block", block))?;
+        if u64::from_le_bytes(sum) == mark_sum(self.store, number, block, bytes) {
+            return Ok(());
         }
+        Err(Error::damaged(
+            path,
+            format!("block {block} does not match its checksum"),
+        ))
+    }
+
+    /// Reads and checks every block of a mark, and its law.
+    pub fn verify(&self, mark: &CashMark) -> Result<()> {
+        let pages = mark.totals.pages;
+        let mut cells = Vec::new();
+        let mut cash = 0;
+        let mut first = 0;
+        while first < pages {
+            cells.resize(CHUNK_PAGES.min(pages - first) as usize, 0);
+            self.cells(mark.number, first, &mut cells)?;
+            let held = |cell: &u64| u128::from(cell.wrapping_add(mark.totals.paid));
+            cash += cells.iter().map(held).sum::<u128>();
+            first += cells.len() as u64;
+        }
+        check_law(cash, &mark.totals)
+            .map_err(|what| Error::damaged(mark_path(&self.dir, mark.number), what))
     }
 }

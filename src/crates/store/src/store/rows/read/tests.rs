@@ -1,0 +1,102 @@
+//! The cache of unpacked blocks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::write::RowWriter;
+use super::{KeptRows, RowFile, one_by_one};
+use crate::engine::{PageId, TargetLinks};
+use crate::fuzz::memory::Memory;
+use crate::rows::{Bits, Row, Rows, Stop};
+
+const PAGES: u64 = 1000;
+
+/// Page and targets.
+type Found = Vec<(u32, Vec<u32>)>;
+
+fn found(sweep: impl FnOnce(&mut dyn FnMut(Row<'_>) -> Result<(), Stop>)) -> Found {
+    let mut rows = Found::new();
+    sweep(&mut |row| {
+        rows.push((row.page, row.targets.to_vec()));
+        Ok(())
+    });
+    rows
+}
+
+/// Whatever is cached, sweeps visit the same rows: all of them, some, and those from one on.
+#[test]
+fn sweeps_are_the_same_whatever_stays_in_memory() {
+    let (disk, dir) = (Memory::default(), Path::new("store"));
+    let create = |number| RowWriter::create(&disk, dir, number, 1 << 24);
+    let mut writer = create(1).unwrap_or_else(|e| panic!("{e}"));
+    let mut commits = Vec::new();
+    // One block per commit. Pages are read again: 37 is no divisor.
+    for commit in 0..40u64 {
+        for row in 0..50 {
+            let page = (commit * 50 + row) * 37 % PAGES;
+            let links: Vec<PageId> = (1..=row % 7)
+                .map(|to| PageId((page + to) % PAGES))
+                .collect();
+            let links = TargetLinks::from(&links[..]);
+            let again = commit >= PAGES / 50;
+            assert!(writer.append(PageId(page), false, links, again).is_ok());
+        }
+        commits.push(writer.sync().unwrap());
+    }
+    let all = commits[39];
+    let each = |step: u64| Bits::of(0..PAGES, |page| page % step == 0);
+    // Few pages are read in another way than many.
+    let (many, few) = (each(31), each(97));
+    let read = |kept, cache: Arc<_>, room| {
+        let file = RowFile::open(&disk, dir, kept, PAGES).unwrap();
+        let mut rows = KeptRows::of(file).unwrap();
+        rows.stay_in(cache, room);
+        (0..3)
+            .map(|_| {
+                (
+                    found(|visit| rows.walk(visit).unwrap()),
+                    [&many, &few].map(|marked| {
+                        found(|visit| {
+                            let mut each =
+                                |some: &[Row<'_>]| some.iter().try_for_each(|row| visit(*row));
+                            rows.walk_some(marked, &mut each).unwrap()
+                        })
+                    }),
+                    found(|visit| rows.each_from(730, |_, _| true, one_by_one(visit)).unwrap()),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let expected = read(all, Arc::default(), 0);
+    assert_eq!(expected[0].0.len() as u64, PAGES);
+    assert_eq!(expected[0].1.each_ref().map(Vec::len), [33, 11]);
+    for (found, marked) in expected[0].1.iter().zip([&many, &few]) {
+        let marked = |row: &&(u32, Vec<u32>)| marked.get(row.0.into());
+        let all = expected[0].0.iter().filter(marked).cloned();
+        assert_eq!(*found, all.collect::<Found>());
+    }
+    assert_eq!(expected[0].2.len(), 2000 - 730);
+    assert!(expected.iter().all(|sweep| *sweep == expected[0]));
+    for room in [1, 1_500, 4_000, 20_000, 1 << 20] {
+        assert_eq!(read(all, Arc::default(), room), expected, "{room}");
+    }
+    // Readers of other states share the cache, and those of another file.
+    let mut other = create(2).unwrap_or_else(|e| panic!("{e}"));
+    let links = TargetLinks::from(&[PageId(7)][..]);
+    assert!(other.append(PageId(2), false, links, false).is_ok());
+    let other = other.sync().unwrap();
+    let cache = Arc::default();
+    for (kept, room) in [
+        (commits[20], 4_000),
+        (all, 1 << 20),
+        (all, 1_500),
+        (commits[30], 20_000),
+        (commits[10], 1 << 20),
+        (other, 1 << 20),
+        (all, 1 << 20),
+    ] {
+        let expected = read(kept, Arc::default(), 0);
+        let shared = read(kept, Arc::clone(&cache), room);
+        assert_eq!(shared, expected, "{kept:?}, {room}");
+    }
+}
