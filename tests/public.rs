@@ -110,3 +110,26 @@ fn the_map_of_the_code_has_every_room() {
         }
     }
 }
+
+/// The table of the path of a record names types that its files define, and its numbers are those of its rows.
+#[test]
+fn the_path_of_a_record_is_as_the_map_says() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let readme = std::fs::read_to_string(src.join("README.md")).unwrap();
+    let (_, path) = readme.split_once("| file | types |\n|---|---|\n").unwrap();
+    let rows = || path.lines().take_while(|line| line.starts_with('|'));
+    let mut types = 0;
+    for row in rows() {
+        let mut names = row.split('`').skip(1).step_by(2);
+        let file = names.next().unwrap();
+        let code = std::fs::read_to_string(src.join(file)).unwrap();
+        for name in names {
+            let mut kinds = ["struct", "enum", "trait", "type"].into_iter();
+            let is_defined = kinds.any(|kind| code.contains(&format!("{kind} {name}")));
+            assert!(is_defined, "{file} has no {name}");
+            types += 1;
+        }
+    }
+    let numbers = format!("{types} types in {} files", rows().count());
+    assert!(readme.contains(&numbers), "{numbers}");
+}
