@@ -12,7 +12,7 @@ use cashrank::Limits;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Engine;
 use cashrank_ingest::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank_store::snapshot::{KeepSnapshots, RANK_BYTES, SnapshotOptions, publish};
+use cashrank_store::snapshot::{KeepSnapshots, SnapshotOptions, publish};
 use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{RealDisk, Settings, StoreWriter, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -72,7 +72,6 @@ fn store(c: &mut Criterion) {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
             let making = SnapshotOptions {
                 keep: KeepSnapshots::newest(1),
-                rank_bytes: RANK_BYTES,
                 settle: None,
             };
             let published = publish(&RealDisk, &view, &making).expect("is published");

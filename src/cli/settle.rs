@@ -11,8 +11,8 @@ use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
 use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::{
-    Info, PublishedSnapshot, RANK_BYTES, SettleSettings, SnapshotOptions, StartFrom, Watcher,
-    publish, settling_needs,
+    Info, PublishedSnapshot, SettleSettings, SnapshotOptions, StartFrom, Watcher, publish,
+    settling_needs,
 };
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
@@ -189,7 +189,6 @@ impl SettleArgs {
         let watcher = settle.watcher.clone();
         let making = SnapshotOptions {
             keep: self.keep.keep_snapshots,
-            rank_bytes: RANK_BYTES,
             settle: Some(settle),
         };
         Ok(beside_a_bar(&watcher, || {

@@ -109,7 +109,6 @@ fn nobody_writes_to_a_store_that_is_settled() {
     lab.run("ingest a --store s").exits(0);
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
-        rank_bytes: 1 << 20,
         settle: Some(SettleSettings::until(1e-9)),
     };
     let unlocked = open_view(&RealDisk, &lab.path("s")).unwrap();

@@ -218,9 +218,6 @@ impl Scenario {
         job.inputs = vec![InputName::Stdin];
         job.checkpoint_every = Every::Records([3, 7, 20, 1000][dice.roll(4) as usize]);
         job.repeat = [1, 1, 3][dice.roll(3) as usize];
-        if dice.roll(2) == 0 {
-            job.rank_bytes = 200 + dice.roll(4000);
-        }
         let mut scenario = Scenario::of(job, Some(stream.into()), false)?;
         scenario.ends = true;
         Ok(scenario)
@@ -280,9 +277,6 @@ impl Scenario {
         job.keep_snapshots = keep(dice.roll(3));
         job.repeat = 1 + dice.roll(3) as u32;
         job.complete = dice.roll(4) == 0;
-        if dice.roll(2) == 0 {
-            job.rank_bytes = 200 + dice.roll(4000);
-        }
         Scenario::new(job, None)
     }
 
@@ -304,8 +298,6 @@ impl Scenario {
     pub fn small(dir: &Path, seed: u64) -> Result<Scenario, String> {
         let mut job = job(vec![write_crawl(dir, seed, 12)?], Config::default());
         job.checkpoint_every = Every::Records(5);
-        // Pages are ranked through a temporary file.
-        job.rank_bytes = 600;
         job.repeat = 2;
         Scenario::new(job, None)
     }

@@ -16,7 +16,7 @@ use cashrank_graph::sites::Level;
 use cashrank_ingest::ingest::{Every, IngestJob, ingest};
 use cashrank_store::check::{Depth, check};
 use cashrank_store::snapshot::{
-    RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, Watcher, publish, publish_computed,
+    SettleSettings, Snapshot, SnapshotOptions, Watcher, publish, publish_computed,
 };
 use cashrank_store::store::open_view_to_publish;
 
@@ -73,7 +73,6 @@ impl Command {
             Command::Settle => {
                 let making = SnapshotOptions {
                     keep: job.keep_snapshots,
-                    rank_bytes: RANK_BYTES,
                     settle: Some(SettleSettings::until(UNTIL)),
                 };
                 publish(disk, &open_view_to_publish(disk, dir)?, &making).map(drop)

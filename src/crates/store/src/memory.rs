@@ -42,7 +42,7 @@ const READING_BLOCKS: u64 = 96;
 const READING: u64 = 240;
 /// Memory per page for computing ranks, in bytes, up to [`RANKING_MOST`].
 const RANKING: u64 = 32;
-const RANKING_MOST: u64 = 512 * MIB;
+pub const RANKING_MOST: u64 = 512 * MIB;
 /// Memory per page for settling importance, in bytes.
 pub const SETTLING: u64 = crate::rank::settle::BYTES;
 /// Maximum additional memory for caching rows between sweeps, in bytes: 32 million links.

@@ -86,8 +86,6 @@ pub struct IngestJob {
     pub snapshot_every: Every,
     /// Rule for which snapshots stay, besides pinned ones.
     pub keep_snapshots: KeepSnapshots,
-    /// Memory for the ranks of a snapshot in bytes; more pages take a temporary file.
-    pub rank_bytes: u64,
     /// Number of threads that decode, besides the one that reads and the one that applies; at least 1.
     pub threads: usize,
     pub limits: Limits,
@@ -140,7 +138,6 @@ impl IngestJob {
             checkpoint_every: Every::Time(Duration::from_secs(30)),
             snapshot_every: Every::Never,
             keep_snapshots: KeepSnapshots::ALL,
-            rank_bytes: crate::snapshot::RANK_BYTES,
             threads: 1,
             limits,
             source: SourceOptions::default(),

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::check::{Depth, check};
 use crate::disk::RealDisk;
 use crate::schedule::{Candidate, NextOptions, next};
-use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotEntry, SnapshotOptions};
+use crate::snapshot::{self, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotOptions};
 use crate::store::{identity_of, open_view_to_publish};
 
 /// Store that answers questions, also while it is being written.
@@ -110,7 +110,6 @@ impl Store {
         if again.done(until).is_none() {
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,
-                rank_bytes: RANK_BYTES,
                 settle: Some(again.settle(until)),
             };
             snapshot::publish(&RealDisk, &view, &making)?;

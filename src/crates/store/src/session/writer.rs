@@ -18,7 +18,7 @@ use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
 use crate::snapshot::{
-    self, KeepSnapshots, Latest, RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, Watcher,
+    self, KeepSnapshots, Latest, SettleSettings, Snapshot, SnapshotOptions, Watcher,
 };
 use crate::store::rows::{GiveUpReason, KeepRows, ROWS_BYTES, Retention};
 use crate::store::{
@@ -45,8 +45,6 @@ pub struct Options {
     pub settle: Option<Goal>,
     /// Rule for which snapshots stay, besides pinned ones.
     pub keep_snapshots: KeepSnapshots,
-    /// Memory for the ranks of a snapshot in bytes; more pages take a temporary file.
-    pub rank_bytes: u64,
 }
 
 impl Default for Options {
@@ -60,7 +58,6 @@ impl Default for Options {
             names: Names::Url,
             settle: Some(Goal::default()),
             keep_snapshots: KeepSnapshots::ALL,
-            rank_bytes: RANK_BYTES,
         }
     }
 }
@@ -337,7 +334,6 @@ impl Writer {
         self.storage().progress().check_verified(self.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
-            rank_bytes: self.options.rank_bytes,
             settle: self.settling(settle, watcher),
         };
         // The index only saves time.

@@ -359,18 +359,6 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
         Ok(())
     }
 
-    /// Reads back a column of this many numbers.
-    pub fn read(&self, block: usize, which: I::Column, count: usize) -> Result<Vec<u64>> {
-        let packed = self.directory[block * self.columns + which.into()];
-        let mut bytes = vec![0; packed.len as usize];
-        self.file
-            .read_at(&mut bytes, packed.offset)
-            .map_err(Error::reading(&self.path))?;
-        let whole = xxh3_64(&bytes) == packed.sum;
-        let values = whole.then(|| column::unpack(&bytes, count)).flatten();
-        values.ok_or_else(|| Error::damaged(&self.path, "it does not read as written"))
-    }
-
     /// Writes what follows the columns, and makes the file durable.
     pub fn finish(mut self, count: u64, info: &I) -> Result<()> {
         let put = |head: BlockHead, packed: &PackedColumn| {

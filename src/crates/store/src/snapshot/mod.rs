@@ -59,8 +59,6 @@ pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::settling_needs;
 pub use settling::{Expired, SettleSettings, SnapshotOptions, StartFrom, Watcher, Watching};
 
-/// Default memory for the ranks of a snapshot, in bytes: enough for 11 M pages.
-pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
 pub const VERSION: u32 = 3;
 /// First and last bytes of a snapshot: six letters, and the version in two digits.

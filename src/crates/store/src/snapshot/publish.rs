@@ -43,9 +43,8 @@ pub(super) fn with_lock<T>(
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
 /// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
-/// [`SnapshotOptions::keep`] keeps and pinned ones. Ranks that do not fit in `rank_bytes` go through a temporary file
-/// of about 6 bytes per page. Returns `None` if settling was stopped from outside; nothing is published then. Fails
-/// without the store's lock, or if the state is older than the current snapshot.
+/// [`SnapshotOptions::keep`] keeps and pinned ones. Returns `None` if settling was stopped from outside; nothing is
+/// published then. Fails without the store's lock, or if the state is older than the current snapshot.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,
@@ -238,7 +237,7 @@ pub fn prepare<'v>(
         let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
         let window = Window::settled(&view.settings().config, scores);
         writer.scores(scores, window.estimator, None)?;
-        writer.ranks(ranks)?;
+        writer.ranks(ranks.iter().copied().map(Ok))?;
         let info = Info {
             cluster: Some(of),
             ..Info::new(view, measures, &window, None)?

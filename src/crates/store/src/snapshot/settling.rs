@@ -29,7 +29,7 @@ use super::{KeepSnapshots, Latest, SnapshotColumn, SnapshotColumns};
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, FetchTimes, HistoryRow, HistoryView, Window, rows_of_run};
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
-use crate::memory::{KNOWN_PAGES, SETTLING, UNPACKED_ROWS, ranking};
+use crate::memory::{KNOWN_PAGES, RANKING_MOST, SETTLING, UNPACKED_ROWS, ranking};
 use crate::model::Time;
 use crate::rank::settle::{Importances, SettlingProgress, SettlingResult, StartState};
 use crate::rank::settle::{Watch, settle, settle_from, settle_near};
@@ -43,14 +43,12 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct SnapshotOptions {
     pub keep: KeepSnapshots,
-    /// Memory for the ranks in bytes; pages that do not fit are ranked through temporary files.
-    pub rank_bytes: u64,
     /// Settings for computing importance from links; `None` to use the store's window, as where no links are kept.
     pub settle: Option<SettleSettings>,
 }
 
 /// Settings of a PageRank computation over the kept links.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SettleSettings {
     /// Target bound on the L1 error.
     pub goal: Goal,
@@ -81,17 +79,7 @@ impl SettleSettings {
     pub fn until(goal: impl Into<Goal>) -> SettleSettings {
         SettleSettings {
             goal: goal.into(),
-            time: None,
-            memory: None,
-            expire: None,
-            below: None,
-            or_nothing: false,
-            start: StartFrom::default(),
-            writes_warm: false,
-            rows: Arc::default(),
-            known: Arc::default(),
-            leaves_known: false,
-            watcher: Arc::default(),
+            ..SettleSettings::default()
         }
     }
 }
@@ -213,6 +201,13 @@ impl SettleSettings {
             return 0;
         }
         self.room(self.bytes(view) + UNPACKED_ROWS, KNOWN_PAGES)
+    }
+
+    /// Returns the memory for ranks in bytes: what settling needs at least, or half of what it and caches leave, as two
+    /// rankings are made at a time.
+    pub(super) fn rank_room(&self, view: &View) -> u64 {
+        let taken = self.bytes(view) + UNPACKED_ROWS + KNOWN_PAGES;
+        RANKING_MOST.max(self.room(taken, u64::MAX) / 2)
     }
 
     /// Returns true if the certified bound misses `below`: nothing is published.
@@ -474,7 +469,7 @@ mod tests {
     use crate::decode::{Link, Record};
     use crate::disk::RealDisk;
     use crate::session::{Options, Writer};
-    use crate::snapshot::{RANK_BYTES, Snapshot, publish};
+    use crate::snapshot::{Snapshot, publish};
     use crate::store::open_view_to_publish;
 
     /// Two pages link to each other, and both to a third without links. In units of what all are given evenly, each of
@@ -503,7 +498,6 @@ mod tests {
         for until in [1e-9, 1e-8] {
             let making = SnapshotOptions {
                 keep: KeepSnapshots::ALL,
-                rank_bytes: RANK_BYTES,
                 settle: Some(SettleSettings::until(until)),
             };
             let info = publish(&RealDisk, &view, &making).unwrap().unwrap().info;

@@ -1,6 +1,6 @@
 //! Writing of a snapshot's file: its columns, one after the other, of all blocks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{io, mem};
@@ -10,15 +10,16 @@ use crossbeam_channel::bounded;
 use super::blocks::BlockWriter;
 use super::known::{self, COLUMNS as FETCHES, FactsCache, FactsWithCash};
 use super::publish::{Prepared, begin};
-use super::ranks::{RankSample, descending_key};
+use super::ranks::RankCollector;
 use super::settling::{SnapshotOptions, Watcher};
 use super::{COLUMNS, Info, SnapshotColumn, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView, PageScores, Scores,
     Window,
 };
+use crate::memory::RANKING_MOST;
 use crate::rank::settle::SettlingResult;
-use crate::store::{Disk, TempFile, View};
+use crate::store::{Disk, View};
 use crate::threads::{join, result_of, spawn_in};
 use crate::{Error, Result};
 
@@ -36,7 +37,8 @@ pub(super) fn write<'v>(
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
     let pages = view.totals().pages;
-    let mut seen = RankSample::new(pages, making.rank_bytes, view.identity());
+    let memory = settle.map_or(RANKING_MOST, |settle| settle.rank_room(view));
+    let mut ranks = RankCollector::new(pages, memory, view.dir());
     let mut writer = SnapshotWriter::create(disk, &file.path)?;
     let (mut computed, mut measures) = (None, 0);
     if let Some(settle) = settle
@@ -66,7 +68,7 @@ pub(super) fn write<'v>(
         None => {
             writer = SnapshotWriter::create(disk, &file.path)?;
             let estimation = Estimation::begin(view, config)?;
-            measures = writer.estimates(&estimation, &mut seen)?;
+            measures = writer.estimates(&estimation, &mut ranks)?;
             (estimation.window().clone(), None)
         }
     };
@@ -75,9 +77,9 @@ pub(super) fn write<'v>(
     }
     if let Some((settled, _)) = &computed {
         hand_on(settled, warnings)?;
-        writer.scores(settled, window.estimator, Some(&mut seen))?;
+        writer.scores(settled, window.estimator, Some(&mut ranks))?;
     }
-    writer.rank_seen(disk, file.path.with_extension("ranks.tmp"), seen)?;
+    writer.ranks(ranks.ranks()?)?;
     let info = Info::new(view, measures, &window, expired)?;
     let prepared = Prepared {
         disk,
@@ -87,12 +89,6 @@ pub(super) fn write<'v>(
         keep: making.keep,
     };
     Ok(Some((prepared, computed.map(|(settled, _)| settled))))
-}
-
-/// Adds a block's importances to those to be ranked.
-fn see(pages: &[PageScores], seen: &mut RankSample) {
-    let values: Vec<u64> = pages.iter().map(|page| descending_key(page.0)).collect();
-    seen.add(&values);
 }
 
 /// Callback that takes a block, and may leave another.
@@ -155,12 +151,12 @@ impl SnapshotWriter {
         Ok(Some(measures))
     }
 
-    /// Writes the columns of importance and of the distributed estimate; `seen` takes the sample for the ranks.
+    /// Writes the columns of importance and of the distributed estimate; `ranks` takes importances to be ranked.
     pub fn scores(
         &mut self,
         scores: &dyn Scores,
         estimator: Estimator,
-        mut seen: Option<&mut RankSample>,
+        mut ranks: Option<&mut RankCollector>,
     ) -> Result<()> {
         let pages = self.pages;
         let read = |give: &mut Give<'_, Vec<PageScores>>| {
@@ -176,15 +172,15 @@ impl SnapshotWriter {
             Ok(())
         };
         self.blocks(read, |writer, pages| {
-            if let Some(seen) = &mut seen {
-                see(pages, seen);
+            if let Some(ranks) = &mut ranks {
+                ranks.add(pages.iter().map(|page| page.0))?;
             }
             writer.score(pages)
         })
     }
 
     /// Writes all columns except for the ranks. Returns the number of measures.
-    fn estimates(&mut self, estimation: &Estimation<'_>, seen: &mut RankSample) -> Result<u64> {
+    fn estimates(&mut self, estimation: &Estimation<'_>, ranks: &mut RankCollector) -> Result<u64> {
         let read = |give: &mut Give<'_, Vec<(HistoryFacts, PageScores)>>| {
             estimation.blocks(|_, pages| give(pages))
         };
@@ -204,7 +200,7 @@ impl SnapshotWriter {
             let fetches = columns.iter().map(|values| column::pack(values));
             writer.facts_of(fetches, column::pack(&cash), cash.len())?;
             let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
-            see(&scores, seen);
+            ranks.add(scores.iter().map(|page| page.0))?;
             writer.score(&scores)
         })
     }
@@ -270,40 +266,14 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    pub fn ranks(&mut self, ranks: &[u64]) -> Result<()> {
-        for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
-            self.file.column(block, SnapshotColumn::Rank, ranks)?;
-        }
-        Ok(())
-    }
-
-    /// Ranks all importances that were seen; if they are not in memory, through a temporary file at `path`.
-    fn rank_seen(&mut self, disk: &dyn Disk, path: PathBuf, mut seen: RankSample) -> Result<()> {
-        if let Some(ranks) = seen.ranks() {
-            return self.ranks(&ranks);
-        }
-        let mut gaps = seen.divide(TempFile::of(disk, path))?;
+    /// Writes the column of ranks, given those of all pages in order.
+    pub fn ranks(&mut self, mut ranks: impl Iterator<Item = Result<u64>>) -> Result<()> {
         for block in 0..self.scored {
-            gaps.add(&self.importances(block)?)?;
-        }
-        gaps.sort()?;
-        for block in 0..self.scored {
-            let mut ranks = self.importances(block)?;
-            gaps.ranks(&mut ranks)?;
+            let ranks = ranks.by_ref().take(CHUNK_PAGES as usize);
+            let ranks = ranks.collect::<Result<Vec<u64>>>()?;
             self.file.column(block, SnapshotColumn::Rank, &ranks)?;
         }
         Ok(())
-    }
-
-    /// Reads a block's importances as sort keys ([`descending_key`]).
-    fn importances(&self, block: usize) -> Result<Vec<u64>> {
-        let first = block as u64 * CHUNK_PAGES;
-        let count = CHUNK_PAGES.min(self.pages - first) as usize;
-        let mut values = self.file.read(block, SnapshotColumn::Importance, count)?;
-        for value in &mut values {
-            *value = descending_key(f64::from_bits(*value));
-        }
-        Ok(values)
     }
 
     /// Completes the file, and makes it durable. Sets the info's time to the latest accepted one.

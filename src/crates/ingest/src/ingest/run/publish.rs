@@ -285,7 +285,6 @@ impl IngestRun<'_> {
         }
         let mut options = SnapshotOptions {
             keep: KeepSnapshots::ALL,
-            rank_bytes: self.job.rank_bytes,
             settle: settle.clone(),
         };
         let also = self.extra_rankings();

@@ -11,7 +11,7 @@ use crate::fuzz::memory::Memory;
 use crate::model::Limits;
 use crate::session::{Options, Writer};
 use crate::snapshot::{
-    KeepSnapshots, RANK_BYTES, SettleSettings, Snapshot, SnapshotOptions, SnapshotPage, publish,
+    KeepSnapshots, SettleSettings, Snapshot, SnapshotOptions, SnapshotPage, publish,
 };
 use crate::store::folder::create;
 use crate::store::rows::KeepRows;
@@ -106,7 +106,6 @@ fn sample() -> Result<Sample> {
     }
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
-        rank_bytes: RANK_BYTES,
         settle: Some(SettleSettings::until(1e-3)),
     };
     publish(&*disk, &engine.storage().view()?, &making)?;
@@ -185,7 +184,6 @@ fn look(disk: &Memory) -> Looked {
 fn from_window(disk: &Memory, writer: &Writer) -> Result<Ranking> {
     let making = SnapshotOptions {
         keep: KeepSnapshots::ALL,
-        rank_bytes: RANK_BYTES,
         settle: None,
     };
     publish(disk, &writer.view()?, &making)?;
