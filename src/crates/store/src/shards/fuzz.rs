@@ -33,7 +33,10 @@ pub fn remote(data: &[u8]) {
     let states = [pages, 1 << 8].map(|pages| NamesState { pages, sum: 0 });
     assert!(known.put(&disk, dir, STORE, &states).is_ok());
     let below = |numbers: &[u32], end: u64| numbers.iter().all(|page| u64::from(*page) < end);
-    let is_sound = of_first.here.is_sorted_by(|one, next| one < next)
+    let mut sorted = of_first.here.clone();
+    sorted.sort_unstable();
+    let is_sound = of_first.there.is_sorted_by(|one, next| one < next)
+        && sorted.is_sorted_by(|one, next| one < next)
         && below(&of_first.here, covered)
         && below(&of_first.there, pages);
     match read() {

@@ -338,6 +338,10 @@ impl<'e> Exchange<'e> {
             };
             views.push(view);
         }
+        par_map(&mut self.askers, |_, asker| {
+            asker.known.remote.iter_mut().for_each(sort_by_number);
+            Ok(())
+        })?;
         let states = gather_states(&views, peers)?;
         for (asker, view) in self.askers.iter_mut().zip(&views) {
             if let Err(error) = asker.known.write(&**self.disk, view, &states) {
@@ -346,12 +350,11 @@ impl<'e> Exchange<'e> {
                 self.warnings.push(format!("{error}; {again}"));
             }
         }
-        let remote = par_map(&mut self.askers, |_, asker| {
-            let remote = std::mem::take(&mut asker.known.remote);
-            Ok(remote.into_iter().map(by_number).collect())
-        })?;
-        let shards = views.into_iter().zip(remote);
-        let shards = shards.map(|(view, remote)| NamedShard { view, remote });
+        let shards = views.into_iter().zip(self.askers);
+        let shards = shards.map(|(view, asker)| NamedShard {
+            view,
+            remote: asker.known.remote,
+        });
         Ok(ExchangedNames {
             shards: shards.collect(),
             admitted,
@@ -374,11 +377,15 @@ fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState
 }
 
 /// Sorts the remote pages of one owner by their numbers there.
-fn by_number(remote: RemotePages) -> RemotePages {
-    let mut pages: Vec<_> = remote.there.into_iter().zip(remote.here).collect();
-    pages.sort_unstable();
-    let (there, here) = pages.into_iter().unzip();
-    RemotePages { here, there }
+fn sort_by_number(remote: &mut RemotePages) {
+    if remote.there.is_sorted() {
+        return;
+    }
+    let RemotePages { here, there } = std::mem::take(remote);
+    let mut pages: Vec<(u32, u32)> = there.into_iter().zip(here).collect();
+    // A stable sort merges what is in order already.
+    pages.sort();
+    (remote.there, remote.here) = pages.into_iter().unzip();
 }
 
 fn put_numbers(pages: &[PageId]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Ranks over all shards: 1 + the number of own pages of all shards with strictly greater importance (sample sort).
 //!
-//! 1. *Splits.* Each shard sorts the importances of its own pages and sends [`SAMPLES`] of them to all others. From these
+//! 1. *Splits.* Each shard sorts the importances of its own pages and sends every [`SAMPLED`]th to all others. From these
 //!    all choose the same splits, which divide the values into as many ranges as there are shards.
 //! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges the messages and
 //!    answers how many values of other shards precede each value. The numbers of values in each range are all-reduced, so
@@ -22,34 +22,33 @@
 //! pages never sum to more than 1: all of a shard together by less than a 64th of the certified bound. Its rank is
 //! exact.
 //!
-//! The distributed value of a remote page is not sent; its importance, one step of the walk further, replaces it. Only
-//! `rank` of that page in this shard shows it.
+//! The distributed value of a remote page is not sent: in this shard it is 0, unless importance is that value.
 //!
 //! Importances of a settled ranking take 35 bits as units for the mean of 10 M pages, compared with 64 bits. If one
 //! importance of a message is not a whole multiple of a unit, all are sent as `f64`.
 //!
-//! **Memory**: 16 bytes per page for sorting, and 8 for ranks; messages take about 5 bytes for each own page, and 8 for each
-//! remote one, on either side.
+//! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted; messages take about 5 bytes
+//! for each own page, and 8 for each remote one, on either side.
 
 mod messages;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use super::{Peers, RemotePages};
 use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, ScoreUnits, Scores};
 use crate::rows::Bits;
-use crate::snapshot::descending_key;
-use crate::threads::{par_map, sort_by_key};
+use crate::snapshot::{descending_key, sorted_positions};
+use crate::threads::par_map;
 use crate::{Error, Result};
-use messages::{ValueReader, answer, answered, asked, pages_asked, put, take, unreadable};
+use messages::{
+    answer, answered, asked, pages_asked, put, put_values, take, unreadable, values_of,
+};
 
-/// Number of samples of a shard's values.
-const SAMPLES: u64 = 1 << 10;
+/// Number of a shard's values of which one is a sample.
+const SAMPLED: usize = 1 << 10;
 /// Part of the certified bound by which importances of remote pages may be rounded down, all together.
 const ROUNDED_TO: f64 = 1.0 / 64.0;
 
 /// Scores of the pages that a shard knows.
+#[derive(Clone, Copy)]
 pub struct ShardScores<'s> {
     /// Scores of all pages of the shard; those of remote pages are ignored.
     pub scores: &'s dyn Scores,
@@ -60,14 +59,62 @@ pub struct ShardScores<'s> {
 
 /// Ranking of all pages that a shard knows, among all pages of all shards.
 pub struct ShardRanking<'s> {
-    scores: &'s dyn Scores,
-    /// Remote pages with their importance, ascending.
-    remote: Vec<(u32, f64)>,
+    shard: ShardScores<'s>,
+    estimator: Estimator,
+    is_remote: Bits,
+    /// Importance and rank of all pages, as far as they are known.
+    importances: Vec<f64>,
     ranks: Vec<u64>,
+    /// Keys of the shard's own pages, sorted; empty once they have ranks.
+    sorted: Vec<Keyed>,
     all_pages: u64,
 }
 
-impl ShardRanking<'_> {
+/// Sort key of an importance, and its page.
+type Keyed = (u64, u32);
+
+impl<'s> ShardRanking<'s> {
+    /// Sorts the shard's own pages.
+    fn of(
+        shard: ShardScores<'s>,
+        estimator: Estimator,
+        all_shards: usize,
+    ) -> Result<ShardRanking<'s>> {
+        let ShardScores { pages, remote, .. } = shard;
+        if remote.len() != all_shards || pages > 1 << u32::BITS {
+            return Err(Error::internal("the remote pages are not of these shards"));
+        }
+        let mut is_remote = Bits::new(pages);
+        for &page in remote.iter().flat_map(|of| &of.here) {
+            if u64::from(page) >= pages || !is_remote.set(page.into()) {
+                return Err(Error::internal(format!(
+                    "remote page {page} is no page, or is there twice"
+                )));
+            }
+        }
+        let mut importances = Vec::with_capacity(pages as usize);
+        let mut block = Vec::new();
+        for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+            let len = CHUNK_PAGES.min(pages - first) as usize;
+            shard.scores.read(first, len, &mut block)?;
+            importances.extend(block.iter().map(|&scores| estimator.read(scores).0));
+        }
+        let own = (0..pages).filter(|&page| !is_remote.get(page));
+        let own: Vec<u32> = own.map(|page| page as u32).collect();
+        let keys = own.iter().map(|&page| importances[page as usize]);
+        let keys: Vec<u64> = keys.map(descending_key).collect();
+        let sorted = sorted_positions(&keys).map(|at| (keys[at], own[at]));
+        Ok(ShardRanking {
+            sorted: sorted.collect(),
+            shard,
+            estimator,
+            is_remote,
+            importances,
+            ranks: vec![0; pages as usize],
+            all_pages: 0,
+        })
+    }
+
     pub fn ranks(&self) -> &[u64] {
         &self.ranks
     }
@@ -76,22 +123,61 @@ impl ShardRanking<'_> {
     pub fn all_pages(&self) -> u64 {
         self.all_pages
     }
+
+    /// Returns the shard's own pages with values from the `range`th split on, up to the next one.
+    fn in_range(&self, splits: &[u64], range: usize) -> &[Keyed] {
+        let before = |split: Option<&u64>| match split {
+            Some(split) => self.sorted.partition_point(|of| of.0 < *split),
+            None => self.sorted.len(),
+        };
+        let first = range.checked_sub(1).map_or(0, |at| before(splits.get(at)));
+        &self.sorted[first..before(splits.get(range))]
+    }
+
+    /// Returns importance and rank of pages that other shards ask for.
+    fn answers(&self, asked: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<Vec<Vec<u8>>> {
+        let certificate = self.certificate();
+        let bound = certificate.and_then(|certificate| certificate.bound_l1(self.estimator));
+        let shift = units.map_or(0, |units| rounding(units, bound, self.all_pages));
+        let answer_one = |asked: &Vec<u8>| {
+            let pages = pages_asked(asked)?;
+            let is_other = |page: &u64| *page >= self.shard.pages || self.is_remote.get(*page);
+            if let Some(page) = pages.iter().copied().map(u64::from).find(is_other) {
+                return Err(Error::internal(format!(
+                    "another shard asks for page {page}, which is none of this shard"
+                )));
+            }
+            let importances = pages.iter().map(|&page| self.importances[page as usize]);
+            let ranks = pages.iter().map(|&page| self.ranks[page as usize]);
+            Ok(answer(
+                importances.collect(),
+                ranks.collect(),
+                (units, shift),
+            ))
+        };
+        asked.iter().map(answer_one).collect()
+    }
 }
 
 impl Scores for ShardRanking<'_> {
     fn certificate(&self) -> Option<Certificate> {
-        self.scores.certificate()
+        self.shard.scores.certificate()
     }
 
     fn effort(&self) -> Effort {
-        self.scores.effort()
+        self.shard.scores.effort()
     }
 
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
-        self.scores.read(first, len, out)?;
-        let at = |page: u64| self.remote.partition_point(|of| u64::from(of.0) < page);
-        for &(page, importance) in &self.remote[at(first)..at(first + len as u64)] {
-            out[(u64::from(page) - first) as usize] = (importance, importance);
+        self.shard.scores.read(first, len, out)?;
+        let pages = (first..).zip(&self.importances[first as usize..]);
+        for (scores, (page, &importance)) in out.iter_mut().zip(pages) {
+            if self.is_remote.get(page) {
+                *scores = match self.estimator {
+                    Estimator::Received => (importance, 0.0),
+                    Estimator::Distributed => (importance, importance),
+                };
+            }
         }
         Ok(())
     }
@@ -105,182 +191,73 @@ pub fn rank_together<'s>(
     peers: &mut dyn Peers,
 ) -> Result<Vec<ShardRanking<'s>>> {
     let all_shards = peers.shards();
-    let mut local = par_map(&mut shards.iter().collect::<Vec<_>>(), |_, of| {
-        LocalRanking::of(of, estimator, all_shards)
+    let mut local = par_map(&mut shards.to_vec(), |_, of| {
+        ShardRanking::of(*of, estimator, all_shards)
     })?;
     let splits = choose_splits(&local, peers)?;
-    let all_pages = rank_own(&mut local, &splits, units, peers)?;
-    let remote = ask_owners(&mut local, (estimator, units), all_pages, peers)?;
-    let rankings = local
-        .into_iter()
-        .zip(remote)
-        .map(|(of, remote)| ShardRanking {
-            scores: of.shard.scores,
-            remote,
-            ranks: of.ranks,
-            all_pages,
-        });
-    Ok(rankings.collect())
-}
-
-/// Sort key of an importance, and its page.
-type Keyed = (u64, u32);
-
-struct LocalRanking<'a, 's> {
-    shard: &'a ShardScores<'s>,
-    is_remote: Bits,
-    /// Keys of the shard's own pages, sorted; empty once they have ranks.
-    sorted: Vec<Keyed>,
-    /// Ranks of all pages, as far as they are known.
-    ranks: Vec<u64>,
-}
-
-impl<'a, 's> LocalRanking<'a, 's> {
-    fn of(
-        shard: &'a ShardScores<'s>,
-        estimator: Estimator,
-        all_shards: usize,
-    ) -> Result<LocalRanking<'a, 's>> {
-        let ShardScores { pages, remote, .. } = *shard;
-        if remote.len() != all_shards || pages > 1 << u32::BITS {
-            return Err(Error::internal("the remote pages are not of these shards"));
-        }
-        let mut is_remote = Bits::new(pages);
-        let mut own = pages;
-        for &page in remote.iter().flat_map(|of| &of.here) {
-            if u64::from(page) >= pages || !is_remote.set(page.into()) {
-                return Err(Error::internal(format!(
-                    "remote page {page} is no page, or is there twice"
-                )));
-            }
-            own -= 1;
-        }
-        let mut sorted = Vec::with_capacity(own as usize);
-        each_block(shard, |first, block| {
-            for (page, &scores) in (first..).zip(block) {
-                if !is_remote.get(page) {
-                    sorted.push((descending_key(estimator.read(scores).0), page as u32));
-                }
-            }
-            Ok(())
-        })?;
-        sort_by_key(&mut sorted, |of| *of);
-        Ok(LocalRanking {
-            shard,
-            is_remote,
-            sorted,
-            ranks: vec![0; pages as usize],
-        })
-    }
-}
-
-fn each_block(
-    shard: &ShardScores<'_>,
-    mut each: impl FnMut(u64, &[(f64, f64)]) -> Result<()>,
-) -> Result<()> {
-    let mut block = Vec::new();
-    for first in (0..shard.pages).step_by(CHUNK_PAGES as usize) {
-        let len = CHUNK_PAGES.min(shard.pages - first) as usize;
-        shard.scores.read(first, len, &mut block)?;
-        each(first, &block)?;
-    }
-    Ok(())
-}
-
-/// Iterates over distinct values, each with its pages.
-fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
-    sorted.chunk_by(|one, other| one.0 == other.0)
+    rank_own(&mut local, &splits, units, peers)?;
+    ask_owners(&mut local, units, peers)?;
+    Ok(local)
 }
 
 /// Chooses the first value of each range except the first, ascending; ranges hold about equally many values.
-fn choose_splits(local: &[LocalRanking<'_, '_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
-    let sample = |of: &LocalRanking<'_, '_>| {
-        let len = of.sorted.len() as u64;
-        let count = len.min(SAMPLES);
+fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
+    let sample = |of: &ShardRanking<'_>| {
         let mut says = Vec::new();
-        put(&mut says, len);
-        for at in 0..count {
-            let middle = (2 * u128::from(at) + 1) * u128::from(len) / (2 * u128::from(count));
-            put(&mut says, of.sorted[middle as usize].0);
-        }
+        let sampled = of.sorted.iter().skip(SAMPLED / 2).step_by(SAMPLED);
+        sampled.for_each(|of| put(&mut says, of.0));
         says
     };
     let says = local.iter().map(sample).collect();
     let mut samples = Vec::new();
     for said in peers.gather_by_shard(says)? {
         let mut rest = &said[..];
-        let len = take(&mut rest)?;
-        let count = len.min(SAMPLES);
-        for _ in 0..count {
-            // Number of values that a sample represents, in 1/SAMPLES.
-            let weight = u128::from(len) * u128::from(SAMPLES) / u128::from(count);
-            samples.push((take(&mut rest)?, weight));
+        while !rest.is_empty() {
+            samples.push(take(&mut rest)?);
         }
     }
     samples.sort_unstable();
-    let total: u128 = samples.iter().map(|sample| sample.1).sum();
-    let ranges = peers.shards() as u128;
-    let (mut splits, mut before) = (Vec::new(), 0);
-    for (value, weight) in samples {
-        before += weight;
-        while (splits.len() as u128 + 1) * total < before * ranges
-            && splits.len() as u128 + 1 < ranges
-        {
-            splits.push(value);
-        }
-    }
-    Ok(splits)
+    let ranges = peers.shards();
+    let split = |range: usize| samples.get(range * samples.len() / ranges).copied();
+    Ok((1..ranges).filter_map(split).collect())
 }
 
 /// Merges the values of a range. Returns for each shard, by its distinct values, how many values of others come between
 /// it and the one before; and the number of values.
 fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
-    let values = messages.iter().map(|of| ValueReader::of(of));
-    let mut values = values.collect::<Result<Vec<_>>>()?;
-    let mut heads = BinaryHeap::new();
-    for (shard, values) in values.iter_mut().enumerate() {
-        heads.extend(
-            values
-                .next()?
-                .map(|(value, count)| Reverse((value, shard, count))),
-        );
-    }
-    let mut others = vec![Vec::new(); messages.len()];
-    // Number of values up to the last one of each shard.
-    let mut behind = vec![0u64; messages.len()];
-    let (mut before, mut seen, mut last) = (0, 0, None);
-    while let Some(Reverse((value, shard, count))) = heads.pop() {
-        if last != Some(value) {
-            (before, last) = (seen, Some(value));
+    let values = messages.iter().map(|of| values_of(of));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let mut all = values.concat();
+    // A stable sort merges what is in order already.
+    all.sort();
+    let others = values.iter().map(|own| {
+        let (mut others, mut all) = (Vec::new(), all.iter().peekable());
+        // Numbers of values before this one, and up to the last one of this shard.
+        let (mut before, mut behind) = (0u64, 0u64);
+        for &(value, count) in own {
+            while let Some((_, count)) = all.next_if(|of| of.0 < value) {
+                before += count;
+            }
+            put(&mut others, before - behind);
+            behind = before + count;
         }
-        put(&mut others[shard], before - behind[shard]);
-        behind[shard] = before + count;
-        seen += count;
-        let next = values[shard].next()?;
-        heads.extend(next.map(|(value, count)| Reverse((value, shard, count))));
-    }
-    Ok((others, seen))
+        others
+    });
+    Ok((others.collect(), all.iter().map(|of| of.1).sum()))
 }
 
-/// Assigns ranks to all own pages. Returns their number in all shards.
+/// Assigns ranks to all own pages.
 fn rank_own(
-    local: &mut [LocalRanking<'_, '_>],
+    local: &mut [ShardRanking<'_>],
     splits: &[u64],
     units: Option<ScoreUnits>,
     peers: &mut dyn Peers,
-) -> Result<u64> {
+) -> Result<()> {
     let ranges = peers.shards();
-    let range_of = |value: u64| splits.partition_point(|split| *split <= value);
-    let in_range = |of: &'_ LocalRanking<'_, '_>, range: usize| {
-        let from = of.sorted.partition_point(|of| range_of(of.0) < range);
-        let to = of.sorted.partition_point(|of| range_of(of.0) <= range);
-        from..to
-    };
-    let sends = |of: &LocalRanking<'_, '_>| {
-        let message = |range| ValueReader::message(&of.sorted[in_range(of, range)], units);
-        (0..ranges).map(message).collect::<Vec<_>>()
-    };
-    let messages = par_map(local, |_, of| Ok(sends(of)))?;
+    let messages = par_map(local, |_, of| {
+        let message = |range| put_values(of.in_range(splits, range), units);
+        Ok((0..ranges).map(message).collect::<Vec<_>>())
+    })?;
     let mut incoming = peers.exchange(messages)?;
     let merged = par_map(&mut incoming, |_, messages| {
         merge(&std::mem::take(messages))
@@ -291,95 +268,60 @@ fn rank_own(
         counts[range] = count.into();
     }
     peers.sum(&mut counts)?;
+    let counts = counts.into_iter().map(u64::try_from);
+    let counts: Vec<u64> = counts
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|_| unreadable())?;
     let answers = peers.exchange(answers)?;
     par_map(local, |at, of| {
+        let mut ranks = std::mem::take(&mut of.ranks);
         let mut begins = 0;
         for ((range, answer), count) in answers[at].iter().enumerate().zip(&counts) {
-            let sorted = &of.sorted[in_range(of, range)];
             let (mut rest, mut before) = (&answer[..], begins);
-            for group in groups(sorted) {
+            for group in groups(of.in_range(splits, range)) {
                 before += take(&mut rest)?;
                 for &(_, page) in group {
-                    of.ranks[page as usize] = before + 1;
+                    ranks[page as usize] = before + 1;
                 }
                 before += group.len() as u64;
             }
-            begins += u64::try_from(*count).map_err(|_| unreadable())?;
+            begins += count;
         }
-        of.sorted = Vec::new();
+        (of.ranks, of.sorted, of.all_pages) = (ranks, Vec::new(), begins);
         Ok(())
     })?;
-    u64::try_from(counts.iter().sum::<i128>()).map_err(|_| unreadable())
+    Ok(())
 }
 
-/// Gets importance and rank of each remote page from its owner. Returns each local shard's remote pages with their
-/// importance, ascending.
+/// Iterates over distinct values, each with its pages.
+fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
+    sorted.chunk_by(|one, other| one.0 == other.0)
+}
+
+/// Gets importance and rank of each remote page from its owner.
 fn ask_owners(
-    local: &mut [LocalRanking<'_, '_>],
-    by: (Estimator, Option<ScoreUnits>),
-    all_pages: u64,
+    local: &mut [ShardRanking<'_>],
+    units: Option<ScoreUnits>,
     peers: &mut dyn Peers,
-) -> Result<Vec<Vec<(u32, f64)>>> {
+) -> Result<()> {
     let asks = par_map(local, |_, of| {
         let asked = of.shard.remote.iter().map(|pages| asked(&pages.there));
         asked.collect::<Result<Vec<_>>>()
     })?;
     let asked = peers.exchange(asks)?;
-    let answers = par_map(local, |at, of| answer_all(of, &asked[at], by, all_pages))?;
+    let answers = par_map(local, |at, of| of.answers(&asked[at], units))?;
     let answers = peers.exchange(answers)?;
-    let mut answered_shards: Vec<_> = local.iter_mut().zip(answers).collect();
-    par_map(&mut answered_shards, |_, (of, answers)| {
-        let mut found = Vec::new();
-        for (pages, answer) in of.shard.remote.iter().zip(std::mem::take(answers)) {
-            let (importances, ranks) = answered(&answer, pages.here.len())?;
+    par_map(local, |at, of| {
+        for (pages, message) in of.shard.remote.iter().zip(&answers[at]) {
+            let (importances, ranks) = answered(message, pages.here.len())?;
             for ((&page, importance), rank) in pages.here.iter().zip(importances).zip(ranks) {
+                of.importances[page as usize] = importance;
                 of.ranks[page as usize] = rank;
-                found.push((page, importance));
             }
-        }
-        found.sort_unstable_by_key(|of| of.0);
-        Ok(found)
-    })
-}
-
-fn answer_all(
-    of: &LocalRanking<'_, '_>,
-    asked: &[Vec<u8>],
-    (estimator, units): (Estimator, Option<ScoreUnits>),
-    all_pages: u64,
-) -> Result<Vec<Vec<u8>>> {
-    let certificate = of.shard.scores.certificate();
-    let bound = certificate.and_then(|certificate| certificate.bound_l1(estimator));
-    let shift = units.map_or(0, |units| rounding(units, bound, all_pages));
-    let mut asking = Vec::new();
-    for asked in asked {
-        let pages = pages_asked(asked)?;
-        let is_other = |page: &&u32| {
-            let page = u64::from(**page);
-            page >= of.shard.pages || of.is_remote.get(page)
-        };
-        if let Some(page) = pages.iter().find(is_other) {
-            return Err(Error::internal(format!(
-                "another shard asks for page {page}, which is none of this shard"
-            )));
-        }
-        asking.push((pages, Vec::new()));
-    }
-    each_block(of.shard, |first, block| {
-        for (pages, importances) in &mut asking {
-            let left = pages[importances.len()..].iter();
-            let within = left.take_while(|page| u64::from(**page) < first + block.len() as u64);
-            let scores = within.map(|page| block[(u64::from(*page) - first) as usize]);
-            let found: Vec<f64> = scores.map(|of| estimator.read(of).0).collect();
-            importances.extend(found);
         }
         Ok(())
     })?;
-    let answers = asking.into_iter().map(|(pages, importances)| {
-        let ranks = pages.iter().map(|page| of.ranks[*page as usize]);
-        answer(importances, &ranks.collect::<Vec<_>>(), (units, shift))
-    });
-    Ok(answers.collect())
+    Ok(())
 }
 
 /// Returns the logarithm of the units to which importances of remote pages are rounded; 0 without a bound.

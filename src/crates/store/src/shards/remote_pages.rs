@@ -4,10 +4,10 @@
 //! damaged, numbers are asked for again, with the same result. A new one replaces it by a rename.
 //!
 //! It is a file of blocks (`snapshot/blocks.rs`) with a row for each remote page: its number here, and its number in
-//! its owner's store; owner by owner, in the order of the numbers here. Its info says which pages of the store it
-//! covers, and which names each shard had when it was written: a shard has as many names as pages, and the sum is the
-//! hash of the checksums of their fingerprints' blocks, as in `index`. So the file tells whether the stores still have
-//! the pages it refers to, after a restore from a copy or a new start.
+//! its owner's store; owner by owner, in the order of the numbers there, in which owners are asked. Its info says which
+//! pages of the store it covers, and which names each shard had when it was written: a shard has as many names as pages,
+//! and the sum is the hash of the checksums of their fingerprints' blocks, as in `index`. So the file tells whether the
+//! stores still have the pages it refers to, after a restore from a copy or a new start.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,9 @@ use super::RemotePages;
 use crate::codec::frame::{BlockHead, HeadReader};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, HistoryView};
+use crate::rows::Bits;
 use crate::rules::Shard;
-use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion, flat};
+use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
 use crate::store::{Depth, NameReader, TempFile, View};
 use crate::{Error, Result};
 
@@ -89,12 +90,12 @@ impl From<RemoteColumn> for usize {
     }
 }
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl FileInfo for RemoteInfo {
     type Column = RemoteColumn;
     const NAME: &'static str = "file of remote pages";
-    const VERSIONS: &'static [FileVersion] = &[FileVersion(*b"CRREMO02", VERSION, Some(2))];
+    const VERSIONS: &'static [FileVersion] = &[FileVersion(*b"CRREMO03", VERSION, Some(2))];
     const REMEDY: &'static str = "delete it: the next ranking of all shards writes another";
 
     fn fits(&self, rows: u64, _: usize) -> bool {
@@ -111,7 +112,7 @@ pub(super) struct KnownRemote {
     pub covered: u64,
     /// Names of all shards when the file was written; empty without a file.
     pub states: Vec<NamesState>,
-    /// Remote pages by owner, in the order of their numbers here; empty without a file.
+    /// Remote pages by owner; empty without a file. Those that have no numbers there yet come last.
     pub remote: Vec<RemotePages>,
 }
 
@@ -144,22 +145,27 @@ impl KnownRemote {
         {
             return Err(damaged("it is not of these shards"));
         }
-        let here = flat(file.column_blocks(RemoteColumn::Here));
-        let mut rows = here.zip(flat(file.column_blocks(RemoteColumn::There)));
-        let mut remote = Vec::with_capacity(info.pages.len());
-        for (pages, state) in info.pages.iter().zip(&info.states) {
-            let mut of_owner = RemotePages::default();
-            let mut next = 0;
-            for (here, there) in rows.by_ref().take(*pages as usize) {
-                let (here, there) = (here?, there?);
-                if here < next || here >= info.covered || there >= state.pages.min(1 << 32) {
+        let mut remote = vec![RemotePages::default(); info.pages.len()];
+        let mut owner = 0;
+        let mut is_known = Bits::new(info.covered);
+        let blocks = file.column_blocks(RemoteColumn::Here);
+        for (here, there) in blocks.zip(file.column_blocks(RemoteColumn::There)) {
+            for (here, there) in here?.into_iter().zip(there?) {
+                while remote[owner].here.len() as u64 == info.pages[owner] {
+                    owner += 1;
+                }
+                let of_owner = &mut remote[owner];
+                let is_next = of_owner
+                    .there
+                    .last()
+                    .is_none_or(|last| u64::from(*last) < there);
+                let is_there = there < info.states[owner].pages.min(1 << 32);
+                if here >= info.covered || !is_known.set(here) || !is_there || !is_next {
                     return Err(damaged("its numbers are wrong"));
                 }
-                next = here + 1;
                 of_owner.here.push(here as u32);
                 of_owner.there.push(there as u32);
             }
-            remote.push(of_owner);
         }
         Ok(KnownRemote {
             covered: info.covered,
@@ -221,20 +227,22 @@ impl KnownRemote {
 
     /// Returns the first page whose name contradicts the remote pages, if there is one.
     fn contradiction(&self, names: &NameReader, shard: Shard) -> Result<Option<u64>> {
-        let mut next: Vec<_> = self.remote.iter().map(|pages| pages.here.iter()).collect();
-        let (mut page, mut wrong) = (0, None);
+        let owners = (0..).zip(&self.remote);
+        let mut remote: Vec<(u32, u32)> = owners
+            .flat_map(|(owner, pages)| pages.here.iter().map(move |&page| (page, owner)))
+            .collect();
+        remote.sort_unstable();
+        let mut remote = remote.into_iter().peekable();
+        let (mut page, mut wrong) = (0u64, None);
         names.each(0..self.covered, &mut |name| {
             let owner = shard.owner_of(name.as_bytes());
-            if owner != shard.number() {
-                let found = next[owner as usize].next();
-                if found.copied().map(u64::from) != Some(page) {
-                    wrong = wrong.or(Some(page));
-                }
+            let found = remote.next_if(|of| of.0 == page as u32);
+            if found.map_or(shard.number(), |of| of.1) != owner {
+                wrong = wrong.or(Some(page));
             }
             page += 1;
         })?;
-        let rest = next.iter_mut().find_map(|pages| pages.next());
-        Ok(wrong.or(rest.map(|&here| here.into())))
+        Ok(wrong.or(remote.next().map(|of| of.0.into())))
     }
 }
 

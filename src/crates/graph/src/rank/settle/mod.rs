@@ -174,19 +174,21 @@ impl SettlingResult {
 
     /// Yields (y, x) of `len` pages from `first` on: importance and distributed. Each sums to 1 over all pages.
     fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let block = &self.block;
+        let (block, paid) = (&self.block, self.totals.paid());
         let pages = block.cells(first as usize, len).zip(first as usize..);
-        pages.map(move |((own, account), page)| self.estimate(own, account, block.weight(page)))
+        pages.map(move |((own, account), page)| {
+            self.estimate(own, account, paid * block.weight(page) as f64)
+        })
     }
 
-    /// Returns (importance, distributed) of a page, given its X, D and teleport weight.
-    fn estimate(&self, own: i64, account: i64, weight: u64) -> (f64, f64) {
+    /// Returns (importance, distributed) of a page, given its X, D and the virtual page's payment.
+    fn estimate(&self, own: i64, account: i64, paid: f64) -> (f64, f64) {
         // Few sums are so large that they need the slow conversion, which rounds the same.
         let received = match own.checked_add(account) {
             Some(received) => received as f64,
             None => (i128::from(own) + i128::from(account)) as f64,
         };
-        let received = received + self.totals.paid() * weight as f64;
+        let received = received + paid;
         let sums = self.sums;
         (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }

@@ -173,7 +173,7 @@ fn from_code(code: u8, least: u32) -> i64 {
 }
 
 /// Calls `put` with each page and its units of a message.
-pub(super) fn each_of(message: &[u8], put: &mut dyn FnMut(u32, i64) -> Result<()>) -> Result<()> {
+pub(super) fn each_of(message: &[u8], put: &mut impl FnMut(u32, i64) -> Result<()>) -> Result<()> {
     let cut = || Error::internal("a message of a shard is cut");
     let (least, mut rest) = match message {
         [] => return Ok(()),

@@ -42,14 +42,44 @@ impl Ascending {
     }
 }
 
-/// Encoding of importances in a message.
+/// Encoding of importances in a message as numbers that rise with importance.
 #[derive(Clone, Copy)]
 struct Notation(Option<ScoreUnits>);
 
 impl Notation {
-    /// Chooses the shortest encoding that represents all of these importances.
-    fn of(units: Option<ScoreUnits>, mut importances: impl Iterator<Item = f64>) -> Notation {
-        Notation(units.filter(|units| importances.all(|of| units.of(of).is_some())))
+    /// Encodes importances: in units if all are whole multiples of them, else as the bits of `f64`.
+    fn encode(units: Option<ScoreUnits>, importances: &[f64]) -> (Notation, Vec<i64>) {
+        // Without importances the notation is not needed.
+        let units = units.filter(|_| !importances.is_empty());
+        let in_units = units.and_then(|units| {
+            let numbers = importances.iter().map(|&of| units.of(of));
+            numbers.collect::<Option<Vec<i64>>>()
+        });
+        match in_units {
+            Some(numbers) => (Notation(units), numbers),
+            None => {
+                let bits = importances.iter().map(|of| of.to_bits() as i64);
+                (Notation(None), bits.collect())
+            }
+        }
+    }
+
+    /// Returns the importance of a number.
+    fn importance(self, number: i64) -> f64 {
+        match self.0 {
+            Some(units) => units.importance(number),
+            None => f64::from_bits(number as u64),
+        }
+    }
+
+    /// Returns a number without a sign that is short if the importance is small.
+    fn unsigned(self, number: i64) -> u64 {
+        self.0.map_or(number as u64, |_| varint::zigzag(number))
+    }
+
+    /// Returns the number of [`Notation::unsigned`].
+    fn signed(self, number: u64) -> i64 {
+        self.0.map_or(number as i64, |_| varint::unzigzag(number))
     }
 
     fn put(self, out: &mut Vec<u8>) {
@@ -75,89 +105,48 @@ impl Notation {
             sum: number()?,
         })))
     }
-
-    /// Encodes an importance as a number that decreases with importance.
-    fn number(self, importance: f64) -> u64 {
-        match self.0.and_then(|units| units.of(importance)) {
-            Some(units) => !(units as u64 ^ 1 << 63),
-            None => descending_key(importance),
-        }
-    }
-
-    /// Returns the sort key of an encoded importance.
-    fn key(self, number: u64) -> u64 {
-        match self.0 {
-            Some(units) => descending_key(units.importance((!number ^ 1 << 63) as i64)),
-            None => number,
-        }
-    }
-
-    /// Encodes an importance, in units rounded down to a multiple of 2^`shift`.
-    fn rounded(self, importance: f64, shift: u32) -> u64 {
-        match self.0.and_then(|units| units.of(importance)) {
-            Some(units) => varint::zigzag(units >> shift),
-            None => importance.to_bits(),
-        }
-    }
-
-    /// Returns the importance of a number made by [`Notation::rounded`].
-    fn importance(self, rounded: u64, shift: u32) -> f64 {
-        match self.0 {
-            Some(units) => units.importance(varint::unzigzag(rounded) << shift),
-            None => f64::from_bits(rounded),
-        }
-    }
 }
 
-/// Reader of the values of one shard in a range, each with its number of repetitions.
-pub(super) struct ValueReader<'m> {
-    notation: Notation,
-    rest: &'m [u8],
-    ascending: Ascending,
-    last: Option<u64>,
+/// Returns a key that falls as the number rises. It is its own inverse, except for the type.
+fn falling(number: i64) -> u64 {
+    !(number as u64 ^ 1 << 63)
 }
 
-impl<'m> ValueReader<'m> {
-    pub fn of(mut message: &'m [u8]) -> Result<ValueReader<'m>> {
-        Ok(ValueReader {
-            notation: Notation::take(&mut message)?,
-            rest: message,
-            ascending: Ascending::default(),
-            last: None,
-        })
-    }
-
-    pub fn message(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8> {
-        let (mut out, mut ascending) = (Vec::new(), Ascending::default());
-        let importance = |group: &[Keyed]| importance_of(group[0].0);
-        let notation = Notation::of(units, groups(sorted).map(importance));
-        notation.put(&mut out);
-        for group in groups(sorted) {
-            ascending.put(&mut out, notation.number(importance(group)));
-            if let repeats @ 1.. = group.len() as u64 - 1 {
-                put(&mut out, 0);
-                put(&mut out, repeats);
-            }
+/// Encodes the values of sorted pages.
+pub(super) fn put_values(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8> {
+    let importances = groups(sorted).map(|group| importance_of(group[0].0));
+    let (notation, numbers) = Notation::encode(units, &importances.collect::<Vec<_>>());
+    let (mut out, mut ascending) = (Vec::new(), Ascending::default());
+    notation.put(&mut out);
+    for (group, number) in groups(sorted).zip(numbers) {
+        ascending.put(&mut out, falling(number));
+        if let repeats @ 1.. = group.len() as u64 - 1 {
+            put(&mut out, 0);
+            put(&mut out, repeats);
         }
-        out
     }
+    out
+}
 
-    /// Returns the next value as a sort key, with its number of repetitions.
-    pub fn next(&mut self) -> Result<Option<(u64, u64)>> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let value = self.notation.key(self.ascending.take(&mut self.rest)?);
-        if self.last.replace(value).is_some_and(|last| last >= value) {
+/// Decodes distinct values as sort keys, ascending, each with the number of its pages.
+pub(super) fn values_of(mut message: &[u8]) -> Result<Vec<(u64, u64)>> {
+    let notation = Notation::take(&mut message)?;
+    let mut ascending = Ascending::default();
+    let mut values: Vec<(u64, u64)> = Vec::new();
+    while !message.is_empty() {
+        let number = falling(ascending.take(&mut message)? as i64) as i64;
+        let value = descending_key(notation.importance(number));
+        if values.last().is_some_and(|last| last.0 >= value) {
             return Err(unreadable());
         }
         let mut count = 1;
-        if let Some(rest) = self.rest.strip_prefix(&[0]) {
-            self.rest = rest;
-            count += u64::from(u32::try_from(take(&mut self.rest)?).map_err(|_| unreadable())?);
+        if let Some(rest) = message.strip_prefix(&[0]) {
+            message = rest;
+            count += u64::from(u32::try_from(take(&mut message)?).map_err(|_| unreadable())?);
         }
-        Ok(Some((value, count)))
+        values.push((value, count));
     }
+    Ok(values)
 }
 
 pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
@@ -166,13 +155,11 @@ pub(super) fn asked(there: &[u32]) -> Result<Vec<u8>> {
             "remote pages are not in the order of their owner",
         ));
     }
-    Ok(ascending(there.iter().map(|&page| page.into())))
-}
-
-fn ascending(numbers: impl Iterator<Item = u64>) -> Vec<u8> {
     let (mut out, mut ascending) = (Vec::new(), Ascending::default());
-    numbers.for_each(|number| ascending.put(&mut out, number));
-    out
+    for &page in there {
+        ascending.put(&mut out, page.into());
+    }
+    Ok(out)
 }
 
 pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
@@ -186,25 +173,25 @@ pub(super) fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
 
 /// Encodes importances and ranks of pages. Importances in units are rounded down to multiples of 2^`shift` units.
 pub(super) fn answer(
-    mut importances: Vec<f64>,
-    ranks: &[u64],
+    importances: Vec<f64>,
+    ranks: Vec<u64>,
     (units, shift): (Option<ScoreUnits>, u32),
 ) -> Vec<u8> {
+    let (notation, mut numbers) = Notation::encode(units, &importances);
     let mut out = Vec::new();
-    let notation = Notation::of(units, importances.iter().copied());
     notation.put(&mut out);
     out.push(shift as u8);
-    for importance in &mut importances {
-        let number = notation.rounded(*importance, shift);
-        *importance = notation.importance(number, shift);
-        put(&mut out, number);
+    for number in &mut numbers {
+        if notation.0.is_some() {
+            *number >>= shift;
+        }
+        put(&mut out, notation.unsigned(*number));
     }
     let mut before = 0;
-    for at in by_importance(&importances) {
-        let rank = ranks[at];
-        let further = rank.wrapping_sub(before) as i64;
+    for at in by_importance(&numbers) {
+        let further = ranks[at].wrapping_sub(before) as i64;
         put(&mut out, varint::zigzag(further));
-        before = rank;
+        before = ranks[at];
     }
     out
 }
@@ -215,18 +202,22 @@ pub(super) fn answered(mut answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec
     if shift >= u64::BITS {
         return Err(unreadable());
     }
-    let importances = (0..pages).map(|_| Ok(notation.importance(take(&mut answer)?, shift)));
-    let importances = importances.collect::<Result<Vec<f64>>>()?;
+    let numbers = (0..pages).map(|_| Ok(notation.signed(take(&mut answer)?)));
+    let numbers = numbers.collect::<Result<Vec<i64>>>()?;
     let (mut ranks, mut rank) = (vec![0; pages], 0u64);
-    for at in by_importance(&importances) {
+    for at in by_importance(&numbers) {
         rank = rank.wrapping_add(varint::unzigzag(take(&mut answer)?) as u64);
         ranks[at] = rank;
     }
-    Ok((importances, ranks))
+    let shift = notation.0.map_or(0, |_| shift);
+    let importances = numbers
+        .into_iter()
+        .map(|number| notation.importance(number << shift));
+    Ok((importances.collect(), ranks))
 }
 
-/// Returns the positions of these importances, from the highest to the lowest.
-fn by_importance(importances: &[f64]) -> impl Iterator<Item = usize> + use<> {
-    let keys = importances.iter().map(|of| descending_key(*of));
-    sorted_positions(&keys.collect::<Vec<_>>())
+/// Returns the positions of importances that these numbers encode, from the highest to the lowest.
+fn by_importance(numbers: &[i64]) -> impl Iterator<Item = usize> + use<> {
+    let keys: Vec<u64> = numbers.iter().map(|&number| falling(number)).collect();
+    sorted_positions(&keys)
 }

@@ -154,7 +154,7 @@ fn check(own: &[Vec<f64>], seed: u64) {
             let distributed = if owner == *shard {
                 importance / 2.0
             } else {
-                importance
+                0.0f64
             };
             assert_eq!(scores[at], (importance.to_bits(), distributed.to_bits()));
         }

@@ -25,7 +25,7 @@ fn known(covered: u64, remote: [&[(u32, u32)]; 3]) -> KnownRemote {
 fn remote_pages_come_back() {
     let disk = Memory::default();
     assert_eq!(read(&disk, STORE).unwrap().covered, 0);
-    let of_first = [(0, u32::MAX), (4, 0), (5, 1)];
+    let of_first = [(4, 0), (5, 1), (0, u32::MAX)];
     let all = known(1 << 32, [&of_first, &[], &[(1, 7), (u32::MAX, u32::MAX)]]);
     put(&disk, &all, 1 << 32);
     let found = read(&disk, STORE).unwrap();
@@ -40,6 +40,8 @@ fn remote_pages_come_back() {
         (7, [&[], &[], &[(1, 7)]], "no such page there"),
         (9, [&[(5, 1)], &[], &[]], "no such page here"),
         (9, [&[(2, 1), (2, 3)], &[], &[]], "a page twice"),
+        (9, [&[(2, 1), (3, 1)], &[], &[]], "a number there twice"),
+        (9, [&[(2, 3), (3, 1)], &[], &[]], "another order"),
         (9, [&[], &[(2, 1)], &[]], "a remote page of its own"),
     ] {
         put(&disk, &known(5, remote), pages);
@@ -63,8 +65,11 @@ fn other_versions_are_refused() {
     };
     // Blocks, each with its version before it.
     refused(&[&1u64.to_le_bytes()[..], &[9; 99]].concat(), "version 1;");
-    let newer = [&b"CRREMO03"[..], &[9; 99], b"CRREMO03"];
-    refused(&newer.concat(), "version 03;");
+    for version in ["02", "04"] {
+        let magic = format!("CRREMO{version}").into_bytes();
+        let other = [&magic[..], &[9; 99], &magic];
+        refused(&other.concat(), &format!("version {version};"));
+    }
     // Zeros are damage, as a torn disk leaves them.
     disk.put(Path::new("s/remote"), &[0; 99]);
     assert!(matches!(read(&disk, STORE), Err(Error::Damaged { .. })));
