@@ -55,7 +55,6 @@ pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::{StoreWriter, checkpoint};
 pub use folder::{IDENTITY, LEFTOVERS, OLD_BASES, blame_move, is_busy, lock_soon};
 pub use identity::{Settings, VERSION, differences};
-pub(crate) use index_file::is_due as is_index_due;
 pub use index_file::{IndexFile, keep_index, trust_index};
 pub use manifest::{Input, InputProgress, Spooled, Unverified};
 pub use names::{NameLengths, NameReader, kept};
