@@ -98,12 +98,14 @@ fn ranking() -> impl FnMut(u64) -> u64 {
 pub(super) enum RankCollector {
     /// Importances as sort keys.
     InMemory(Vec<u64>),
-    /// Pages by importance, and by number with their ranks.
-    OnDisk {
-        pages: u64,
-        by_importance: ExternalSorter,
-        by_page: ExternalSorter,
-    },
+    OnDisk(Box<PageSorters>),
+}
+
+/// Pages by importance, and by number with their ranks.
+pub(super) struct PageSorters {
+    pages: u64,
+    by_importance: ExternalSorter,
+    by_page: ExternalSorter,
 }
 
 impl RankCollector {
@@ -113,11 +115,11 @@ impl RankCollector {
             return RankCollector::InMemory(Vec::with_capacity(pages as usize));
         }
         let sorter = || ExternalSorter::new((memory / 2) as usize, folder);
-        RankCollector::OnDisk {
+        RankCollector::OnDisk(Box::new(PageSorters {
             pages: 0,
             by_importance: sorter(),
             by_page: sorter(),
-        }
+        }))
     }
 
     pub fn add(&mut self, importances: impl Iterator<Item = f64>) -> Result<()> {
@@ -127,13 +129,10 @@ impl RankCollector {
                 all.extend(keys);
                 Ok(())
             }
-            RankCollector::OnDisk {
-                pages,
-                by_importance,
-                ..
-            } => keys.try_for_each(|key| {
-                by_importance.push(&key.to_be_bytes(), &pages.to_be_bytes())?;
-                *pages += 1;
+            RankCollector::OnDisk(sorters) => keys.try_for_each(|key| {
+                let page = sorters.pages.to_be_bytes();
+                sorters.by_importance.push(&key.to_be_bytes(), &page)?;
+                sorters.pages += 1;
                 Ok(())
             }),
         }
@@ -149,11 +148,12 @@ impl RankCollector {
                 }
                 Ok(Box::new(values.into_iter().map(Ok)))
             }
-            RankCollector::OnDisk {
-                by_importance,
-                mut by_page,
-                ..
-            } => {
+            RankCollector::OnDisk(sorters) => {
+                let PageSorters {
+                    by_importance,
+                    mut by_page,
+                    ..
+                } = *sorters;
                 for record in by_importance.sorted()? {
                     let (key, page) = record?;
                     by_page.push(&page, &rank_of(number(&key)).to_be_bytes())?;
