@@ -120,8 +120,16 @@ impl SnapshotColumns {
 
     /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
+        self.all_with(&SnapshotColumn::ALL)
+    }
+
+    /// Iterates over all pages, with the facts in these columns alone.
+    pub(super) fn all_with<'a>(
+        &'a self,
+        wanted: &'a [SnapshotColumn],
+    ) -> impl Iterator<Item = Result<SnapshotPage>> + 'a {
         let blocks = 0..self.blocks();
-        flat(blocks.map(|block| self.pages_with(block, None, &SnapshotColumn::ALL)))
+        flat(blocks.map(move |block| self.pages_with(block, None, wanted)))
     }
 
     /// Checks every column, and that the importances sum to 1, or to at most 1 in a shard that was ranked with others.

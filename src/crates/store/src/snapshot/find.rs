@@ -22,6 +22,18 @@ const FILTER_LEAST: u64 = 1 << 13;
 /// Number of fingerprints that are scanned in the time of one index lookup.
 const LOOKUP_PAGES: u64 = 1 << 12;
 
+/// Columns of which [`SnapshotPage::named`] makes a page.
+pub(super) const SHOWN: [SnapshotColumn; 8] = [
+    SnapshotColumn::Importance,
+    SnapshotColumn::Distributed,
+    SnapshotColumn::Rank,
+    SnapshotColumn::Visits,
+    SnapshotColumn::LastFetch,
+    SnapshotColumn::Cash,
+    SnapshotColumn::Failed,
+    SnapshotColumn::Gone,
+];
+
 impl Snapshot {
     /// Returns rank and fetches of pages, by URLs in any form or opaque names.
     pub fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
@@ -46,9 +58,9 @@ impl Snapshot {
         Ok(pages.map(|page| (page.rank, page.importance)).collect())
     }
 
-    /// Returns these pages with their names, like [`Snapshot::pages_of`].
+    /// Returns these pages with their names, like [`Snapshot::pages_of`], by the columns that a [`Page`] shows.
     pub fn named_pages(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
-        let known = self.pages_of(pages)?.into_iter();
+        let known = self.pages_with(pages, &SHOWN)?.into_iter();
         let named = known.zip(self.names_of(pages)?);
         let named = named.map(|(page, url)| page.named(url, self.len()));
         Ok(named.collect())

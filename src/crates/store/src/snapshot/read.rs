@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{self, Format, Setup, export};
+use super::find::SHOWN;
 use super::lists::best_of;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Fingerprint, Page, PageId};
@@ -263,7 +264,7 @@ impl Snapshot {
 
     /// Iterates over all pages with their names, in number order.
     pub fn named(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
-        let all = self.pages().zip(self.names());
+        let all = self.columns.all_with(&SHOWN).zip(self.names());
         all.map(|(page, name)| Ok(page?.named(name?, self.len())))
     }
 
