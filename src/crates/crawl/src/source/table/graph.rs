@@ -443,7 +443,7 @@ fn parse_lines<T: 'static>(
     limits: &Limits,
     mut parse: impl FnMut(&[u8]) -> Result<T, String> + Send + 'static,
 ) -> GraphRows<T> {
-    let (mut files, limits) = (files.to_vec().into_iter(), limits.clone());
+    let (mut files, limits) = (Vec::from(files).into_iter(), limits.clone());
     let mut open: Option<(Plain, PathBuf)> = None;
     let mut number = 0u64;
     let mut next = move || -> Result<Option<T>, Fault> {
