@@ -17,6 +17,7 @@ use cashrank_steer::answers::{
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
+use once_cell::sync::OnceCell;
 use serde::Serialize;
 
 use super::backend::{as_parameters, json, problem};
@@ -43,7 +44,7 @@ pub struct OpenSnapshot {
     written: Option<SystemTime>,
     pages: LevelRanking,
     /// Opened rankings, the least recently requested one first.
-    rankings: Mutex<Vec<(RankingKey, Arc<LevelRanking>)>>,
+    rankings: Mutex<Vec<(RankingKey, Arc<OnceCell<LevelRanking>>)>>,
     covered: Arc<Mutex<Vec<Covered>>>,
 }
 
@@ -272,21 +273,22 @@ impl OpenSnapshot {
         let mut opened = lock(&self.rankings);
         let found = match opened.iter().position(|(known, _)| *known == key) {
             Some(at) => opened.remove(at),
-            None => {
-                if opened.len() == OPENED {
-                    opened.remove(0);
-                }
-                let ranking = self.open(name).map_err(|error| match error {
-                    Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
-                    error => problem(error),
-                })?;
-                (key, Arc::new(ranking))
-            }
+            None => (key, Arc::default()),
         };
         let ranking = found.1.clone();
+        if opened.len() == OPENED {
+            opened.remove(0);
+        }
         opened.push(found);
+        // Only who asks for the same ranking waits while it is opened.
         drop(opened);
-        read(&ranking).map_err(problem)
+        let ranking = ranking
+            .get_or_try_init(|| self.open(name))
+            .map_err(|error| match error {
+                Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+                error => problem(error),
+            })?;
+        read(ranking).map_err(problem)
     }
 
     fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {

@@ -311,12 +311,18 @@ impl HostSet {
         self.each_fetched(snapshot, |_| false, |hosts, name| hosts.add(name))
     }
 
-    /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all.
+    /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all; asks again only if hosts
+    /// were removed.
     pub fn remove_fetched(
         &mut self,
         snapshot: &Snapshot,
         is_enough: impl Fn(&HostSet) -> bool,
     ) -> Result<()> {
+        let mut asked = usize::MAX;
+        let is_enough = |hosts: &HostSet| {
+            let changed = std::mem::replace(&mut asked, hosts.0.len()) != hosts.0.len();
+            changed && is_enough(hosts)
+        };
         self.each_fetched(snapshot, is_enough, |hosts, name| {
             hosts.0.remove(&xxh3_64(host(name)));
         })
@@ -334,7 +340,7 @@ impl HostSet {
     fn each_fetched(
         &mut self,
         snapshot: &Snapshot,
-        is_enough: impl Fn(&HostSet) -> bool,
+        mut is_enough: impl FnMut(&HostSet) -> bool,
         mut each: impl FnMut(&mut HostSet, &[u8]),
     ) -> Result<()> {
         let visited = snapshot.visited(1)?;

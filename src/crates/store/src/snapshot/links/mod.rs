@@ -69,9 +69,12 @@ impl<'g> LinkGraph<'g> {
         };
         let sites = ranking.sites();
         let sites = sites.map(|of| SiteGraph::of_rows(&rows, of, pairing));
+        let sites = sites.transpose()?;
+        let taken = sites.as_ref().map_or(0, SiteGraph::bytes);
+        let memory = memory.map(|memory| memory.saturating_sub(taken));
         Ok(LinkGraph {
             ranking,
-            sites: sites.transpose()?,
+            sites,
             is_weighted,
             memory,
             folder,
