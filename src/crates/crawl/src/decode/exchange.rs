@@ -159,13 +159,17 @@ impl ExchangeRules {
         if header.target != Some(ids.target) || len > limit - end {
             return Some(None);
         }
-        let Some(block) = behind.get(block..len) else {
-            return at_end.then_some(None);
-        };
         let belongs = |role: &Role| {
             !self.has_ids
                 || ids.are_linked(&header)
                 || (*role == Role::Metadata && header.concurrent.is_empty())
+        };
+        // The header alone tells the role of a WARC's record.
+        if self.has_ids && (self.role)(&header, &[]).filter(belongs).is_none() {
+            return Some(None);
+        }
+        let Some(block) = behind.get(block..len) else {
+            return at_end.then_some(None);
         };
         let role = (self.role)(&header, block).filter(belongs);
         Some(role.map(|role| {

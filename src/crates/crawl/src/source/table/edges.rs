@@ -10,6 +10,7 @@ use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
 use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, page_name};
 use super::{Fault, columns_of};
 use crate::Result;
+use crate::decode::lines;
 use crate::disk::ExternalSorter;
 use crate::formats::Format;
 use crate::model::{Error, Limits};
@@ -226,9 +227,16 @@ impl EdgeTable {
         })))
     }
 
+    /// Returns whether a name can be used. Exports of opaque names cannot hold tabs and line ends.
+    fn holds(&self, name: &[u8]) -> bool {
+        let is_opaque = self.writer.format == Format::NodeRecords;
+        let is_text = || !name.contains(&b'\t') && lines::control(name).is_none();
+        !name.is_empty() && (!is_opaque || is_text())
+    }
+
     fn write(&mut self, link: &TableLink, out: &mut Vec<u8>) {
         match link.weight {
-            Some(weight) if !link.from.is_empty() && !link.to.is_empty() => {
+            Some(weight) if self.holds(&link.from) && self.holds(&link.to) => {
                 if !self.writer.is_open || self.page != link.from {
                     self.end_page(out);
                     self.writer.begin(&link.from, None, out);
