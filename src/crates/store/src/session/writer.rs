@@ -261,7 +261,10 @@ impl Writer {
         self.checkpoint()?;
         // The index only saves time.
         let _ = self.keep_index();
-        self.view()
+        let disk = self.disk().clone();
+        let view = self.view()?;
+        drop(self);
+        view.reopened(&*disk)
     }
 
     /// Returns true if the store's current snapshot covers all that was pushed before.

@@ -225,25 +225,27 @@ fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Ve
 /// Merges the values of a range. Returns for each shard, by its distinct values, how many values of others come between
 /// it and the one before; and the number of values.
 fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
-    let values = messages.iter().map(|of| values_of(of));
-    let values = values.collect::<Result<Vec<_>>>()?;
-    let mut all = values.concat();
+    let mut all = Vec::new();
+    for of in messages {
+        all.extend(values_of(of)?);
+    }
     // A stable sort merges what is in order already.
     all.sort();
-    let others = values.iter().map(|own| {
+    let others = messages.iter().map(|of| {
         let (mut others, mut all) = (Vec::new(), all.iter().peekable());
         // Numbers of values before this one, and up to the last one of this shard.
         let (mut before, mut behind) = (0u64, 0u64);
-        for &(value, count) in own {
+        for (value, count) in values_of(of)? {
             while let Some((_, count)) = all.next_if(|of| of.0 < value) {
                 before += count;
             }
             put(&mut others, before - behind);
             behind = before + count;
         }
-        others
+        Ok(others)
     });
-    Ok((others.collect(), all.iter().map(|of| of.1).sum()))
+    let others = others.collect::<Result<_>>()?;
+    Ok((others, all.iter().map(|of| of.1).sum()))
 }
 
 /// Assigns ranks to all own pages.

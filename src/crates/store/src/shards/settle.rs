@@ -31,12 +31,12 @@ use crate::threads::{par_map, processors};
 use crate::{Error, Result};
 
 /// Version of the computation, which is part of a ranking's id.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 /// Memory for caching rows between sweeps in bytes, for all shards of a process together.
 const ROWS: u64 = 256 << 20;
-/// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state: 8 shards that
-/// knew 30.5 million pages took 1.83 GB in total (benches/runs/2026-11-28-shards.txt).
-const RANKING: u64 = 42;
+/// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state: importances and
+/// ranks of all pages, and sort keys, messages and merged values of own ones, of which there are at most as many.
+const RANKING: u64 = 61;
 
 /// Options of a joint ranking. All except for memory must be equal in all processes.
 #[derive(Debug, Clone)]

@@ -178,6 +178,17 @@ impl View {
         Ok(merge(self.policy(), runs, Some(admissions), start))
     }
 
+    /// Returns the last committed state under the same lock, with the database open for reading only.
+    pub fn reopened(self, disk: &dyn Disk) -> Result<View> {
+        let (dir, lock) = (self.dir.clone(), self.lock.clone());
+        // The database has to be closed before it is opened again.
+        drop(self);
+        let identity = Identity::read(disk, &dir)?;
+        let mut view = committed(disk, &dir, identity, Depth::Quick)?;
+        view.lock = lock;
+        Ok(view)
+    }
+
     /// Returns true if a writer came since the view was opened, so that data may mix two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {
