@@ -27,8 +27,9 @@
 //! Importances of a settled ranking take 35 bits as units for the mean of 10 M pages, compared with 64 bits. If one
 //! importance of a message is not a whole multiple of a unit, all are sent as `f64`.
 //!
-//! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted; messages take about 5 bytes
-//! for each own page, and 8 for each remote one, on either side.
+//! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted, and at most 24 for the
+//! values of a range while they are merged; messages take about 5 bytes for each own page, and 8 for each remote one, on
+//! either side.
 
 mod messages;
 

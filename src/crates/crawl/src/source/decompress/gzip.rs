@@ -1,6 +1,6 @@
 //! Decompressor of gzip (RFC 1952): consecutive members, zero padding after the last.
 //!
-//! The library checks each member's header and checksums. Members are told apart here, so that the caller knows their
+//! The library checks each member's header and checksums. Members are separated here, so that the caller knows their
 //! exact bounds.
 
 use flate2::{Decompress, FlushDecompress, Status};
