@@ -1,6 +1,10 @@
 //! Exports other than tables of ranks: the link graph, crawl records, and Common Crawl's ranks.
 
+#[cfg(not(feature = "parquet"))]
+use cashrank_base::model::Feature;
 use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
+#[cfg(feature = "parquet")]
+use cashrank_store::snapshot::links::write_parquet;
 use cashrank_store::snapshot::links::{LinkGraph, write_common_crawl, write_tsv};
 use cashrank_store::snapshot::{LevelRanking, write_ranks};
 
@@ -134,12 +138,6 @@ impl ExportArgs {
         self.output.report(output, &said, summary)
     }
 }
-
-#[cfg(feature = "parquet")]
-use cashrank_store::snapshot::links::write_parquet;
-
-#[cfg(not(feature = "parquet"))]
-use cashrank_base::model::Feature;
 
 #[cfg(not(feature = "parquet"))]
 fn write_parquet(_: &LinkGraph<'_>, _: &std::path::Path) -> anyhow::Result<u64> {
