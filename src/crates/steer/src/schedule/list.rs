@@ -140,10 +140,9 @@ impl ListSource<'_> {
         }
         let (mut history, names, cash) = self.follow()?;
         let facts = CrawlFacts {
-            rows: self.rows(),
             names: names.as_ref(),
-            ranking: Some(ranking_of(self.snapshot)),
             cash: cash.as_deref(),
+            ..self.facts()
         };
         let order = |most| {
             let best = history.best(&facts, most)?;
@@ -287,11 +286,15 @@ impl ListSource<'_> {
         Ok(())
     }
 
-    /// Returns the kept rows, if any.
-    fn rows(&self) -> &dyn Rows {
-        match &self.rows {
+    /// Returns the kept rows, if any, and the ranking.
+    fn facts(&self) -> CrawlFacts<'_> {
+        let rows: &dyn Rows = match &self.rows {
             Some(rows) => rows,
             None => &self.none,
+        };
+        CrawlFacts {
+            ranking: Some(ranking_of(self.snapshot)),
+            ..CrawlFacts::of(rows)
         }
     }
 
@@ -331,11 +334,7 @@ impl ListSource<'_> {
                 })?;
             }
             let cash = self.hold(&mut history)?;
-            let facts = CrawlFacts {
-                ranking: Some(ranking_of(snapshot)),
-                ..CrawlFacts::of(self.rows())
-            };
-            history.settle(&facts)?;
+            history.settle(&self.facts())?;
             Ok(cash)
         };
         let (names, cash) = join(self.threads > 1, sort, sweep);
