@@ -243,7 +243,9 @@ fn first_line(text: &[u8]) -> &[u8] {
 /// Returns whether the first bytes alone determine the result of [`guess`]: more bytes change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
-    let json = start.first() == Some(&b'{') && records::layout(start).1;
+    // UTF-16 and UTF-32 show in eight bytes.
+    let is_text = head.len() >= 8 || !head.contains(&0);
+    let json = start.first() == Some(&b'{') && is_text && records::layout(start).1;
     json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 

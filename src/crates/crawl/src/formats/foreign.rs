@@ -64,7 +64,8 @@ pub fn binary(head: &[u8]) -> Option<String> {
     if let Some((_, what)) = BINARY.iter().find(|(magic, _)| is(magic)) {
         return Some(format!("it is {what}"));
     }
-    if head.get(257..262) == Some(b"ustar") {
+    // A record decides the format before this byte comes (`is_decided`).
+    if head.get(257..262) == Some(b"ustar") && !head.trim_ascii_start().starts_with(b"{") {
         return Some(
             "it is a tar archive: `tar -xOf FILE | cashrank ... -`, if what it holds may follow each other".into(),
         );

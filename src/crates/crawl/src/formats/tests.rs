@@ -130,6 +130,8 @@ fn guesses() {
     ] {
         assert_eq!(is_decided(head.as_bytes()), decided, "{head:?}");
     }
+    // It may be UTF-32.
+    assert!(!is_decided(b"{\0\0\0"));
     let message = guess(wet.as_bytes()).unwrap_err().to_string();
     assert!(message.contains("is a WET"), "{message}");
 }

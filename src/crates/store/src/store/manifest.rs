@@ -125,6 +125,9 @@ impl Manifest {
         if !rest.is_empty() {
             engine.fetch_times =
                 from_bytes(rest).map_err(|what| format!("the manifest's end {what}"))?;
+            if engine.fetch_times.is_empty() {
+                return Err("the manifest's end has no times".into());
+            }
         } else if let Some(time) = engine.time {
             // A store without this part: all its records count as of the latest time.
             let records = engine.counters.records.max(1);
