@@ -21,7 +21,7 @@ pub enum Problem {
     Unknown(String),
     /// The answer is not available at the moment; the client should retry.
     Later(String),
-    /// Reading failed.
+    /// The answer cannot be read or computed.
     Failed(String),
 }
 
@@ -67,7 +67,7 @@ pub trait Backend: Send + Sync + 'static {
 /// Request for pages to crawl next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NextQuery {
-    /// Number of pages.
+    /// Maximum number of pages in the list.
     pub n: usize,
     /// All other options by the names of `cashrank next`, without the dashes; a name may be repeated.
     pub options: Vec<(String, String)>,
@@ -91,7 +91,7 @@ pub struct NextList {
 /// Page to crawl.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NextPage {
-    /// URL or name.
+    /// URL, or the name in a crawl without URLs.
     pub url: String,
     /// Score by the strategy: higher comes first.
     pub score: f64,

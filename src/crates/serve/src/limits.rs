@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct ServiceLimits {
     /// Number of connections at once; further ones wait.
     pub connections: usize,
-    /// Time limits.
+    /// Time limits of connections and answers.
     pub times: Timeouts,
     /// Maximum length of a request's header, all lines together, in bytes.
     pub header_bytes: usize,

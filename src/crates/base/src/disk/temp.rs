@@ -81,7 +81,7 @@ pub fn recreate(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
 pub struct TempFile<'d> {
     disk: &'d dyn Disk,
     pub path: PathBuf,
-    /// Final path.
+    /// Path that the file gets once it is whole.
     pub place: PathBuf,
     is_in_place: bool,
 }

@@ -170,7 +170,7 @@ pub(super) struct IngestRun<'a> {
 
 /// Reason why a run ends before its inputs do.
 pub(super) enum EarlyEnd {
-    /// Stopped from outside.
+    /// The observer or a signal stopped it.
     Stopped,
     /// The stream was read before; nothing is left to do.
     ReadBefore,

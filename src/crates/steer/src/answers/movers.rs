@@ -25,7 +25,7 @@ pub struct SnapshotMovers {
 /// Page that moved, or is new.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Mover {
-    /// URL or name.
+    /// URL, or the name in a crawl without URLs.
     pub url: String,
     /// Result of the page's fetches so far; absent if the snapshot does not record which pages are gone.
     pub state: Option<PageState>,

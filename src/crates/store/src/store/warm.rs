@@ -76,9 +76,9 @@ impl WarmHead {
 
 #[derive(Debug, Clone, Copy)]
 pub enum WarmColumn {
-    /// X.
+    /// X: what a page has passed on.
     Own,
-    /// D.
+    /// D: account of a page, which its row and those of others change.
     Account,
     Cost,
 }

@@ -97,7 +97,7 @@ pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
 
 pub(super) const TOTALS: usize = FieldName::Watched as usize - FieldName::Visits as usize + 1;
 
-/// `None` without `visits`.
+/// Returns the totals of a page's fetches; `None` without `visits`.
 pub(super) fn totals(values: &[Option<Value<'_>>; TOTALS]) -> Result<Option<FetchTotals>, Bad> {
     let [visits, failed, last_failed, compared, changed, watched] = values;
     if visits.is_none() {

@@ -72,7 +72,7 @@ fn hits(
     Ok(Some(measured))
 }
 
-/// Computes A^T x.
+/// Computes A^T x: the sum of x over the pages that link to each page.
 fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
     rows.sweep(&mut |row| {
@@ -83,7 +83,7 @@ fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// Computes A x.
+/// Computes A x: the sum of x over the pages that each page links to.
 fn gather(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
     rows.sweep(&mut |row| {

@@ -70,7 +70,7 @@ impl MeasureOptions {
     }
 }
 
-/// Accuracy of scores.
+/// Accuracy of the scores of a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -81,7 +81,7 @@ pub enum Accuracy {
     BoundL1(f64),
     /// Bounds of spam mass: the L1 errors of the two PageRanks that it compares.
     BoundsL1 {
-        /// Bound for PageRank.
+        /// L1 error of PageRank with a uniform teleport.
         pagerank: f64,
         /// Bound for the PageRank from trusted nodes.
         trusted: f64,

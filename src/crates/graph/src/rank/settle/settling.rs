@@ -23,7 +23,7 @@ pub(super) struct LedgerTotals {
     pub damping: u64,
     /// W: sum of all weights; n for a uniform teleport.
     pub weights: u64,
-    /// Sum of X.
+    /// Sum of X over all pages.
     pub sum: i128,
     /// T: units received by the virtual page.
     pub virtual_page: i128,

@@ -29,7 +29,7 @@ pub struct RowWriter {
     filling: BlockRows,
     /// Previous block, while it is packed.
     packing: Option<JoinHandle<(BlockRows, Vec<u8>)>>,
-    /// Block for reuse.
+    /// Empty block, whose memory the next one takes.
     spare: BlockRows,
     most: u64,
     /// Bound on page numbers, exclusive.
