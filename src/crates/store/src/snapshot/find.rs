@@ -140,8 +140,7 @@ impl Snapshot {
         for &print in wanted.keys() {
             filter.set(slot(print));
         }
-        let prints = self.names.fingerprints_from(pages.start)?;
-        let prints = self.pages_from(pages.start, "fingerprints", prints);
+        let prints = self.fingerprints(pages.start)?;
         for (page, print) in pages.zip(prints) {
             let print = print?;
             if filter.get(slot(print))

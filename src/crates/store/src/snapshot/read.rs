@@ -302,8 +302,13 @@ impl Snapshot {
         self.pages_from(0, "names", self.names.names())
     }
 
-    pub(super) fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
-        self.pages_from(0, "fingerprints", self.names.fingerprints())
+    /// Iterates over the fingerprints from page `from` on.
+    pub(super) fn fingerprints(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
+        let prints = self.names.fingerprints(from)?;
+        Ok(self.pages_from(from, "fingerprints", prints))
     }
 
     /// Returns the key of the store, which is unique except for copies.
@@ -494,7 +499,7 @@ impl Snapshot {
         for name in self.names() {
             name?;
         }
-        for fingerprint in self.fingerprints() {
+        for fingerprint in self.fingerprints(0)? {
             fingerprint?;
         }
         Ok(())

@@ -354,7 +354,7 @@ impl IndexFile {
         let mut index = Index::to_load(self.pages, &self.slots)?;
         let loaded = index.shares(1).map(|mut share| self.load(&mut share));
         self.check_loaded(loaded.sum::<Result<u64>>()?)?;
-        for (page, print) in (0..self.pages).zip(names.fingerprints()) {
+        for (page, print) in (0..self.pages).zip(names.fingerprints(0)?) {
             if index.get(print?) != Some(PageId(page)) {
                 return Err(self.damaged(format!("it does not lead to page {page}")));
             }

@@ -224,13 +224,8 @@ impl NameReader {
         Ok(next - pages.start)
     }
 
-    /// Iterates over all fingerprints in page order, reduced to their [`kept`] part.
-    pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
-        let blocks = self.fingerprints.blocks();
-        flat(blocks.map(|block| self.prints(&block?)))
-    }
-
-    pub fn fingerprints_from(
+    /// Iterates over the fingerprints from page `from` on, reduced to their [`kept`] part.
+    pub fn fingerprints(
         &self,
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
@@ -297,7 +292,7 @@ impl NameReader {
     /// number.
     pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let expected = key.fingerprints();
-        let mut prints = self.fingerprints();
+        let mut prints = self.fingerprints(0)?;
         let mut pages = 0;
         for name in self.names() {
             let name = name?;

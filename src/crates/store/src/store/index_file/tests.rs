@@ -213,7 +213,7 @@ fn every_page_is_found_again() {
     let names = logs(&RealDisk, dir.path(), 300_000, None);
     let (index, count) = reindex(300_000, &names, None).unwrap();
     assert_eq!(count, Some(300_000));
-    for (page, print) in (0..).zip(names.fingerprints()) {
+    for (page, print) in (0..).zip(names.fingerprints(0).unwrap()) {
         assert_eq!(index.get(print.unwrap()), Some(PageId(page)));
     }
 }
