@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
@@ -242,31 +242,6 @@ impl RowFile {
         Ok(first)
     }
 
-    /// Reads all blocks from the one with row `from` on, in order, until `give` returns false.
-    fn read(
-        &self,
-        from: u64,
-        free: &Receiver<BlockRows>,
-        mut give: impl FnMut(Result<(u64, BlockRows)>) -> bool,
-    ) {
-        let blocks = match self.log.blocks_from(from) {
-            Ok(blocks) => blocks,
-            Err(error) => {
-                give(Err(error));
-                return;
-            }
-        };
-        for block in blocks {
-            let unpacked = block.and_then(|block| {
-                let rows = free.try_recv().unwrap_or_default();
-                self.unpacked_block(&block, rows)
-            });
-            if !give(unpacked) {
-                return;
-            }
-        }
-    }
-
     /// Unpacks a block of the log into `rows`. Returns its first row and the rows.
     fn unpacked_block(&self, block: &LogBlock, mut rows: BlockRows) -> Result<(u64, BlockRows)> {
         match unpack(&block.payload, block.pages as usize, self.pages, &mut rows) {
@@ -385,7 +360,11 @@ impl KeptRows {
         if from >= self.file.kept.rows {
             return Ok(());
         }
-        let (back, free) = bounded(AHEAD + 2);
+        let (back, free) = bounded::<BlockRows>(AHEAD + 2);
+        let mut unpacked = self.file.log.blocks_from(from)?.map(move |block| {
+            let rows = free.try_recv().unwrap_or_default();
+            self.file.unpacked_block(&block?, rows)
+        });
         let mut take = |block: Result<(u64, BlockRows)>| {
             let (first, rows) = block?;
             visit(first, &rows)?;
@@ -398,8 +377,8 @@ impl KeptRows {
         std::thread::scope(|scope| {
             let (full, blocks) = bounded(AHEAD);
             spawn_in(scope, "rows", move || {
-                let give = |block| full.send(block).is_ok();
-                self.file.read(from, &free, give);
+                // The receiver is gone if a visit failed.
+                unpacked.all(|block| full.send(block).is_ok());
             })?;
             blocks.into_iter().try_for_each(&mut take)
         })?;
