@@ -12,9 +12,7 @@ use crate::snapshot::{
 };
 use crate::store::rows::{ROWS, number_of};
 use crate::store::warm;
-use crate::store::{
-    Disk, LEFTOVERS, OLD_BASES, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
-};
+use crate::store::{Disk, SNAPSHOTS, View, identity_of, is_own, open_view_to, verify_spool};
 use crate::{Error, Result};
 
 pub use crate::store::{Depth, VerifyReport};
@@ -242,12 +240,6 @@ impl CheckReport {
     }
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
-        let own = |name: &str| {
-            let folders = [OLD_BASES, "lock", "marks", ROWS, SNAPSHOTS, "spool"];
-            let parts = crate::store::PARTS.iter().map(|part| part.name);
-            let all = folders.into_iter().chain(LEFTOVERS).chain(parts);
-            all.into_iter().any(|of| of == name)
-        };
         let number = |name: &str| name.parse::<u64>().is_ok();
         let published = |name: &str| {
             is_snapshot(name)
@@ -257,7 +249,7 @@ impl CheckReport {
                 || name.ends_with(".unfinished")
                 || name.ends_with(PINNED)
         };
-        self.list_one(disk, dir, own);
+        self.list_one(disk, dir, is_own);
         self.list_one(disk, &dir.join("marks"), number);
         // A store of version 1 has no such folder.
         if disk.list(&dir.join(ROWS)).is_ok() {

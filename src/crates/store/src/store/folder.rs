@@ -205,13 +205,7 @@ pub(super) fn is_void(
 /// directory has entries that are not the store's, before anything is removed, or if a folder of the store has, after
 /// the store's own files were removed.
 pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
-    let own = |name: &String| {
-        let name = &**name;
-        [IDENTITY, SPOOL, OLD_BASES].contains(&name)
-            || [&IGNORED[..], &FOLDERS, &FILES, &CACHES, &LEFTOVERS]
-                .iter()
-                .any(|names| names.contains(&name))
-    };
+    let own = |name: &str| is_own(name) || IGNORED.contains(&name);
     let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
     if let Some(stranger) = names.iter().find(|name| !own(name)) {
         return Err(Error::Conflict(format!(
@@ -255,14 +249,20 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
     create(disk, dir, settings, key)
 }
 
+/// Returns true if the entry of this name in a store's directory is the store's.
+pub fn is_own(name: &str) -> bool {
+    let mut all = [&FOLDERS[..], &FILES, &CACHES, &LEFTOVERS].into_iter();
+    [IDENTITY, LOCK, SPOOL, OLD_BASES].contains(&name) || all.any(|names| names.contains(&name))
+}
+
 /// Caches in a store that no commit names.
 const CACHES: [&str; 3] = [INDEX, "remote", WARM];
 
 /// Files that a killed process may leave: temporary caches and identity, and version 0.1's copy of inputs.
-pub const LEFTOVERS: [&str; 5] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT, "replay"];
+const LEFTOVERS: [&str; 5] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT, "replay"];
 
 /// Folder with the settled states of version 0.2, which stays, empty.
-pub const OLD_BASES: &str = "base";
+const OLD_BASES: &str = "base";
 
 /// Removes what killed processes and earlier versions left. Anything that is not theirs stays.
 pub(super) fn remove_leftovers(disk: &dyn Disk, dir: &Path) -> Result<()> {

@@ -53,7 +53,7 @@ pub use crate::disk::{
 pub use crate::model::{PARTS, StoreFile, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::{StoreWriter, checkpoint};
-pub use folder::{IDENTITY, LEFTOVERS, OLD_BASES, blame_move, is_busy, lock_soon};
+pub use folder::{IDENTITY, blame_move, is_busy, is_own, lock_soon};
 pub use identity::{Settings, VERSION, differences};
 pub use index_file::{IndexFile, keep_index, trust_index};
 pub use manifest::{Input, InputProgress, Spooled, Unverified};
