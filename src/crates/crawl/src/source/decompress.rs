@@ -22,7 +22,7 @@ pub(super) enum Step {
     Size(u64),
     /// Bytes were appended, perhaps none. This is not an end: step again.
     Data,
-    /// The member or frame ended well. `checked`: it had a checksum, which matched.
+    /// Bytes were appended, perhaps none, and the member or frame ended well. `checked`: it had a checksum, which matched.
     End { checked: bool },
     /// The input ended at a valid place.
     Finished,
@@ -65,7 +65,7 @@ pub(super) enum Unpacker {
     Gzip(gzip::Gzip),
     Zstd(Box<zstd::Zstd>),
     /// Table, which reads its file itself; `None` after its last row.
-    Table(Option<Box<dyn Rows>>),
+    Table(Option<Rows>),
 }
 
 impl Unpacker {
@@ -116,8 +116,11 @@ impl Unpacker {
                     return Ok(Step::Finished);
                 };
                 out.reserve_exact((full + SLACK).saturating_sub(out.len()));
-                if !rows.more(out, full)? {
-                    *table = None;
+                while out.len() < full {
+                    if !rows(out)? {
+                        *table = None;
+                        break;
+                    }
                 }
                 Ok(Step::Data)
             }

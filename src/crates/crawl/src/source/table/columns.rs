@@ -271,6 +271,15 @@ impl ParquetTable {
             _ => &[],
         }
     }
+
+    /// Returns a column's number in the current row; `None` if it is null, or too large.
+    pub fn whole(&self, column: usize) -> Option<i64> {
+        match self.row(column).first()? {
+            Cell::Int(number) => Some(*number),
+            Cell::Unsigned(number) => i64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
 }
 
 impl ColumnCursor {

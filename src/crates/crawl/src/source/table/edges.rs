@@ -7,7 +7,7 @@
 use std::fs::File;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, page_name};
+use super::text::{PageWriter, SNIFF_NAMES, format_of, page_name};
 use super::{Fault, columns_of};
 use crate::Result;
 use crate::decode::lines;
@@ -72,10 +72,8 @@ pub(super) fn weight(table: &ParquetTable, has_weights: bool) -> Option<u32> {
     let cell = has_weights.then(|| table.row(WEIGHT).first()).flatten();
     match cell {
         None => Some(1),
-        Some(Cell::Int(number)) => u32::try_from(*number).ok(),
-        Some(Cell::Unsigned(number)) => u32::try_from(*number).ok(),
         Some(Cell::Float(number)) => (*number as u32 as f64 == *number).then_some(*number as u32),
-        Some(_) => None,
+        Some(_) => table.whole(WEIGHT)?.try_into().ok(),
     }
 }
 
@@ -94,7 +92,7 @@ pub(super) struct EdgeTable {
     /// Maximum length of a URL, in bytes.
     longest: usize,
     memory: usize,
-    writer: PageWriter,
+    pub writer: PageWriter,
     /// Name of the open page.
     page: Vec<u8>,
     links: Option<TableLinks>,
@@ -132,14 +130,6 @@ impl EdgeTable {
         Ok(edges)
     }
 
-    pub fn format(&self) -> Format {
-        self.writer.format
-    }
-
-    fn has_weights(&self) -> bool {
-        self.columns.len() > WEIGHT
-    }
-
     fn table(&self, columns: &[ColumnField]) -> Result<ParquetTable, Fault> {
         let mut table = ParquetTable::open(self.file.try_clone()?, String::new(), ROWS)?;
         for field in columns {
@@ -150,7 +140,7 @@ impl EdgeTable {
 
     fn in_place(&self) -> Result<TableLinks, Fault> {
         let mut table = self.table(&self.columns)?;
-        let (mut source, has_weights) = (self.source_reader(), self.has_weights());
+        let (mut source, has_weights) = (self.source_reader(), self.columns.len() > WEIGHT);
         Ok(Box::new(std::iter::from_fn(move || {
             table.read_row(|table| {
                 Ok(TableLink {
@@ -171,7 +161,7 @@ impl EdgeTable {
         move |table| {
             let source = name(table.row(0));
             if source != last {
-                form = page_name(format, &source, longest, &mut Vec::new()).to_vec();
+                form = page_name(format, &source, longest).into_owned();
                 last = source;
             }
             form.clone()
@@ -255,35 +245,38 @@ impl EdgeTable {
     /// Ends the open page. For each row inside it that cannot be used, a record follows that is skipped and counted.
     fn end_page(&mut self, out: &mut Vec<u8>) {
         self.writer.end(out);
-        let unusable = std::mem::take(&mut self.unusable);
-        self.writer.without_page(unusable, out);
-        let badly_weighed = std::mem::take(&mut self.badly_weighed);
-        self.writer.without_weight(badly_weighed, out);
-    }
-}
-
-impl Rows for EdgeTable {
-    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault> {
-        let mut links = match self.links.take() {
-            Some(links) => links,
-            // If damage ends the scan, the rows before it are read in place, and the damage is found again.
-            None if matches!(self.is_ordered(), Ok(false)) => self.sorted()?,
-            None => self.in_place()?,
-        };
-        while out.len() < full {
-            let Some(link) = links.next().transpose()? else {
-                self.end_page(out);
-                return Ok(false);
-            };
-            self.write(&link, out);
+        for _ in 0..std::mem::take(&mut self.unusable) {
+            out.extend_from_slice(b"{}\n");
         }
-        self.links = Some(links);
-        Ok(true)
+        for _ in 0..std::mem::take(&mut self.badly_weighed) {
+            self.writer.page(b"?", out);
+            out.extend_from_slice(br#","links":[{"url":"?","weight":"another value"}]}"#);
+            out.push(b'\n');
+        }
+    }
+
+    /// Writes the next row; returns `false` after the last.
+    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        if self.links.is_none() {
+            // If damage ends the scan, the rows before it are read in place, and the damage is found again.
+            let is_ordered = self.is_ordered().unwrap_or(true);
+            self.links = Some(if is_ordered {
+                self.in_place()?
+            } else {
+                self.sorted()?
+            });
+        }
+        let link = self.links.as_mut().and_then(Iterator::next).transpose()?;
+        match &link {
+            Some(link) => self.write(link, out),
+            None => self.end_page(out),
+        }
+        Ok(link.is_some())
     }
 }
 
 /// Returns the name in a cell, for a number its digits; empty if there is none.
-fn name(cells: &[Cell]) -> Vec<u8> {
+pub(super) fn name(cells: &[Cell]) -> Vec<u8> {
     match cells.first() {
         Some(Cell::Text(text)) => text.data().to_vec(),
         Some(Cell::Int(number)) => number.to_string().into_bytes(),

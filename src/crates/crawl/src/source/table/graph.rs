@@ -5,14 +5,9 @@
 //! | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them ([`pair`](super::pair)) |
 //! | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout: `number TAB name`, and `number TAB number` |
 //!
-//! Each page becomes a record with its links, in the order of the table. Links must be sorted by source. A page that was
-//! never fetched and has no links becomes a record that only makes it known.
-//!
-//! Pages whose names are spellings of one URL become one record at the position of the first, with the links of all,
-//! which are then sorted, and the latest fetch: as separate records, the links of the last would replace the others'.
-//!
-//! Memory: the names of all pages and 8 bytes for each, 16 more if the table has fetches. Links are sorted in bounded
-//! memory and temporary files.
+//! Each page becomes a record with its links, in the order of the table. Pages whose names are spellings of one URL
+//! become one record at the position of the first, with the links of all, which are then sorted, and the latest fetch:
+//! as separate records, the links of the last would replace the others'.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -22,17 +17,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
 use super::super::{Plain, open_plain};
-use super::text::{PageWriter, Rows, SNIFF_NAMES, format_of, page_name};
+use super::text::{PageWriter, SNIFF_NAMES, format_of, page_name};
 use super::{TableInput, failed, pair};
 use crate::disk::{Disk, ExternalSorter, RealDisk};
 use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
 use crate::{Error, Result};
-
-pub(super) struct GraphPage {
-    pub name: Vec<u8>,
-    pub fetch: LastFetch,
-}
 
 /// Outcome of a page's last fetch, in seconds since 1970. The greatest of a page's spellings counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,12 +35,11 @@ pub(super) enum LastFetch {
     Read(Option<i64>),
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct NumberedLink {
-    pub source: u64,
-    pub target: u64,
-    pub weight: u32,
-}
+/// Name of a page, and its last fetch if the table has fetches.
+pub(super) type GraphPage = (Vec<u8>, Option<LastFetch>);
+
+/// Numbers of the source and the target, and the weight.
+pub(super) type NumberedLink = [u64; 3];
 
 pub(super) type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
 
@@ -58,8 +47,8 @@ pub(super) type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>
 pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<NumberedLink, String> {
     let mut last = 0;
     move |link| {
-        let source = link.source;
-        let number = source.max(link.target);
+        let [source, target, _] = link;
+        let number = source.max(target);
         if number >= pages {
             return Err(format!(
                 "a link of page {number}, and there are {pages} pages, counted from 0"
@@ -101,11 +90,10 @@ impl GraphFiles {
             found.map(|name| folder.join(name)).collect()
         };
         let (vertices, edges) = (of_lines("vertices"), of_lines("edges"));
-        let is_pages = |name: &&String| ["pages.parquet", "sites.parquet"].contains(&&***name);
-        let pages = names.iter().find(is_pages);
-        let has_links = names.iter().any(|name| name == LINKS);
+        let has = |known: &&str| names.iter().any(|name| name == known);
+        let pages = ["pages.parquet", "sites.parquet"].into_iter().find(has);
         let wrong = |what| Err(Error::Unsupported(format!("has {what}")));
-        match (has_links, vertices.is_empty(), pages) {
+        match (has(&LINKS), vertices.is_empty(), pages) {
             (true, false, _) => wrong("links.parquet and files of vertices: leave one graph"),
             (true, true, None) => wrong("links.parquet and no pages.parquet"),
             (true, true, Some(pages)) => {
@@ -154,43 +142,25 @@ pub(super) fn open(folder: &Path, limits: &Limits) -> Result<Option<TableInput>>
     // Checks the columns of links.
     drop(files.links(0, limits)?);
     let first = files.pages(limits)?.take(SNIFF_NAMES);
-    let first: Result<Vec<Vec<u8>>, Fault> = first.map(|page| Ok(page?.name)).collect();
+    let first: Result<Vec<Vec<u8>>, Fault> = first.map(|page| Ok(page?.0)).collect();
     let format = format_of(&first.map_err(|fault| failed(folder, fault))?);
+    let (limits, mut graph) = (limits.clone(), None);
+    let rows = move |out: &mut Vec<u8>| {
+        let graph = match &mut graph {
+            Some(graph) => graph,
+            none => none.insert(GraphText::begin(&files, format, &limits)?),
+        };
+        graph.step(out)
+    };
     Ok(Some(TableInput {
-        rows: Box::new(GraphText {
-            files,
-            format,
-            limits: limits.clone(),
-            reading: None,
-        }),
+        rows: Box::new(rows),
         known: (format, why),
     }))
 }
 
 struct GraphText {
-    files: GraphFiles,
-    format: Format,
-    limits: Limits,
-    reading: Option<GraphReading>,
-}
-
-impl Rows for GraphText {
-    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault> {
-        let reading = match &mut self.reading {
-            Some(reading) => reading,
-            none => none.insert(GraphReading::begin(&self.files, self.format, &self.limits)?),
-        };
-        while out.len() < full {
-            if !reading.step(out)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-struct GraphReading {
     pages: PageTable,
+    /// First spelling of each page that is a later one.
     firsts: BTreeMap<u64, u64>,
     /// Links by source; those of a later spelling count as links of the first, after its own.
     links: Peekable<GraphRows<NumberedLink>>,
@@ -199,12 +169,15 @@ struct GraphReading {
     page: u64,
 }
 
-impl GraphReading {
-    fn begin(files: &GraphFiles, format: Format, limits: &Limits) -> Result<GraphReading, Fault> {
+impl GraphText {
+    fn begin(files: &GraphFiles, format: Format, limits: &Limits) -> Result<GraphText, Fault> {
         let mut pages = PageTable::read(files.pages(limits)?, limits.memory)?;
         let firsts = pages.spellings(format, limits.url_bytes as usize)?;
         for (&later, &first) in &firsts {
-            pages.join_fetches(first, later);
+            let joint = pages.fetch(first).max(pages.fetch(later));
+            if let Some(fetch) = pages.fetches.get_mut(first as usize) {
+                *fetch = joint;
+            }
         }
         let mut links = files.links(pages.len(), limits)?;
         if !firsts.is_empty() {
@@ -212,7 +185,7 @@ impl GraphReading {
             let sorter = ExternalSorter::new(memory, &std::env::temp_dir());
             links = by_first(links, &firsts, sorter)?;
         }
-        Ok(GraphReading {
+        Ok(GraphText {
             links: links.peekable(),
             writer: PageWriter::new(format),
             page: 0,
@@ -231,35 +204,34 @@ impl GraphReading {
         }
         // An error counts as a link of any page.
         let is_of = |link: &Result<NumberedLink, Fault>| {
-            link.as_ref().map_or(true, |link| link.source == page)
+            link.as_ref().map_or(true, |[source, ..]| *source == page)
         };
-        let name = self.pages.name(page);
-        if !self.writer.is_open {
-            let has_links = self.links.peek().is_some_and(is_of);
-            let time = match self.pages.fetch(page) {
-                LastFetch::Never => None,
-                LastFetch::Unchanged(at) => Some(at),
-                LastFetch::Read(at) => at,
-            };
-            if self.firsts.contains_key(&page) {
-                self.page += 1;
-            } else if has_links || matches!(self.pages.fetch(page), LastFetch::Read(_)) {
-                self.writer.begin(name, time, out);
-            } else {
-                self.writer.known(name, time, out);
-                self.page += 1;
+        if self.writer.is_open {
+            match self.links.next_if(is_of).transpose()? {
+                Some([_, target, weight]) => {
+                    let target = self.pages.name(target);
+                    self.writer.link(target, weight as u32, out);
+                }
+                None => {
+                    self.writer.end(out);
+                    self.page += 1;
+                }
             }
             return Ok(true);
         }
-        match self.links.next_if(is_of).transpose()? {
-            Some(link) => {
-                let target = self.pages.name(link.target);
-                self.writer.link(target, link.weight, out);
-            }
-            None => {
-                self.writer.end(out);
-                self.page += 1;
-            }
+        let (is_read, time) = match self.pages.fetch(page) {
+            LastFetch::Never => (false, None),
+            LastFetch::Unchanged(at) => (false, Some(at)),
+            LastFetch::Read(at) => (true, at),
+        };
+        let name = self.pages.name(page);
+        if self.firsts.contains_key(&page) {
+            self.page += 1;
+        } else if is_read || self.links.peek().is_some_and(is_of) {
+            self.writer.begin(name, time, out);
+        } else {
+            self.writer.known(name, time, out);
+            self.page += 1;
         }
         Ok(true)
     }
@@ -272,29 +244,24 @@ fn by_first(
     mut sorter: ExternalSorter,
 ) -> Result<GraphRows<NumberedLink>, Fault> {
     for link in links {
-        let link = link?;
-        let source = firsts.get(&link.source).unwrap_or(&link.source);
-        let value = [link.target, link.weight.into()].map(u64::to_be_bytes);
+        let [source, target, weight] = link?;
+        let source = firsts.get(&source).unwrap_or(&source);
+        let value = [target, weight].map(u64::to_be_bytes);
         sorter.push(&source.to_be_bytes(), value.as_flattened())?;
     }
     Ok(Box::new(sorter.sorted()?.map(|link| {
         let (source, value) = link?;
-        let numbers = [source, value].concat();
-        let [source, target, weight] = numbers.as_chunks().0 else {
-            return Err(Error::internal("a sorted link of a graph is not what it was").into());
-        };
-        Ok(NumberedLink {
-            source: u64::from_be_bytes(*source),
-            target: u64::from_be_bytes(*target),
-            weight: u64::from_be_bytes(*weight) as u32,
-        })
+        match [source, value].concat().as_chunks().0 {
+            &[source, target, weight] => Ok([source, target, weight].map(u64::from_be_bytes)),
+            _ => Err(Error::internal("a sorted link of a graph is not what it was").into()),
+        }
     })))
 }
 
 struct PageTable {
     text: Vec<u8>,
     ends: Vec<u64>,
-    /// Fetches of the first pages. Nothing is known about those of the others, in most graphs about those of all.
+    /// Last fetches of all pages; empty if the table has none.
     fetches: Vec<LastFetch>,
 }
 
@@ -306,18 +273,14 @@ impl PageTable {
             fetches: Vec::new(),
         };
         for page in pages {
-            let page = page?;
-            if page.name.is_empty() {
+            let (name, fetch) = page?;
+            if name.is_empty() {
                 let what = format!("page {} has an empty name", table.len());
                 return Err(Fault::Damage(DamageKind::InvalidData, what));
             }
-            if page.fetch != LastFetch::Read(None) {
-                let fetches = &mut table.fetches;
-                fetches.resize(table.ends.len(), LastFetch::Read(None));
-                fetches.push(page.fetch);
-            }
-            table.text.extend_from_slice(&page.name);
+            table.text.extend_from_slice(&name);
             table.ends.push(table.text.len() as u64);
+            table.fetches.extend(fetch);
             if table.len().is_multiple_of(LOOK_EVERY) {
                 table.check(memory)?;
             }
@@ -331,15 +294,12 @@ impl PageTable {
     /// Maps each page that is not the first with its URL to the first; two pages of one name are an error. The hashes
     /// reuse the memory freed since growing.
     fn spellings(&self, format: Format, longest: usize) -> Result<BTreeMap<u64, u64>, Fault> {
-        let mut scratch = Vec::new();
-        let mut hash = |page| xxh3_64(page_name(format, self.name(page), longest, &mut scratch));
+        let hash = |page| xxh3_64(&page_name(format, self.name(page), longest));
         let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();
         hashes.sort_unstable();
         let mut firsts = BTreeMap::new();
-        for same in hashes
-            .chunk_by(|a, b| a.0 == b.0)
-            .filter(|same| same.len() > 1)
-        {
+        let groups = hashes.chunk_by(|a, b| a.0 == b.0);
+        for same in groups.filter(|same| same.len() > 1) {
             let (mut urls, mut names) = (BTreeMap::new(), BTreeMap::new());
             for &(_, page) in same {
                 let name = self.name(page);
@@ -350,7 +310,7 @@ impl PageTable {
                     );
                     return Err(Fault::Damage(DamageKind::InvalidData, what));
                 }
-                let url = page_name(format, name, longest, &mut scratch).to_vec();
+                let url = page_name(format, name, longest);
                 let first = *urls.entry(url).or_insert(page);
                 if first != page {
                     firsts.insert(page, first);
@@ -363,13 +323,6 @@ impl PageTable {
     fn fetch(&self, page: u64) -> LastFetch {
         let fetch = self.fetches.get(page as usize);
         fetch.copied().unwrap_or(LastFetch::Read(None))
-    }
-
-    fn join_fetches(&mut self, first: u64, later: u64) {
-        let joint = self.fetch(first).max(self.fetch(later));
-        if let Some(fetch) = self.fetches.get_mut(first as usize) {
-            *fetch = joint;
-        }
     }
 
     /// Fails if the table exceeds the memory. A growing vector takes up to three times its length: old and new.
@@ -396,40 +349,31 @@ impl PageTable {
 /// Reads Common Crawl's files of vertices, in the order of their names.
 fn read_vertices(files: &[PathBuf], limits: &Limits) -> GraphRows<GraphPage> {
     let mut expected = 0;
-    parse_lines(files, limits, move |line| {
-        let mut fields = line.split(|&byte| byte == b'\t');
-        let (Some(number), Some(name)) = (fields.next().and_then(number), fields.next()) else {
+    parse_lines(files, limits, move |[page, name, _]| {
+        let (Some(page), Some(name)) = (page.and_then(number), name) else {
             return Err("a number, a tab and a name are expected".into());
         };
-        if number != expected {
+        if page != expected {
             return Err(format!(
-                "vertex {number} where {expected} is expected: vertices must be numbered from 0 on, in order"
+                "vertex {page} where {expected} is expected: vertices must be numbered from 0 on, in order"
             ));
         }
         expected += 1;
-        Ok(GraphPage {
-            name: name.to_vec(),
-            fetch: LastFetch::Read(None),
-        })
+        Ok((name.to_vec(), None))
     })
 }
 
 /// Reads Common Crawl's files of edges between `pages` pages, in the order of their names.
 fn read_edges(files: &[PathBuf], limits: &Limits, pages: u64) -> GraphRows<NumberedLink> {
     let mut check = link_check(pages);
-    parse_lines(files, limits, move |line| {
-        let mut fields = line.split(|&byte| byte == b'\t');
-        let [Some(from), Some(to), None] = [fields.next(), fields.next(), fields.next()] else {
+    parse_lines(files, limits, move |fields| {
+        let [Some(from), Some(to), None] = fields else {
             return Err("two numbers with a tab between them are expected".into());
         };
-        let [Some(source), Some(target)] = [number(from), number(to)] else {
+        let [Some(source), Some(target)] = [from, to].map(number) else {
             return Err("two numbers are expected".into());
         };
-        check(NumberedLink {
-            source,
-            target,
-            weight: 1,
-        })
+        check([source, target, 1])
     })
 }
 
@@ -437,11 +381,11 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses the lines of several files, except blank lines and comments.
+/// Parses the first three fields of each line of several files, except blank lines and comments.
 fn parse_lines<T: 'static>(
     files: &[PathBuf],
     limits: &Limits,
-    mut parse: impl FnMut(&[u8]) -> Result<T, String> + Send + 'static,
+    mut parse: impl FnMut([Option<&[u8]>; 3]) -> Result<T, String> + Send + 'static,
 ) -> GraphRows<T> {
     let (mut files, limits) = (Vec::from(files).into_iter(), limits.clone());
     let mut open: Option<(Plain, PathBuf)> = None;
@@ -464,7 +408,9 @@ fn parse_lines<T: 'static>(
             if line.trim_ascii().is_empty() || line[0] == b'#' {
                 continue;
             }
-            return parse(line).map(Some).map_err(|what| {
+            let mut fields = line.split(|&byte| byte == b'\t');
+            let fields = std::array::from_fn(|_| fields.next());
+            return parse(fields).map(Some).map_err(|what| {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
                 let what = format!("{file}: line {number}: {what}");
                 Fault::Damage(DamageKind::InvalidData, what)
@@ -485,18 +431,13 @@ mod tests {
         let (twice, later) = (3, 7);
         let sources = || (0..10).flat_map(|source| [source; LINKS as usize / 10]);
         let all = || sources().zip(0..LINKS);
-        let links: GraphRows<NumberedLink> = Box::new(all().map(|(source, target)| {
-            Ok(NumberedLink {
-                source,
-                target,
-                weight: 1,
-            })
-        }));
+        let links: GraphRows<NumberedLink> =
+            Box::new(all().map(|(source, target)| Ok([source, target, 1])));
         let firsts = BTreeMap::from([(later, twice)]);
         let sorter = ExternalSorter::new(1 << 10, &std::env::temp_dir());
         let found = by_first(links, &firsts, sorter).unwrap();
         let found: Vec<(u64, u64)> = found
-            .map(|link| link.map(|link| (link.source, link.target)))
+            .map(|link| link.map(|[source, target, _]| (source, target)))
             .collect::<Result<_, Fault>>()
             .unwrap();
         let mut expected: Vec<(u64, u64)> = all()

@@ -35,7 +35,7 @@ pub(super) use text::Rows;
 pub const PARQUET: &[u8; 4] = b"PAR1";
 
 pub(super) struct TableInput {
-    pub rows: Box<dyn Rows>,
+    pub rows: Rows,
     /// Format of the text, and the evidence for it, for messages.
     pub known: (Format, String),
 }
@@ -45,39 +45,27 @@ pub(super) fn open(
     options: &SourceOptions,
     limits: &Limits,
 ) -> Result<Option<TableInput>> {
-    if path.is_dir() {
-        return graph::open(path, limits).map_err(|error| with_path(path, error));
-    }
-    // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let (file, _) = open_file(path)?;
-    let mut head = [0; PARQUET.len()];
-    if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
-        return Ok(None);
-    }
-    parquet(file, path, options, limits).map(Some)
-}
-
-fn with_path(path: &Path, error: Error) -> Error {
-    match error {
+    let opened = if path.is_dir() {
+        graph::open(path, limits)
+    } else if path.is_file() {
+        let (file, _) = open_file(path)?;
+        let mut head = [0; PARQUET.len()];
+        if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
+            return Ok(None);
+        }
+        parquet(file, path, options, limits).map(Some)
+    } else {
+        // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
+        Ok(None)
+    };
+    opened.map_err(|error| match error {
         Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
         other => other,
-    }
-}
-
-pub(super) fn parquet(
-    file: File,
-    path: &Path,
-    options: &SourceOptions,
-    limits: &Limits,
-) -> Result<TableInput> {
-    of_columns(file, path, options, limits).map_err(|error| with_path(path, error))
+    })
 }
 
 #[cfg(not(feature = "parquet"))]
-fn of_columns(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
+pub(super) fn parquet(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
     Err(without_parquet())
 }
 
@@ -89,20 +77,19 @@ fn without_parquet() -> Error {
 /// Replaces the reader of two tables in a build without Parquet.
 #[cfg(not(feature = "parquet"))]
 mod pair {
-    use super::graph::{GraphPage, GraphRows, NumberedLink};
     use super::{Path, Result, without_parquet};
 
-    pub fn pages(_: &Path) -> Result<GraphRows<GraphPage>> {
+    pub fn pages<T>(_: &Path) -> Result<T> {
         Err(without_parquet())
     }
 
-    pub fn links(_: &Path, _: u64) -> Result<GraphRows<NumberedLink>> {
+    pub fn links<T>(_: &Path, _: u64) -> Result<T> {
         Err(without_parquet())
     }
 }
 
 #[cfg(feature = "parquet")]
-fn of_columns(
+pub(super) fn parquet(
     file: File,
     path: &Path,
     options: &SourceOptions,
@@ -125,9 +112,9 @@ fn of_columns(
             known.is_some_and(|known| known.field == FieldName::Url)
         };
         if found.iter().any(is_page) {
-            let rows = records::RecordTable::of(table, &found, &fields, limits.line_bytes)?;
+            let mut rows = records::RecordTable::of(table, &found, &fields, limits.line_bytes)?;
             return Ok(TableInput {
-                rows: Box::new(rows),
+                rows: Box::new(move |out| rows.step(out)),
                 known: (
                     format,
                     format!("it is a Parquet table with {}", columns_of(&found)),
@@ -148,10 +135,10 @@ fn of_columns(
     );
     let chosen = edges::choose(&mut table, &found, pair)?;
     let edges = edges::EdgeTable::open(again, chosen, limits);
-    let edges = edges.map_err(|fault| failed(path, fault))?;
+    let mut edges = edges.map_err(|fault| failed(path, fault))?;
     Ok(TableInput {
-        known: (edges.format(), why),
-        rows: Box::new(edges),
+        known: (edges.writer.format, why),
+        rows: Box::new(move |out| edges.step(out)),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
+use super::columns::{ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
 use super::graph::{GraphPage, GraphRows, LastFetch, NumberedLink, link_check};
 use super::{columns_of, edges, failed};
 use crate::{Error, Result};
@@ -29,14 +29,11 @@ pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
             columns_of(&found)
         )));
     };
+    let has_fetches = visits.or(last_fetch).is_some();
     let mut expected = 0;
     Ok(Box::new(std::iter::from_fn(move || {
         table.read_row(|table| {
-            let name = match table.row(url) {
-                [Cell::Text(name), ..] => name.data().to_vec(),
-                _ => Vec::new(),
-            };
-            let number = |column: Option<usize>| table.row(column?).first().and_then(whole);
+            let number = |column: Option<usize>| table.whole(column?);
             if page.is_some() && number(page) != Some(expected) {
                 return Err(format!(
                     "page {} where page {expected} is expected: sort the table by `page`, from 0 on",
@@ -50,7 +47,7 @@ pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
                 Some(at) => LastFetch::Unchanged(at),
                 None => LastFetch::Never,
             };
-            Ok(GraphPage { name, fetch })
+            Ok((edges::name(table.row(url)), has_fetches.then_some(fetch)))
         })
     })))
 }
@@ -69,20 +66,19 @@ pub(super) fn links(path: &Path, pages: u64) -> Result<GraphRows<NumberedLink>> 
     let mut check = link_check(pages);
     Ok(Box::new(std::iter::from_fn(move || {
         table.read_row(|table| {
-            let number = |column| table.row(column).first().and_then(whole);
-            let page = |column| number(column).and_then(|page| u64::try_from(page).ok());
-            let [Some(source), Some(target)] = [page(0), page(1)] else {
+            let page = |column| {
+                table
+                    .whole(column)
+                    .and_then(|page| u64::try_from(page).ok())
+            };
+            let [Some(source), Some(target)] = [0, 1].map(page) else {
                 return Err("a link with a null or a number below 0".into());
             };
             let Some(weight) = edges::weight(table, has_weights) else {
                 let most = u32::MAX;
                 return Err(format!("a weight that is no whole number from 0 to {most}"));
             };
-            check(NumberedLink {
-                source,
-                target,
-                weight,
-            })
+            check([source, target, weight.into()])
         })
     })))
 }
@@ -94,12 +90,4 @@ fn open(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {
     let table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     Ok((table, found))
-}
-
-fn whole(cell: &Cell) -> Option<i64> {
-    match cell {
-        Cell::Int(number) => Some(*number),
-        Cell::Unsigned(number) => i64::try_from(*number).ok(),
-        _ => None,
-    }
 }

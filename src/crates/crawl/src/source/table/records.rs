@@ -1,7 +1,6 @@
 //! A Parquet table of crawl records: each row becomes a line of JSON with its columns, for the decoder of records.
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::text::Rows;
 use super::{Fault, columns_of};
 use crate::Result;
 use crate::decode::put_string;
@@ -76,7 +75,11 @@ impl RecordTable {
         })
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Writes the next row; returns `false` after the last.
+    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        if !self.table.next_row()? {
+            return Ok(false);
+        }
         let start = out.len();
         for (at, column) in self.columns.iter().enumerate() {
             out.push(if at == 0 { b'{' } else { b',' });
@@ -99,17 +102,6 @@ impl RecordTable {
             out.push(b']');
         }
         out.extend_from_slice(b"}\n");
-    }
-}
-
-impl Rows for RecordTable {
-    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault> {
-        while out.len() < full {
-            if !self.table.next_row()? {
-                return Ok(false);
-            }
-            self.write(out);
-        }
         Ok(true)
     }
 }

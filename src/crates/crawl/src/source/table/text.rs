@@ -1,18 +1,18 @@
 //! Text that graphs are converted to: lines of JSON, in the format `records` if names are URLs, else `node-records`.
 
+use std::borrow::Cow;
+
 use super::super::decompress::Fault;
 use crate::decode::put_string;
 use crate::decode::records::names::page_field;
 use crate::formats::Format;
-use crate::url;
+use crate::url::{self, CanonicalForm};
 
 pub(super) const SNIFF_NAMES: usize = 16;
 
-pub trait Rows: Send {
-    /// Appends the text of the next rows until `out` has `full` bytes; returns `false` after the last. The last row may
-    /// exceed `full`. Must not be called after the last row, or after a fault.
-    fn more(&mut self, out: &mut Vec<u8>, full: usize) -> Result<bool, Fault>;
-}
+/// Appends the text of a table's next row, or a part of it; returns `false` after the last. Must not be called after
+/// that, or after a fault.
+pub type Rows = Box<dyn FnMut(&mut Vec<u8>) -> Result<bool, Fault> + Send>;
 
 /// Chooses the format of a graph that begins with these names: records of URLs if most are URLs.
 pub(super) fn format_of(names: &[Vec<u8>]) -> Format {
@@ -25,19 +25,15 @@ pub(super) fn format_of(names: &[Vec<u8>]) -> Format {
 }
 
 /// Returns a page's name as the store has it: the canonical form of a URL.
-pub(super) fn page_name<'n>(
-    format: Format,
-    name: &'n [u8],
-    longest: usize,
-    scratch: &'n mut Vec<u8>,
-) -> &'n [u8] {
-    scratch.clear();
+pub(super) fn page_name<'n>(format: Format, name: &'n [u8], longest: usize) -> Cow<'n, [u8]> {
     if format != Format::Records {
-        return name;
+        return Cow::Borrowed(name);
     }
-    match url::canonical(name, None, longest, scratch) {
-        Ok(form) => form.text(name, scratch),
-        Err(_) => name,
+    let mut out = Vec::new();
+    match url::canonical(name, None, longest, &mut out) {
+        Ok(CanonicalForm::Rewritten) => Cow::Owned(out),
+        Ok(form) => Cow::Borrowed(form.text(name, &[])),
+        Err(_) => Cow::Borrowed(name),
     }
 }
 
@@ -97,24 +93,8 @@ impl PageWriter {
         out.extend_from_slice(rest.as_bytes());
     }
 
-    /// Writes `count` records that the decoder skips, because they have no page.
-    #[cfg(feature = "parquet")]
-    pub fn without_page(&self, count: u64, out: &mut Vec<u8>) {
-        for _ in 0..count {
-            out.extend_from_slice(b"{}\n");
-        }
-    }
-
-    /// Writes `count` records that the decoder skips, because the weight of a link is another value.
-    #[cfg(feature = "parquet")]
-    pub fn without_weight(&self, count: u64, out: &mut Vec<u8>) {
-        for _ in 0..count {
-            self.page(b"?", out);
-            out.extend_from_slice(b",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n");
-        }
-    }
-
-    fn page(&self, name: &[u8], out: &mut Vec<u8>) {
+    /// Writes the name of a page, at the start of its record.
+    pub fn page(&self, name: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"");
         out.extend_from_slice(page_field(self.format.decoder().names()).as_bytes());
         out.extend_from_slice(b"\":");
