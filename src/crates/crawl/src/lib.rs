@@ -18,7 +18,7 @@
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;
 use cashrank_base::{Error, Result};
-use cashrank_base::{disk, model, rules, threads, url};
+use cashrank_base::{codec, disk, model, rules, threads, url};
 
 pub mod batch;
 pub mod decode;

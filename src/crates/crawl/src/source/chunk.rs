@@ -21,20 +21,13 @@ const BUFFER_MIN: usize = 4 << 10;
 
 /// Position in the decompressed input: offset, and XXH3-128 with seed 0 of all bytes before, including those of dropped
 /// over-long records. It does not depend on file or pipe, compression, or where chunks are cut.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Position {
     pub offset: u64,
     pub prefix: Xxh3,
 }
 
 impl Position {
-    pub fn start() -> Position {
-        Position {
-            offset: 0,
-            prefix: Xxh3::new(),
-        }
-    }
-
     pub fn advance(&mut self, bytes: &[u8]) {
         self.prefix.update(bytes);
         self.offset += bytes.len() as u64;
@@ -52,7 +45,10 @@ pub(super) struct Cutter {
     skip: Option<Skip>,
     queue: VecDeque<Chunk>,
     spare: Vec<u8>,
-    passed: Option<u8>,
+    /// Last byte that was passed over.
+    pub passed: Option<u8>,
+    /// Number of compressed bytes read so far.
+    pub compressed: u64,
 }
 
 struct Skip {
@@ -70,12 +66,13 @@ impl Cutter {
             target,
             line_bytes,
             open: Vec::new(),
-            at: Position::start(),
+            at: Position::default(),
             goal: target,
             skip: None,
             queue: VecDeque::new(),
             spare: Vec::new(),
             passed: None,
+            compressed: 0,
         }
     }
 
@@ -162,14 +159,10 @@ impl Cutter {
         self.recycle(passed);
     }
 
-    pub fn passed(&self) -> Option<u8> {
-        self.passed
-    }
-
     /// Cuts the records that are whole. Returns whether there were any; if not, more bytes are needed.
-    pub fn cut(&mut self, decoder: &dyn Decoder, verified_to: u64, compressed: u64) -> bool {
+    pub fn cut(&mut self, decoder: &dyn Decoder, verified_to: u64) -> bool {
         if self.skip.is_some() {
-            return self.skip_on(compressed, false);
+            return self.skip_on(false);
         }
         let all = self.open.len();
         let verified = verified_to.saturating_sub(self.at.offset);
@@ -180,11 +173,11 @@ impl Cutter {
             whole => whole,
         };
         if whole > 0 {
-            self.push(decoder, whole, compressed);
+            self.push(decoder, whole);
             true
         } else if all > self.line_bytes {
             self.start_skip(decoder);
-            self.skip_on(compressed, false);
+            self.skip_on(false);
             true
         } else {
             self.grow();
@@ -194,21 +187,21 @@ impl Cutter {
 
     /// Cuts the rest at a sound end of the input: the last record needs no line end. The sender of a `live` stream may
     /// have been cut off, so an incomplete last record becomes a chunk of its own ([`Chunk::cut`]).
-    pub fn finish(&mut self, decoder: &dyn Decoder, live: bool, compressed: u64) {
-        while live && !self.open.is_empty() && self.cut(decoder, u64::MAX, compressed) {}
+    pub fn finish(&mut self, decoder: &dyn Decoder, live: bool) {
+        while live && !self.open.is_empty() && self.cut(decoder, u64::MAX) {}
         let has_rest = live && !self.open.is_empty();
         let is_cut = live && self.skip.is_some() || has_rest && decoder.is_cut(&self.open);
         let may_lack_request = has_rest && !is_cut && decoder.may_lack_request(&self.open);
         let whole = self.queue.len();
         while !self.open.is_empty() {
             if self.skip.is_some() {
-                self.skip_on(compressed, true);
+                self.skip_on(true);
             } else {
-                self.push(decoder, self.open.len(), compressed);
+                self.push(decoder, self.open.len());
             }
         }
         if let Some(skip) = self.skip.take() {
-            self.push_oversize(skip, compressed);
+            self.push_oversize(skip);
         }
         for chunk in self.queue.range_mut(whole..) {
             chunk.cut = is_cut;
@@ -217,17 +210,11 @@ impl Cutter {
     }
 
     /// Cuts the whole records before damage and drops the rest. Data beyond `limit`, if there is one, is dropped first.
-    pub fn finish_damaged(
-        &mut self,
-        decoder: &dyn Decoder,
-        limit: Option<u64>,
-        verified_to: u64,
-        compressed: u64,
-    ) {
+    pub fn finish_damaged(&mut self, decoder: &dyn Decoder, limit: Option<u64>, verified_to: u64) {
         if let Some(limit) = limit {
             self.drop_beyond(limit);
         }
-        while !self.open.is_empty() && self.cut(decoder, verified_to, compressed) {}
+        while !self.open.is_empty() && self.cut(decoder, verified_to) {}
         if let Some(skip) = self.skip.take() {
             self.at = skip.from;
         }
@@ -249,16 +236,16 @@ impl Cutter {
     }
 
     /// Queues the first `whole` open bytes up to a record over the line limit, which it drops if it comes first.
-    fn push(&mut self, decoder: &dyn Decoder, whole: usize, compressed: u64) {
+    fn push(&mut self, decoder: &dyn Decoder, whole: usize) {
         let within = self.within_limit(decoder, whole);
         if within == 0 {
             self.start_skip(decoder);
-            self.skip_on(compressed, false);
+            self.skip_on(false);
             return;
         }
         let from = self.at.clone();
         let bytes = self.split(within);
-        self.queue_chunk(from, bytes, 0, compressed);
+        self.queue_chunk(from, bytes, 0);
     }
 
     /// Returns the length of the records within the first `whole` bytes that precede one over the limit.
@@ -290,7 +277,7 @@ impl Cutter {
     }
 
     /// Drops the open bytes that belong to the over-long record. Returns whether it ended.
-    fn skip_on(&mut self, compressed: u64, at_end: bool) -> bool {
+    fn skip_on(&mut self, at_end: bool) -> bool {
         let Some(mut skip) = self.skip.take() else {
             return false;
         };
@@ -298,7 +285,7 @@ impl Cutter {
             Skipped::Ended(end) => {
                 let first = skip.from.offset == self.at.offset;
                 self.pass(end.clamp(usize::from(first), self.open.len()));
-                self.push_oversize(skip, compressed);
+                self.push_oversize(skip);
                 true
             }
             Skipped::Inside(inside) => {
@@ -310,12 +297,12 @@ impl Cutter {
         }
     }
 
-    fn push_oversize(&mut self, skip: Skip, compressed: u64) {
+    fn push_oversize(&mut self, skip: Skip) {
         let length = self.at.offset - skip.from.offset;
-        self.queue_chunk(skip.from, Vec::new(), length, compressed);
+        self.queue_chunk(skip.from, Vec::new(), length);
     }
 
-    fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64, compressed: u64) {
+    fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64) {
         if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
             // Many chunks may queue up, so spare capacity is freed.
             bytes.shrink_to_fit();
@@ -328,7 +315,7 @@ impl Cutter {
             oversize,
             cut: false,
             may_lack_request: false,
-            compressed,
+            compressed: self.compressed,
             verified: false,
             member: None,
         });

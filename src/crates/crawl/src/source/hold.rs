@@ -22,15 +22,15 @@ pub(super) struct Hold {
     expansion_bytes: u64,
     accept_unverified: bool,
     compression: Compression,
-    member: Option<Member>,
+    pub member: Option<Member>,
     /// Decompressed size that the member declares.
-    size: Option<u64>,
+    pub size: Option<u64>,
     produced: u64,
     /// Offset up to which all decompressed bytes are verified.
     verified_to: u64,
     /// True if the input ended in damage and unverified data may be handed out.
     released: bool,
-    starts: MemberStarts,
+    pub starts: MemberStarts,
     pub members: u64,
     /// Number of members that ended well without a checksum.
     pub unchecked: u64,
@@ -60,10 +60,6 @@ impl Hold {
         self.verified_to = offset;
     }
 
-    pub fn member(&self) -> Option<Member> {
-        self.member
-    }
-
     /// Returns the offset up to which the decompressed input is verified: all of it for a plain input or a table.
     pub fn verified_to(&self) -> u64 {
         match self.compression {
@@ -88,16 +84,6 @@ impl Hold {
         } else {
             member
         });
-    }
-
-    /// Returns the last kept start of a member at or before `offset` of the decompressed input, and forgets those
-    /// before it, so offsets must not decrease.
-    pub fn member_before(&mut self, offset: u64) -> Option<Member> {
-        self.starts.before(offset)
-    }
-
-    pub fn declare(&mut self, size: u64) {
-        self.size = Some(size);
     }
 
     /// Notes that the decompressed data reaches to `offset`. Returns the number of bytes beyond the limit on expansion.
@@ -151,7 +137,7 @@ const GRAIN: u64 = 64 << 10;
 /// Offsets at which members begin, for as long as a chunk may need them. Close offsets are thinned out, so that an
 /// input of tiny members takes no memory; a lookup may then return a slightly earlier member.
 #[derive(Default)]
-struct MemberStarts(VecDeque<Member>);
+pub(super) struct MemberStarts(VecDeque<Member>);
 
 impl MemberStarts {
     fn add(&mut self, member: Member) {
@@ -163,7 +149,9 @@ impl MemberStarts {
         }
     }
 
-    fn before(&mut self, offset: u64) -> Option<Member> {
+    /// Returns the last kept start at or before `offset` of the decompressed input, and forgets those before it, so
+    /// offsets must not decrease.
+    pub fn before(&mut self, offset: u64) -> Option<Member> {
         while self.0.get(1).is_some_and(|m| m.decompressed <= offset) {
             self.0.pop_front();
         }
@@ -214,10 +202,10 @@ mod tests {
     #[test]
     fn a_member_that_says_it_is_large_streams_at_once() {
         let mut hold = second_member(false);
-        hold.declare(10);
+        hold.size = Some(10);
         hold.reach(6);
         assert_eq!(hold.permits(6), None);
-        hold.declare(11);
+        hold.size = Some(11);
         assert_eq!(hold.permits(6), Some(false));
         hold.end(true);
         hold.begin(20, false);

@@ -77,11 +77,12 @@ pub(super) struct PeekReader {
     start: usize,
     end: usize,
     ended: bool,
-    consumed: u64,
+    /// Number of bytes of the input before the next one.
+    pub consumed: u64,
     /// True if the writer may pause: available bytes are passed on without waiting for more.
-    live: bool,
-    /// True if a live reader has no more bytes for now.
-    lull: bool,
+    pub live: bool,
+    /// True if a live reader had no more bytes at the last [`PeekReader::read_into`].
+    pub lull: bool,
 }
 
 impl PeekReader {
@@ -96,33 +97,6 @@ impl PeekReader {
             live: false,
             lull: false,
         }
-    }
-
-    pub fn live(mut self) -> PeekReader {
-        self.live = true;
-        self
-    }
-
-    pub fn is_live(&self) -> bool {
-        self.live
-    }
-
-    pub fn from(mut self, offset: u64) -> PeekReader {
-        self.consumed = offset;
-        self
-    }
-
-    /// Returns whether a live reader had no more bytes at the last [`PeekReader::read_into`].
-    pub fn is_lull(&self) -> bool {
-        self.lull
-    }
-
-    pub fn take_lull(&mut self) -> bool {
-        std::mem::take(&mut self.lull)
-    }
-
-    pub fn consumed(&self) -> u64 {
-        self.consumed
     }
 
     /// Returns all buffered bytes: at least `n`, which is at most the look-ahead, unless the input ends before.
@@ -232,12 +206,12 @@ mod tests {
         assert_eq!(raw.read_into(&mut out).unwrap(), 3);
         assert_eq!(out, b"bcd");
         assert_eq!(raw.peek(9).unwrap(), b"ef");
-        assert_eq!(raw.consumed(), 4);
+        assert_eq!(raw.consumed, 4);
         let mut out = Vec::with_capacity(9);
         assert_eq!(raw.read_into(&mut out).unwrap(), 2);
         assert_eq!(raw.read_into(&mut out).unwrap(), 0);
         assert_eq!(raw.peek(1).unwrap(), b"");
-        assert_eq!(raw.consumed(), 6);
+        assert_eq!(raw.consumed, 6);
     }
 
     #[test]

@@ -91,7 +91,8 @@ impl Source {
         options: &SourceOptions,
     ) -> Result<Source> {
         let from = from.filter(|from| from.raw > 0);
-        let raw = PeekReader::new(reader).live();
+        let mut raw = PeekReader::new(reader);
+        raw.live = true;
         Source::begin(name, raw, from, limits, options)
     }
 
@@ -108,9 +109,9 @@ impl Source {
         };
         let unpacker = compression.and_then(|found| Unpacker::new(found, limits.zstd_window_log));
         let unpacker = unpacker.map_err(Error::io(name.path(), "read"))?;
-        let raw = raw.from(from.map_or(0, |from| from.raw));
         let mut source = Source::unpacked_by(unpacker, name, raw, limits, options);
         if let Some(from) = from {
+            source.raw.consumed = from.raw;
             source.hold.begin_at(from.offset);
             source.cutter.begin_at(from.offset);
         }
@@ -187,7 +188,7 @@ impl Source {
         self.cutter.want(HEAD_BYTES);
         while self.cutter.open().len() < HEAD_BYTES
             && self.ending.is_none()
-            && !(self.raw.is_lull() && enough(self.cutter.open()))
+            && !(self.raw.lull && enough(self.cutter.open()))
         {
             self.fill()?;
         }
@@ -202,7 +203,7 @@ impl Source {
 
     /// Returns whether the input may end early: a pipe, whose sender may be cut off.
     pub fn is_live(&self) -> bool {
-        self.raw.is_live()
+        self.raw.live
     }
 
     /// Returns whether nothing was passed over or taken, so that [`Source::head`] returns the input's beginning.
@@ -229,21 +230,20 @@ impl Source {
         self.cutter.recycle(buffer);
         loop {
             if let Some(mut chunk) = self.cutter.pop(&self.hold) {
-                chunk.member = self.hold.member_before(chunk.offset);
+                chunk.member = self.hold.starts.before(chunk.offset);
                 return Ok(Some(chunk));
             }
-            let compressed = self.raw.consumed();
             match &mut self.ending {
                 // Records of a slow stream do not wait for those after them.
-                None if self.cutter.is_full() || self.raw.take_lull() => {
+                None if self.cutter.is_full() || std::mem::take(&mut self.raw.lull) => {
                     let verified_to = self.hold.verified_to();
-                    self.cutter.cut(decoder, verified_to, compressed);
+                    self.cutter.cut(decoder, verified_to);
                 }
                 None => self.fill()?,
                 Some(StreamEnd::Sound { cut: true }) => return Ok(None),
                 Some(StreamEnd::Sound { cut }) => {
                     *cut = true;
-                    self.cutter.finish(decoder, self.raw.is_live(), compressed);
+                    self.cutter.finish(decoder, self.raw.live);
                 }
                 Some(StreamEnd::Damaged(kind, what)) => {
                     let (kind, what) = (*kind, std::mem::take(what));
@@ -259,7 +259,7 @@ impl Source {
         let position = self.cutter.position();
         InputSummary {
             bytes: position.offset,
-            compressed: self.raw.consumed(),
+            compressed: self.raw.consumed,
             prefix: position.prefix.digest128(),
             members: self.hold.members,
             unchecked: self.hold.unchecked,
@@ -275,6 +275,7 @@ impl Source {
     fn fill(&mut self) -> Result<()> {
         let (out, full) = self.cutter.room();
         let step = self.unpacker.step(&mut self.raw, out, full);
+        self.cutter.compressed = self.raw.consumed;
         let over = self.hold.reach(self.cutter.produced());
         if over > 0 {
             self.cutter.retract(over);
@@ -287,7 +288,7 @@ impl Source {
             Ok(Step::Begin(compressed)) => {
                 self.hold.begin(compressed, self.unpacker.needs_start());
             }
-            Ok(Step::Size(size)) => self.hold.declare(size),
+            Ok(Step::Size(size)) => self.hold.size = Some(size),
             Ok(Step::End { checked }) => self.hold.end(checked),
             Ok(Step::Finished) => self.ending = Some(StreamEnd::Sound { cut: false }),
             Err(Fault::Damage(kind, what)) => self.ending = Some(StreamEnd::Damaged(kind, what)),
@@ -304,8 +305,7 @@ impl Source {
         let verified_to = self.hold.verified_to();
         let released = self.hold.damaged(kind);
         let limit = (!released).then_some(verified_to);
-        self.cutter
-            .finish_damaged(decoder, limit, verified_to, self.raw.consumed());
+        self.cutter.finish_damaged(decoder, limit, verified_to);
         let mut damage = self.damage(kind, what);
         damage.handed_out_to = self.cutter.queued_to();
         self.ending = Some(StreamEnd::Reported(damage));
@@ -315,14 +315,14 @@ impl Source {
         Damage {
             kind,
             what,
-            member: self.hold.member(),
+            member: self.hold.member,
             unverified_from: self.hold.verified_to(),
             handed_out_to: self.cutter.position().offset,
         }
     }
 
     fn too_large(&self) -> StreamEnd {
-        let what = match self.hold.member() {
+        let what = match self.hold.member {
             Some(member) => format!(
                 "the {} data that starts at compressed byte {} expands beyond `limit_expansion`",
                 self.compression(),
@@ -458,7 +458,7 @@ impl Source {
 
     /// Passes over the rest of a line if it holds only blanks and the line's end.
     pub fn pass_line_end(&mut self) -> Result<()> {
-        if matches!(self.cutter.passed(), None | Some(b'\n')) {
+        if matches!(self.cutter.passed, None | Some(b'\n')) {
             return Ok(());
         }
         self.cutter.want(HEAD_BYTES);

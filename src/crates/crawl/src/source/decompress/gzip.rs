@@ -18,8 +18,6 @@ const WINDOW_BITS: u8 = 15;
 enum GzipState {
     Between,
     Member,
-    /// After a member's last data, which are verified by a step of its own.
-    Checked,
     Ended,
 }
 
@@ -43,17 +41,13 @@ impl Gzip {
         match self.state {
             GzipState::Between => self.between(raw),
             GzipState::Member => self.member(raw, out),
-            GzipState::Checked => {
-                self.state = GzipState::Between;
-                Ok(Step::End { checked: true })
-            }
             GzipState::Ended => Ok(Step::Finished),
         }
     }
 
     /// Begins another member, or skips zero padding up to the end of the input.
     fn between(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
-        self.start = raw.consumed();
+        self.start = raw.consumed;
         let head = raw.peek(GZIP_MAGIC.len())?;
         if head.is_empty() || head[0] == 0 {
             skip_zeros(raw)?;
@@ -80,8 +74,8 @@ impl Gzip {
         let start = self.start;
         match status {
             Ok(Status::StreamEnd) => {
-                self.state = GzipState::Checked;
-                Ok(Step::Data)
+                self.state = GzipState::Between;
+                Ok(Step::End { checked: true })
             }
             // The library may hold back bytes without room: only a call without input and output shows a cut.
             Ok(_) if at_end && out.len() == from => damage(
@@ -100,14 +94,14 @@ impl Gzip {
                     ChecksumFailed,
                     format!(
                         "the gzip member at compressed byte {start} fails its check: {check}, near byte {}",
-                        raw.consumed()
+                        raw.consumed
                     ),
                 ),
                 _ => damage(
                     InvalidData,
                     format!(
                         "the gzip member at compressed byte {start} holds invalid data near byte {}: {error}",
-                        raw.consumed()
+                        raw.consumed
                     ),
                 ),
             },
@@ -125,7 +119,7 @@ fn skip_zeros(raw: &mut PeekReader) -> Result<(), Fault> {
         let more = zeros < bytes.len();
         raw.consume(zeros);
         if more {
-            return trailing(raw.consumed());
+            return trailing(raw.consumed);
         }
     }
 }

@@ -13,6 +13,7 @@ use zstd::zstd_safe::{
 };
 
 use super::{Fault, Step, ZSTD_MAGIC, damage, is_skippable};
+use crate::codec::varint::number;
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
 use crate::source::input::PeekReader;
 
@@ -76,7 +77,7 @@ impl Zstd {
 
     fn between(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
         loop {
-            self.start = raw.consumed();
+            self.start = raw.consumed;
             let head = raw.peek(4)?;
             if head.is_empty() {
                 return Ok(Step::Finished);
@@ -270,12 +271,12 @@ impl FrameHeader {
         };
         let (dictionary, rest) = rest.split_at_checked(dictionary_bytes(descriptor))?;
         let size_bytes = size_bytes(descriptor);
-        let size = little_endian(rest.get(..size_bytes)?);
+        let size = number(rest.get(..size_bytes)?);
         // Sizes of two bytes count from 256.
         let size = if size_bytes == 2 { size + 256 } else { size };
         Some(FrameHeader {
             checked: descriptor & 4 != 0,
-            dictionary: little_endian(dictionary) as u32,
+            dictionary: number(dictionary) as u32,
             window: if single_segment { size } else { window },
             size: (size_bytes > 0).then_some(size),
         })
@@ -295,13 +296,6 @@ fn size_bytes(descriptor: u8) -> usize {
         0 => usize::from(single_segment(descriptor)),
         log => 1 << log,
     }
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 /// First bytes of a frame with a dictionary: 0x184D2A5D, little-endian.
