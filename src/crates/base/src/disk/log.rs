@@ -193,9 +193,13 @@ impl BlockLog {
 
     fn head_at(&self, offset: u64) -> Result<LogBlockHeader> {
         let mut head = [0; HEADER];
-        let read = self.data.read_at(&mut head, offset);
-        read.map_err(Error::reading(&self.path))?;
+        self.read(&mut head, offset)?;
         Ok(LogBlockHeader::of(&head))
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        let read = self.data.read_at(bytes, offset);
+        read.map_err(Error::reading(&self.path))
     }
 
     /// Reads and checks the block at `offset`. Returns it with the offset of the next.
@@ -216,9 +220,7 @@ impl BlockLog {
             return Err(at("its checksum does not match"));
         }
         let mut payload = vec![0; head.length as usize];
-        self.data
-            .read_at(&mut payload, start)
-            .map_err(Error::reading(&self.path))?;
+        self.read(&mut payload, start)?;
         if head.fits(xxh3_64(&payload)) {
             Ok((head.block(payload), end))
         } else {
@@ -245,8 +247,7 @@ impl BlockLog {
         ahead.0 = offset;
         let left = (self.lengths.data - offset).min(AHEAD);
         ahead.1.resize(left as usize, 0);
-        let read = self.data.read_at(&mut ahead.1, offset);
-        read.map_err(Error::reading(&self.path))?;
+        self.read(&mut ahead.1, offset)?;
         // A large block, or a damaged one.
         find(ahead).map_or_else(|| self.block_at(offset), Ok)
     }
@@ -299,9 +300,7 @@ impl BlockLog {
         let mut piece = vec![0; LARGE as usize];
         while len > 0 {
             piece.truncate(len.min(LARGE) as usize);
-            self.data
-                .read_at(&mut piece, offset)
-                .map_err(Error::reading(&self.path))?;
+            self.read(&mut piece, offset)?;
             hash.update(&piece);
             offset += piece.len() as u64;
             len -= piece.len() as u64;
@@ -336,9 +335,7 @@ impl BlockLog {
         let read = |from: u64, bytes: &mut [u8]| {
             let end = from.checked_add(bytes.len() as u64);
             if end.is_some_and(|end| end <= self.lengths.data) {
-                self.data
-                    .read_at(bytes, from)
-                    .map_err(Error::reading(&self.path))
+                self.read(bytes, from)
             } else {
                 Err(damaged())
             }

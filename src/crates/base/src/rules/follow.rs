@@ -67,11 +67,6 @@ impl Follow {
         *self == Follow::default()
     }
 
-    /// Returns whether weights depend on the target page.
-    pub fn has_pages(&self) -> bool {
-        !self.pages.is_empty()
-    }
-
     /// Returns the weights of the kinds of links, with their names.
     fn kinds(&mut self) -> [(&'static str, &mut u32); 5] {
         [

@@ -136,22 +136,15 @@ pub struct ListLine {
 
 impl ListLine {
     pub fn of(text: &[u8], number: u64) -> ListLine {
-        match name_of(text, None, usize::MAX) {
-            Ok(name) => {
-                let typed = (name != text).then(|| text.to_vec());
-                ListLine {
-                    name,
-                    typed,
-                    why: None,
-                    number,
-                }
-            }
-            Err(why) => ListLine {
-                name: text.to_vec(),
-                typed: None,
-                why: Some(why),
-                number,
-            },
+        let (name, why) = match name_of(text, None, usize::MAX) {
+            Ok(name) => (name, None),
+            Err(why) => (text.to_vec(), Some(why)),
+        };
+        ListLine {
+            typed: (name != text).then(|| text.to_vec()),
+            name,
+            why,
+            number,
         }
     }
 }

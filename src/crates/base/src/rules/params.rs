@@ -49,51 +49,33 @@ impl DropParams {
         if self.0.is_empty() {
             return false;
         }
-        let query = memchr::memchr(b'?', url);
-        let (path, query) = match query {
+        let start = out.len();
+        let (path, query) = match memchr::memchr(b'?', url) {
             Some(at) => (&url[..at], Some(&url[at + 1..])),
             None => (url, None),
         };
-        let in_path = self.is_in_path(path);
-        let in_query = query.is_some_and(|query| split(query).any(|part| self.drops(part)));
-        if !in_path && !in_query {
-            return false;
-        }
-        if in_path {
-            self.put_path(path, out)
-        } else {
-            out.extend_from_slice(path)
-        }
-        let mut mark = b'?';
-        for part in query.into_iter().flat_map(split) {
-            if !self.drops(part) {
-                out.push(mark);
-                out.extend_from_slice(part);
-                mark = b'&';
-            }
-        }
-        true
-    }
-
-    /// Returns whether a parameter in the last part of a path is dropped.
-    fn is_in_path(&self, path: &[u8]) -> bool {
-        let last = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
-        let mut parts = last.split(|&byte| byte == b';');
-        // Without the parameters after it, a name of dots would mean a folder.
-        let name = String::from_utf8_lossy(parts.next().unwrap_or_default()).to_ascii_lowercase();
-        let dots = matches!(&*name.replace("%2e", "."), "." | "..");
-        !dots && parts.any(|part| self.drops(part))
-    }
-
-    fn put_path(&self, path: &[u8], out: &mut Vec<u8>) {
-        let last = memchr::memrchr(b'/', path).unwrap_or(0);
+        let last = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
         let mut parts = path[last..].split(|&byte| byte == b';');
-        out.extend_from_slice(&path[..last]);
-        out.extend_from_slice(parts.next().unwrap_or_default());
-        for part in parts.filter(|part| !self.drops(part)) {
+        let name = parts.next().unwrap_or_default();
+        out.extend_from_slice(&path[..last + name.len()]);
+        for part in parts.filter(|part| is_dots(name) || !self.drops(part)) {
             out.push(b';');
             out.extend_from_slice(part);
         }
+        let mut mark = b'?';
+        let parts = query
+            .into_iter()
+            .flat_map(|query| query.split(|&byte| byte == b'&'));
+        for part in parts.filter(|part| !self.drops(part)) {
+            out.push(mark);
+            out.extend_from_slice(part);
+            mark = b'&';
+        }
+        let is_changed = out.len() - start < url.len();
+        if !is_changed {
+            out.truncate(start);
+        }
+        is_changed
     }
 
     fn drops(&self, part: &[u8]) -> bool {
@@ -109,8 +91,10 @@ impl DropParams {
     }
 }
 
-fn split(query: &[u8]) -> impl Iterator<Item = &[u8]> {
-    query.split(|&byte| byte == b'&')
+/// Returns whether a name, without the parameters after it, would mean a folder.
+fn is_dots(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    matches!(&*name.replace("%2e", "."), "." | "..")
 }
 
 impl FromStr for DropParams {

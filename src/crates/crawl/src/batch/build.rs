@@ -132,11 +132,6 @@ impl Builder {
         self.take()
     }
 
-    pub fn single(&mut self, parsed: Parsed<'_, '_>) -> Batch {
-        self.push(0, parsed);
-        self.take()
-    }
-
     pub fn add(&mut self, parsed: Parsed<'_, '_>) -> What {
         self.push(0, parsed);
         self.batch
@@ -415,7 +410,7 @@ impl Builder {
         let (follow, name) = (&self.rules.follow, self.batch.name(target));
         let is_internal = !host.is_empty() && url::host(name) == host;
         let weight = u64::from(link.weight).saturating_mul(follow.weight(link.rel, is_internal));
-        if !follow.has_pages() {
+        if follow.pages.is_empty() {
             return weight;
         }
         let at = target as usize;
@@ -483,7 +478,10 @@ impl Builder {
                     Some(self.names.add(&mut self.batch, raw, spelled))
                 }
                 (_, spelled) => {
-                    let name = self.known_or_new(text);
+                    let fingerprint = self.names.fingerprint(text);
+                    let known = self.names.get(&self.batch, fingerprint);
+                    let name =
+                        known.unwrap_or_else(|| self.names.add(&mut self.batch, text, fingerprint));
                     // The meaning of `http:page` depends on the base.
                     if let Some(spelled) = spelled.filter(|_| url::is_web(raw)) {
                         self.names.alias(&self.batch, spelled, name);
@@ -496,14 +494,6 @@ impl Builder {
         });
         self.scratch = scratch;
         name
-    }
-
-    fn known_or_new(&mut self, text: &[u8]) -> u32 {
-        let fingerprint = self.names.fingerprint(text);
-        match self.names.get(&self.batch, fingerprint) {
-            Some(name) => name,
-            None => self.names.add(&mut self.batch, text, fingerprint),
-        }
     }
 }
 

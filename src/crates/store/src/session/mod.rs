@@ -33,7 +33,8 @@ impl Reader {
 
     /// Applies one record. An unusable one is counted by its reason, and is an error (`Error::BadRecord`).
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
-        let batch: Batch = self.builder.single(Parsed::Record(record));
+        self.builder.add(Parsed::Record(record));
+        let batch: Batch = self.builder.take();
         self.resolver.begin();
         for (at, entry) in batch.entries.iter().enumerate() {
             self.resolver.apply(engine, &batch, at)?;
