@@ -39,10 +39,6 @@ pub struct Arc {
 }
 
 impl Decoder for Arc {
-    fn names(&self) -> Names {
-        Names::Url
-    }
-
     fn whole(&self, buf: &[u8]) -> usize {
         let end = whole_by(buf, |rest| Some(ArcFraming::first(rest, false)?.end));
         end + line_ends(&buf[end..])
@@ -113,6 +109,7 @@ struct ArcHeader<'a> {
     length: Option<u64>,
 }
 
+#[derive(Default)]
 struct ArcFraming;
 
 impl Framing for ArcFraming {
@@ -170,9 +167,8 @@ fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
     loop {
         let (rest, field) = split_last(front)?;
         if is_date(field)
-            && let Some((url, address)) = split_last(rest).filter(|(_, at)| is_address(at))
+            && let Some((url, _)) = split_last(rest).filter(|(_, address)| is_address(address))
         {
-            debug_assert!(!address.is_empty());
             let length = std::str::from_utf8(length).ok();
             let digits = length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
             return Some(ArcHeader {

@@ -5,7 +5,7 @@
 //! (`WARC-Concurrent-To`), that decides; otherwise adjacency is enough. A record with which the exchange would exceed
 //! the limit on records stands alone, so only a single record can be over that limit.
 
-use super::frame::{self, Frame, WarcHeader};
+use super::frame::{self, Frame, Framing, WarcFraming, WarcHeader};
 use crate::rules::Outlinks;
 
 /// Maximum number of records in a tail. Crawlers write two.
@@ -78,7 +78,7 @@ impl ExchangeRules {
 
     /// Returns the first exchange of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
     pub fn first<'a>(&self, buf: &'a [u8], at_end: bool) -> Option<Exchange<'a>> {
-        let frame = frame::first(buf, at_end)?;
+        let frame = WarcFraming::first(buf, at_end)?;
         let mut exchange = Exchange {
             end: frame.end,
             frame,

@@ -109,6 +109,7 @@ pub trait Framing: Send {
     }
 }
 
+#[derive(Default)]
 pub struct WarcFraming;
 
 impl Framing for WarcFraming {
@@ -129,10 +130,6 @@ impl Framing for WarcFraming {
         let inside = junk.len().saturating_sub(NEXT_RECORD.len() - 1);
         memmem::find(junk, NEXT_RECORD).map_or(Err(inside), |lf| Ok(lf + 1))
     }
-}
-
-pub fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
-    WarcFraming::first(buf, at_end)
 }
 
 /// Maximum number of bytes of line ends between records that belong together. Writers put four.
@@ -268,6 +265,7 @@ impl<'a> HeaderLines<'a> {
     }
 }
 
+#[derive(Default)]
 pub struct FrameSkipper<F> {
     state: FrameState,
     framing: PhantomData<F>,
@@ -280,15 +278,6 @@ enum FrameState {
     /// In a block, of which this many bytes are left.
     Block(u64),
     Junk,
-}
-
-impl<F> Default for FrameSkipper<F> {
-    fn default() -> FrameSkipper<F> {
-        FrameSkipper {
-            state: FrameState::default(),
-            framing: PhantomData,
-        }
-    }
 }
 
 impl<F: Framing> Skipper for FrameSkipper<F> {
@@ -333,7 +322,10 @@ mod tests {
             "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\n{}",
             "WARC/0.18\nwarc-TYPE:metadata\ncontent-type : a/b \n x: y\nCONTENT-LENGTH:2\n\n{}",
         ] {
-            let (header, block) = first(text.as_bytes(), false).unwrap().parts.unwrap();
+            let (header, block) = WarcFraming::first(text.as_bytes(), false)
+                .unwrap()
+                .parts
+                .unwrap();
             assert_eq!(
                 (header.kind, header.content_type),
                 (&b"metadata"[..], &b"a/b"[..])
@@ -381,8 +373,8 @@ mod tests {
     #[test]
     fn a_length_beyond_memory_is_cut_short_not_a_panic() {
         let text = b"WARC/1.0\nContent-Length: 18446744073709551615\n\n{}";
-        assert_eq!(first(text, false), None);
-        let bad = first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(WarcFraming::first(text, false), None);
+        let bad = WarcFraming::first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
         assert_eq!(
             FrameSkipper::<WarcFraming>::default().skip(text, false),
@@ -395,11 +387,11 @@ mod tests {
     #[test]
     fn a_header_cut_by_the_next_record_is_the_same_at_a_chunks_end() {
         let text = b"WARC/1.0\r\nWARC-Type: metadata\r\nWARC/1.0\r\n";
-        let within = first(text, false).unwrap();
+        let within = WarcFraming::first(text, false).unwrap();
         assert_eq!(within.end, 31);
         let bad = within.parts.unwrap_err();
         assert_eq!(bad, Bad::new(Reason::CutShort, HEADER_CUT));
-        let at_end = first(&text[..31], true).unwrap();
+        let at_end = WarcFraming::first(&text[..31], true).unwrap();
         assert_eq!((at_end.end, at_end.parts), (31, Err(bad)));
         let mut skipper = FrameSkipper::<WarcFraming>::default();
         assert_eq!(skipper.skip(text, false), Skipped::Ended(31));

@@ -13,8 +13,9 @@ const DETAIL_MAX: usize = 200;
 
 /// JSON value. Texts are borrowed from the input unless they have escapes. The fields of objects are skipped, and so
 /// are the values of lists nested deeper than [`LIST_DEPTH`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Value<'a> {
+    #[default]
     Null,
     Bool(bool),
     Int(i64),

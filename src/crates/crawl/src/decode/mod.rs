@@ -45,7 +45,9 @@ pub use time::{from_fraction as time_of_seconds, from_text as time_of};
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 pub trait Decoder: Send + Sync {
-    fn names(&self) -> Names;
+    fn names(&self) -> Names {
+        Names::Url
+    }
 
     /// Returns whether links may be relative to their page; if not, a relative link is not a URL.
     fn joins_links(&self) -> bool {

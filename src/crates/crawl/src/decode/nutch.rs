@@ -62,10 +62,6 @@ fn start_at(buf: &[u8], recno: usize) -> Option<usize> {
 }
 
 impl Decoder for Nutch {
-    fn names(&self) -> Names {
-        Names::Url
-    }
-
     /// Stops before the last record, which may continue.
     fn whole(&self, buf: &[u8]) -> usize {
         let mut found = memmem::rfind_iter(buf, RECNO);

@@ -69,22 +69,20 @@ pub struct JsonRecords {
 
 impl JsonRecords {
     /// Decoder by the usual field names, for URLs, one record per line.
-    pub const USUAL: JsonRecords = JsonRecords::usual(Names::Url, true);
+    #[cfg(test)]
+    const USUAL: JsonRecords = JsonRecords {
+        names: FieldNameMap::usual(Names::Url),
+        naming: Names::Url,
+        shard: None,
+        are_lines: true,
+    };
 
-    const fn usual(naming: Names, are_lines: bool) -> JsonRecords {
-        JsonRecords {
-            names: FieldNameMap::usual(naming),
-            naming,
-            shard: None,
-            are_lines,
-        }
-    }
-
-    pub fn by(rules: &InputRules, naming: Names) -> JsonRecords {
+    fn by(rules: &InputRules, naming: Names) -> JsonRecords {
         JsonRecords {
             names: FieldNameMap::by(&rules.fields, naming),
+            naming,
             shard: rules.shard,
-            ..JsonRecords::usual(naming, true)
+            are_lines: true,
         }
     }
 }
@@ -233,7 +231,15 @@ impl RecordReader<'_> {
         };
         let raw = object.deserialize(&mut json);
         let raw = raw.and_then(|raw| json.end().map(|()| raw));
-        let raw = raw.map_err(|error| self.wrong_json(&error))?;
+        let raw = raw.map_err(|error| {
+            let is_cut = error.is_eof() && !self.terminated;
+            let reason = if is_cut {
+                Reason::CutShort
+            } else {
+                Reason::Malformed
+            };
+            Bad::new(reason, json::detail(&error))
+        })?;
         self.finish(text, raw, record, asked)
     }
 
@@ -256,14 +262,6 @@ impl RecordReader<'_> {
         raw.put(&self.by.names, record, asked)
     }
 
-    fn wrong_json(self, error: &serde_json::Error) -> Bad {
-        if error.is_eof() && !self.terminated {
-            Bad::new(Reason::CutShort, json::detail(error))
-        } else {
-            Bad::malformed(json::detail(error))
-        }
-    }
-
     /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
     fn skips_links(self, raw: &RawRecord<'_>) -> bool {
         let found = raw.found.peek().filter(|found| !found.is_empty());
@@ -280,13 +278,8 @@ impl RecordReader<'_> {
 }
 
 /// Value of a field that has several names: the first name with a non-null value counts.
+#[derive(Default)]
 struct FirstNamed<T>(Option<(u8, T)>);
-
-impl<T> Default for FirstNamed<T> {
-    fn default() -> FirstNamed<T> {
-        FirstNamed(None)
-    }
-}
 
 impl<T> FirstNamed<T> {
     fn put(&mut self, order: u8, value: Option<T>) {

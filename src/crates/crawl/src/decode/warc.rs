@@ -55,10 +55,6 @@ fn role(header: &WarcHeader<'_>, _: &[u8]) -> Option<Role> {
 }
 
 impl Decoder for Warc {
-    fn names(&self) -> Names {
-        Names::Url
-    }
-
     /// Stops before the last exchange, which may continue.
     fn whole(&self, buf: &[u8]) -> usize {
         // The line ends after the last exchange precede the next record's tail: see `decode`.
@@ -203,17 +199,13 @@ pub fn is_web(url: &[u8]) -> bool {
 
 fn kind(header: &WarcHeader<'_>, block: &[u8]) -> &'static str {
     match frame::record_kind(header.kind) {
-        "metadata" if has_outlinks(block) => "metadata with outlinks",
+        "metadata" if outlinks(block).next().is_some() => "metadata with outlinks",
         kind => kind,
     }
 }
 
 /// Start of the lines by which Heritrix lists outlinks in `metadata` records: `outlink: URL hop context`.
 const OUTLINK: &[u8] = b"outlink:";
-
-fn has_outlinks(block: &[u8]) -> bool {
-    outlinks(block).next().is_some()
-}
 
 /// Adds the links of a record in a capture's tail. `listed` stays `None` unless a record lists outlinks.
 fn add_outlinks<'a>(header: &WarcHeader<'a>, block: &'a [u8], listed: &mut Option<Vec<Link<'a>>>) {
@@ -300,7 +292,7 @@ mod tests {
             let mut listed = None;
             add_outlinks(&header, block, &mut listed);
             assert_eq!(listed, lists.then(Vec::new));
-            assert_eq!(has_outlinks(block), lists);
+            assert_eq!(outlinks(block).next().is_some(), lists);
         }
     }
 }

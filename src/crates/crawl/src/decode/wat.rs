@@ -59,10 +59,6 @@ fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
 }
 
 impl Decoder for Wat {
-    fn names(&self) -> Names {
-        Names::Url
-    }
-
     fn whole(&self, buf: &[u8]) -> usize {
         // The line ends after the last exchange precede a request that may belong to the next.
         whole_by(buf, |rest| Some(self.exchanges.first(rest, false)?.end))
@@ -163,7 +159,11 @@ fn read<'a>(
 fn facts(text: &str) -> serde_json::Result<Facts<'_>> {
     let mut facts = Facts::default();
     let mut json = serde_json::Deserializer::from_str(text);
-    Walk::of(&mut facts).deserialize(&mut json)?;
+    let walk = Walk {
+        at: 0,
+        facts: &mut facts,
+    };
+    walk.deserialize(&mut json)?;
     json.end()?;
     Ok(facts)
 }

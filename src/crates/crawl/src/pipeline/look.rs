@@ -21,7 +21,8 @@ pub(super) struct Look {
     with_urls: Option<&'static str>,
     unread: Option<Unread>,
     at: usize,
-    found: Vec<Remark>,
+    /// Remarks that are not handed out yet.
+    pub found: Vec<Remark>,
 }
 
 impl Look {
@@ -62,10 +63,6 @@ impl Look {
         let unread = self.unread.take();
         let missing = unread.and_then(|unread| unread.missing());
         self.found.extend(missing.map(Remark::Missing));
-    }
-
-    pub fn take(&mut self) -> Vec<Remark> {
-        std::mem::take(&mut self.found)
     }
 }
 

@@ -284,7 +284,7 @@ impl InputRecords {
                 Err(RecvTimeoutError::Disconnected) => self.look.end(),
                 _ => {}
             }
-            for remark in self.look.take() {
+            for remark in self.look.found.drain(..) {
                 visitor.remark(&self.input, remark);
             }
             match next {

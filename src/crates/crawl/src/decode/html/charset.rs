@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memmem;
 
-use super::Meta;
 use super::tags::{self, Attribute, Attributes, Tag, is_blank};
+use super::{Markup, Meta};
 use crate::decode::json::bytes;
 
 /// Determines the encoding and decodes the page, with U+FFFD for invalid bytes. The encoding is that of the byte order
@@ -59,7 +59,7 @@ pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
 
 fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
     let mut found = None;
-    tags::each(front, |tag, attributes| {
+    tags::each(Markup::Html, front, |tag, attributes| {
         if tag == Tag::Meta && found.is_none() {
             found = of_meta(attributes).map(as_meta);
         }

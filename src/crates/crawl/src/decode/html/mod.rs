@@ -79,10 +79,7 @@ pub(super) fn read_as(
             nofollow |= meta.is_nofollow();
         }
     };
-    match markup {
-        Markup::Html => tags::each(&text, seen),
-        markup => tags::each_xml(&text, markup == Markup::Xml, seen),
-    }
+    tags::each(markup, &text, seen);
     if nofollow {
         forbid(&mut record.links[first..]);
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use html5gum::{DefaultEmitter, Emitter, ForwardingEmitter, State, Token, Tokenizer};
 use proptest::prelude::*;
 
+use super::Markup;
 use super::tags::{self, ATTRIBUTES, Foreign, Tag};
 
 /// Name of a tag and its relevant attributes, in the order of [`ATTRIBUTES`].
@@ -21,7 +22,7 @@ pub(super) fn check(text: &str) {
 
 fn ours(text: &[u8]) -> Vec<Seen> {
     let mut all = Vec::new();
-    tags::each(text, |tag, attributes| {
+    tags::each(Markup::Html, text, |tag, attributes| {
         let name: &[u8] = match tag {
             Tag::A => b"a",
             Tag::Area => b"area",

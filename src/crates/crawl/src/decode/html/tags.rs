@@ -15,6 +15,8 @@ use std::borrow::Cow;
 use htmlize::{Context, unescape_bytes_in};
 use memchr::{memchr, memchr2, memmem};
 
+use super::Markup;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     A,
@@ -81,20 +83,17 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole)
 }
 
-pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
-    let _ = Tokenizer::new(text, seen).run();
-}
-
-/// Calls `seen` for each relevant tag of a page in XML, in order; for none if the root must be `html` in the XHTML
-/// namespace, and is not.
-pub(super) fn each_xml<'t>(
-    text: &'t [u8],
-    needs_xhtml: bool,
-    seen: impl FnMut(Tag, &Attributes<'t>),
-) {
-    let mut tokenizer = Tokenizer::new(text, seen);
-    tokenizer.is_xml = true;
-    tokenizer.needs_xhtml = needs_xhtml;
+/// Calls `seen` for each relevant tag of a page, in order; for none if the root must be `html` in the XHTML namespace,
+/// and is not.
+pub(super) fn each<'t>(markup: Markup, text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
+    let mut tokenizer = Tokenizer {
+        text,
+        at: 0,
+        foreign: Foreign::default(),
+        is_xml: markup != Markup::Html,
+        needs_xhtml: markup == Markup::Xml,
+        seen,
+    };
     let _ = tokenizer.run();
 }
 
@@ -143,17 +142,6 @@ struct Tokenizer<'t, F> {
 }
 
 impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
-    fn new(text: &'t [u8], seen: F) -> Tokenizer<'t, F> {
-        Tokenizer {
-            text,
-            at: 0,
-            foreign: Foreign::default(),
-            is_xml: false,
-            needs_xhtml: false,
-            seen,
-        }
-    }
-
     fn run(&mut self) -> Option<()> {
         loop {
             self.at += memchr(b'<', self.rest())? + 1;

@@ -173,23 +173,16 @@ fn string(text: &str, quote: char) -> Option<(String, &str)> {
         }
         let (at, escaped) = chars.next()?;
         let digits = match escaped {
-            'n' => {
-                string.push('\n');
-                continue;
-            }
-            'r' => {
-                string.push('\r');
-                continue;
-            }
-            't' => {
-                string.push('\t');
-                continue;
-            }
             'x' => 2,
             'u' => 4,
             'U' => 8,
             other => {
-                string.push(other);
+                string.push(match other {
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    other => other,
+                });
                 continue;
             }
         };

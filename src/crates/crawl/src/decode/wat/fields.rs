@@ -50,11 +50,12 @@ pub(super) enum Key {
 
 const KEYS: usize = Key::Rel as usize + 1;
 
+#[derive(Clone, Copy)]
 enum Node {
-    /// Object with these fields; its presence is noted under the key.
-    Object(Option<Key>, &'static [(&'static str, Node)]),
+    /// Object, whose presence is noted under the key.
+    Object(Option<Key>),
     /// List of objects, or a single object without its list: links, or `<meta>`s.
-    Items(ItemKind, &'static [(&'static str, Node)]),
+    Items(ItemKind),
     /// Text or number, or a list of them.
     Text(Key),
 }
@@ -67,80 +68,57 @@ enum ItemKind {
 
 use Node::{Items, Object, Text};
 
-static RECORD: Node = Object(None, &[("Envelope", Object(None, ENVELOPE))]);
-
-const ENVELOPE: &[(&str, Node)] = &[
-    ("WARC-Header-Metadata", Object(Some(Key::Warc), WARC)),
-    ("ARC-Header-Metadata", Object(Some(Key::Arc), ARC)),
-    ("Payload-Metadata", Object(None, PAYLOAD)),
+/// Fields that are read, each behind the one that it is in, with the depth of their nesting.
+const FIELDS: &[(u8, &str, Node)] = &[
+    (0, "", Object(None)),
+    (1, "Envelope", Object(None)),
+    (2, "WARC-Header-Metadata", Object(Some(Key::Warc))),
+    (3, "WARC-Type", Text(Key::Kind)),
+    (3, "WARC-Target-URI", Text(Key::Url)),
+    (3, "WARC-Date", Text(Key::Date)),
+    (3, "WARC-Payload-Digest", Text(Key::Digest)),
+    (3, "WARC-Refers-To-Target-URI", Text(Key::RefersTo)),
+    (2, "ARC-Header-Metadata", Object(Some(Key::Arc))),
+    (3, "Target-URI", Text(Key::ArcUrl)),
+    (3, "Date", Text(Key::ArcDate)),
+    (2, "Payload-Metadata", Object(None)),
+    (3, "HTTP-Request-Metadata", Object(None)),
+    (4, "Request-Message", Object(None)),
+    (5, "Method", Text(Key::Method)),
+    (3, "HTTP-Response-Metadata", Object(Some(Key::Response))),
+    (4, "Response-Message", Object(None)),
+    (5, "Status", Text(Key::Status)),
+    (4, "Headers", Object(None)),
+    (5, "Location", Text(Key::Location)),
+    (5, "Refresh", Text(Key::Refresh)),
+    (5, "X-Robots-Tag", Text(Key::Robots)),
+    (5, "Content-Length", Text(Key::ContentLength)),
+    (5, "Transfer-Encoding", Text(Key::TransferEncoding)),
+    (4, "Entity-Length", Text(Key::Length)),
+    (4, "Entity-Digest", Text(Key::BodyDigest)),
+    (4, "HTML-Metadata", Object(None)),
+    (5, "Head", Object(None)),
+    (6, "Base", Text(Key::Base)),
+    (6, "Metas", Items(ItemKind::Meta)),
+    (7, "http-equiv", Text(Key::HttpEquiv)),
+    (7, "name", Text(Key::Name)),
+    (7, "content", Text(Key::Content)),
+    (5, "Links", Items(ItemKind::Link)),
+    (6, "path", Text(Key::Path)),
+    (6, "url", Text(Key::LinkUrl)),
+    (6, "rel", Text(Key::Rel)),
 ];
 
-const WARC: &[(&str, Node)] = &[
-    ("WARC-Type", Text(Key::Kind)),
-    ("WARC-Target-URI", Text(Key::Url)),
-    ("WARC-Date", Text(Key::Date)),
-    ("WARC-Payload-Digest", Text(Key::Digest)),
-    ("WARC-Refers-To-Target-URI", Text(Key::RefersTo)),
-];
-
-const ARC: &[(&str, Node)] = &[
-    ("Target-URI", Text(Key::ArcUrl)),
-    ("Date", Text(Key::ArcDate)),
-];
-
-const PAYLOAD: &[(&str, Node)] = &[
-    ("HTTP-Request-Metadata", Object(None, REQUEST)),
-    (
-        "HTTP-Response-Metadata",
-        Object(Some(Key::Response), RESPONSE),
-    ),
-];
-
-const REQUEST: &[(&str, Node)] = &[(
-    "Request-Message",
-    Object(None, &[("Method", Text(Key::Method))]),
-)];
-
-const RESPONSE: &[(&str, Node)] = &[
-    (
-        "Response-Message",
-        Object(None, &[("Status", Text(Key::Status))]),
-    ),
-    ("Headers", Object(None, HEADERS)),
-    ("Entity-Length", Text(Key::Length)),
-    ("Entity-Digest", Text(Key::BodyDigest)),
-    ("HTML-Metadata", Object(None, HTML)),
-];
-
-const HEADERS: &[(&str, Node)] = &[
-    ("Location", Text(Key::Location)),
-    ("Refresh", Text(Key::Refresh)),
-    ("X-Robots-Tag", Text(Key::Robots)),
-    ("Content-Length", Text(Key::ContentLength)),
-    ("Transfer-Encoding", Text(Key::TransferEncoding)),
-];
-
-const HTML: &[(&str, Node)] = &[
-    ("Head", Object(None, HEAD)),
-    ("Links", Items(ItemKind::Link, LINK)),
-];
-
-const HEAD: &[(&str, Node)] = &[
-    ("Base", Text(Key::Base)),
-    ("Metas", Items(ItemKind::Meta, META)),
-];
-
-const META: &[(&str, Node)] = &[
-    ("http-equiv", Text(Key::HttpEquiv)),
-    ("name", Text(Key::Name)),
-    ("content", Text(Key::Content)),
-];
-
-const LINK: &[(&str, Node)] = &[
-    ("path", Text(Key::Path)),
-    ("url", Text(Key::LinkUrl)),
-    ("rel", Text(Key::Rel)),
-];
+/// Returns the index of the field of this name in the object at index `of`.
+fn field_in(of: usize, name: &str) -> Option<usize> {
+    let depth = FIELDS[of].0;
+    let is_field = |&at: &usize| {
+        let (level, known, _) = FIELDS[at];
+        level == depth + 1 && known.eq_ignore_ascii_case(name)
+    };
+    let mut inside = (of + 1..FIELDS.len()).take_while(|&at| FIELDS[at].0 > depth);
+    inside.find(is_field)
+}
 
 #[derive(Default)]
 pub(super) struct Facts<'a> {
@@ -225,25 +203,18 @@ impl<'a> Facts<'a> {
 }
 
 pub(super) struct Walk<'f, 'a> {
-    node: &'static Node,
-    facts: &'f mut Facts<'a>,
-}
-
-impl<'f, 'a> Walk<'f, 'a> {
-    pub fn of(facts: &'f mut Facts<'a>) -> Walk<'f, 'a> {
-        let node = &RECORD;
-        Walk { node, facts }
-    }
+    /// Index of the field being read; 0 is the whole.
+    pub at: usize,
+    pub facts: &'f mut Facts<'a>,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        let Walk { node, facts } = self;
-        match node {
-            Object(..) | Items(..) => json.deserialize_any(Walk { node, facts }),
-            Text(key) => ValueSeed::to(|value| facts.set(*key, value)).deserialize(json),
+        match FIELDS[self.at].2 {
+            Object(_) | Items(_) => json.deserialize_any(self),
+            Text(key) => ValueSeed::to(|value| self.facts.set(key, value)).deserialize(json),
         }
     }
 }
@@ -252,8 +223,8 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.node {
-            Items(..) => "a list of objects",
+        f.write_str(match FIELDS[self.at].2 {
+            Items(_) => "a list of objects",
             _ => "an object",
         })
     }
@@ -263,35 +234,29 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Walk { node, facts } = self;
-        let (Object(_, fields) | Items(_, fields)) = node else {
-            return Ok(());
-        };
-        let find = |name: Value<'_>| {
-            let is = |(known, _): &&(&str, _)| known.eq_ignore_ascii_case(name.text());
-            Ok(fields.iter().find(is))
-        };
+        let Walk { at, facts } = self;
+        let find = |name: Value<'_>| Ok(field_in(at, name.text()));
         while let Some(known) = map.next_key_seed(ValueSeed::to(find))? {
             match known {
-                Some((_, node)) => map.next_value_seed(Walk { node, facts })?,
+                Some(at) => map.next_value_seed(Walk { at, facts })?,
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        match node {
-            Object(Some(key), _) => drop(facts.texts[*key as usize].get_or_insert_default()),
-            Items(item, _) => facts.end(*item),
+        match FIELDS[at].2 {
+            Object(Some(key)) => drop(facts.texts[key as usize].get_or_insert_default()),
+            Items(item) => facts.end(item),
             _ => {}
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Walk { node, facts } = self;
-        if !matches!(node, Items(..)) {
+        let Walk { at, facts } = self;
+        if !matches!(FIELDS[at].2, Items(_)) {
             let wrong = Value::List(Vec::new()).wrong_type("an object");
             return Err(A::Error::custom(wrong));
         }
-        while seq.next_element_seed(Walk { node, facts })?.is_some() {}
+        while seq.next_element_seed(Walk { at, facts })?.is_some() {}
         Ok(())
     }
 }
