@@ -14,10 +14,10 @@
 
 use cashrank::Digest;
 use cashrank::{Error, Result};
-use cashrank_crawl::batch::{Batch, Fingerprints, HashKey, LinkCounts, What};
+use cashrank_crawl::batch::{Batch, BatchEntry, Fingerprints, HashKey, LinkCounts, What};
 use cashrank_crawl::decode::Time;
 use cashrank_graph::engine::{
-    Admit as _, Config, Engine, InMemory, Ledger, PageEntry, PageId, ROUND_MIN, TargetLinks, age,
+    Admit as _, Config, Engine, InMemory, Ledger, PageId, ROUND_MIN, TargetLinks, age,
 };
 
 use crate::random::{Purpose, Random};
@@ -218,22 +218,28 @@ impl Crawl {
         let seconds = u128::from(self.crawled) * MONTH as u128 / u128::from(self.first_pages);
         let page = |name: u32| PageId(name.into());
         let targets: Vec<PageId> = self.batch.links.iter().copied().map(page).collect();
-        let entry = PageEntry {
+        let entry = BatchEntry {
+            end: 0,
             what,
-            page: page(source),
-            links: TargetLinks::from(&targets[..]),
+            source,
+            names_end: 0,
+            links_start: 0,
+            links_end: 0,
             fetched_at: Some(seconds as Time),
             digest: Digest::NONE,
             counts: LinkCounts {
                 read: targets.len() as u32,
                 ..LinkCounts::default()
             },
-            totals: None,
+            status: None,
+            is_timeless: false,
+            kind: None,
         };
+        let links = TargetLinks::from(&targets[..]);
         for engine in &mut self.engines {
             let known = engine.ledger().totals().pages as usize;
             engine.admit(&self.batch, known..self.nodes.len(), |_| ())?;
-            engine.apply(&entry)?;
+            engine.apply(&entry, page(source), links, None)?;
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ impl Config {
 
     /// Returns true if importance is settled over the kept links, because no period was requested.
     pub fn is_settled(&self) -> bool {
-        self.window.chooses_mark() && self.max_age.is_none()
+        self.window == WindowPolicy::Auto && self.max_age.is_none()
     }
 
     pub fn makes_marks(&self) -> bool {
@@ -139,7 +139,7 @@ impl Config {
                  distributed"
             )));
         }
-        let chooses = window.chooses_mark();
+        let chooses = window == WindowPolicy::Auto;
         if window.uses_marks(estimator) && !chooses && self.marks == 0 {
             return Err(Error::Usage(format!(
                 "`window` {window} begins at a mark, and `marks` 0 keeps none: keep some, or use `estimator` \

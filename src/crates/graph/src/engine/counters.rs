@@ -99,18 +99,14 @@ impl Counters {
                 self.gone += u64::from(what == What::Gone);
                 self.unchanged += u64::from(what == What::Unchanged);
                 self.failed += u64::from(what == What::Failed);
-                self.take_links(counts);
+                self.links += u64::from(counts.read);
+                self.links_scheme += u64::from(counts.scheme);
+                self.links_invalid += u64::from(counts.invalid);
+                self.links_too_long += u64::from(counts.too_long);
+                self.links_own += u64::from(counts.own);
+                self.links_repeated += u64::from(counts.repeated);
+                self.links_out_of_scope += u64::from(counts.out_of_scope);
             }
         }
-    }
-
-    fn take_links(&mut self, counts: &LinkCounts) {
-        self.links += u64::from(counts.read);
-        self.links_scheme += u64::from(counts.scheme);
-        self.links_invalid += u64::from(counts.invalid);
-        self.links_too_long += u64::from(counts.too_long);
-        self.links_own += u64::from(counts.own);
-        self.links_repeated += u64::from(counts.repeated);
-        self.links_out_of_scope += u64::from(counts.out_of_scope);
     }
 }

@@ -20,13 +20,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::Config;
-use super::history_view::{Bases, CellSweep, EstimatePage, HistoryView, walk};
+use super::history_view::{Bases, HistoryView, each_chunk};
 use super::ledger::{Totals, age_at, is_recycled};
 use super::row::{HistoryRow, RowPolicy, default_weight};
+use super::runs::RunReader;
 use super::scores::{Certificate, Effort, Estimator, Scores, certify, ratio_up};
 use super::window::{CashMark, Span, WindowPolicy};
-use crate::Result;
 use crate::model::Fetches;
+use crate::{Error, Result};
 
 /// Window of the history from which an estimate is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -189,12 +190,67 @@ impl<'p> Estimation<'p> {
         self.walk(take, each)
     }
 
+    /// Passes the result of `take` for each page to `each`, like [`Estimation::blocks`].
     fn walk<T>(
         &self,
-        take: impl FnMut(&EstimatePage<'_>) -> T,
-        each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
+        mut take: impl FnMut(&EstimatePage<'_>) -> T,
+        mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
     ) -> Result<u64> {
-        walk(self.view, self.config, (self.base, self.start), take, each)
+        let (view, config) = (self.view, self.config);
+        let (is_measure, totals) = (measure(config), view.totals());
+        let mut rows = RunReader::new(view.rows(self.base.number, self.start)?);
+        let mut bases = Bases::new(view, &[&self.base])?;
+        let (mut measures, mut taken) = (0, Vec::new());
+        each_chunk(view, |first, cells, ages| {
+            bases.read(first, cells.len())?;
+            taken.clear();
+            for ((at, cell), base) in cells.iter().enumerate().zip(bases.since(0)) {
+                let page = first + at as u64;
+                let ahead = rows.ahead()?.iter();
+                let of_page = ahead.take_while(|row| row.page == page).count();
+                let rows = rows.take(of_page);
+                measures += rows.iter().filter(|row| is_measure(row)).count() as u64;
+                let cash = cell.wrapping_add(totals.paid);
+                let waits = is_recycled(age_at(ages, at as u64), config.recycle_after);
+                taken.push(take(&EstimatePage {
+                    rows,
+                    cash,
+                    waiting: if waits { cash } else { 0 },
+                    change: base.change(cash, totals),
+                    admitted: base.admitted,
+                }));
+            }
+            each(first, &mut taken)
+        })?;
+        match rows.ahead()?.first() {
+            None => Ok(measures),
+            Some(row) => Err(Error::internal(format!(
+                "the history has a row for page {}, which the ledger does not know",
+                row.page
+            ))),
+        }
+    }
+}
+
+/// Page as seen by an estimate.
+struct EstimatePage<'r> {
+    /// Rows of the page, oldest first.
+    rows: &'r [HistoryRow],
+    cash: u64,
+    /// Part of its cash that the end of a round would recycle: all of it or 0.
+    waiting: u64,
+    /// D(now) - D(base): units received over links less units distributed.
+    change: i128,
+    /// G at its admission, if the window keeps measures.
+    admitted: u128,
+}
+
+impl EstimatePage<'_> {
+    fn fetches(&self) -> Fetches {
+        let mut rows = self.rows.iter();
+        let mut joined = rows.next().copied().unwrap_or_default();
+        rows.for_each(|row| joined.take_visits(row));
+        joined.known()
     }
 }
 
@@ -202,14 +258,14 @@ impl<'p> Estimation<'p> {
 fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
     let paid = view.totals().paid;
     let mut sum = 0u128;
-    let mut sweep = CellSweep::new(view);
-    while let Some((_, cells, ages)) = sweep.next()? {
+    each_chunk(view, |_, cells, ages| {
         for (at, &cell) in cells.iter().enumerate() {
             if is_recycled(age_at(ages, at as u64), config.recycle_after) {
                 sum += u128::from(cell.wrapping_add(paid));
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(sum)
 }
 
@@ -231,8 +287,7 @@ fn residuals(
         .map(|mark| now.virtual_received - mark.totals.virtual_received)
         .collect();
     let mut sums: Vec<u128> = virtual_since.iter().map(|since| since % pages).collect();
-    let mut sweep = CellSweep::new(view);
-    while let Some((first, cells, ages)) = sweep.next()? {
+    each_chunk(view, |first, cells, ages| {
         bases.read(first, cells.len())?;
         for (which, sum) in sums.iter_mut().enumerate() {
             let whole = (virtual_since[which] / pages) as i128;
@@ -245,7 +300,8 @@ fn residuals(
             });
             *sum += residuals.sum::<u128>();
         }
-    }
+        Ok(())
+    })?;
     Ok(candidates
         .iter()
         .zip(sums)
@@ -265,7 +321,7 @@ fn certificate(
     let followed = now.followed - mark.totals.followed;
     let rounding = ratio_up(2 * followed, now.clock - mark.totals.clock);
     let mut certificate = certify(config.damping(), residual, rounding);
-    if config.window.counts_cash() {
+    if config.window == WindowPolicy::Whole {
         // The paper's estimate with cash has no bound.
         certificate.distributed_l1 = None;
     }
@@ -315,11 +371,11 @@ impl Estimation<'_> {
         }
         let (clock, pages) = ((now.clock - base.clock) as f64, now.pages as f64);
         let virtual_each = (now.virtual_received - base.virtual_received) as f64 / pages;
-        let counts_cash = self.config.window.counts_cash();
+        let counts_cash = self.config.window == WindowPolicy::Whole;
         let all_cash = (self.view.totals().clock + now.supply()) as f64;
         let virtual_cash_each = now.virtual_cash as f64 / pages;
         Box::new(move |page| {
-            let distributed = page.distributed();
+            let distributed = page.rows.first().map_or(0, |row| row.cash);
             let received = distributed as i128 + page.change;
             let received = (received as f64 + virtual_each) / clock;
             let distributed = if counts_cash {

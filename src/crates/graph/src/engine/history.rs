@@ -41,20 +41,15 @@ pub fn log_rows(bytes: u64, is_timed: bool) -> usize {
     (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
+/// Visit or fetch of a page; the default is a recycling.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Visit {
+    /// [`VISITED`] for a visit, [`REACHED`] for a fetch that reached the page, [`FAILED`] for one that did not.
+    pub flags: u64,
     pub fetched: Option<Time>,
-    /// True if this record is a fetch of the page, not a replayed record or a visit that completes a pass.
-    pub reached: bool,
     pub digest: Digest,
     /// Totals of the page's fetches so far, if the record gave these instead of one fetch.
     pub totals: Option<FetchTotals>,
-}
-
-impl Visit {
-    fn bits(self) -> u64 {
-        VISITED | if self.reached { REACHED } else { 0 }
-    }
 }
 
 /// Rows that are not yet in a run, in stream order. All of them become one run.
@@ -100,9 +95,10 @@ const _: () = assert!(
 
 /// Flag: the note has the time of a fetch.
 const FETCHED: u64 = 1;
-const VISITED: u64 = 2;
-const REACHED: u64 = 4;
-const FAILED: u64 = 8;
+pub(super) const VISITED: u64 = 2;
+/// Flag: the record is a fetch of the page, not a replayed record or a visit that completes a pass.
+pub(super) const REACHED: u64 = 4;
+pub(super) const FAILED: u64 = 8;
 /// Flags of a note that holds the totals of all fetches of its page so far.
 const TOTALS: u64 = VISITED | FAILED;
 const NOTE_BITS: u32 = 4;
@@ -149,46 +145,16 @@ impl Notes {
         self.notes.len() + 2 * self.totals.len() >= self.full
     }
 
-    /// Logs that a page distributed cash, in a visit or a recycling.
-    pub(super) fn measure(
-        &mut self,
-        page: PageId,
-        cash: u64,
-        visit: Option<Visit>,
-        moment: MeasureTime,
-    ) {
-        let bits = visit.map_or(0, Visit::bits);
-        self.note(page, cash, bits, visit.unwrap_or_default(), moment);
-    }
-
-    /// Logs that a page was found unchanged: only its last fetch changes.
-    pub(super) fn seen(&mut self, page: PageId, look: Visit) {
-        self.note(
-            page,
-            0,
-            look.bits() & !VISITED,
-            look,
-            MeasureTime::default(),
-        );
-    }
-
-    /// Logs a failed fetch, which is neither a visit nor a fetch of the page.
-    pub(super) fn failed(&mut self, page: PageId, at: Option<Time>) {
-        let failure = Visit {
-            fetched: at,
-            ..Visit::default()
-        };
-        self.note(page, 0, FAILED, failure, MeasureTime::default());
-    }
-
-    fn note(&mut self, page: PageId, cash: u64, bits: u64, visit: Visit, moment: MeasureTime) {
+    /// Logs what a page distributed in a visit or a recycling, or a fetch that distributed nothing: of a page found
+    /// unchanged, only the last fetch changes, and a failure is not a fetch of the page.
+    pub(super) fn add(&mut self, page: PageId, cash: u64, visit: Visit, moment: MeasureTime) {
         let timed = if visit.fetched.is_some() { FETCHED } else { 0 };
         let (bits, fetched) = match visit.totals {
-            None => (bits | timed, visit.fetched.unwrap_or(0)),
+            None => (visit.flags | timed, visit.fetched.unwrap_or(0)),
             Some(totals) => {
                 self.totals.push((visit.fetched, totals));
                 let at = self.totals.len() - 1;
-                (TOTALS | bits & REACHED, at as Time)
+                (TOTALS | visit.flags & REACHED, at as Time)
             }
         };
         self.notes.push(HistoryNote {

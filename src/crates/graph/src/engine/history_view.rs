@@ -1,14 +1,10 @@
 //! Data that estimates are computed from, read one chunk of pages at a time.
 
-use super::config::Config;
-use super::estimate::measure;
 use super::history::{Admission, AdmissionCursor, Admissions};
-use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals, age_at, is_recycled};
-use super::row::HistoryRow;
-use super::runs::{Blocks, RunReader};
+use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals};
+use super::runs::Blocks;
 use super::window::{CashMark, TimeTable};
-use crate::model::Fetches;
-use crate::{Error, Result};
+use crate::Result;
 
 /// Input of an estimate: an engine's memory, or a store's checkpoint.
 pub trait HistoryView {
@@ -30,40 +26,21 @@ pub trait HistoryView {
     fn window_start(&self) -> u128;
 }
 
-/// First page of a chunk, its cells, and its ages packed two per byte.
-pub type LedgerChunk<'s> = (u64, &'s [u64], &'s [u8]);
-
-/// Iterates over cells and ages, one chunk at a time.
-pub struct CellSweep<'p> {
-    view: &'p dyn HistoryView,
-    at: u64,
-    cells: Vec<u64>,
-    ages: Vec<u8>,
-}
-
-impl<'p> CellSweep<'p> {
-    pub fn new(view: &'p dyn HistoryView) -> CellSweep<'p> {
-        CellSweep {
-            view,
-            at: 0,
-            cells: Vec::new(),
-            ages: Vec::new(),
-        }
+/// Calls `each` with the first page of each chunk, its cells, and its ages packed two per byte.
+pub fn each_chunk(
+    view: &dyn HistoryView,
+    mut each: impl FnMut(u64, &[u64], &[u8]) -> Result<()>,
+) -> Result<()> {
+    let pages = view.totals().pages;
+    let (mut cells, mut ages) = (Vec::new(), Vec::new());
+    for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+        let len = CHUNK_PAGES.min(pages - first) as usize;
+        cells.resize(len, 0);
+        ages.resize(len.div_ceil(2), 0);
+        view.chunk(first, &mut cells, &mut ages)?;
+        each(first, &cells, &ages)?;
     }
-
-    #[allow(clippy::should_implement_trait)] // Lends its buffers.
-    pub fn next(&mut self) -> Result<Option<LedgerChunk<'_>>> {
-        let first = self.at;
-        let len = CHUNK_PAGES.min(self.view.totals().pages - first) as usize;
-        if len == 0 {
-            return Ok(None);
-        }
-        self.cells.resize(len, 0);
-        self.ages.resize(len.div_ceil(2), 0);
-        self.view.chunk(first, &mut self.cells, &mut self.ages)?;
-        self.at += len as u64;
-        Ok(Some((first, &self.cells, &self.ages)))
-    }
+    Ok(())
 }
 
 /// Cash of a page at the start of the window, and A at that time.
@@ -72,7 +49,7 @@ pub(super) struct WindowBase {
     cash: u64,
     paid: u64,
     /// G at the page's admission, if that was after the mark and the window keeps measures; else 0.
-    admitted: u128,
+    pub(super) admitted: u128,
 }
 
 impl WindowBase {
@@ -139,77 +116,5 @@ impl<'p> Bases<'p> {
             paid: admission.paid,
             admitted: admission.clock,
         }))
-    }
-}
-
-/// Page as seen by an estimate.
-pub(super) struct EstimatePage<'r> {
-    /// Rows of the page, oldest first.
-    pub(super) rows: &'r [HistoryRow],
-    pub(super) cash: u64,
-    /// Part of its cash that the end of a round would recycle: all of it or 0.
-    pub(super) waiting: u64,
-    /// D(now) - D(base): units received over links less units distributed.
-    pub(super) change: i128,
-    /// G at its admission, if the window keeps measures.
-    pub(super) admitted: u128,
-}
-
-impl EstimatePage<'_> {
-    /// Returns the cash distributed in the window, if the page has one row.
-    pub(super) fn distributed(&self) -> u128 {
-        self.rows.first().map_or(0, |row| row.cash)
-    }
-
-    pub(super) fn fetches(&self) -> Fetches {
-        let mut rows = self.rows.iter();
-        let mut joined = rows.next().copied().unwrap_or_default();
-        rows.for_each(|row| joined.take_visits(row));
-        joined.known()
-    }
-}
-
-/// Passes the result of `take` for each page to `each`, in blocks of at most [`CHUNK_PAGES`] with the first page of
-/// each block. `since` is the mark from which changes are counted and before which distributed cash is left out, `start`
-/// is G at the start of a window of measures. Returns the number of measures read.
-pub(super) fn walk<T>(
-    view: &dyn HistoryView,
-    config: &Config,
-    (since, start): (CashMark, u128),
-    mut take: impl FnMut(&EstimatePage<'_>) -> T,
-    mut each: impl FnMut(u64, &mut Vec<T>) -> Result<()>,
-) -> Result<u64> {
-    let (is_measure, totals) = (measure(config), view.totals());
-    let mut rows = RunReader::new(view.rows(since.number, start)?);
-    let mut bases = Bases::new(view, &[&since])?;
-    let mut sweep = CellSweep::new(view);
-    let (mut measures, mut taken) = (0, Vec::new());
-    while let Some((first, cells, ages)) = sweep.next()? {
-        bases.read(first, cells.len())?;
-        taken.clear();
-        for ((at, cell), base) in cells.iter().enumerate().zip(bases.since(0)) {
-            let page = first + at as u64;
-            let ahead = rows.ahead()?.iter();
-            let of_page = ahead.take_while(|row| row.page == page).count();
-            let rows = rows.take(of_page);
-            measures += rows.iter().filter(|row| is_measure(row)).count() as u64;
-            let cash = cell.wrapping_add(totals.paid);
-            let waits = is_recycled(age_at(ages, at as u64), config.recycle_after);
-            taken.push(take(&EstimatePage {
-                rows,
-                cash,
-                waiting: if waits { cash } else { 0 },
-                change: base.change(cash, totals),
-                admitted: base.admitted,
-            }));
-        }
-        each(first, &mut taken)?;
-    }
-    match rows.ahead()?.first() {
-        None => Ok(measures),
-        Some(row) => Err(Error::internal(format!(
-            "the history has a row for page {}, which the ledger does not know",
-            row.page
-        ))),
     }
 }

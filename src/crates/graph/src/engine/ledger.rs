@@ -96,10 +96,6 @@ pub struct Shares {
 }
 
 impl Shares {
-    pub fn of(units: u64, damping: u64, links: TargetLinks<'_>) -> Shares {
-        Shares::over(units, damping, links.total())
-    }
-
     /// Splits `units` over links whose weights sum to `weight`.
     pub fn over(units: u64, damping: u64, weight: u64) -> Shares {
         Shares {
@@ -273,7 +269,7 @@ impl Ledger {
     pub fn visit<'a>(&mut self, page: PageId, links: impl Into<TargetLinks<'a>>, age: u8) -> u64 {
         let links = links.into();
         let cash = self.empty(page);
-        let shares = Shares::of(cash, self.damping, links);
+        let shares = Shares::over(cash, self.damping, links.total());
         let kept = cash - self.hand_out(links, shares);
         self.totals.followed += links.degree() as u128;
         self.totals.visits += 1;

@@ -22,10 +22,10 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BatchEntry, Digest, FetchTotals, LinkCounts, Time, What};
+use crate::model::{BatchEntry, Digest, FetchTotals, Time, What};
 use crate::rules::Shard;
 use crate::{Error, Result};
-use history::{MeasureTime, Visit};
+use history::{FAILED, MeasureTime, REACHED, VISITED, Visit};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub use cells::Cells;
@@ -34,7 +34,7 @@ pub use counters::{Counters, ShardCounts, with_shard};
 pub use estimate::{Estimation, HistoryFacts, PageScores, Window, measure};
 pub use fetch_times::{FetchTimes, YEAR};
 pub use history::{Admission, Admissions, Notes, log_bytes, log_rows};
-pub use history_view::{CellSweep, HistoryView};
+pub use history_view::{HistoryView, each_chunk};
 pub use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Shares, TargetLinks, Totals, age, check_law,
@@ -70,22 +70,6 @@ pub trait Storage {
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()>;
     /// Drops a mark that is no longer needed. Runs after it then belong to the mark before.
     fn drop_mark(&mut self, number: u64) -> Result<()>;
-}
-
-/// Entry with page numbers instead of names: the contents of a record, or of a kept row.
-#[derive(Debug, Clone, Copy)]
-pub struct PageEntry<'a> {
-    /// Kind of the record; it concerns a page.
-    pub what: What,
-    pub page: PageId,
-    /// Distinct targets of a visit; for an unchanged page, the page with the same content.
-    pub links: TargetLinks<'a>,
-    pub fetched_at: Option<Time>,
-    /// Digest of the page's content, or `Digest::NONE`.
-    pub digest: Digest,
-    pub counts: LinkCounts,
-    /// Totals of the page's fetches so far, if the record gives these instead of one fetch.
-    pub totals: Option<FetchTotals>,
 }
 
 /// State of the engine without its arrays, as a checkpoint's manifest stores it.
@@ -206,11 +190,6 @@ impl<S: Storage> Engine<S> {
         &self.state.counters
     }
 
-    /// Returns the size of the index with `pages` pages, in bytes; `pages` is at least the current number.
-    pub fn index_bytes_at(&self, pages: u64) -> u64 {
-        self.index.bytes_at(pages)
-    }
-
     /// Sets the number of rows at which the log is cut into a run.
     pub fn cut_log_at(&mut self, rows: usize) {
         self.log.set_full(rows);
@@ -234,11 +213,6 @@ impl<S: Storage> Engine<S> {
         &self.storage
     }
 
-    /// Returns the page of this fingerprint, if known.
-    pub fn page(&self, fingerprint: Fingerprint) -> Option<PageId> {
-        self.index.get(fingerprint)
-    }
-
     /// Sets whether failures and changes observed in fetches are kept.
     pub fn track_fetches(&mut self, track: bool) {
         self.track_fetches = track;
@@ -259,17 +233,24 @@ impl<S: Storage> Engine<S> {
         self.state.counters.take(entry.what, &entry.counts);
     }
 
-    /// Applies an entry whose pages were admitted. After an error the record may have been applied in part, and the
-    /// engine must not be used.
-    pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
-        let last_failed = entry.totals.and_then(|totals| totals.last_failed);
+    /// Applies an entry, whose pages were admitted. `links` are the distinct targets of a visit; of an unchanged page,
+    /// the page with the same content. `totals` are those of the page's fetches so far, if the record gives these instead
+    /// of one fetch. After an error the record may have been applied in part, and the engine must not be used.
+    pub fn apply(
+        &mut self,
+        entry: &BatchEntry,
+        page: PageId,
+        links: TargetLinks<'_>,
+        totals: Option<FetchTotals>,
+    ) -> Result<()> {
+        let last_failed = totals.and_then(|totals| totals.last_failed);
         self.note_time(entry.fetched_at.max(last_failed));
-        let (page, links) = (entry.page, entry.links);
         let what = match entry.what {
             What::Unchanged if !links.targets.is_empty() && !self.has_row(page) => What::Visit,
             what => what,
         };
         self.state.counters.take(what, &entry.counts);
+        let fetch = self.fetch(entry.fetched_at, totals);
         match what {
             What::Visit => {
                 let again = self.has_row(page);
@@ -278,26 +259,27 @@ impl<S: Storage> Engine<S> {
                     Digest::NONE if self.tracks_fetches() => digest_of(links),
                     digest => digest,
                 };
-                let seen = self.seen(digest, entry);
-                self.visit(page, links, age::NOW, seen);
+                self.visit(page, links, age::NOW, Visit { digest, ..fetch });
             }
             What::Gone => {
                 let again = self.has_row(page);
                 self.storage.row(page, true, TargetLinks::NONE, again)?;
-                let seen = self.seen(Digest::GONE, entry);
-                self.visit(page, TargetLinks::NONE, age::GONE, seen);
+                let digest = Digest::GONE;
+                self.visit(
+                    page,
+                    TargetLinks::NONE,
+                    age::GONE,
+                    Visit { digest, ..fetch },
+                );
             }
             What::Unchanged => {
-                let seen = self.seen(Digest::UNCHANGED, entry);
-                self.look(page, seen);
+                let digest = Digest::UNCHANGED;
+                self.look(page, Visit { digest, ..fetch });
             }
-            What::Failed if entry.totals.is_some() => {
-                let seen = self.seen(Digest::NONE, entry);
-                self.look(page, seen);
-            }
+            What::Failed if totals.is_some() => self.look(page, fetch),
             What::Failed if self.tracks_fetches() => {
-                self.log
-                    .failed(page, entry.fetched_at.or_else(|| self.latest_time()));
+                let flags = FAILED;
+                self.look(page, Visit { flags, ..fetch });
             }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
             }
@@ -373,29 +355,32 @@ impl<S: Storage> Engine<S> {
         self.track_fetches && !self.is_replay
     }
 
-    /// Returns the visit that this record makes. Unless the record is replayed, the page was fetched at the record's
-    /// own time or, without one, at the [latest accepted time](Engine::latest_time). Totals that a record gives are
-    /// taken as they are.
-    fn seen(&self, digest: Digest, entry: &PageEntry<'_>) -> Visit {
-        let totals = entry.totals.filter(|_| !self.is_replay);
+    /// Returns the fetch that a record reports, without a digest. Unless the record is replayed, the page was fetched at
+    /// the record's own time or, without one, at the [latest accepted time](Engine::latest_time). Totals that a record
+    /// gives are taken as they are.
+    fn fetch(&self, fetched_at: Option<Time>, totals: Option<FetchTotals>) -> Visit {
+        let totals = totals.filter(|_| !self.is_replay);
         let latest = || self.latest_time().filter(|_| totals.is_none());
         Visit {
-            fetched: entry.fetched_at.or_else(latest).filter(|_| !self.is_replay),
-            reached: self.tracks_fetches(),
-            digest,
+            flags: if self.tracks_fetches() { REACHED } else { 0 },
+            fetched: fetched_at.or_else(latest).filter(|_| !self.is_replay),
+            digest: Digest::NONE,
             totals,
         }
     }
 
     /// Logs a fetch that was not a visit.
-    fn look(&mut self, page: PageId, seen: Visit) {
-        let told = seen.totals.map_or(0, |totals| totals.visits.into());
-        self.ledger.count_visits(told);
-        self.log.seen(page, seen);
+    fn look(&mut self, page: PageId, fetch: Visit) {
+        let visits = fetch.totals.map_or(0, |totals| totals.visits.into());
+        self.ledger.count_visits(visits);
+        self.log.add(page, 0, fetch, MeasureTime::default());
     }
 
     fn visit(&mut self, page: PageId, links: TargetLinks<'_>, age: u8, visit: Visit) {
-        let mut visit = visit;
+        let mut visit = Visit {
+            flags: visit.flags | VISITED,
+            ..visit
+        };
         if let Some(totals) = &mut visit.totals {
             totals.visits = totals.visits.max(1);
             self.ledger.count_visits(u64::from(totals.visits) - 1);
@@ -406,7 +391,7 @@ impl<S: Storage> Engine<S> {
         let cash = self.ledger.visit(page, links, age);
         let Totals { clock, pages, .. } = *self.ledger.totals();
         let moment = moment(self.config.window, &self.state.times, clock, pages);
-        self.log.measure(page, cash, Some(visit), moment);
+        self.log.add(page, cash, visit, moment);
     }
 
     fn end_record(&mut self) -> Result<()> {
@@ -459,7 +444,7 @@ impl<S: Storage> Engine<S> {
         let interval = self.state.marks_made;
         self.ledger.end_round(|page, cash, clock| {
             let moment = moment(window, times, clock, pages);
-            log.measure(page, cash, None, moment);
+            log.add(page, cash, Visit::default(), moment);
             // A round may recycle most of the pages.
             if log.is_full() {
                 log.cut(|notes| storage.run(interval, notes))?;

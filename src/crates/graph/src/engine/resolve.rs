@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Admission, Engine, PageEntry, PageId, Storage, TargetLinks};
+use super::{Admission, Engine, PageId, Storage, TargetLinks};
 use crate::model::{Batch, BatchEntry, Fingerprint, What};
 use crate::{Error, Result};
 
@@ -60,7 +60,7 @@ impl Resolver {
         if new.len() as u64 <= room {
             return Ok(());
         }
-        let is_new = |&&name: &&Fingerprint| engine.page(name).is_none();
+        let is_new = |&&name: &&Fingerprint| engine.index().get(name).is_none();
         let new = batch.fingerprints[new].iter().filter(is_new).count();
         if new as u64 <= room {
             Ok(())
@@ -105,15 +105,7 @@ impl Resolver {
             What::Visit | What::Unchanged => self.links(batch, entry),
             _ => TargetLinks::NONE,
         };
-        engine.apply(&PageEntry {
-            what: entry.what,
-            page,
-            links,
-            fetched_at: entry.fetched_at,
-            digest: entry.digest,
-            counts: entry.counts,
-            totals: batch.totals(at),
-        })
+        engine.apply(entry, page, links, batch.totals(at))
     }
 
     /// Returns the names up to `names_end` whose pages are not known yet.

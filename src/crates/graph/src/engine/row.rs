@@ -62,16 +62,6 @@ impl HistoryRow {
         self.fetches.join(&next.fetches);
     }
 
-    /// Adds the visits of an earlier row.
-    pub fn take_earlier_visits(&mut self, before: &HistoryRow) {
-        let mut all = *before;
-        all.take_visits(self);
-        self.visits = all.visits;
-        self.last_fetch = all.last_fetch;
-        self.recycled = all.recycled;
-        self.fetches = all.fetches;
-    }
-
     /// Returns the fetches of the page, if this row joins all its rows.
     pub fn known(&self) -> Fetches {
         Fetches {
@@ -134,35 +124,25 @@ impl RowFetches {
 
     /// Returns the entry for one fetch that reached the page.
     pub(super) fn look(digest: Digest, at: Option<Time>) -> RowFetches {
-        let unchanged = digest == Digest::UNCHANGED;
-        let digest = if unchanged { Digest::NONE } else { digest };
+        let since = at.filter(|_| digest != Digest::NONE);
         RowFetches {
             reached: true,
-            first: digest,
-            last: digest,
-            compared: u32::from(unchanged),
-            since: if unchanged || digest != Digest::NONE {
-                at.unwrap_or(NO_TIME)
-            } else {
-                NO_TIME
-            },
+            first: own(digest),
+            last: own(digest),
+            compared: u32::from(digest == Digest::UNCHANGED),
+            since: since.unwrap_or(NO_TIME),
             ..RowFetches::default()
         }
     }
 
     /// Returns the entry for all fetches of a page so far; the last reached it at time `last` and left this digest.
     pub(super) fn of(totals: &FetchTotals, digest: Digest, last: Option<Time>) -> RowFetches {
-        let digest = if digest == Digest::UNCHANGED {
-            Digest::NONE
-        } else {
-            digest
-        };
         RowFetches {
             failed: totals.failed,
             last_failed: totals.last_failed.unwrap_or(NO_TIME),
             reached: totals.visits > 0 || last.is_some(),
-            first: digest,
-            last: digest,
+            first: own(digest),
+            last: own(digest),
             compared: totals.compared,
             changed: totals.changed,
             since: last.map_or(NO_TIME, |last| last.saturating_sub(totals.watched_s.into())),
@@ -222,6 +202,14 @@ impl RowFetches {
     }
 }
 
+/// Returns the digest that an observation leaves: of an unchanged page, none.
+fn own(digest: Digest) -> Digest {
+    match digest {
+        Digest::UNCHANGED => Digest::NONE,
+        digest => digest,
+    }
+}
+
 /// Returns a digest of a page's set of links, independent of their order and weights.
 pub fn digest_of(links: TargetLinks<'_>) -> Digest {
     // The high half of a product depends on all bits of both factors; a sum does not depend on order.
@@ -272,8 +260,14 @@ fn join(row: &mut HistoryRow, next: &HistoryRow) -> bool {
         return true;
     }
     if row.clock == 0 && !row.folded {
-        let before = std::mem::replace(row, *next);
-        row.take_earlier_visits(&before);
+        row.take_visits(next);
+        *row = HistoryRow {
+            visits: row.visits,
+            last_fetch: row.last_fetch,
+            recycled: row.recycled,
+            fetches: row.fetches,
+            ..*next
+        };
         return true;
     }
     if !row.folded && !next.folded && next.span > 0 && end(row) == end(next) {
@@ -315,12 +309,20 @@ impl RowPolicy {
         }
     }
 
-    /// Opens a state from a page's first measure. `admitted` is (G, pages) at the page's admission.
-    pub(super) fn open(self, measure: &HistoryRow, admitted: (u128, u64)) -> HistoryRow {
-        match self {
-            RowPolicy::Folded(_) => open(measure, admitted),
-            _ => *measure,
-        }
+    /// Opens a state from a page's first measure. `(clock, pages)` is (G, pages) at the page's admission.
+    pub(super) fn open(self, measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
+        let RowPolicy::Folded(_) = self else {
+            return *measure;
+        };
+        let mut state = HistoryRow {
+            page: measure.page,
+            clock,
+            pages,
+            folded: true,
+            ..HistoryRow::default()
+        };
+        interpolate(&mut state, measure);
+        state
     }
 
     /// Drops the rows in front that no window will need, and leaves a base in their place. `start` is G at the start of
@@ -353,18 +355,6 @@ impl RowPolicy {
         }
         rows.insert(0, base);
     }
-}
-
-fn open(measure: &HistoryRow, (clock, pages): (u128, u64)) -> HistoryRow {
-    let mut state = HistoryRow {
-        page: measure.page,
-        clock,
-        pages,
-        folded: true,
-        ..HistoryRow::default()
-    };
-    interpolate(&mut state, measure);
-    state
 }
 
 /// Folds the measure `next` into a state (section 3.3, Interpolation): `H (T - (G - G_i)) / T + C` if `G - G_i < T`,

@@ -100,12 +100,8 @@ pub struct Effort {
     pub links: u64,
     /// True if it started from an earlier settled state, so its input was more than these rows. Stored from version 3
     /// of snapshots on.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-}
-
-fn is_false(resumed: &bool) -> bool {
-    !resumed
 }
 
 pub trait Scores: Sync {

@@ -9,7 +9,7 @@ use std::io;
 use super::SnapshotColumn;
 use super::column::Planes;
 use crate::engine::{
-    Blocks, CellSweep, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, measure,
+    Blocks, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, each_chunk, measure,
 };
 use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
@@ -223,11 +223,11 @@ pub(super) fn read(
     let is_measure = measure(&view.settings().config);
     let joins = view.joined_runs().is_some();
     let paid = view.totals().paid;
-    let (mut before, mut sweep) = (before.into_iter(), CellSweep::new(view));
+    let mut before = before.into_iter();
     let (mut taken, mut at) = (Vec::new(), 0);
     let mut known = FactsWithCash::default();
     let mut measures = 0;
-    while let Some((first, cells, _)) = sweep.next()? {
+    each_chunk(view, |first, cells, _| {
         let (block, cash) = &mut known;
         *block = before.next().unwrap_or_default();
         block.grow(cells.len());
@@ -252,8 +252,8 @@ pub(super) fn read(
             at += 1;
         }
         measures += block.measures;
-        each(&mut known)?;
-    }
+        each(&mut known)
+    })?;
     match taken.get(at) {
         None => Ok(measures),
         Some(row) => Err(Error::internal(format!(

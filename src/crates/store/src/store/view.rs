@@ -19,8 +19,8 @@ use super::tables::{ReadTransaction, Tables};
 use super::warm::WarmStart;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, CashMark, CellSweep, Counters, EngineState, HistoryRow,
-    HistoryView, Index, RowPolicy, TimeTable, Totals, check_law, merge, rows_of_run,
+    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
+    Index, RowPolicy, TimeTable, Totals, check_law, each_chunk, merge, rows_of_run,
 };
 use crate::memory::DATABASE;
 use crate::rows::Rows;
@@ -406,11 +406,11 @@ impl View {
     fn inspect_cash(&self) -> Result<()> {
         let paid = self.totals().paid;
         let mut sum = 0;
-        let mut sweep = CellSweep::new(self);
-        while let Some((_, cells, _)) = sweep.next()? {
+        each_chunk(self, |_, cells, _| {
             let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
             sum += cash.sum::<u128>();
-        }
+            Ok(())
+        })?;
         let law = check_law(sum, self.totals());
         law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
     }

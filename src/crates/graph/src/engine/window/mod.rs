@@ -92,11 +92,6 @@ impl WindowPolicy {
         }
     }
 
-    /// Returns true if the window selects the mark at which it begins.
-    pub fn chooses_mark(self) -> bool {
-        self == WindowPolicy::Auto
-    }
-
     /// Returns the length of the window, if it has one.
     pub fn span(self) -> Option<Span> {
         match self {
@@ -191,11 +186,6 @@ impl WindowPolicy {
             WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
             _ => None,
         }
-    }
-
-    /// Returns true if a page's cash counts, as in the paper's whole history; such an estimate has no bound.
-    pub(super) fn counts_cash(self) -> bool {
-        self == WindowPolicy::Whole
     }
 }
 

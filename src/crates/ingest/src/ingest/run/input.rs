@@ -302,7 +302,8 @@ impl InputInProgress<'_, '_> {
         let engine = &self.run.writer.engine;
         entry.what == What::Visit
             && engine
-                .page(batch.fingerprints[entry.source as usize])
+                .index()
+                .get(batch.fingerprints[entry.source as usize])
                 .is_some_and(|page| page.0 >= self.known && engine.ledger().age(page) != age::NEVER)
     }
 
