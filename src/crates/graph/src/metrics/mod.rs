@@ -127,15 +127,25 @@ pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
     let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
     let shorter = left.rows.len().min(right.rows.len());
     let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
+    for side in [&mut left, &mut right] {
+        side.rows.sort_unstable_by(by_rank);
+    }
     // No rank is stored: a page is in the top k if it is not after the k-th row.
-    let last = [&mut left, &mut right].map(|side| last_rows(&mut side.rows, &ks));
+    let last = [&left, &right].map(|side| -> Vec<ScoreRow> {
+        let rows = ks.iter().map(|k| side.rows[k - 1]);
+        rows.collect()
+    });
     let level =
         |side: usize, row: &ScoreRow| last[side].partition_point(|last| by_rank(last, row).is_lt());
     // Common pages by the smallest k of which both sides have them.
     let mut common_by_k = vec![0; ks.len() + 1];
-    let best = [&mut left, &mut right].map(|side| best(&mut side.rows, rbo::DEPTH));
+    let best = [&left, &right].map(|side| -> Vec<NameHash> {
+        let best = side.rows.iter().take(rbo::DEPTH);
+        best.map(|row| row.name).collect()
+    });
     let positive = right.rows.iter().filter(|row| row.score > 0.0).count();
-    let top_tenth = cut(&mut right.rows, positive.div_ceil(10));
+    let top_tenth = positive.div_ceil(10).checked_sub(1);
+    let top_tenth = top_tenth.map(|last| right.rows[last]);
     let left = ComparedSide::of("left", left)?;
     let right = ComparedSide::of("right", right)?;
     let (left_pages, right_pages) = (left.rows.len() as u64, right.rows.len() as u64);
@@ -272,38 +282,9 @@ impl MeanError {
     }
 }
 
-/// Returns the last row of the ranks 1 to k for each of `ks`, ascending numbers of at most all rows.
-fn last_rows(mut rows: &mut [ScoreRow], ks: &[usize]) -> Vec<ScoreRow> {
-    // From the largest k down: each selection works on the front that the previous one left.
-    let last = ks.iter().rev().map(|&k| {
-        let last = cut(rows, k);
-        rows = &mut std::mem::take(&mut rows)[..k];
-        last
-    });
-    let mut last: Vec<_> = last.flatten().collect();
-    last.reverse();
-    last
-}
-
 /// Compares by rank: higher scores first, ties in the order of the names' hashes.
 fn by_rank(a: &ScoreRow, b: &ScoreRow) -> Ordering {
     b.score.total_cmp(&a.score).then(a.name.cmp(&b.name))
-}
-
-/// Returns the row at rank `k`, counted from 1; `None` if there is none. Moves the `k` best to the front.
-fn cut(rows: &mut [ScoreRow], k: usize) -> Option<ScoreRow> {
-    if k == 0 || k > rows.len() {
-        return None;
-    }
-    Some(*rows.select_nth_unstable_by(k - 1, by_rank).1)
-}
-
-/// Returns the names of the `k` best rows (or of all, if there are fewer), best first.
-fn best(rows: &mut [ScoreRow], k: usize) -> Vec<NameHash> {
-    let k = k.min(rows.len());
-    cut(rows, k);
-    rows[..k].sort_unstable_by(by_rank);
-    rows[..k].iter().map(|row| row.name).collect()
 }
 
 #[cfg(test)]
