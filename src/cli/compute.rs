@@ -13,7 +13,7 @@ use cashrank_graph::engine::{Page, PageId, ranks};
 use cashrank_graph::rank::chosen::ChosenList;
 use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResult, NamesVisit};
 use cashrank_graph::rank::measures::{Uses, measure};
-use cashrank_graph::sites::{Level, RollUp, SiteTotal, Sites};
+use cashrank_graph::sites::{Level, SiteTotal, Sites};
 use cashrank_ingest::load::LoadedGraph;
 use cashrank_store::snapshot::export::{Format, NumberColumn, OptionalColumns, Setup, export};
 use cashrank_store::snapshot::{
@@ -355,16 +355,18 @@ fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParame
 }
 
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
-    let mut roll_up = RollUp::new(sites);
+    let mut totals = vec![SiteTotal::default(); sites.len()];
     for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {
         let fetches = Fetches {
             visits: facts.visits,
             last: facts.last_fetch,
             ..Fetches::default()
         };
-        roll_up.add(page, 0.0, &fetches);
+        if let Some(site) = sites.site(page.index()) {
+            totals[site].add(page, 0.0, &fetches);
+        }
     }
-    roll_up.finish()
+    totals
 }
 
 fn report(info: &ComputedInfo, path: &Path, seconds: f64) {

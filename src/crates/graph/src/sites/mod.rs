@@ -3,7 +3,7 @@
 //! A [`Level`] derives the site of a page from its name alone. [`Sites`] is a column with the site of every page, with
 //! sites numbered in the order of their first pages. Sites are ranked in two ways:
 //!
-//! * [`RollUp`] sums a ranking of pages over the pages of each site;
+//! * a [`SiteTotal`] sums a ranking of pages over the pages of a site;
 //! * a [`SiteGraph`] has the weighted links between sites ([`SiteLinks`]), which are ranked like links between pages.
 //!
 //! Memory: 4 bytes per page for the column, plus the sites, and 12 bytes per pair of linked sites, or 4 if all weigh the
@@ -18,4 +18,4 @@ mod roll;
 pub use graph::{Pairing, SiteGraph, SiteLinks};
 pub use level::Level;
 pub use map::{NO_SITE, Sites, SitesBuilder};
-pub use roll::{RollUp, RollUpBy, SiteTotal};
+pub use roll::{RollUpBy, SiteTotal};

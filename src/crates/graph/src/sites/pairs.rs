@@ -1,7 +1,7 @@
 //! Sums of the weights of pairs of sites, sorted in memory or through a temporary file.
 //!
-//! Pairs come in any order and repeat. They are collected, and sorted and added up whenever their number grew by a
-//! quarter. If more than half of the memory is in use by then, the pairs are moved to an external sorter.
+//! Pairs come in any order and repeat. They are collected, and sorted and added up whenever the memory is full. If more
+//! than half of it is still in use by then, the pairs are moved to an external sorter.
 
 use std::path::Path;
 
@@ -13,8 +13,6 @@ pub(super) type SitePair = [u64; 2];
 
 /// Memory per pair in bytes: the pair, half of that to sort it, and as much for the external sorter.
 const PAIR_BYTES: u64 = 2 * size_of::<SitePair>() as u64;
-/// Smallest number of pairs that are collected before they are added up, if memory suffices.
-const LEAST: usize = 1 << 12;
 
 /// Returns (from, to) of a pair.
 pub(super) fn sites_of(pair: SitePair) -> (u32, u32) {
@@ -35,7 +33,6 @@ pub(super) struct PairSums {
     held: Vec<SitePair>,
     /// Number of pairs at which they are added up.
     room: usize,
-    room_max: usize,
     sorter: ExternalSorter,
     is_spilled: bool,
 }
@@ -43,12 +40,12 @@ pub(super) struct PairSums {
 impl PairSums {
     /// Returns sums that take `memory` bytes; the rest is spilled to a file in `folder`.
     pub fn new(memory: u64, folder: &Path) -> PairSums {
-        let room_max = ((memory / PAIR_BYTES) as usize).max(2);
+        let room = ((memory / PAIR_BYTES) as usize).max(2);
         PairSums {
-            held: Vec::new(),
-            room: 0,
-            room_max,
-            sorter: ExternalSorter::new(room_max * size_of::<SitePair>() / 2, folder),
+            // Only what is used takes memory.
+            held: Vec::with_capacity(room),
+            room,
+            sorter: ExternalSorter::new(room * size_of::<SitePair>() / 2, folder),
             is_spilled: false,
         }
     }
@@ -56,13 +53,9 @@ impl PairSums {
     pub fn add(&mut self, from: u32, to: u32, weight: u64) -> Result<()> {
         if self.held.len() == self.room {
             self.sum()?;
-            let pairs = self.held.len();
-            let wanted = pairs + (pairs / 4).max(LEAST);
-            if wanted > self.room_max && pairs > self.room_max / 2 {
+            if self.held.len() > self.room / 2 {
                 self.spill()?;
             }
-            self.room = wanted.min(self.room_max);
-            self.held.reserve_exact(self.room - self.held.len());
         }
         self.held
             .push([u64::from(from) << 32 | u64::from(to), weight]);
@@ -158,10 +151,11 @@ mod tests {
     #[test]
     fn sums_are_those_of_a_map() {
         let folder = in_memory();
-        for (pairs, is_spilled) in [(1 << 20, false), (3 * LEAST, true)] {
+        // There are 97 x 101 different pairs.
+        for (pairs, is_spilled) in [(1 << 15, false), (1 << 12, true)] {
             let mut sums = PairSums::new(pairs as u64 * PAIR_BYTES, folder.path());
             let mut expected = BTreeMap::new();
-            for at in 0..50 * LEAST as u32 {
+            for at in 0..200_000u32 {
                 let (from, to) = (at * 7919 % 97, at * 31 % 101);
                 let weight = u64::from(at % 5);
                 sums.add(from, to, weight).unwrap();

@@ -7,15 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::Sites;
 use crate::metrics::sum::CompensatedSum;
 use crate::model::{Fetches, Page, PageId, PageState, SiteFacts, Time};
-
-#[derive(Debug)]
-pub struct RollUp<'s> {
-    sites: &'s Sites,
-    totals: Vec<SiteTotal>,
-}
 
 /// Totals over the pages of a site.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,50 +78,33 @@ impl SiteTotal {
     pub fn importance(&self) -> f64 {
         self.sum.value()
     }
-}
 
-impl<'s> RollUp<'s> {
-    pub fn new(sites: &'s Sites) -> RollUp<'s> {
-        RollUp {
-            sites,
-            totals: vec![SiteTotal::default(); sites.len()],
-        }
-    }
-
-    /// Adds a page; one without a site is left out.
+    /// Adds a page of the site.
     pub fn add(&mut self, page: PageId, importance: f64, fetches: &Fetches) {
-        let Some(site) = self.sites.site(page.index()) else {
-            return;
-        };
-        let total = &mut self.totals[site];
         let is_gone = fetches.state() == Some(PageState::Gone);
-        let (best, best_is_gone) = total.best_of;
+        let (best, best_is_gone) = self.best_of;
         let is_best = if is_gone == best_is_gone {
             importance > best
         } else {
             best_is_gone
         };
-        if total.pages == 0 || is_best {
-            (total.best, total.best_of) = (page, (importance, is_gone));
+        if self.pages == 0 || is_best {
+            (self.best, self.best_of) = (page, (importance, is_gone));
         }
-        if total.pages == 0 || importance > total.largest {
-            total.largest = importance;
+        if self.pages == 0 || importance > self.largest {
+            self.largest = importance;
         }
-        total.sum.add(importance);
-        total.pages += 1;
-        total.visits += fetches.visits;
-        total.last_fetch = total.last_fetch.max(fetches.last);
-    }
-
-    pub fn finish(self) -> Vec<SiteTotal> {
-        self.totals
+        self.sum.add(importance);
+        self.pages += 1;
+        self.visits += fetches.visits;
+        self.last_fetch = self.last_fetch.max(fetches.last);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sites::Level;
+    use crate::sites::{Level, Sites};
 
     #[test]
     fn pages_of_a_site_are_added_up() {
@@ -140,7 +116,7 @@ mod tests {
             "http://a/3",
         ];
         let sites = Sites::of_names(Level::Host, None, names.map(str::as_bytes)).unwrap();
-        let mut roll_up = RollUp::new(&sites);
+        let mut totals = vec![SiteTotal::default(); sites.len()];
         let pages = [
             (0.125, Some(5)),
             (0.5, None),
@@ -154,9 +130,10 @@ mod tests {
                 last: last_fetch,
                 ..Fetches::default()
             };
-            roll_up.add(page, importance, &fetches);
+            if let Some(site) = sites.site(page.index()) {
+                totals[site].add(page, importance, &fetches);
+            }
         }
-        let totals = roll_up.finish();
         let of = |total: &SiteTotal| {
             (
                 total.importance(),
@@ -178,8 +155,6 @@ mod tests {
     /// importance is that of any page.
     #[test]
     fn the_best_page_is_not_gone() {
-        let names = ["http://a/1", "http://a/2", "http://a/3"];
-        let sites = Sites::of_names(Level::Host, None, names.map(str::as_bytes)).unwrap();
         for order in [
             [0, 1, 2],
             [0, 2, 1],
@@ -193,7 +168,7 @@ mod tests {
                 ([true, true, false], 2),
                 ([true; 3], 0),
             ] {
-                let mut roll_up = RollUp::new(&sites);
+                let mut total = SiteTotal::default();
                 for page in order {
                     let fetches = Fetches {
                         visits: 1,
@@ -201,9 +176,8 @@ mod tests {
                         ..Fetches::default()
                     };
                     let importance = [0.5, 0.25, 0.125][page as usize];
-                    roll_up.add(PageId(page), importance, &fetches);
+                    total.add(PageId(page), importance, &fetches);
                 }
-                let total = roll_up.finish()[0];
                 assert_eq!(
                     (total.best.0, total.largest),
                     (best, 0.5),

@@ -19,7 +19,7 @@ use crate::engine::{Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::model::SiteFacts;
 use crate::rows::Bits;
-use crate::sites::{Level, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
+use crate::sites::{Level, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
 pub struct LevelRanking {
@@ -92,16 +92,18 @@ impl Snapshot {
 
     /// Returns totals over the pages of each site; over own pages in a shard.
     pub fn roll_up(&self, sites: &Sites) -> Result<Vec<SiteTotal>> {
-        let mut roll_up = RollUp::new(sites);
+        let mut totals = vec![SiteTotal::default(); sites.len()];
         let local = self.within(&Selection::default())?;
         for page in self.pages() {
             let page = page?;
             if local.as_ref().is_some_and(|local| !local.get(page.page.0)) {
                 continue;
             }
-            roll_up.add(page.page, page.importance, &page.fetches);
+            if let Some(site) = sites.site(page.page.index()) {
+                totals[site].add(page.page, page.importance, &page.fetches);
+            }
         }
-        Ok(roll_up.finish())
+        Ok(totals)
     }
 }
 
