@@ -23,7 +23,7 @@ use cashrank_ingest::ingest::{
 use cashrank_ingest::load::load;
 use cashrank_store::check::{Depth, check};
 use cashrank_store::snapshot::Snapshot;
-use cashrank_store::store::rows::{CommittedRows, GiveUpReason, KeepRows, Retention};
+use cashrank_store::store::rows::{CommittedRows, GiveUpReason, KeepRows, KeptRows, Retention};
 use cashrank_store::store::{Disk, DiskFile, RealDisk, open_view};
 use crawl::crawl;
 use disk::{Files, Meddled, MeddledFile, Over};
@@ -58,7 +58,7 @@ pub fn expected(records: &[String]) -> Vec<Named> {
     rows
 }
 
-fn swept(rows: &impl Rows, kept: &CommittedRows, names: &[String]) -> Vec<Named> {
+fn swept(rows: &KeptRows, kept: &CommittedRows, names: &[String]) -> Vec<Named> {
     let mut found = Vec::new();
     let mut links = 0;
     rows.sweep(&mut |row| {

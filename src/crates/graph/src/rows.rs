@@ -121,18 +121,6 @@ pub trait Rows: Sync {
             }
         })
     }
-
-    /// Calls `read` with the row of `page`. Returns whether it has one. The default is a sweep that ends at the row.
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        let whole = self.sweep(&mut |row| {
-            if row.page != page {
-                return Ok(());
-            }
-            read(row);
-            Err(Stop::Enough)
-        })?;
-        Ok(!whole)
-    }
 }
 
 /// Rows without those of some pages, as if these pages were only linked to.
@@ -184,10 +172,6 @@ impl Rows for Without<'_> {
 
     fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.rows.walk_some(&marked.without(self.left_out), visit)
-    }
-
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        Ok(!self.left_out.get(page.into()) && self.rows.row(page, read)?)
     }
 }
 

@@ -76,14 +76,6 @@ impl LatestRows {
         self.rows.get(page as usize).is_some_and(Option::is_some)
     }
 
-    fn of(&self, page: u32) -> Row<'_> {
-        let (at, gone) = self.rows[page as usize].unwrap_or_default();
-        Row {
-            gone,
-            ..self.log.at(at as usize).of(page)
-        }
-    }
-
     /// Returns the memory of the rows and of a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
         let of_page = size_of::<Option<(u32, bool)>>() + size_of::<u32>() + size_of::<usize>();
@@ -119,16 +111,13 @@ impl Rows for LatestRows {
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.visited
-            .iter()
-            .try_for_each(|&page| visit(self.of(page)))
-    }
-
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        if !self.has(page) {
-            return Ok(false);
+        for &page in &self.visited {
+            let (at, gone) = self.rows[page as usize].unwrap_or_default();
+            visit(Row {
+                gone,
+                ..self.log.at(at as usize).of(page)
+            })?;
         }
-        read(self.of(page));
-        Ok(true)
+        Ok(())
     }
 }

@@ -413,6 +413,11 @@ impl KeptRows {
         }
     }
 
+    /// Calls `read` with the row of `page`. Returns whether it has one.
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.file.row(page, read)
+    }
+
     /// Returns true if a row is the last of its page.
     pub(in crate::store) fn counts(&self, row: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.get(row))
@@ -458,10 +463,6 @@ impl Rows for KeptRows {
 
     fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.each_from(0, |at, _| self.counts(at), visit)
-    }
-
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        self.file.row(page, read)
     }
 }
 
