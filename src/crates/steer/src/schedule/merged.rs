@@ -55,7 +55,9 @@ fn merge(
     let options = *shards.first()?;
     let mut limits = ListLimits::new(options, None);
     let (mut seeds, mut rest) = (Vec::new(), Vec::new());
-    for (options, list) in shards.iter().zip(lists) {
+    // Number of pages of each list that are left, if it may be longer.
+    let mut left = Vec::new();
+    for (shard, (options, list)) in shards.iter().zip(lists).enumerate() {
         let named = |seed: &'_ Seed| (seed.name.clone(), seed.line);
         let named: HashMap<String, u64> = options.seeds.iter().map(named).collect();
         let is_full = list.len() >= asked;
@@ -64,8 +66,12 @@ fn merge(
         while let Some(line) = list.peek().and_then(|page| named.get(&page.url)) {
             seeds.extend(list.next().map(|page| (*line, page)));
         }
-        rest.push((list, is_full));
+        left.push(is_full.then_some(list.len()));
+        rest.extend(list.map(|page| (shard, page)));
     }
+    // Each list is ordered by score; of equal scores, the first shard's come first.
+    rest.sort_by(|(_, a), (_, b)| (b.score + 0.0).total_cmp(&(a.score + 0.0)));
+    let mut rest = rest.into_iter();
     seeds.sort_by_key(|(line, _)| *line);
     let mut merged: Vec<Candidate> = Vec::new();
     let seeds = seeds.into_iter().map(|(_, page)| page);
@@ -76,22 +82,14 @@ fn merge(
     );
     let seeds = merged.len();
     while merged.len() < options.count {
-        if rest
-            .iter_mut()
-            .any(|(list, is_full)| *is_full && list.peek().is_none())
-        {
+        if left.contains(&Some(0)) {
             return None;
         }
-        let score =
-            |list: &mut std::iter::Peekable<_>| list.peek().map(|page: &Candidate| page.score);
-        let heads = rest.iter_mut().enumerate();
-        let heads = heads.filter_map(|(at, (list, _))| Some((at, score(list)?)));
-        // Of equal scores, the first shard's.
-        let best = heads.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        let Some((at, _)) = best else {
+        let Some((shard, page)) = rest.next() else {
             break;
         };
-        merged.extend(rest[at].0.next().filter(|page| limits.takes(&page.url)));
+        left[shard] = left[shard].map(|pages| pages - 1);
+        merged.extend(Some(page).filter(|page| limits.takes(&page.url)));
     }
     // A list is ordered by score.
     let best = merged.get(seeds).map_or(0.0, |page| page.score);
