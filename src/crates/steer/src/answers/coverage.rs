@@ -1,7 +1,6 @@
 //! Coverage: the share of what readers see that was crawled.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use serde::Serialize;
 
@@ -79,15 +78,6 @@ pub struct SeedCoverage {
     /// Bound by which the shares of some pages may exceed what readers see of them, at the damping that was requested.
     slack: f64,
     pub covered: Covered,
-}
-
-impl fmt::Debug for SeedCoverage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut coverage = f.debug_struct("SeedCoverage");
-        coverage
-            .field("covered", &self.covered)
-            .finish_non_exhaustive()
-    }
 }
 
 impl SeedCoverage {

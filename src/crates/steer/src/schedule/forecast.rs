@@ -46,7 +46,13 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     about: "the importance that a page will finally have, estimated from the known links",
     parameters: &["damping", "unseen"],
     by_names: true,
-    ..StrategySpec::of(|of| Box::new(Forecast::new(of.damping(), of.unseen)))
+    ..StrategySpec::of(|of| {
+        Box::new(Forecast {
+            damping: of.damping(),
+            unseen: of.unseen,
+            ..Forecast::default()
+        })
+    })
 };
 
 /// Maximum returned part of what an unread page receives.
@@ -69,6 +75,7 @@ const ENOUGH: f64 = 0.2;
 const PART: f64 = 1e-3;
 const SWEEPS: u32 = 100;
 
+#[derive(Default)]
 struct Forecast {
     damping: f64,
     unseen: f64,
@@ -140,21 +147,6 @@ struct Flow {
 }
 
 impl Forecast {
-    fn new(damping: f64, unseen: f64) -> Forecast {
-        Forecast {
-            damping,
-            unseen,
-            found_by: Vec::new(),
-            with_links: Bits::default(),
-            means: LinkBackStats::default(),
-            found_now: 0,
-            scores: Vec::new(),
-            settled: (0, 0),
-            is_lifted: false,
-            links: 0,
-        }
-    }
-
     fn returned(&self) -> f64 {
         RETURNED * self.means.back.likeness()
     }
@@ -437,7 +429,11 @@ mod tests {
 
         /// Returns a strategy that followed the rows, and the crawl.
         fn followed(&self) -> (Forecast, CrawlHistory) {
-            let mut forecast = Forecast::new(DAMPING, UNSEEN);
+            let mut forecast = Forecast {
+                damping: DAMPING,
+                unseen: UNSEEN,
+                ..Forecast::default()
+            };
             let mut history = CrawlHistory::new(Box::new(crate::schedule::near::Nothing));
             for (page, row) in &self.rows {
                 let row = Row::new(*page, row);

@@ -103,33 +103,26 @@ pub struct SettledRanking<'a> {
 
 /// Crawl order, called for every page when it becomes known, and for every row when it is read.
 pub trait Strategy: Send {
-    /// Notes that `page` was found, once per page: `by` is the page with the first link to it, or `None` for a seed, a
+    /// Notes that a page was found, once per page: `_by` is the page with the first link to it, or `None` for a seed, a
     /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
-    fn found(&mut self, crawl: &CrawlState, page: u32, by: Option<u32>) {
-        let _ = (crawl, page, by);
-    }
+    fn found(&mut self, _crawl: &CrawlState, _page: u32, _by: Option<u32>) {}
 
     /// Notes that a page was read; all its targets are known, and `crawl` counts it as read.
-    fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
-        let _ = (crawl, row);
-    }
+    fn read(&mut self, _crawl: &CrawlState, _row: Row<'_>) {}
 
     /// Prepares what needs no name order: a list calls it while the names are sorted.
-    fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
-        let _ = (crawl, facts);
+    fn settle(&mut self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
         Ok(())
     }
 
     /// Prepares the scores of all open pages.
-    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
-        let _ = (crawl, facts);
+    fn prepare(&mut self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
         Ok(())
     }
 
     /// Returns the score of a page, never NaN, as of the last [`Strategy::prepare`]: higher is earlier. Pages without a
     /// score are not listed.
-    fn score(&self, crawl: &CrawlState, facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
-        let _ = (crawl, facts, page);
+    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, _page: u32) -> Option<f64> {
         None
     }
 

@@ -22,8 +22,6 @@
 //! Neighbours by name are counted a chunk of names at a time, on several threads: the result does not depend on their
 //! number. Takes 16 bytes per page.
 
-use std::ops::{AddAssign, Sub};
-
 use super::{CrawlState, NameOrder};
 use crate::Result;
 use crate::rows::Bits;
@@ -59,32 +57,16 @@ pub(super) struct Near<'a> {
 /// Number of names whose neighbours are counted together.
 const CHUNK: usize = 1 << 14;
 
-/// Totals over some read pages: their number, those with links, and what they found.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    read: u32,
-    with_links: u32,
-    found: f64,
+/// Totals over some read pages: their number, the number of those with links, and what they found. Floats count
+/// exactly up to 2^53.
+type Tally = [f64; 3];
+
+fn plus(one: Tally, other: Tally) -> Tally {
+    std::array::from_fn(|at| one[at] + other[at])
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        self.read += other.read;
-        self.with_links += other.with_links;
-        self.found += other.found;
-    }
-}
-
-impl Sub for Tally {
-    type Output = Tally;
-
-    fn sub(self, other: Tally) -> Tally {
-        Tally {
-            read: self.read - other.read,
-            with_links: self.with_links - other.with_links,
-            found: self.found - other.found,
-        }
-    }
+fn minus(one: Tally, other: Tally) -> Tally {
+    std::array::from_fn(|at| one[at] - other[at])
 }
 
 /// Totals over the pages of one finder, in little memory.
@@ -97,22 +79,16 @@ struct SiblingTally {
 
 impl SiblingTally {
     /// Adds a page. The first 65,535 count.
-    fn add(&mut self, page: Tally) {
+    fn add(&mut self, [read, with_links, found]: Tally) {
         if self.read < u16::MAX {
-            self.read += page.read as u16;
-            self.with_links += page.with_links as u16;
-            self.found += page.found as f32;
+            self.read += read as u16;
+            self.with_links += with_links as u16;
+            self.found += found as f32;
         }
     }
-}
 
-impl From<SiblingTally> for Tally {
-    fn from(of: SiblingTally) -> Tally {
-        Tally {
-            read: of.read.into(),
-            with_links: of.with_links.into(),
-            found: of.found.into(),
-        }
+    fn tally(self) -> Tally {
+        [self.read.into(), self.with_links.into(), self.found.into()]
     }
 }
 
@@ -122,19 +98,18 @@ struct NeighbourMeans {
 }
 
 impl NeighbourMeans {
-    fn share_with_links(&self, near: &Tally, same: &Tally) -> f64 {
-        let with_links = f64::from(near.with_links) + f64::from(same.with_links);
-        let read = f64::from(near.read) + f64::from(same.read);
+    fn share_with_links(&self, near: Tally, same: Tally) -> f64 {
+        let [read, with_links, _] = plus(near, same);
         (with_links + OF_THE_MEAN * self.with_links) / (read + OF_THE_MEAN)
     }
 
     /// Returns what pages found, relative to the mean.
-    fn found(&self, of: &Tally) -> f64 {
+    fn found(&self, [read, _, found]: Tally) -> f64 {
         if self.found == 0.0 {
             return 1.0;
         }
         // A difference of sums may be slightly below zero.
-        (of.found.max(0.0) / self.found + OF_THE_MEAN) / (f64::from(of.read) + OF_THE_MEAN)
+        (found.max(0.0) / self.found + OF_THE_MEAN) / (read + OF_THE_MEAN)
     }
 }
 
@@ -149,20 +124,20 @@ impl Near<'_> {
         let mut all = Tally::default();
         for page in (0..scores.len() as u32).filter(|&page| self.crawl.is_read(page)) {
             let of = self.tally(page, &found);
-            all += of;
+            all = plus(all, of);
             if let Some(by) = self.finder(page) {
                 siblings[by].add(of);
             }
         }
         let means = NeighbourMeans {
-            with_links: f64::from(all.with_links) / read,
-            found: all.found / read,
+            with_links: all[1] / read,
+            found: all[2] / read,
         };
         let factor = |page: u32, unseen: f64, near: Tally| {
-            let same = self.finder(page).map(|by| siblings[by].into());
-            let same: Tally = same.unwrap_or_default();
-            let links = means.share_with_links(&near, &same);
-            let found = means.found(&near) * means.found(&same);
+            let same = self.finder(page).map(|by| siblings[by].tally());
+            let same = same.unwrap_or_default();
+            let links = means.share_with_links(near, same);
+            let found = means.found(near) * means.found(same);
             ((1.0 + links * (unseen - 1.0)) * libm::pow(found, powers.found)) as f32
         };
         let Some(names) = self.names.map(NameOrder::pages) else {
@@ -182,19 +157,20 @@ impl Near<'_> {
             let mut before = vec![Tally::default()];
             let mut sum = Tally::default();
             before.extend(names[begin..end].iter().map(|&page| {
-                sum += self.tally(page, &found);
+                sum = plus(sum, self.tally(page, &found));
                 sum
             }));
             let around = |at: usize, radius: usize| {
                 let from = at.saturating_sub(radius).max(begin);
                 let until = (at + radius + 1).min(end);
-                (until - from, before[until - begin] - before[from - begin])
+                let tally = minus(before[until - begin], before[from - begin]);
+                (until - from, tally)
             };
             for (at, factor_of) in (first..).zip(&mut **factors) {
                 let page = names[at];
                 if !self.crawl.is_read(page) {
-                    let (known, tally) = around(at, UNSEEN_RADIUS);
-                    let unseen = unseen[known][tally.read as usize];
+                    let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
+                    let unseen = unseen[known][read as usize];
                     *factor_of = factor(page, unseen, around(at, RADIUS).1);
                 }
             }
@@ -231,11 +207,8 @@ impl Near<'_> {
         if !self.crawl.is_read(page) {
             return Tally::default();
         }
-        Tally {
-            read: 1,
-            with_links: self.with_links.get(page.into()).into(),
-            found: f64::from(found[page as usize]),
-        }
+        let with_links = self.with_links.get(page.into());
+        [1.0, with_links.into(), found[page as usize].into()]
     }
 }
 

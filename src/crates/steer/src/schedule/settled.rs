@@ -19,8 +19,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     ..StrategySpec::of(|of| {
         Box::new(SettledOrder {
             damping: of.damping(),
-            scores: Vec::new(),
-            links: 0,
+            ..SettledOrder::default()
         })
     })
 };
@@ -29,6 +28,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
 const LEFT: f64 = 0.007_65;
 const SWEEPS: u32 = 300;
 
+#[derive(Default)]
 struct SettledOrder {
     damping: f64,
     scores: Vec<f64>,

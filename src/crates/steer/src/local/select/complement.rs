@@ -36,34 +36,23 @@ use std::collections::HashMap;
 
 use crate::local::Matrix;
 
-/// ||g z - y e||_1 over the domain, for any g and y above 0.
-struct Norms {
-    /// Values of z, ascending.
-    sorted: Vec<f64>,
-    /// Prefix sums: `sums[i]` is the sum of the first i.
-    sums: Vec<f64>,
-}
-
-impl Norms {
-    fn new(z: &[f64]) -> Norms {
-        let mut sorted = z.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let mut sum = 0.0;
-        let mut sums = vec![0.0];
-        sums.extend(sorted.iter().map(|value| {
-            sum += value;
-            sum
-        }));
-        Norms { sorted, sums }
-    }
-
-    fn norm(&self, g: f64, y: f64) -> f64 {
+/// Returns the function ||g z - y e||_1 of any g and y above 0.
+fn norms(z: &[f64]) -> impl Fn(f64, f64) -> f64 + use<> {
+    let mut sorted = z.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mut sum = 0.0;
+    // Prefix sums: `sums[i]` is the sum of the first i.
+    let mut sums = vec![0.0];
+    sums.extend(sorted.iter().map(|value| {
+        sum += value;
+        sum
+    }));
+    move |g, y| {
         let t = y / g;
-        let below = self.sorted.partition_point(|&value| value < t);
-        let above = self.sorted.len() - below;
-        let all = self.sums[self.sorted.len()];
-        let under = below as f64 * t - self.sums[below];
-        let over = all - self.sums[below] - above as f64 * t;
+        let below = sorted.partition_point(|&value| value < t);
+        let above = sorted.len() - below;
+        let under = below as f64 * t - sums[below];
+        let over = sum - sums[below] - above as f64 * t;
         g * (under + over)
     }
 }
@@ -121,7 +110,7 @@ impl Siblings {
 
 pub(super) fn scores(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
     let (z, y, into) = parts(matrix, ranks, damping);
-    let norms = Norms::new(&z[..matrix.domain]);
+    let norm = norms(&z[..matrix.domain]);
     let mut siblings = Siblings {
         x: vec![0.0; matrix.len()],
         touched: Vec::new(),
@@ -129,7 +118,7 @@ pub(super) fn scores(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
     let mut known: HashMap<&[u32], f64> = HashMap::new();
     let mut influence = |(place, g)| {
         let mut influence = || {
-            let mut score = norms.norm(g, y);
+            let mut score = norm(g, y);
             siblings.each(matrix, ranks, damping, place, |sibling, x| {
                 if (sibling as usize) < matrix.domain {
                     let rest = g * z[sibling as usize] - y;
@@ -191,7 +180,7 @@ mod tests {
         #[test]
         fn norms_are_sums(z in prop::collection::vec(1e-6f64..1.0, 1..40), g in 1e-3f64..1.0, y in 1e-6f64..0.5) {
             let sum: f64 = z.iter().map(|z| (g * z - y).abs()).sum();
-            prop_assert!((Norms::new(&z).norm(g, y) - sum).abs() < 1e-12);
+            prop_assert!((norms(&z)(g, y) - sum).abs() < 1e-12);
         }
     }
 }
