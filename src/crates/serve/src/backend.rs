@@ -1,13 +1,19 @@
-//! Interface between the service and its backend, which knows the answers.
+//! Interfaces between the service and what it does not know: the backend, which has the answers, and other protocols.
 //!
 //! An answer may take time, so each is computed on a thread that may block. Only [`Backend::status`] and
 //! [`Backend::metrics`], which are called often, must return quickly.
 
+use std::any::Any;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use axum::Router;
 use serde::Serialize;
+
+use crate::limits::ServiceLimits;
+use crate::pool::PoolEnd;
 
 /// Answer, or the reason why there is none.
 pub type Result<T> = std::result::Result<T, Problem>;
@@ -95,4 +101,26 @@ pub struct NextPage {
     pub url: String,
     /// Score by the strategy: higher comes first.
     pub score: f64,
+}
+
+/// Protocol whose calls the service answers at its own address over HTTP/2, such as a frontier's.
+pub trait Calls: fmt::Debug + Send {
+    /// Starts with a service at `address`, within its limits. Fails if a resource of the protocol cannot be opened, or
+    /// is something else (`InvalidInput`), or if the system allows too few threads (`WouldBlock`).
+    fn start(
+        self: Box<Self>,
+        backend: &Arc<dyn Backend>,
+        limits: &ServiceLimits,
+        address: String,
+    ) -> io::Result<RunningCalls>;
+}
+
+/// Protocol that has been started.
+pub struct RunningCalls {
+    /// Paths of the calls, with their handlers.
+    pub routes: Router,
+    /// Handle for waiting until all calls have ended.
+    pub ending: PoolEnd,
+    /// Owner of background work, which ends when this is dropped: after the thread that serves clients.
+    pub keeper: Box<dyn Any + Send + Sync>,
 }

@@ -281,7 +281,7 @@ async fn next(
         Some(other) => return Err(Problem::Asked(format!("to={other}: json or plain"))),
     };
     let question = Arc::new((NextQuery { n, options }, headers));
-    let until = tokio::time::Instant::now() + context.limits.times.answer;
+    let until = tokio::time::Instant::now() + context.limits.answer_time;
     loop {
         let (job, question) = (context.clone(), question.clone());
         let look = move || {

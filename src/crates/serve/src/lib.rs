@@ -34,7 +34,6 @@
 
 mod access;
 mod backend;
-mod calls;
 mod held;
 mod http;
 mod limits;
@@ -43,9 +42,8 @@ mod server;
 mod workers;
 
 pub use access::{Token, is_loopback};
-pub use backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
-pub use calls::{Calls, RunningCalls};
-pub use limits::{ServiceLimits, Timeouts};
+pub use backend::{Backend, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls};
+pub use limits::ServiceLimits;
 pub use pool::{PoolEnd, start as start_thread};
 pub use server::{Service, ServiceOptions};
 pub use workers::{Workers, thread_time};

@@ -7,8 +7,16 @@ use std::time::Duration;
 pub struct ServiceLimits {
     /// Number of connections at once; further ones wait.
     pub connections: usize,
-    /// Time limits of connections and answers.
-    pub times: Timeouts,
+    /// Time for a request's header to arrive. That of the first request counts from the opening of the connection; in
+    /// HTTP/1, that of a later request counts from the last answer.
+    pub header_time: Duration,
+    /// Time for which a client may send nothing. An idle HTTP/2 client is pinged after half of this time, and must
+    /// answer within another quarter.
+    pub idle_time: Duration,
+    /// Time for which a client may take nothing of an answer; then its connection ends.
+    pub write_time: Duration,
+    /// Time for computing an answer.
+    pub answer_time: Duration,
     /// Maximum length of a request's header, all lines together, in bytes.
     pub header_bytes: usize,
     /// Maximum length of an answer, in bytes.
@@ -27,37 +35,14 @@ pub struct ServiceLimits {
     pub next_pages: usize,
 }
 
-/// Time limits for clients and answers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Timeouts {
-    /// Time for a request's header to arrive. That of the first request counts from the opening of the connection; in
-    /// HTTP/1, that of a later request counts from the last answer.
-    pub header: Duration,
-    /// Time for which a client may send nothing. An idle HTTP/2 client is pinged after half of this time, and must
-    /// answer within another quarter.
-    pub idle: Duration,
-    /// Time for which a client may take nothing of an answer; then its connection ends.
-    pub write: Duration,
-    /// Time for computing an answer.
-    pub answer: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Timeouts {
-        Timeouts {
-            header: Duration::from_secs(10),
-            idle: Duration::from_secs(60),
-            write: Duration::from_secs(20),
-            answer: Duration::from_secs(30),
-        }
-    }
-}
-
 impl Default for ServiceLimits {
     fn default() -> ServiceLimits {
         ServiceLimits {
             connections: 256,
-            times: Timeouts::default(),
+            header_time: Duration::from_secs(10),
+            idle_time: Duration::from_secs(60),
+            write_time: Duration::from_secs(20),
+            answer_time: Duration::from_secs(30),
             header_bytes: 64 << 10,
             answer_bytes: 16 << 20,
             held_bytes: 128 << 20,

@@ -27,8 +27,7 @@ use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
 use crate::access::{Token, is_loopback};
-use crate::backend::Backend;
-use crate::calls::Calls;
+use crate::backend::{Backend, Calls};
 use crate::held::PendingAnswers;
 use crate::http::{self, KnownClient, ServiceContext};
 use crate::limits::ServiceLimits;
@@ -86,7 +85,7 @@ pub struct Service {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Background work, which ends after the thread that serves clients.
-    keeper: Option<Box<dyn Any + Send + Sync>>,
+    _keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Service {
@@ -156,7 +155,7 @@ impl Service {
             address,
             stop: Some(stop),
             thread: Some(thread),
-            keeper,
+            _keeper: keeper,
         })
     }
 
@@ -166,22 +165,17 @@ impl Service {
     }
 
     /// Ends the service: closes connections, and waits for a short time for running answers.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-        self.keeper.take();
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.end();
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -219,8 +213,8 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
     let _ = stream.set_nodelay(true);
     // Disconnects a client that sends nothing for the idle time, or takes nothing for the write time.
     let mut stream = TimeoutStream::new(stream);
-    stream.set_read_timeout(Some(limits.times.idle));
-    stream.set_write_timeout(Some(limits.times.write));
+    stream.set_read_timeout(Some(limits.idle_time));
+    stream.set_write_timeout(Some(limits.write_time));
     let stream = TokioIo::new(Box::pin(stream));
     let (held, known) = (PendingAnswers::default(), KnownClient::default());
     let is_asked = AtomicBool::new(false);
@@ -233,7 +227,7 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
     let builder = builder(limits);
     let mut serving = pin!(builder.serve_connection(stream, answers));
     let opened = Instant::now();
-    let step_time = limits.times.header.min(limits.times.write / 4);
+    let step_time = limits.header_time.min(limits.write_time / 4);
     loop {
         let crowded = pin!(crowded.notified());
         let step = select(serving.as_mut(), crowded);
@@ -246,11 +240,11 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
                 return;
             }
             // A client of HTTP/2 has no other time limit until its preface is complete.
-            _ if !is_asked.load(Ordering::Relaxed) && opened.elapsed() >= limits.times.header => {
+            _ if !is_asked.load(Ordering::Relaxed) && opened.elapsed() >= limits.header_time => {
                 return;
             }
             // Checked at every step: while connections wait for a place, no time-out may ever end.
-            _ if held.is_stalled(limits.times.write) => return,
+            _ if held.is_stalled(limits.write_time) => return,
             _ => {}
         }
     }
@@ -261,7 +255,7 @@ fn builder(limits: &ServiceLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.times.header)
+        .header_read_timeout(limits.header_time)
         .max_buf_size(limits.header_bytes)
         .half_close(false);
     builder
@@ -274,7 +268,7 @@ fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.times.header)
+        .header_read_timeout(limits.header_time)
         .max_buf_size(limits.header_bytes)
         .half_close(false);
     builder
@@ -285,7 +279,7 @@ fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
         .max_send_buf_size(64 << 10)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(limits.streams * STREAM_WINDOW * CONNECTION_WINDOW)
-        .keep_alive_interval(limits.times.idle / 2)
-        .keep_alive_timeout(limits.times.idle / 4);
+        .keep_alive_interval(limits.idle_time / 2)
+        .keep_alive_timeout(limits.idle_time / 4);
     builder
 }

@@ -30,7 +30,7 @@ impl Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.workers)),
             pool: Arc::new(Pool::new(limits.workers)?),
-            time: limits.times.answer,
+            time: limits.answer_time,
         })
     }
 
@@ -113,7 +113,6 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Timeouts;
 
     /// Regression: a job that nobody waited for any more kept its place until a thread was free.
     #[test]
@@ -121,10 +120,7 @@ mod tests {
         let limits = ServiceLimits {
             workers: 1,
             waiting: 1,
-            times: Timeouts {
-                answer: Duration::from_millis(50),
-                ..Timeouts::default()
-            },
+            answer_time: Duration::from_millis(50),
             ..ServiceLimits::default()
         };
         let workers = Workers::new(&limits).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cashrank_serve::{
     Backend, NextList, NextPage, NextQuery, Problem, Result, Service, ServiceLimits,
-    ServiceOptions, Timeouts, Token,
+    ServiceOptions, Token,
 };
 
 /// A longer wait means that the service hangs.
@@ -201,10 +201,7 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
         limits: ServiceLimits {
             workers: 1,
             waiting: 1,
-            times: Timeouts {
-                answer: Duration::from_secs(2),
-                ..Timeouts::default()
-            },
+            answer_time: Duration::from_secs(2),
             ..ServiceLimits::default()
         },
         ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
@@ -282,12 +279,9 @@ fn names_of_others_are_refused() {
 /// Short deadlines, for tests of their expiry.
 fn hurried() -> ServiceLimits {
     ServiceLimits {
-        times: Timeouts {
-            header: Duration::from_millis(300),
-            idle: Duration::from_millis(600),
-            write: Duration::from_millis(300),
-            ..Timeouts::default()
-        },
+        header_time: Duration::from_millis(300),
+        idle_time: Duration::from_millis(600),
+        write_time: Duration::from_millis(300),
         ..ServiceLimits::default()
     }
 }
@@ -405,7 +399,10 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
     let started = Instant::now();
     let second = known();
     let waited = started.elapsed();
-    assert!(waited < Timeouts::default().header / 2, "{waited:?}");
+    assert!(
+        waited < ServiceLimits::default().header_time / 2,
+        "{waited:?}"
+    );
     // A known connection stays.
     for mut stream in [first, second] {
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
@@ -535,10 +532,7 @@ fn requests_have_a_pace() {
 fn who_takes_nothing_makes_room_for_others() {
     let service = start(ServiceLimits {
         connections: 1,
-        times: Timeouts {
-            write: Duration::from_secs(5),
-            ..Timeouts::default()
-        },
+        write_time: Duration::from_secs(5),
         ..ServiceLimits::default()
     });
     let mut stream = connect(&service);
