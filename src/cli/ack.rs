@@ -5,11 +5,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, absolute};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
 use cashrank::Error;
+use cashrank_base::threads::lock;
 use cashrank_store::store::OnDurable;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -81,7 +82,7 @@ fn write_line(
     line: &str,
     open: impl FnOnce() -> io::Result<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
-    let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut stream = lock(stream);
     let out = match &mut *stream {
         Some(out) => out,
         none => none.insert(open()?),

@@ -7,7 +7,7 @@
 use std::io;
 use std::num::NonZero;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use rustix::process::{Resource, getrlimit};
@@ -40,6 +40,11 @@ fn refused(source: io::Error) -> Error {
         processors() + BESIDE
     );
     Error::io("thread", "start")(io::Error::new(source.kind(), what))
+}
+
+/// Takes a lock even if its holder panicked: what is behind it must be consistent after each change.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub fn spawn<T: Send + 'static>(
@@ -80,7 +85,7 @@ pub fn join<A: Send, B>(
     }
     let first = Mutex::new(Some(first));
     let run = || {
-        let work = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = lock(&first).take();
         work.unwrap_or_else(|| unreachable!("it runs once"))()
     };
     std::thread::scope(|scope| {
@@ -131,7 +136,7 @@ pub fn par_map<T: Send, R: Send>(
 ) -> Result<Vec<R>> {
     let threads = processors().min(items.len());
     let left = Mutex::new(items.iter_mut().enumerate());
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || lock(&left).next();
     let take = |_| {
         let done = std::iter::from_fn(|| next().map(|(at, item)| (at, work(at, item))));
         done.collect::<Vec<_>>()

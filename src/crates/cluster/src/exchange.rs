@@ -7,11 +7,12 @@ use std::io;
 use std::mem;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use cashrank_base::codec::varint;
+use cashrank_base::threads::lock;
 use cashrank_base::{Error, Result};
 use cashrank_store::shards::{LocalShard, Peers, check_together};
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,7 @@ impl Cluster {
             Box::new(guard),
             WorkerConfig::default(),
             move |worker| {
-                let ends = ends.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let ends = lock(&ends).take();
                 let Some((wanted, events)): Option<Ends> = ends else {
                     return;
                 };

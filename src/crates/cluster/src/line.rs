@@ -13,9 +13,11 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::thread;
 use std::time::Duration;
+
+use cashrank_base::threads::lock;
 
 use crate::exchange::Event;
 use crate::failed;
@@ -59,10 +61,6 @@ struct ReadHalf {
 
 #[derive(Clone)]
 pub(crate) struct PeerLink(Arc<LinkState>);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl PeerLink {
     /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. This end
