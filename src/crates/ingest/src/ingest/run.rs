@@ -76,7 +76,7 @@ fn run(
     snapshot::check_not_newer(&*disk, &job.store, writer.counters())?;
     if let Some(spooling) = &spooling {
         observer.note(IngestEvent::Spooling {
-            from: spooling.acked(),
+            from: spooling.spool.acked(),
         });
     }
     let mut reader = InputReader::new(writer.rules(), &job.source, job.threads);
@@ -280,7 +280,7 @@ impl IngestRun<'_> {
     fn stop(mut self) -> Result<IngestOutcome> {
         match &self.spooling {
             _ if self.begun => self.checkpoint()?,
-            Some(spooling) => spooling.sync()?,
+            Some(spooling) => spooling.spool.sync()?,
             None => {}
         }
         self.keep_index();

@@ -16,14 +16,14 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::plan::{Plan, refused};
 use super::run::{EarlyEnd, IngestRun};
-use super::stream_match::{SignedStream, StreamMatch, look};
+use super::stream_match::{SignedStream, StreamMatch};
 use super::{IngestJob, InjectedFault, StandardInput, Stream};
 use crate::model::{InputSignature, Signature, thousands};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart, Source};
 use crate::store::{
     Disk, InputProgress, Spool, SpoolReader, SpoolState, remove_spool, spool_state,
 };
-use crate::threads::spawn;
+use crate::threads::{lock, spawn};
 use crate::{Error, Result};
 
 /// Returns the job with its stream, if it has one, as standard input; [`Error::Usage`] if there are several.
@@ -93,7 +93,7 @@ impl IngestRun<'_> {
             };
             Ok((source, found))
         })?;
-        let bytes = look(&signer).signature.whole.map_or(0, |(len, _)| len);
+        let bytes = lock(&signer).signature.whole.map_or(0, |(len, _)| len);
         let input = self.progress.input;
         self.signer = Some((input, signer));
         let is_longer = found == StreamMatch::Extends;
@@ -134,7 +134,7 @@ impl IngestRun<'_> {
         if let Some((input, signer)) = &self.signer
             && *input < progress.inputs.len() as u64
         {
-            let signature = look(signer).signature.clone();
+            let signature = lock(signer).signature.clone();
             if !signature.head.is_empty() || progress.stream.is_none() {
                 let input = *input;
                 progress.stream = Some(InputSignature { input, signature });
@@ -164,7 +164,7 @@ impl IngestRun<'_> {
             Err(EarlyEnd::Failed(error)) => return Err(error),
             Err(_) => return Ok(false),
         };
-        match look(&signer).signature.whole {
+        match lock(&signer).signature.whole {
             Some((0, _)) => {}
             Some((bytes, _)) if found == StreamMatch::Same => {
                 self.observer.say(read_before(bytes));
@@ -223,7 +223,7 @@ pub(super) fn plain(place: u64) -> Restart {
 }
 
 pub(super) struct Spooling {
-    spool: Arc<Spool>,
+    pub spool: Arc<Spool>,
     /// Number of the stream among the inputs.
     input: u64,
     /// Thread that syncs the spool by time; it ends when the sender is dropped.
@@ -329,21 +329,6 @@ impl Spooling {
             stream: job.stdin.open(),
             spool: self.spool.clone(),
         }))
-    }
-
-    /// Returns the number of bytes since the stream's start that are durable.
-    pub fn acked(&self) -> u64 {
-        self.spool.acked()
-    }
-
-    /// Returns the number of bytes since the stream's start that were read.
-    pub fn taken(&self) -> u64 {
-        self.spool.end()
-    }
-
-    /// Makes durable what was read: before a checkpoint, whose position must not exceed it.
-    pub fn sync(&self) -> Result<()> {
-        self.spool.sync()
     }
 
     /// Must be called after a checkpoint with `progress`: removes what is covered, and everything if no stream is read

@@ -10,12 +10,13 @@
 //! the stream is taken for the same one; if it differs later, it is refused, and nothing of it was counted.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::model::{SIGNATURE_HEAD as HEAD, signature_fronts as fronts};
 use crate::model::{Signature, human};
+use crate::threads::lock;
 use crate::{Error, Result};
 
 /// Maximum number of bytes that are held back.
@@ -86,10 +87,6 @@ impl Signer {
 /// Signer of a stream that another thread reads.
 pub(super) type SharedSigner = Arc<Mutex<Signer>>;
 
-pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
-    shared.lock().unwrap_or_else(|held| held.into_inner())
-}
-
 /// Relation of a stream to the one that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamMatch {
@@ -140,7 +137,7 @@ impl SignedStream {
                 read => read.map_err(Error::io("-", "read"))?,
             };
             self.held.extend_from_slice(&buffer[..read]);
-            let mut signer = look(&self.signer);
+            let mut signer = lock(&self.signer);
             if read == 0 {
                 signer.end();
                 return match longest {
@@ -181,7 +178,7 @@ impl Read for SignedStream {
             return Ok(part);
         }
         let read = self.stream.read(out)?;
-        let mut signer = look(&self.signer);
+        let mut signer = lock(&self.signer);
         if read > 0 {
             if !signer.take(&out[..read], self.known.as_ref()) {
                 return Err(io::Error::other(differs_late(signer.len)));
@@ -276,7 +273,7 @@ mod tests {
         let mut all = Vec::new();
         signed.read_to_end(&mut all).unwrap();
         assert_eq!(all, bytes);
-        look(&signed.signer()).signature.clone()
+        lock(&signed.signer()).signature.clone()
     }
 
     #[test]
@@ -302,7 +299,7 @@ mod tests {
         let mut all = Vec::new();
         signed.read_to_end(&mut all).unwrap();
         assert!(all == stream);
-        let found = look(&signed.signer()).signature.clone();
+        let found = lock(&signed.signer()).signature.clone();
         assert_eq!(found, signature(stream));
     }
 

@@ -12,7 +12,7 @@ use crate::decode::{Names, Reason};
 use crate::engine::age;
 use crate::formats::{Format, is_decided};
 use crate::ingest::IngestEvent;
-use crate::ingest::stream::{Spooling, plain};
+use crate::ingest::stream::plain;
 use crate::model::{InputPosition, thousands};
 use crate::pipeline::{
     BatchVisitor, InputRecords, PATIENCE, Piece, Remark, format_again, pass_over,
@@ -368,7 +368,8 @@ impl InputInProgress<'_, '_> {
             end.prefix = summary.prefix;
         }
         let mut restart = self.run.restart();
-        let total = self.run.spooling.as_ref().map(Spooling::taken);
+        let spooling = self.run.spooling.as_ref();
+        let total = spooling.map(|spooling| spooling.spool.end());
         if *input == InputName::Stdin {
             self.run.end_signature(total);
         }

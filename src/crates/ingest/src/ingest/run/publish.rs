@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,17 +29,13 @@ use crate::snapshot::{
     settling_needs,
 };
 use crate::store::rows::UnpackedRows;
-use crate::threads::spawn;
+use crate::threads::{lock, spawn};
 use crate::{Error, Result};
 
 /// Pause between snapshots by time, as a multiple of the time that the last one took.
 const SNAPSHOT_RESTS: u32 = 3;
 /// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn is_multiple(every: Every, records: u64) -> bool {
     matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
@@ -64,11 +60,10 @@ pub(super) enum Due {
 struct RankingJob {
     generation: u64,
     thread: JoinHandle<Result<RankedCommit>>,
-    /// Channel that is disconnected when the thread ends.
-    ended: Receiver<()>,
     /// Channel that is disconnected once checkpoints do not disturb the ranking.
     apart: Receiver<()>,
-    /// Receives, once the ranking has settled, whether it wrote the next warm start, from which another may begin.
+    /// Receives, once the ranking has settled, whether it wrote the next warm start, from which another may begin. The
+    /// channel is disconnected when the thread ends.
     settled: Receiver<bool>,
     /// True once that was received.
     is_handed_on: bool,
@@ -224,7 +219,8 @@ impl IngestRun<'_> {
         }
         self.finish_ended()?;
         if let Some(spooling) = &self.spooling {
-            spooling.sync()?;
+            // The position of the checkpoint must not exceed what is durable of the stream.
+            spooling.spool.sync()?;
         }
         self.note_signature();
         let started = Instant::now();
@@ -298,7 +294,6 @@ impl IngestRun<'_> {
                 std::mem::take(&mut self.publisher.rows)
             };
         }
-        let (ends, ended) = bounded::<()>(0);
         let (departs, apart) = bounded::<()>(0);
         let (settles, settled) = bounded(1);
         let (records, recorded) = bounded(0);
@@ -310,12 +305,11 @@ impl IngestRun<'_> {
         let previous = self.publisher.rankings.back();
         let previous = previous.map(|ranking| ranking.recorded.clone());
         let rank = move || {
-            let _ends = ends;
             let settle = options.settle.as_ref();
             let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
             let turn = SnapshotTurn {
                 apart: is_apart.then(|| departs.clone()),
-                settled: (is_apart && hands_on).then_some(settles),
+                settled: (is_apart && hands_on).then(|| settles.clone()),
                 previous,
             };
             let _departs = (!is_apart).then_some(departs);
@@ -334,6 +328,7 @@ impl IngestRun<'_> {
                 }
             });
             *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
+            drop(settles);
             ranked
         };
         let counters = self.writer.counters().clone();
@@ -347,7 +342,6 @@ impl IngestRun<'_> {
         self.publisher.rankings.push_back(RankingJob {
             generation,
             thread,
-            ended,
             apart,
             settled,
             is_handed_on: false,
@@ -406,7 +400,7 @@ impl IngestRun<'_> {
         let Some(mut ranking) = self.publisher.rankings.pop_front() else {
             return Ok(());
         };
-        let settled = self.watch(&ranking, &ranking.settled);
+        let settled = self.watch(&ranking);
         if let Some(wrote_warm) = settled {
             self.writer.storage_mut().end_warm_start(wrote_warm);
             ranking.is_handed_on = true;
@@ -448,7 +442,7 @@ impl IngestRun<'_> {
         let Some(ranking) = self.publisher.rankings.pop_front() else {
             return Ok(());
         };
-        self.watch(&ranking, &ranking.ended);
+        while self.watch(&ranking).is_some() {}
         let joined = ranking.thread.join();
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
         let is_published = matches!(&ranked, Ok(ranked) if ranked.published.is_some());
@@ -507,11 +501,12 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Reports the progress of a ranking until something is received; returns `None` if the channel was disconnected.
-    fn watch<T>(&mut self, ranking: &RankingJob, until: &Receiver<T>) -> Option<T> {
+    /// Reports the progress of a ranking until it has settled, and returns whether it wrote the warm start; `None` if
+    /// it ended.
+    fn watch(&mut self, ranking: &RankingJob) -> Option<bool> {
         let mut reported = SettlingProgress::default();
         while let Some(settle) = &ranking.settle {
-            match until.recv_timeout(WATCH) {
+            match ranking.settled.recv_timeout(WATCH) {
                 Err(RecvTimeoutError::Timeout) => {}
                 received => return received.ok(),
             }
@@ -523,7 +518,7 @@ impl IngestRun<'_> {
                 });
             }
         }
-        until.recv().ok()
+        ranking.settled.recv().ok()
     }
 
     fn thin_snapshots(&mut self) -> Result<()> {
