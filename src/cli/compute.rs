@@ -178,10 +178,7 @@ impl ComputeArgs {
                 "{option} goes with inputs: a store's links were read by its own settings"
             );
         }
-        let view = open_view_to_publish(&RealDisk, store)?;
-        if let Some(unverified) = &view.progress().unverified {
-            anyhow::bail!("{}", withheld(unverified));
-        }
+        let view = open_to_publish(store)?;
         let computing = self.computing(view.settings().config.damping_asked())?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
@@ -290,6 +287,15 @@ impl ComputeArgs {
             }
             Ok(())
         })
+    }
+}
+
+/// Opens a store to publish a ranking; refuses one with records that could not be verified.
+pub(super) fn open_to_publish(store: &Path) -> anyhow::Result<View> {
+    let view = open_view_to_publish(&RealDisk, store)?;
+    match &view.progress().unverified {
+        Some(unverified) => anyhow::bail!("{}", withheld(unverified)),
+        None => Ok(view),
     }
 }
 

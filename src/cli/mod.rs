@@ -23,7 +23,6 @@ mod log;
 mod man;
 mod next;
 mod output;
-mod panics;
 mod rank;
 mod record;
 mod remarks;
@@ -33,16 +32,17 @@ mod serve;
 mod settle;
 mod snapshots;
 mod stat;
-mod stores;
 mod summary;
 mod table;
 mod top;
 mod values;
 mod verify;
 
+use std::panic::{set_hook, take_hook};
 use std::process::ExitCode;
 
 use cashrank_store::memory::check_address_space;
+use cashrank_store::store::{PanicFate, fenced};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::common::say;
@@ -102,8 +102,9 @@ enum Command {
     Coverage(coverage::CoverageArgs),
     #[cfg(feature = "serve")]
     Serve(serve::ServeArgs),
+    /// Answer questions about a store over HTTP (this build has none: cargo install --features serve).
     #[cfg(not(feature = "serve"))]
-    Serve(absent::Serve),
+    Serve(absent::Absent),
     Export(export::ExportArgs),
     Compare(compare::CompareArgs),
     Local(Box<local::LocalArgs>),
@@ -113,8 +114,9 @@ enum Command {
     Completions(Completions),
     #[cfg(feature = "man")]
     Man(man::ManArgs),
+    /// Write man pages to a folder (this build has none: cargo install --features man).
     #[cfg(not(feature = "man"))]
-    Man(absent::Man),
+    Man(absent::Absent),
 }
 
 /// Print the completion script for a shell.
@@ -130,7 +132,7 @@ struct Completions {
 }
 
 pub fn main() -> ExitCode {
-    panics::hear();
+    report_panics();
     common::survive_file_size_limit();
     let found = help::in_two_steps(Cli::command()).get_matches();
     let command = match Cli::from_arg_matches(&found) {
@@ -156,6 +158,23 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Installs a panic hook that is silent about redb's panics on damaged pages, which are returned as errors. If one of
+/// these panics cannot be caught, the process exits as for any damaged file. All other panics are reported as usual.
+fn report_panics() {
+    let usual = take_hook();
+    set_hook(Box::new(move |panic| match fenced(panic) {
+        PanicFate::Outside => usual(panic),
+        PanicFate::Caught => {}
+        PanicFate::Final => {
+            say!(
+                "cashrank: redb cannot use its pages: the store, or the frontier's file, is damaged, and cannot be \
+                 used any more; `verify --deep` checks a store"
+            );
+            std::process::exit(Exit::Damaged as i32);
+        }
+    }));
+}
+
 impl Command {
     fn run(self) -> anyhow::Result<Exit> {
         match self {
@@ -170,7 +189,10 @@ impl Command {
             Command::History(args) => args.run(),
             Command::Links(args) => args.run(),
             Command::Coverage(args) => args.run(),
+            #[cfg(feature = "serve")]
             Command::Serve(args) => args.run(),
+            #[cfg(not(feature = "serve"))]
+            Command::Serve(args) => args.run("serve"),
             Command::Export(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Local(args) => args.run(),
@@ -180,7 +202,7 @@ impl Command {
             #[cfg(feature = "man")]
             Command::Man(args) => args.run(Cli::command()),
             #[cfg(not(feature = "man"))]
-            Command::Man(args) => args.run(),
+            Command::Man(args) => args.run("man"),
             Command::Completions(args) => {
                 let mut script = Vec::new();
                 clap_complete::generate(args.shell, &mut Cli::command(), "cashrank", &mut script);

@@ -23,7 +23,7 @@ use super::common::{
 };
 use super::coverage::percent;
 use super::output::OutputArgs;
-use super::stores::check_one;
+use super::snapshots::check_one;
 use super::values::takers;
 use crate::cli::common::say;
 

@@ -19,8 +19,7 @@ use super::common::{
 use super::json::{Joined, object};
 use super::levels::LevelArgs;
 use super::output::OutputTarget;
-use super::snapshots::SnapshotArg;
-use super::stores::StoresArg;
+use super::snapshots::{SnapshotArg, StoresArg};
 use super::table::FactList;
 
 /// Show rank, importance and last fetch of pages, or of sites.

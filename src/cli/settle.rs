@@ -11,19 +11,17 @@ use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
 use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::{
-    Info, PublishedSnapshot, SettleSettings, SnapshotOptions, StartFrom, Watcher, publish,
-    settling_needs,
+    Info, SettleSettings, SnapshotOptions, StartFrom, Watcher, publish, settling_needs,
 };
-use cashrank_store::store::{RealDisk, View, open_view_to_publish};
+use cashrank_store::store::{RealDisk, View};
 
 use super::common::{
     Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages, parsed,
     print_json, stop_on_signal, thousands, threads,
 };
-use super::compute::{ReportStyle, publish_watched};
+use super::compute::{ReportStyle, open_to_publish, publish_watched};
 use super::log::beside_a_bar;
 use super::snapshots::KeepArg;
-use super::summary::withheld;
 use super::values::{OrNone, age_or_none, bound, time};
 use crate::cli::common::say;
 
@@ -69,10 +67,7 @@ pub struct SettleArgs {
 
 impl SettleArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let view = open_view_to_publish(&RealDisk, &self.store.store)?;
-        if let Some(unverified) = &view.progress().unverified {
-            anyhow::bail!("{}", withheld(unverified));
-        }
+        let view = open_to_publish(&self.store.store)?;
         let again = Resettling::of(&view, self.expire.map(|OrNone(expire)| expire))?;
         if let Some((path, info)) = again.done(self.until).filter(|_| !self.cold) {
             self.report(path, info, None)?;
@@ -90,8 +85,11 @@ impl SettleArgs {
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let settle = self.settling(&watcher, &again);
-        let published = self.publish(&view, settle)?;
+        let options = SnapshotOptions {
+            keep: self.keep.keep_snapshots,
+            settle: Some(self.settling(&watcher, &again)),
+        };
+        let published = beside_a_bar(&watcher, || publish(&RealDisk, &view, &options))?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
             Some(made) => {
@@ -179,21 +177,6 @@ impl SettleArgs {
         } else {
             settle
         }
-    }
-
-    fn publish(
-        &self,
-        view: &View,
-        settle: SettleSettings,
-    ) -> anyhow::Result<Option<PublishedSnapshot>> {
-        let watcher = settle.watcher.clone();
-        let making = SnapshotOptions {
-            keep: self.keep.keep_snapshots,
-            settle: Some(settle),
-        };
-        Ok(beside_a_bar(&watcher, || {
-            publish(&RealDisk, view, &making)
-        })?)
     }
 }
 

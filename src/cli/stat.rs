@@ -21,7 +21,7 @@ use super::common::{
 use super::json::object;
 use super::levels::{certain_of, sureness};
 use super::record::origin_of;
-use super::stores::StoresArg;
+use super::snapshots::StoresArg;
 use super::summary::memory;
 use super::table::FactList;
 use crate::cli::common::say;
@@ -60,7 +60,7 @@ pub(super) struct Stat<'a> {
     rows: Option<RowsStat>,
     spool: Option<SpoolState>,
     disk: DiskUsage,
-    memory: serde_json::Value,
+    memory: Need,
 }
 
 struct RankingStat {
@@ -232,7 +232,7 @@ impl<'a> Stat<'a> {
             computed,
             disk: DiskUsage::of(store)?,
             certain_top: snapshot.certain_top()?,
-            memory: memory(&snapshot.memory_to_resume()),
+            memory: snapshot.memory_to_resume(),
             snapshot,
         };
         Ok((stat, exit))
@@ -309,7 +309,7 @@ impl<'a> Stat<'a> {
             "no_rows": self.no_rows(),
             "spool": self.spool,
             "disk_bytes": &self.disk,
-            "memory_bytes": self.memory.clone(),
+            "memory_bytes": memory(&self.memory),
         }
     }
 }
@@ -391,12 +391,11 @@ fn how_accurate(bound_l1: Option<f64>, basis: Basis) -> String {
     text.replace(" (L1, certified)", "")
 }
 
-fn memory_text(bytes: &serde_json::Value) -> String {
-    let of = |part: &str| human(bytes[part].as_u64().unwrap_or(0));
+fn memory_text(need: &Need) -> String {
     format!(
         "at most {} to continue, and {} while a ranking is made",
-        of("total"),
-        of("settling")
+        human(need.total()),
+        human(need.settling)
     )
 }
 
@@ -477,8 +476,8 @@ fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
     let disk = DiskUsage::of(store)?;
     let known = view.as_ref().map(|view| {
         let (pages, config) = (view.state().totals.pages, &view.settings().config);
-        let memory = memory(&Need::to_resume(config, pages, None));
-        (pages, view.counters(), view.state().time, memory)
+        let need = Need::to_resume(config, pages, None);
+        (pages, view.counters(), view.state().time, need)
     });
     if is_json {
         let of = known.as_ref();
@@ -488,7 +487,7 @@ fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
             "records"?: of.map(|of| of.1.records),
             "links"?: of.map(|of| of.1.links),
             "last_fetch"?: of.map(|of| of.2.map(|at| time(Some(at)))),
-            "memory_bytes"?: of.map(|of| &of.3),
+            "memory_bytes"?: of.map(|of| memory(&of.3)),
             "busy": of.is_none(),
             "snapshot": None::<String>,
             "disk_bytes": &disk,

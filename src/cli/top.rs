@@ -13,8 +13,7 @@ use cashrank_store::store::RealDisk;
 use super::common::{self, Exit, MemoryArg, positive, print, print_json, records, thousands};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
 use super::log::{cut, width};
-use super::snapshots::SnapshotArg;
-use super::stores::StoresArg;
+use super::snapshots::{SnapshotArg, StoresArg};
 use super::table::TextTable;
 
 /// Memory for a listed page, in bytes, with a name of some hundred bytes.

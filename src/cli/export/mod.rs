@@ -21,8 +21,7 @@ use self::since::{ChangeFilter, SinceArgs};
 use super::common::{Exit, MemoryArg, counted, pages as common_pages, words};
 use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{OutputTarget, SummedOutputArgs};
-use super::snapshots::SnapshotArg;
-use super::stores::StoresArg;
+use super::snapshots::{SnapshotArg, StoresArg};
 use crate::cli::common::say;
 
 /// Write a ranking for other programs, as a table or for a search engine; or links.
