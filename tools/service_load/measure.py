@@ -48,7 +48,7 @@ def asking(address, rate, ended, times, statuses):
 
 
 def of_service(name):
-    return name in ("serve", "frontier", "next") or name.startswith("tokio-r")
+    return name in ("serve", "frontier", "next-first", "next-refresh") or name.startswith("tokio-r")
 
 
 def watched(pid, ended, seconds):

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use cashrank::Error;
 use cashrank_base::model::name_settings;
-use cashrank_base::threads::lock;
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
@@ -16,7 +15,7 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::AnswerCache;
-use super::current::{Current, written};
+use super::current::{Current, lock, written};
 use super::live::LiveIngest;
 use super::status::{CoverageStatus, ServiceStatus, SnapshotStatus};
 use crate::cli::common::{say, time};
@@ -110,7 +109,7 @@ impl StoreBackend {
                 at_least: of.at_least,
                 at_most: of.at_most,
             }),
-            reading: now,
+            reading: now.map(|now| now.reading),
             history: match held {
                 Some(_) => self.history()?,
                 None => Vec::new(),

@@ -1,10 +1,10 @@
 //! Cache of answers that take long: lists of pages to crawl next, and answers that are about all pages of a snapshot.
 //!
 //! A request is answered at once with the last answer, which names its snapshot. The first request for an answer
-//! computes it, unless it is a list: a thread makes these, and refreshes the answers that were requested within the last
-//! minute ([`LIVELY`]) when a newer snapshot appears. The thread makes one answer at a time, and pauses before it
-//! refreshes the next one, so that refreshing uses at most a quarter of a processor however fast snapshots come. An
-//! answer that was not requested lately is computed by the next request for it.
+//! computes it; a thread makes the lists. Another thread, at a low priority, refreshes the answers that were requested
+//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each thread makes one answer at a time and pauses
+//! after it, so that it uses at most a quarter of a processor however fast snapshots come. An answer that was not
+//! requested lately is computed by the next request for it.
 //!
 //! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds no file of
 //! its snapshot open. A question that cannot be answered takes no place. Each list is made from its snapshot alone: its
@@ -14,7 +14,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use cashrank_base::threads::lock;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
 use cashrank_steer::answers::{LISTING_MAX, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
@@ -22,7 +21,7 @@ use once_cell::sync::OnceCell;
 
 use super::super::common::check_list;
 use super::backend::problem;
-use super::current::{AnswerRows, Current, OpenSnapshot};
+use super::current::{AnswerRows, Current, OpenSnapshot, lock};
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;
@@ -36,10 +35,26 @@ const LIVELY: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Number of threads in addition to the one that makes a list.
 const BESIDE: usize = 2;
-/// Length of the pause after a task, before the next refresh, as a multiple of the task's processor time.
+/// Length of the pause after a task, as a multiple of the task's processor time.
 const REST: u32 = 3;
+/// Niceness of the thread that refreshes: competing with a normal thread, it gets about a tenth of a processor.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
-/// Cache of answers with the thread that prepares them. On drop the thread ends after its current task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WorkerKind {
+    /// Makes lists that do not exist yet.
+    First,
+    /// Refreshes answers that are older than the current snapshot.
+    Refresh,
+}
+
+const WORKERS: [(WorkerKind, &str); 2] = [
+    (WorkerKind::First, "next-first"),
+    (WorkerKind::Refresh, "next-refresh"),
+];
+
+/// Cache of answers with the threads that compute them. On drop the threads end after their current task.
 pub struct AnswerCache(Arc<CacheShared>);
 
 struct CacheShared {
@@ -52,7 +67,7 @@ struct CacheShared {
 struct Kept {
     answers: Vec<CachedAnswer>,
     stop: bool,
-    is_started: bool,
+    started: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +157,7 @@ impl AnswerCache {
             }
             kept.add(CachedRequest::List(query.clone()), &newest);
         }
-        // The thread may start at this request, though it could not at an earlier one.
+        // A thread that could not be started at an earlier request may start at this one.
         self.0.start(&mut kept)?;
         found
     }
@@ -256,16 +271,25 @@ impl Kept {
             .retain(|answer| answer.request != *request || answer.value.get().is_some());
     }
 
+    /// Returns whether this worker may have something to do once there is a newer snapshot.
+    fn is_waiting(&self, kind: WorkerKind) -> bool {
+        self.answers.iter().any(|answer| match kind {
+            WorkerKind::First => answer.is_awaited(),
+            WorkerKind::Refresh => answer.is_lively(),
+        })
+    }
+
     /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the oldest answer.
-    fn task(&self, newest: &OpenSnapshot) -> Option<CachedRequest> {
+    fn task(&self, kind: WorkerKind, newest: &OpenSnapshot) -> Option<CachedRequest> {
+        if kind == WorkerKind::First {
+            let new = self.answers.iter().find(|answer| answer.is_awaited());
+            return new.map(|answer| answer.request.clone());
+        }
         let version = newest.version();
-        let is_old = |of: &&CachedAnswer| {
-            of.is_lively() && of.value.get().is_some() && of.version != version
-        };
-        let answers = self.answers.iter();
-        let next = answers.filter(|of| of.is_awaited() || is_old(of));
-        let next = next.min_by_key(|of| (!of.is_awaited(), of.written));
-        next.map(|answer| answer.request.clone())
+        let made = self.answers.iter().filter(|of| of.value.get().is_some());
+        let old = made.filter(|of| of.is_lively() && of.version != version);
+        let oldest = old.min_by_key(|answer| answer.written);
+        oldest.map(|answer| answer.request.clone())
     }
 
     /// Keeps a new answer. A question that cannot be answered is forgotten, so that its next request gets the error.
@@ -282,27 +306,36 @@ impl Kept {
     }
 }
 
+fn no_thread(error: &std::io::Error) -> Problem {
+    Problem::Later(format!(
+        "cannot start a thread for lists: {error}; they take 2: raise the limit of processes (`ulimit -u`, `TasksMax=` of \
+         systemd, that of a container)"
+    ))
+}
+
 impl CacheShared {
-    /// Wakes the thread after a request; starts it if it is not running yet.
+    /// Wakes the threads after a request; starts those that are not running yet.
     fn start(self: &Arc<CacheShared>, kept: &mut Kept) -> Result<()> {
-        if !kept.is_started {
+        for (kind, name) in WORKERS.into_iter().skip(kept.started) {
             let shared = self.clone();
-            let thread = std::thread::Builder::new().name("next".into());
-            thread.spawn(move || shared.work()).map_err(|error| {
-                Problem::Later(format!(
-                    "cannot start the thread for lists: {error}; raise the limit of processes (`ulimit -u`, `TasksMax=` of \
-                     systemd, that of a container)"
-                ))
-            })?;
-            kept.is_started = true;
+            let thread = std::thread::Builder::new().name(name.into());
+            thread
+                .spawn(move || shared.work(kind))
+                .map_err(|error| no_thread(&error))?;
+            kept.started += 1;
         }
         self.changed.notify_all();
         Ok(())
     }
 
-    fn work(&self) {
+    fn work(&self, kind: WorkerKind) {
+        // Nothing changes if the system cannot lower the priority of one thread, or does not allow it.
+        #[cfg(target_os = "linux")]
+        if kind == WorkerKind::Refresh {
+            let _ = rustix::process::nice(NICE);
+        }
         let mut rested = Instant::now();
-        while let Some((held, request)) = self.next_task(rested) {
+        while let Some((held, request)) = self.next_task(kind, rested) {
             let before = thread_time();
             let made = catch_unwind(AssertUnwindSafe(|| make(&held, &request)));
             let made =
@@ -312,24 +345,27 @@ impl CacheShared {
         }
     }
 
-    /// Waits for a list to make, or until `rested` for an answer to refresh; `None` on shutdown.
-    fn next_task(&self, rested: Instant) -> Option<(Arc<OpenSnapshot>, CachedRequest)> {
+    /// Waits for a task, at least until `rested`; `None` on shutdown.
+    fn next_task(
+        &self,
+        kind: WorkerKind,
+        rested: Instant,
+    ) -> Option<(Arc<OpenSnapshot>, CachedRequest)> {
         let mut kept = lock(&self.kept);
         while !kept.stop {
-            let is_awaited = kept.answers.iter().any(CachedAnswer::is_awaited);
-            let is_lively = kept.answers.iter().any(CachedAnswer::is_lively);
-            if is_awaited || is_lively && Instant::now() >= rested {
+            let is_waiting = kept.is_waiting(kind);
+            if is_waiting && Instant::now() >= rested {
                 drop(kept);
                 // A store that is unreadable at the moment is tried again later.
                 let held = self.current.get().ok();
                 kept = lock(&self.kept);
                 if let Some(held) = held
-                    && let Some(request) = kept.task(&held)
+                    && let Some(request) = kept.task(kind, &held)
                 {
                     return Some((held, request));
                 }
             }
-            let most = if is_awaited || is_lively {
+            let most = if is_waiting {
                 LOOK_EVERY
             } else {
                 Duration::MAX

@@ -4,17 +4,16 @@
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
-use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, History, HistoryOptions, Host, LinkList, SeedCoverage, Seeds,
-    SnapshotMovers, Subject, Top, history, ranks_of,
+    Covered, CoveredHost, History, HistoryOptions, Host, LinkList, Moment, Rank, SeedCoverage,
+    Seeds, SnapshotMovers, Subject, Top, history, ranks_of,
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
@@ -24,7 +23,6 @@ use serde::Serialize;
 use super::backend::{as_parameters, json, problem};
 use super::live::thin;
 use crate::cli::common::say;
-use crate::cli::json::{Joined, object};
 
 const HISTORY: usize = 400;
 const OPENED: usize = 2;
@@ -52,6 +50,30 @@ pub struct OpenSnapshot {
 
 /// Answer whose first rows can be written as JSON.
 pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
+
+#[derive(Serialize)]
+struct SnapshotAnswer<'a, T> {
+    snapshot: &'a str,
+    #[serde(flatten)]
+    answer: T,
+}
+
+#[derive(Serialize)]
+struct RankAnswer {
+    #[serde(flatten)]
+    rank: Rank,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<Moment>>,
+}
+
+/// Coverage with the hosts that have the most unread, and the coverage of earlier snapshots.
+#[derive(Serialize)]
+struct CoverageAnswer<'a> {
+    #[serde(flatten)]
+    covered: &'a Covered,
+    hosts: &'a [CoveredHost],
+    history: Vec<Covered>,
+}
 
 impl Current {
     pub fn new(store: PathBuf) -> Current {
@@ -149,28 +171,36 @@ impl OpenSnapshot {
             }
             Subject::Hosts => {
                 let hosts = self.hosts(n)?;
-                Arc::new(move |n| json(&object! { "hosts": first(&hosts, n) }))
+                Arc::new(move |n| json(&serde_json::json!({ "hosts": first(&hosts, n) })))
             }
             Subject::Coverage => {
                 let (covered, hosts) = self.coverage(n)?;
                 let history = self.covered.clone();
                 Arc::new(move |n| {
-                    let history = lock(&history).clone();
-                    let lists = object! { "hosts": first(&hosts, n), "history": history };
-                    json(&Joined(of_snapshot(&name), Joined(&covered, lists)))
+                    let answer = CoverageAnswer {
+                        covered: &covered,
+                        hosts: first(&hosts, n),
+                        history: lock(&history).clone(),
+                    };
+                    let snapshot = &name;
+                    json(&SnapshotAnswer { snapshot, answer })
                 })
             }
             Subject::Failures => {
                 let failing = self.snapshot().failing(n).map_err(problem)?;
-                Arc::new(move |n| json(&Joined(of_snapshot(&name), failing.first(n))))
+                Arc::new(move |n| {
+                    let (snapshot, answer) = (&*name, failing.first(n));
+                    json(&SnapshotAnswer { snapshot, answer })
+                })
             }
             Subject::Search(wanted) => {
-                let found = self.snapshot().search(wanted).map_err(problem)?;
-                whole(json(&Joined(of_snapshot(&name), found))?)
+                let answer = self.snapshot().search(wanted).map_err(problem)?;
+                let snapshot = &name;
+                whole(json(&SnapshotAnswer { snapshot, answer })?)
             }
             Subject::Rank(urls, ranking, history) => {
                 let pages = self.rank(urls, ranking, *history)?;
-                whole(json(&object! { "pages": pages })?)
+                whole(json(&serde_json::json!({ "pages": pages }))?)
             }
             Subject::Links(url, within) => whole(json(&self.links(url, n, *within)?)?),
         })
@@ -198,13 +228,13 @@ impl OpenSnapshot {
         urls: &[String],
         ranking: &RankingName,
         snapshots: Option<usize>,
-    ) -> Result<Vec<impl Serialize + use<>>> {
+    ) -> Result<Vec<RankAnswer>> {
         let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
         let past = snapshots.map(|most| self.past(urls, ranking, most));
         let mut past = past.transpose()?.unwrap_or_default().into_iter();
-        let answers = ranks.into_iter().map(|(_, rank)| {
-            let history = past.next().map(|history| history.history);
-            Joined(rank, object! { "history"?: history })
+        let answers = ranks.into_iter().map(|(_, rank)| RankAnswer {
+            rank,
+            history: past.next().map(|history| history.history),
         });
         Ok(answers.collect())
     }
@@ -320,10 +350,6 @@ impl OpenSnapshot {
     }
 }
 
-fn of_snapshot(name: &str) -> impl Serialize {
-    object! { "snapshot": name }
-}
-
 fn first<T>(rows: &[T], n: usize) -> &[T] {
     &rows[..n.min(rows.len())]
 }
@@ -334,4 +360,9 @@ fn whole(json: Vec<u8>) -> AnswerRows {
 
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
+}
+
+/// Takes a lock even if its holder panicked: the data behind these locks is always consistent.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use cashrank_base::threads::lock;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::ProgressReport;
+
+use super::current::lock;
 
 const OVER_LINKS: &str = "kept links";
 /// Maximum number of rates. When it is reached, every second sample is dropped and the interval doubles.
@@ -14,8 +15,15 @@ const RATE_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct LiveIngest {
-    now: Mutex<Option<IngestStatus>>,
+    now: Mutex<Option<IngestState>>,
     rates: Mutex<Rates>,
+}
+
+#[derive(Clone, Default)]
+pub struct IngestState {
+    pub reading: IngestStatus,
+    pub counters: Counters,
+    pub pages: u64,
 }
 
 /// Progress of a running ingest as JSON. Inputs and passes count from 1, records and links from the ingest's start.
@@ -33,10 +41,6 @@ pub struct IngestStatus {
     records: u64,
     links: u64,
     rates: Vec<Rate>,
-    #[serde(skip)]
-    pub counters: Counters,
-    #[serde(skip)]
-    pub pages: u64,
 }
 
 /// Mean number of records per second over an interval, which ends `seconds` after the ingest began.
@@ -48,9 +52,9 @@ struct Rate {
 
 impl LiveIngest {
     /// Returns the latest state, with the rates so far; `None` before the first report.
-    pub fn now(&self) -> Option<IngestStatus> {
+    pub fn now(&self) -> Option<IngestState> {
         let mut now = lock(&self.now).clone()?;
-        now.rates = lock(&self.rates).rates();
+        now.reading.rates = lock(&self.rates).rates();
         Some(now)
     }
 
@@ -61,8 +65,7 @@ impl LiveIngest {
         elapsed: Duration,
         (records, links): (u64, u64),
     ) {
-        lock(&self.rates).add(elapsed, records);
-        *lock(&self.now) = Some(IngestStatus {
+        let reading = IngestStatus {
             input: report
                 .input
                 .map_or_else(|| OVER_LINKS.into(), ToString::to_string),
@@ -76,6 +79,10 @@ impl LiveIngest {
             records,
             links,
             rates: Vec::new(),
+        };
+        lock(&self.rates).add(elapsed, records);
+        *lock(&self.now) = Some(IngestState {
+            reading,
             counters: report.counters.clone(),
             pages: report.pages,
         });
