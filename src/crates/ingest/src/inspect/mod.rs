@@ -74,6 +74,8 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let mut reading = InspectionRun {
         report,
         decoder: read_as.decoder_by(&how.read.input, &how.read.limits),
+        written: None,
+        earlier: 0,
         fingerprints: reader.rules.key.fingerprints(),
         pages: DistinctNames::new(how.distinct),
         fetched: DistinctNames::new(how.distinct),
@@ -88,12 +90,10 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
         Some(0) => None,
         _ => match records.visit(&mut reading) {
             Ok(summary) => summary,
-            Err(error @ Error::Corrupt { .. }) => {
-                let damage = DamageReport::of(&error, reading.report.records);
-                reading.report.damage = Some(damage);
+            Err(error) => {
+                reading.damaged(error)?;
                 records.summary()
             }
-            Err(error) => return Err(error),
         },
     };
     Ok(reading.finish(summary.as_ref()))
@@ -103,6 +103,10 @@ struct InspectionRun<'a> {
     how: &'a Inspection,
     report: InspectReport,
     decoder: Arc<dyn Decoder>,
+    /// Redirects and bases of the chunk's records, as written; `None` until one of these records is shown.
+    written: Option<Vec<[Option<String>; 2]>>,
+    /// Number of the chunk's records in earlier pieces.
+    earlier: usize,
     fingerprints: Fingerprints,
     pages: DistinctNames,
     fetched: DistinctNames,
@@ -153,6 +157,10 @@ impl BatchVisitor for InspectionRun<'_> {
             if is_done {
                 break;
             }
+        }
+        self.earlier += batch.entries.len();
+        if piece.last {
+            (self.written, self.earlier) = (None, 0);
         }
         self.check_room()?;
         Ok(!is_done)
@@ -223,27 +231,31 @@ impl InspectionRun<'_> {
         times.latest = times.latest.max(Some(time));
     }
 
-    /// Returns redirect and base of the next record, which ends at `end` in the chunk, as written.
-    fn written(&self, chunk: &Chunk, end: u64) -> [Option<String>; 2] {
-        let start = self.offset.saturating_sub(chunk.offset);
-        let record = chunk.bytes.get(start as usize..end as usize);
-        let mut written = [None, None];
-        self.decoder
-            .decode(record.unwrap_or_default(), &mut |_, parsed| {
-                let Parsed::Record(record) = parsed else {
-                    return true;
-                };
-                let texts = [&record.redirect, &record.base];
-                written = texts.map(|text| text.as_deref().map(shown));
-                false
-            });
+    /// Returns redirect and base of each record of a chunk, as written.
+    fn written(&self, chunk: &[u8]) -> Vec<[Option<String>; 2]> {
+        let mut written = Vec::new();
+        self.decoder.decode(chunk, &mut |_, parsed| {
+            match parsed {
+                Parsed::Large => {}
+                Parsed::Record(record) => {
+                    let texts = [&record.redirect, &record.base];
+                    written.push(texts.map(|text| text.as_deref().map(shown)));
+                }
+                Parsed::Bad { .. } | Parsed::Other { .. } => written.push([None, None]),
+            }
+            true
+        });
         written
     }
 
     /// Adds a record of a chunk to those that are shown.
     fn first(&mut self, chunk: &Chunk, batch: &Batch, at: usize) {
+        let written = self.written.take();
+        let written = written.unwrap_or_else(|| self.written(&chunk.bytes));
+        let of_record = written.get(self.earlier + at).cloned();
+        let [redirect, base] = of_record.unwrap_or_default();
+        self.written = Some(written);
         let entry = &batch.entries[at];
-        let [redirect, base] = self.written(chunk, entry.end);
         let status = entry.status;
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
         let targets = batch.targets(entry);
@@ -278,6 +290,15 @@ impl InspectionRun<'_> {
             byte: self.offset,
             detail: detail.map(str::to_owned),
         }
+    }
+
+    /// Notes that damage ended the reading; returns other errors.
+    fn damaged(&mut self, error: Error) -> Result<()> {
+        if !matches!(error, Error::Corrupt { .. }) {
+            return Err(error);
+        }
+        self.report.damage = Some(DamageReport::of(&error, self.report.records));
+        Ok(())
     }
 
     /// Returns the report; `summary` is that of the source, as far as it was read to its end or to damage.

@@ -19,7 +19,7 @@ use crate::pipeline::{BatchVisitor, InputReader, InputRecords, Piece, Remark, ch
 use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
 use crate::snapshot::Snapshot;
-use crate::source::{InputName, SourceOptions};
+use crate::source::{InputName, Source, SourceOptions};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchOutcome {
@@ -263,9 +263,20 @@ impl Crawled {
         let names = store.is_some().then_some(Names::Url).or(self.kind);
         let reader = InputReader::new(self.rules.clone(), &options, self.threads);
         let mut source = reader.open(input)?;
-        let Some((format, _)) = checked_format_of(&mut source, format, names)? else {
-            return Ok(());
-        };
+        match checked_format_of(&mut source, format, names)? {
+            Some((format, _)) => self.read_source(&reader, source, format, store, each),
+            None => Ok(()),
+        }
+    }
+
+    fn read_source(
+        &mut self,
+        reader: &InputReader,
+        source: Source,
+        format: Format,
+        store: Option<&mut Writer>,
+        each: &mut Each<'_>,
+    ) -> Result<()> {
         if self.visits.is_some() {
             self.report.caveat = self.report.caveat.or(format.caveat());
         }
