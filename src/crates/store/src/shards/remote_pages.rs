@@ -148,21 +148,24 @@ impl KnownRemote {
         let mut remote = vec![RemotePages::default(); info.pages.len()];
         let mut owner = 0;
         let mut is_known = Bits::new(info.covered);
-        let here = file.values(RemoteColumn::Here);
-        for (here, there) in here.zip(file.values(RemoteColumn::There)) {
-            let (here, there) = (here?, there?);
-            while remote[owner].here.len() as u64 == info.pages[owner] {
-                owner += 1;
+        let blocks = file.column_blocks(RemoteColumn::Here);
+        for (here, there) in blocks.zip(file.column_blocks(RemoteColumn::There)) {
+            for (here, there) in here?.into_iter().zip(there?) {
+                while remote[owner].here.len() as u64 == info.pages[owner] {
+                    owner += 1;
+                }
+                let of_owner = &mut remote[owner];
+                let is_next = of_owner
+                    .there
+                    .last()
+                    .is_none_or(|last| u64::from(*last) < there);
+                let is_there = there < info.states[owner].pages.min(1 << 32);
+                if here >= info.covered || !is_known.set(here) || !is_there || !is_next {
+                    return Err(damaged("its numbers are wrong"));
+                }
+                of_owner.here.push(here as u32);
+                of_owner.there.push(there as u32);
             }
-            let of_owner = &mut remote[owner];
-            let last = of_owner.there.last();
-            let is_next = last.is_none_or(|last| u64::from(*last) < there);
-            let is_there = there < info.states[owner].pages.min(1 << 32);
-            if here >= info.covered || !is_known.set(here) || !is_there || !is_next {
-                return Err(damaged("its numbers are wrong"));
-            }
-            of_owner.here.push(here as u32);
-            of_owner.there.push(there as u32);
         }
         Ok(KnownRemote {
             covered: info.covered,

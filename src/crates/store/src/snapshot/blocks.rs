@@ -144,23 +144,41 @@ impl<I: FileInfo> BlockFile<I> {
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, which))
     }
 
-    /// Iterates over all values of a column, in order.
-    pub(crate) fn values(&self, which: I::Column) -> impl Iterator<Item = Result<u64>> + '_ {
+    pub(crate) fn column_blocks(
+        &self,
+        which: I::Column,
+    ) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
         self.in_twos(move |block| self.column(block, which))
     }
 
-    /// Iterates over what `read` returns for all blocks, in order; two blocks are read at a time.
+    /// Calls `visit` with the number and the value of each row of a column, in order.
+    pub(super) fn each_value(
+        &self,
+        which: I::Column,
+        mut visit: impl FnMut(u64, u64),
+    ) -> Result<()> {
+        let mut row = 0;
+        for values in self.column_blocks(which) {
+            for value in values? {
+                visit(row, value);
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Iterates over the results of `read` for all blocks, in order; two blocks are read at a time.
     pub(super) fn in_twos<T: Send>(
         &self,
-        read: impl Fn(u64) -> Result<Vec<T>> + Sync,
+        read: impl Fn(u64) -> Result<T> + Sync,
     ) -> impl Iterator<Item = Result<T>> {
         let blocks = self.blocks();
-        flat((0..blocks).step_by(2).flat_map(move |block| {
+        (0..blocks).step_by(2).flat_map(move |block| {
             let has_next = block + 1 < blocks;
             let next = || has_next.then(|| read(block + 1));
             let (next, this) = join(has_next, next, || read(block));
             std::iter::once(this).chain(next)
-        }))
+        })
     }
 
     /// Reads the packed bytes of a column and checks their checksum.

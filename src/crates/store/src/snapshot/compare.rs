@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use super::ranks::{descending_key, importance_of};
 use super::{Info, LevelRanking, Selection, Snapshot, SnapshotColumn};
-use crate::engine::{ENDOWMENT, PageId};
+use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
 use crate::metrics::moved::{Move, MoveCollector, MoveOptions, Moves, RankBounds, Standing};
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
@@ -96,22 +96,28 @@ fn side_by_side(
     right: &Snapshot,
     visit: &mut dyn FnMut(PageId, Option<Standing>, Option<Standing>),
 ) -> Result<()> {
-    let (mut lefts, mut rights) = (left.standings(), right.standings());
-    for page in 0..left.len().max(right.len()) {
-        let (l, r) = (lefts.next().transpose()?, rights.next().transpose()?);
-        visit(PageId(page), l, r);
+    let blocks = left.columns.blocks().max(right.columns.blocks());
+    for block in 0..blocks {
+        let (l, r) = (left.standings(block)?, right.standings(block)?);
+        for at in 0..l.len().max(r.len()) {
+            let page = PageId(block * CHUNK_PAGES + at as u64);
+            visit(page, l.get(at).copied(), r.get(at).copied());
+        }
     }
     Ok(())
 }
 
 impl Snapshot {
-    /// Iterates over importances and ranks, in number order.
-    fn standings(&self) -> impl Iterator<Item = Result<Standing>> + '_ {
+    /// Reads importances and ranks of a block; empty if there is no such block.
+    fn standings(&self, block: u64) -> Result<Vec<Standing>> {
+        if block >= self.columns.blocks() {
+            return Ok(Vec::new());
+        }
+        let importances = self.columns.column(block, SnapshotColumn::Importance)?;
+        let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
         let pages = self.info().ranked_pages();
-        let ranks = self.columns.values(SnapshotColumn::Rank);
-        let both = self.columns.importances().zip(ranks);
-        both.map(move |(importance, rank)| {
-            let (importance, rank) = (importance?, rank?);
+        let both = importances.into_iter().map(f64::from_bits).zip(ranks);
+        both.map(|(importance, rank)| {
             // For a share of 1, rounding may give a little more than 1.
             if !(0.0..1.001).contains(&importance) || !(1..=pages).contains(&rank) {
                 return Err(self.columns.damaged(format!(
@@ -124,6 +130,7 @@ impl Snapshot {
                 ranks: None,
             })
         })
+        .collect()
     }
 }
 
@@ -266,11 +273,19 @@ impl Snapshot {
         }
         let gone = self.gone()?;
         let mut found = Bits::new(self.len());
-        let mut before = older.columns.values(SnapshotColumn::Visits);
-        for (page, visits) in (0..).zip(self.columns.values(SnapshotColumn::Visits)) {
-            let before = before.next().transpose()?.unwrap_or_default();
-            if visits? != before && gone.get(page) {
-                found.set(page);
+        for block in 0..self.columns.blocks() {
+            let first = block * CHUNK_PAGES;
+            let before = if block < older.columns.blocks() {
+                older.columns.column(block, SnapshotColumn::Visits)?
+            } else {
+                Vec::new()
+            };
+            let now = self.columns.column(block, SnapshotColumn::Visits)?;
+            for (at, &visits) in now.iter().enumerate() {
+                let page = first + at as u64;
+                if gone.get(page) && visits != before.get(at).copied().unwrap_or_default() {
+                    found.set(page);
+                }
             }
         }
         Ok(found)

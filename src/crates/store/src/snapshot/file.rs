@@ -118,12 +118,6 @@ impl SnapshotColumns {
         Ok((0..count).map(page).collect())
     }
 
-    /// Iterates over the importances of all pages, in number order.
-    pub(super) fn importances(&self) -> impl Iterator<Item = Result<f64>> + '_ {
-        let importances = self.values(SnapshotColumn::Importance);
-        importances.map(|bits| bits.map(f64::from_bits))
-    }
-
     /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         self.all_with(&SnapshotColumn::ALL)

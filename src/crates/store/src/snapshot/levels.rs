@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::blocks::rows_at;
+use super::blocks::{flat, rows_at};
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking, RankingColumn};
-use super::lists::{best_of, certain_of};
+use super::lists::best_of;
 use super::{Selection, Snapshot, SnapshotColumn};
 use crate::disk::Disk;
-use crate::engine::{Page, PageId, ranks};
+use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
+use crate::metrics::Positions;
 use crate::model::SiteFacts;
 use crate::rows::Bits;
 use crate::sites::{Level, RollUpBy, SiteTotal, Sites, SitesBuilder};
@@ -233,15 +234,18 @@ impl LevelRanking {
 
     /// Iterates over all scores, in number order.
     pub fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
+        let real = |bits: Result<u64>| bits.map(f64::from_bits);
         match &self.of {
-            Of::Pages => Box::new(self.snapshot.columns.importances()),
+            Of::Pages => {
+                let columns = &self.snapshot.columns;
+                Box::new(flat(columns.column_blocks(SnapshotColumn::Importance)).map(real))
+            }
             Of::Sites(rolled) => {
                 let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
                 Box::new(scores.map(Ok))
             }
             Of::Computed(ranking) => {
-                let scores = ranking.values(RankingColumn::Score);
-                Box::new(scores.map(|bits| bits.map(f64::from_bits)))
+                Box::new(flat(ranking.column_blocks(RankingColumn::Score)).map(real))
             }
         }
     }
@@ -252,7 +256,14 @@ impl LevelRanking {
             // None for a shard, which has only a part of the ranking.
             return self.snapshot.certain_top();
         }
-        certain_of(self.bound_l1(), self.scores())
+        let Some(bound) = self.bound_l1() else {
+            return Ok(None);
+        };
+        let mut positions = Positions::new(bound);
+        for score in self.scores() {
+            positions.add(score?);
+        }
+        Ok(Some(positions.certain()))
     }
 
     /// Returns the `n` selected rows of best rank, best first, with their names; [`Error::Usage`] if pages are selected
@@ -260,15 +271,17 @@ impl LevelRanking {
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
-        self.at(&best_of(n, self.ranks(), is_within)?)
+        self.at(&best_of(n, self.rank_blocks(), is_within)?)
     }
 
-    /// Iterates over all ranks, in number order.
-    fn ranks(&self) -> Box<dyn Iterator<Item = Result<u64>> + '_> {
+    pub(super) fn rank_blocks(&self) -> Box<dyn Iterator<Item = Result<Vec<u64>>> + '_> {
         match &self.of {
-            Of::Pages => Box::new(self.snapshot.columns.values(SnapshotColumn::Rank)),
-            Of::Sites(rolled) => Box::new(rolled.ranks.iter().copied().map(Ok)),
-            Of::Computed(ranking) => Box::new(ranking.values(RankingColumn::Rank)),
+            Of::Pages => Box::new(self.snapshot.columns.column_blocks(SnapshotColumn::Rank)),
+            Of::Sites(rolled) => {
+                let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);
+                Box::new(ranks.map(|ranks| Ok(ranks.to_vec())))
+            }
+            Of::Computed(ranking) => Box::new(ranking.column_blocks(RankingColumn::Rank)),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::blocks::flat;
 use super::{LevelRanking, SnapshotColumn};
 use crate::engine::PageId;
-use crate::metrics::{BestItems, Positions};
+use crate::metrics::BestItems;
 use crate::model::SitePage;
 use crate::{Error, Result};
 
@@ -20,32 +21,17 @@ pub(super) fn pages_of_best(best: RankedPages) -> Vec<PageId> {
 /// Returns the `n` pages of best rank among those for which `may_be` is true.
 pub(super) fn best_of(
     n: usize,
-    ranks: impl Iterator<Item = Result<u64>>,
+    ranks: impl Iterator<Item = Result<Vec<u64>>>,
     may_be: impl Fn(u64) -> bool,
 ) -> Result<Vec<PageId>> {
     let mut best = RankedPages::new(n);
-    for (rank, number) in ranks.zip(0..) {
+    for (rank, number) in flat(ranks).zip(0..) {
         let rank = rank?;
         if may_be(number) {
             best.add((rank, PageId(number)), Ord::cmp);
         }
     }
     Ok(pages_of_best(best))
-}
-
-/// Returns the number of leading positions that are certain, given the bound on the scores; `None` without a bound.
-pub(super) fn certain_of(
-    bound: Option<f64>,
-    scores: impl Iterator<Item = Result<f64>>,
-) -> Result<Option<u64>> {
-    let Some(bound) = bound else {
-        return Ok(None);
-    };
-    let mut positions = Positions::new(bound);
-    for score in scores {
-        positions.add(score?);
-    }
-    Ok(Some(positions.certain()))
 }
 
 impl LevelRanking {
@@ -74,8 +60,8 @@ impl LevelRanking {
         let places: HashMap<usize, usize> =
             places.map(|(site, at)| (site.0 as usize, at)).collect();
         let mut best = vec![RankedPages::new(n); sites.len()];
-        let ranks = self.snapshot().columns.values(SnapshotColumn::Rank);
-        for (page, rank) in ranks.enumerate() {
+        let ranks = self.snapshot().columns.column_blocks(SnapshotColumn::Rank);
+        for (page, rank) in flat(ranks).enumerate() {
             let rank = rank?;
             let site = column.site(page);
             if let Some(&at) = site.and_then(|site| places.get(&site)) {

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::export::{self, Format, Setup, export};
 use super::find::SHOWN;
-use super::lists::{best_of, certain_of};
+use super::lists::best_of;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Fingerprint, Page, PageId};
 use crate::memory::Need;
+use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rank::settle::Importances;
 use crate::rows::{Bits, Row};
@@ -348,9 +349,10 @@ impl Snapshot {
             SnapshotColumn::LastFailed,
         ];
         let read = |block| self.columns.pages_with(block, None, &wanted);
-        for page in self.columns.in_twos(read) {
-            let page = page?;
-            visit(page.page.0 as u32, &page.fetches);
+        for pages in self.columns.in_twos(read) {
+            for page in pages? {
+                visit(page.page.0 as u32, &page.fetches);
+            }
         }
         Ok(())
     }
@@ -362,10 +364,10 @@ impl Snapshot {
 
     /// Calls `visit` with the importance of each page, in number order. Reads no other columns.
     pub fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
-        for (page, importance) in (0..).zip(self.columns.importances()) {
-            visit(page, importance?);
-        }
-        Ok(())
+        self.columns
+            .each_value(SnapshotColumn::Importance, |page, bits| {
+                visit(page as u32, f64::from_bits(bits));
+            })
     }
 
     /// Returns a bitmap of the pages that were visited at least `times` times. Reads no other column.
@@ -381,11 +383,11 @@ impl Snapshot {
     ) -> Result<Bits> {
         let mut pages = Bits::new(self.len());
         if self.columns.has(which) {
-            for (page, value) in (0..).zip(self.columns.values(which)) {
-                if is_meant(value?) {
+            self.columns.each_value(which, |page, value| {
+                if is_meant(value) {
                     pages.set(page);
                 }
-            }
+            })?;
         }
         Ok(pages)
     }
@@ -394,8 +396,13 @@ impl Snapshot {
     /// greatest PageRank, in some order ([`Positions`]). `None` if there is no bound, or for a shard, which has only a
     /// part of the ranking. Reads all importances.
     pub fn certain_top(&self) -> Result<Option<u64>> {
-        let bound = self.bound_l1().filter(|_| self.info().cluster.is_none());
-        certain_of(bound, self.columns.importances())
+        let bound = self.info().bound_l1();
+        let Some(bound) = bound.filter(|_| self.info().cluster.is_none()) else {
+            return Ok(None);
+        };
+        let mut positions = Positions::new(bound);
+        self.importances(&mut |_, importance| positions.add(importance))?;
+        Ok(Some(positions.certain()))
     }
 
     /// Returns the first items of `from`, one for each page from page `found` on; an error if there are fewer.
@@ -447,7 +454,7 @@ impl Snapshot {
     pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
         let within = self.within(&scope.clone().into())?;
         let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
-        let ranks = self.columns.values(SnapshotColumn::Rank);
+        let ranks = self.columns.column_blocks(SnapshotColumn::Rank);
         self.named_pages(&best_of(n, ranks, is_within)?)
     }
 

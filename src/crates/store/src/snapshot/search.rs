@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use serde::Serialize;
 
 use super::lists::{RankedPages, pages_of_best};
-use super::{Snapshot, SnapshotColumn, SnapshotPage};
+use super::{Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, Page, PageId};
 use crate::rules::Scope;
 use crate::{Result, url};
@@ -19,27 +19,6 @@ use crate::{Result, url};
 pub const WITHIN: u64 = 2_000_000;
 /// Number of hosts whose failures are counted individually; those of further hosts are counted together.
 const HOSTS: usize = 1_000_000;
-
-/// Columns that tell which lists a page is in.
-const FOUND: [SnapshotColumn; 4] = [
-    SnapshotColumn::Rank,
-    SnapshotColumn::Visits,
-    SnapshotColumn::Failed,
-    SnapshotColumn::Gone,
-];
-
-/// Returns whether the last fetch of a page failed, and whether the page is gone.
-fn failed_or_gone(page: &SnapshotPage) -> [bool; 2] {
-    let fetches = &page.fetches;
-    [fetches.failed > 0, fetches.gone == Some(true)]
-}
-
-/// Adds a page to those lists for which `is` is true.
-fn add_where<const N: usize>(lists: &mut [RankedPages; N], is: [bool; N], page: &SnapshotPage) {
-    for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
-        list.add((page.rank, page.page), Ord::cmp);
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
@@ -132,10 +111,22 @@ impl Snapshot {
             if matching.is_empty() {
                 continue;
             }
-            for page in self.columns.pages_with(block, Some(&matching), &FOUND)? {
-                let [failed, gone] = failed_or_gone(&page);
-                let is = [true, page.fetches.visits == 0, failed, gone];
-                add_where(&mut lists, is, &page);
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
+            let visits = self.columns.column(block, SnapshotColumn::Visits)?;
+            let of = |which| {
+                let has = self.columns.has(which);
+                has.then(|| self.columns.column(block, which)).transpose()
+            };
+            let (failures, is_gone) = (of(SnapshotColumn::Failed)?, of(SnapshotColumn::Gone)?);
+            let is_set =
+                |of: &Option<Vec<u64>>, at: usize| of.as_ref().is_some_and(|of| of[at] != 0);
+            for page in matching {
+                let at = (page - first) as usize;
+                let (failed, gone) = (is_set(&failures, at), is_set(&is_gone, at));
+                let is = [true, visits[at] == 0, failed, gone];
+                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
+                    list.add((ranks[at], PageId(page)), Ord::cmp);
+                }
             }
         }
         let [found, frontier, failed, gone] = lists.each_ref().map(|list| list.added);
@@ -156,15 +147,15 @@ impl Snapshot {
         })
     }
 
-    /// Returns which of these pages are searched for, by their places among them. Reads no names if all are.
-    fn matching(&self, pages: Range<u64>, options: &SearchOptions) -> Result<Vec<usize>> {
+    /// Returns which of these pages are searched for. Reads no names if all are.
+    fn matching(&self, pages: Range<u64>, options: &SearchOptions) -> Result<Vec<u64>> {
         let (scope, is_shard) = (&options.scope, self.info().settings.input.shard.is_some());
         if options.text.is_none() && scope.is_all() && !is_shard {
-            return Ok((0..(pages.end - pages.start) as usize).collect());
+            return Ok(pages.collect());
         }
         let text = options.text.as_ref().map(|text| text.to_ascii_lowercase());
         let text = text.as_ref().map(Finder::new);
-        let (mut matching, mut place, mut lower) = (Vec::new(), 0, Vec::new());
+        let (mut matching, mut page, mut lower) = (Vec::new(), pages.start, Vec::new());
         self.each_name(pages, &mut |name| {
             let has_text = text.as_ref().is_none_or(|text| {
                 lower.clear();
@@ -172,9 +163,9 @@ impl Snapshot {
                 text.find(&lower).is_some()
             });
             if has_text && scope.has(name) && self.is_local(name) {
-                matching.push(place);
+                matching.push(page);
             }
-            place += 1;
+            page += 1;
         })?;
         Ok(matching)
     }
@@ -190,19 +181,28 @@ impl Snapshot {
     }
 
     /// Finds the pages whose last fetch failed, and those that are gone, by host, with at most `count` entries per
-    /// list. Memory: a block of pages, and about 100 bytes for each host with such pages.
+    /// list. Memory: 2 bits per page, and about 100 bytes for each host with such pages.
     #[doc(hidden)]
     pub fn failing(&self, count: usize) -> Result<Failing> {
+        let failed = self.pages_where(SnapshotColumn::Failed, |failed| failed > 0)?;
+        let gone = self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)?;
         let mut lists = [(); 2].map(|()| RankedPages::new(count));
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
         for block in 0..self.columns.blocks() {
-            let mut pages = self.columns.pages_with(block, None, &FOUND)?;
-            pages.retain(|page| failed_or_gone(page).contains(&true));
-            let numbers: Vec<PageId> = pages.iter().map(|page| page.page).collect();
-            for (page, name) in pages.iter().zip(self.names_of(&numbers)?) {
-                let is = failed_or_gone(page);
-                add_where(&mut lists, is, page);
+            let first = block * CHUNK_PAGES;
+            let end = self.len().min(first + CHUNK_PAGES);
+            let is_wanted = |page: &u64| failed.get(*page) || gone.get(*page);
+            let pages: Vec<PageId> = (first..end).filter(is_wanted).map(PageId).collect();
+            if pages.is_empty() {
+                continue;
+            }
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
+            for (page, name) in pages.iter().zip(self.names_of(&pages)?) {
+                let is = [failed.get(page.0), gone.get(page.0)];
+                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
+                    list.add((ranks[(page.0 - first) as usize], *page), Ord::cmp);
+                }
                 let host = String::from_utf8_lossy(url::host(name.as_bytes()));
                 let is_met = by_host.contains_key(&*host);
                 if host.is_empty() || !is_met && by_host.len() == HOSTS {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::known::FactsCache;
-use super::{KeepSnapshots, Latest, SnapshotColumns};
+use super::{KeepSnapshots, Latest, SnapshotColumn, SnapshotColumns};
 use crate::disk::Disk;
 use crate::engine::{Config, Estimation, FetchTimes, HistoryRow, HistoryView, Window, rows_of_run};
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
@@ -278,8 +278,9 @@ impl Importances for SnapshotColumns {
     }
 
     fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
-        self.importances()
-            .try_for_each(|importance| importance.map(&mut *visit))
+        self.each_value(SnapshotColumn::Importance, |_, bits| {
+            visit(f64::from_bits(bits));
+        })
     }
 }
 
