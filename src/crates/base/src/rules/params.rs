@@ -58,7 +58,9 @@ impl DropParams {
         let mut parts = path[last..].split(|&byte| byte == b';');
         let name = parts.next().unwrap_or_default();
         out.extend_from_slice(&path[..last + name.len()]);
-        for part in parts.filter(|part| is_dots(name) || !self.drops(part)) {
+        // The longest is %2e%2e.
+        let keeps_all = name.len() <= 6 && is_dots(name);
+        for part in parts.filter(|part| keeps_all || !self.drops(part)) {
             out.push(b';');
             out.extend_from_slice(part);
         }

@@ -8,6 +8,8 @@
 //! Each page becomes a record with its links, in the order of the table. Pages whose names are spellings of one URL
 //! become one record at the position of the first, with the links of all, which are then sorted, and the latest fetch:
 //! as separate records, the links of the last would replace the others'.
+//!
+//! Memory: the names of all pages and 8 bytes for each, 16 more if the table has fetches.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -35,8 +37,8 @@ pub(super) enum LastFetch {
     Read(Option<i64>),
 }
 
-/// Name of a page, and its last fetch if the table has fetches.
-pub(super) type GraphPage = (Vec<u8>, Option<LastFetch>);
+/// Name of a page, and its last fetch.
+pub(super) type GraphPage = (Vec<u8>, LastFetch);
 
 /// Numbers of the source and the target, and the weight.
 pub(super) type NumberedLink = [u64; 3];
@@ -160,7 +162,7 @@ pub(super) fn open(folder: &Path, limits: &Limits) -> Result<Option<TableInput>>
 
 struct GraphText {
     pages: PageTable,
-    /// First spelling of each page that is a later one.
+    /// For each page that is a later spelling of a URL, the page of the first.
     firsts: BTreeMap<u64, u64>,
     /// Links by source; those of a later spelling count as links of the first, after its own.
     links: Peekable<GraphRows<NumberedLink>>,
@@ -261,7 +263,7 @@ fn by_first(
 struct PageTable {
     text: Vec<u8>,
     ends: Vec<u64>,
-    /// Last fetches of all pages; empty if the table has none.
+    /// Last fetches of the first pages. Nothing is known about those of the others, in most graphs about those of all.
     fetches: Vec<LastFetch>,
 }
 
@@ -280,7 +282,11 @@ impl PageTable {
             }
             table.text.extend_from_slice(&name);
             table.ends.push(table.text.len() as u64);
-            table.fetches.extend(fetch);
+            if fetch != LastFetch::Read(None) {
+                let before = table.ends.len() - 1;
+                table.fetches.resize(before, LastFetch::Read(None));
+                table.fetches.push(fetch);
+            }
             if table.len().is_multiple_of(LOOK_EVERY) {
                 table.check(memory)?;
             }
@@ -359,7 +365,7 @@ fn read_vertices(files: &[PathBuf], limits: &Limits) -> GraphRows<GraphPage> {
             ));
         }
         expected += 1;
-        Ok((name.to_vec(), None))
+        Ok((name.to_vec(), LastFetch::Read(None)))
     })
 }
 

@@ -29,7 +29,6 @@ pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
             columns_of(&found)
         )));
     };
-    let has_fetches = visits.or(last_fetch).is_some();
     let mut expected = 0;
     Ok(Box::new(std::iter::from_fn(move || {
         table.read_row(|table| {
@@ -47,7 +46,7 @@ pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
                 Some(at) => LastFetch::Unchanged(at),
                 None => LastFetch::Never,
             };
-            Ok((edges::name(table.row(url)), has_fetches.then_some(fetch)))
+            Ok((edges::name(table.row(url)), fetch))
         })
     })))
 }
