@@ -113,7 +113,7 @@ pub fn threads(asked: Option<u64>) -> usize {
     asked.map_or_else(processors, |n| n.min(1024) as usize)
 }
 
-/// The store option of read-only commands.
+/// Option `--store` of commands on one store.
 #[derive(clap::Args)]
 pub struct StoreArg {
     /// The store's directory [default: the environment variable CASHRANK_STORE].
@@ -123,7 +123,7 @@ pub struct StoreArg {
 
 pub const STORE: &str = "CASHRANK_STORE";
 
-/// Returns the store of a command that reads inputs or a store: that named, or the environment's; `None` with inputs.
+/// Returns the store that is named or in the environment; `None` if inputs are given.
 pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     if !inputs.is_empty() {
         return Ok(None);
@@ -138,7 +138,7 @@ pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result
     }
 }
 
-/// The budget of commands that hold something of each page.
+/// Memory budget of commands that hold data of each page.
 #[derive(clap::Args)]
 pub struct MemoryArg {
     /// Use at most this much memory, like 20G, and refuse work that needs more [default: 15/16 of what is available].
@@ -307,7 +307,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(words).try_map(move |name| read(&name))
 }
 
-/// Parser for values in one of several forms, with capitals for numbers, for clap; completions and help list the forms.
+/// Parser of values in one of several forms, for clap; in help and completions, capitals stand for numbers.
 #[derive(Clone)]
 pub struct Forms<T: 'static> {
     forms: Vec<(&'static str, &'static str)>,

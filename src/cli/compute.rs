@@ -68,7 +68,7 @@ pub struct ComputeArgs {
     level: Level,
     /// For personalised: the pages at which readers begin; for spam-mass: the pages that are trusted.
     ///
-    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow behind a tab,
+    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow after a tab,
     /// and a comment behind ` #`. The first line that names a page counts; a site has the largest weight of its pages.
     /// Lines that are neither are skipped and counted.
     #[arg(long, visible_alias = "trusted", value_name = "FILE")]

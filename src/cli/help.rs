@@ -71,7 +71,7 @@ const FIRST: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Commands of the first list; all others are in the list "Special".
+/// Commands listed under "Every day"; all others are listed under "Special".
 const EVERY_DAY: [&str; 9] = [
     "ingest", "next", "top", "rank", "history", "links", "stat", "export", "serve",
 ];

@@ -120,7 +120,7 @@ impl LimitArgs {
     }
 }
 
-/// How checksums are verified.
+/// Options for checksums.
 #[derive(clap::Args)]
 pub struct ChecksumArgs {
     /// Also use records that come before damage, though no checksum covers them.
@@ -140,7 +140,7 @@ impl ChecksumArgs {
     }
 }
 
-/// How inputs are read into a graph in memory.
+/// Options for reading inputs into a graph in memory.
 #[derive(clap::Args)]
 pub struct LoadArgs {
     /// The format of the inputs (see formats/). auto recognises it from the content [default: auto].

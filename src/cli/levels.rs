@@ -13,7 +13,7 @@ use super::common::{
     Forms, MemoryArg, accuracy_of, certain_text, counted, parsed, rounded_up, say, words,
 };
 
-/// Which ranking of a snapshot.
+/// Options that select a ranking of a snapshot.
 #[derive(clap::Args)]
 pub struct LevelArgs {
     /// The ranking by this measure of importance, which `cashrank compute` made [default: the snapshot's own ranking].
@@ -107,7 +107,7 @@ impl LevelArgs {
     }
 }
 
-/// Which pages are shown.
+/// Option that selects the pages to show.
 #[derive(clap::Args)]
 pub struct ScopeArg {
     /// Only these pages, like domain:example.org; with ! in front: all but these [default: all].
@@ -118,7 +118,7 @@ pub struct ScopeArg {
     scope: Vec<Scope>,
 }
 
-/// Whether pages that are gone are shown.
+/// Option that leaves out gone pages.
 #[derive(clap::Args)]
 pub struct GoneArg {
     /// Leave out pages that are gone: that answered 404 or 410 when they were last fetched.
@@ -178,7 +178,7 @@ pub fn note_parameters(left: &LevelRanking, right: &LevelRanking) {
     }
 }
 
-/// How the links between sites come from those between pages.
+/// Options that determine the links between sites.
 #[derive(clap::Args)]
 pub struct SiteGraphArgs {
     /// What a link from one site to another weighs.

@@ -98,14 +98,14 @@ pub struct NextArgs {
     quiet: bool,
 }
 
-/// Lists of URLs, which can be read several times.
+/// Lists of URLs: files to be read once, or lines held in memory to be read several times.
 enum UrlLists<'a> {
     Files(&'a [PathBuf]),
     Held(Vec<Vec<u8>>),
 }
 
 impl<'a> UrlLists<'a> {
-    /// Reads the lists, into memory with `is_held`; if they do not fit into `room`, the error suggests `instead`.
+    /// Reads the lists into memory if `is_held`; if they do not fit into `room`, the error suggests `instead`.
     fn of(
         files: &'a [PathBuf],
         is_held: bool,

@@ -50,7 +50,7 @@ pub enum Keep {
     No,
 }
 
-/// `-o FILE` of commands whose result is data: where it goes, and whether what is there may go.
+/// Options `-o FILE` and `--force` of commands that write a result.
 #[derive(clap::Args)]
 pub struct OutputArgs {
     /// The file; `-` or none: standard output.
@@ -63,7 +63,7 @@ pub struct OutputArgs {
     force: bool,
 }
 
-/// Writes the output, with a summary for programs.
+/// Options of commands that write a result, with a summary for programs.
 #[derive(clap::Args)]
 pub struct SummedOutputArgs {
     #[command(flatten)]
@@ -169,7 +169,7 @@ impl OutputTarget {
             return Ok(OutputTarget::Stream(path.into()));
         }
         let mut at = path.to_owned();
-        for _ in 0..LINKS {
+        for _ in 0..=LINKS {
             match fs::symlink_metadata(&at) {
                 Ok(found) if found.is_symlink() => {
                     let to = fs::read_link(&at).map_err(Error::io(&at, "follow"))?;

@@ -15,7 +15,7 @@ use super::json::object;
 
 const RECORD: u32 = 1;
 
-/// Returns the origin of a store's current snapshot as JSON; refused if the store has read more records since.
+/// Returns the origin of a store's current snapshot as JSON; fails if the store has read more records since.
 pub fn origin_of(store: &Path) -> anyhow::Result<impl serde::Serialize> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let view = open_view(&RealDisk, store)?;
@@ -80,7 +80,8 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     Ok((bytes, hash.digest128()))
 }
 
-/// Returns the number of passes begun, and whether the last was stopped. `until` may have omitted planned passes.
+/// Returns the number of passes begun, and whether one after the first was stopped. `until` may have omitted planned
+/// passes.
 fn passes(progress: &InputProgress) -> (u32, bool) {
     let whole = progress.pass.saturating_sub(1);
     if progress.input == 0 && progress.place == InputPosition::start() || whole >= progress.repeat {

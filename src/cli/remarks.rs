@@ -245,7 +245,7 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     Exit::Done
 }
 
-/// Choices on which it depends what a run can read.
+/// Choices that determine what a run can read.
 pub struct ReadChoices<'a> {
     /// First empty input, or else the first input.
     input: String,

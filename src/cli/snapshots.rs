@@ -100,7 +100,7 @@ pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<(
     Ok(())
 }
 
-/// The option of commands that publish one.
+/// Option of commands that publish a snapshot.
 #[derive(clap::Args)]
 pub struct KeepArg {
     /// How many snapshots to keep, or by which rule; 0: all.

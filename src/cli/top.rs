@@ -18,8 +18,9 @@ use super::table::TextTable;
 
 /// Memory for a listed page, in bytes, with a name of some hundred bytes.
 const PAGE_BYTES: u64 = 768;
-/// Memory for a listed site with the name of its best page, in bytes; each further listed page takes `BEST_BYTES`.
+/// Memory for a listed site with the name of its best page, in bytes.
 const SITE_BYTES: u64 = 1 << 10;
+/// Memory for each further listed page of a site, in bytes.
 const BEST_BYTES: u64 = 1 << 8;
 
 /// Show the most important pages or sites.

@@ -12,7 +12,7 @@ use cashrank_store::store::RealDisk;
 use crate::cli::common::{MemoryArg, parsed, say};
 use crate::cli::levels::{LevelArgs, note_parameters};
 
-/// What counts as changed.
+/// Options that select what changed since an older snapshot.
 #[derive(clap::Args)]
 pub(super) struct SinceArgs {
     /// Write only what is new or has changed since this snapshot, by its number or by a time.

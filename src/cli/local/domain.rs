@@ -22,7 +22,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// Lists that the rules name take at most `memory` bytes.
+    /// Parses the rules of `--domain`; the lists that they name take at most `memory` bytes.
     pub fn new(rules: &[String], memory: Option<u64>) -> anyhow::Result<Domain> {
         let mut domain = Domain {
             scope: Scope::default(),

@@ -97,7 +97,7 @@ impl LocalArgs {
         live.end(crawled, writer, outputs)
     }
 
-    /// Opens a store for writing. Returns the crawl in it, and the memory beside the writer's.
+    /// Opens a store for writing. Returns its snapshot, its writer, and the memory that is left.
     fn open_store(&self, store: &Path) -> anyhow::Result<(Box<Snapshot>, Writer, Option<u64>)> {
         let Some(settings) = settings_of(&RealDisk, store)? else {
             bail!(Error::Missing(format!(

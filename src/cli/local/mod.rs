@@ -330,7 +330,7 @@ fn pages(text: &str) -> Result<u64, String> {
     }
 }
 
-/// How a list of pages is written.
+/// Options for writing a list of pages.
 #[derive(clap::Args)]
 struct ListArgs {
     /// The format of the list, as of `next` [default: plain].

@@ -30,7 +30,7 @@ pub struct Lift {
 /// Number of outside pages that are shown.
 const LIFTS_SHOWN: usize = 5;
 
-/// What a search has found, with the names of the pages.
+/// Results of a search, with the names of the pages.
 pub struct Findings<'a> {
     crawl: &'a CrawlSource,
     search: &'a LocalSearch,
@@ -39,9 +39,9 @@ pub struct Findings<'a> {
     pub pages: Vec<LocalPageRank>,
     /// Pages outside that link into the domain, those with the largest impact first.
     pub lifts: Vec<Lift>,
-    /// Number of the domain's pages that were not fetched.
+    /// Number of the domain's pages that were not fetched; 0 with `--live`, which does not count them.
     pub unfetched: usize,
-    /// True if all pages of the crawl are in the domain.
+    /// True if all pages of the crawl are in the domain; false with `--live`, which does not check.
     pub is_all: bool,
 }
 

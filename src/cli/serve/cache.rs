@@ -86,8 +86,9 @@ enum CachedValue {
 struct CachedAnswer {
     request: CachedRequest,
     asked: Instant,
-    /// Version of the answer's snapshot, which was written at `written`.
+    /// Version of the answer's snapshot.
     version: String,
+    /// Time at which the answer's snapshot was written.
     written: Option<SystemTime>,
     /// Empty until the answer is computed. A list's error is kept: the list is not made again for the same snapshot.
     value: Arc<OnceCell<Result<CachedValue>>>,
@@ -176,11 +177,11 @@ fn options_of(query: &NextQuery) -> Result<NextOptions> {
     Ok(options)
 }
 
-/// Kind of request, for each of which a number of answers is cached.
+/// Kind of request; each kind has its own limit of cached answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
     List,
-    /// All rows but those about some pages, sites, or another measure, whose number has no bound.
+    /// Questions about all pages: few enough to refresh all their answers.
     Refreshed,
     Other,
 }
@@ -271,7 +272,7 @@ impl Kept {
             .retain(|answer| answer.request != *request || answer.value.get().is_some());
     }
 
-    /// Returns whether this worker may have something to do once there is a newer snapshot.
+    /// Returns whether this worker has a list to make, or answers to refresh once a newer snapshot appears.
     fn is_waiting(&self, kind: WorkerKind) -> bool {
         self.answers.iter().any(|answer| match kind {
             WorkerKind::First => answer.is_awaited(),

@@ -1,4 +1,4 @@
-//! Current snapshot of a store, and the data read of it to answer questions.
+//! Current snapshot of a store, and the data read from it to answer questions.
 //!
 //! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
@@ -157,7 +157,7 @@ impl OpenSnapshot {
         file.and_then(|file| written(&file))
     }
 
-    /// Answers from this snapshot alone, with at most `n` rows; fewer can be written of answers about all pages.
+    /// Answers with at most `n` rows; answers about all pages can be written with fewer.
     pub fn answer(&self, subject: &Subject, n: usize) -> Result<AnswerRows> {
         let name = self.name.clone();
         Ok(match subject {
@@ -206,7 +206,7 @@ impl OpenSnapshot {
         })
     }
 
-    /// Returns the best of a ranking that are selected, with `pages` of each site.
+    /// Returns the first `n` selected rows of a ranking, with the best `pages` pages of each site.
     fn top(
         &self,
         name: &RankingName,

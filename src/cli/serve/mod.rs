@@ -57,7 +57,7 @@ pub struct ServeArgs {
     service: ServiceArgs,
 }
 
-/// The parts of a service beside its address.
+/// Options of the service other than its address.
 #[derive(clap::Args)]
 pub struct ServiceArgs {
     /// A file with a token that clients must send; required if other machines can reach the address.

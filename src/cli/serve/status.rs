@@ -32,13 +32,13 @@ pub struct ServiceStatus {
     pub bound_l1: Option<f64>,
     pub turnovers: f64,
     pub last_fetch: Option<String>,
-    /// Time in seconds since 1970.
+    /// Time of the latest fetch, in seconds since 1970.
     #[serde(skip)]
     pub last_fetch_seconds: Option<i64>,
     pub disk_bytes: Option<u64>,
     /// True while any process writes to the store.
     pub ingesting: bool,
-    /// Share that was read of what readers see, when it was last computed.
+    /// Share of what readers see that was crawled, as last computed.
     pub coverage: Option<CoverageStatus>,
     /// Progress of the ingest of this process.
     pub reading: Option<IngestStatus>,

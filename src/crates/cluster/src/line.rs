@@ -32,8 +32,9 @@ const TIMES: u32 = 6;
 const WHY_MAX: usize = 1000;
 
 struct LinkState {
-    /// Name of the process at the other end. `number` is unique among all lines that ever existed.
+    /// Name of the process at the other end.
     name: String,
+    /// Number that no other line of this process ever had.
     number: u64,
     socket: TcpStream,
     keys: Keys,
@@ -244,7 +245,7 @@ impl timely::communication::allocator::zero_copy::stream::Stream for PeerLink {
         Ok(())
     }
 
-    /// Called only at the end of everything that this process sends.
+    /// Sends the end of the data; called after everything else that this process sends.
     fn shutdown(&self, _: Shutdown) -> io::Result<()> {
         let mut writing = lock(&self.0.writing);
         writing.is_done = true;

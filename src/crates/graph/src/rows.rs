@@ -111,7 +111,7 @@ pub trait Rows: Sync {
         Stop::is_whole(self.walk(visit))
     }
 
-    /// Calls `visit` with the rows of the marked pages, several at a time, in sweep order. By default a full sweep.
+    /// Calls `visit` with the rows of the marked pages, several at a time, in sweep order. The default is a full sweep.
     fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.walk(&mut |row| {
             if marked.get(row.page.into()) {
@@ -203,7 +203,7 @@ impl Bits {
         Bits(all.clone().step_by(64).map(word).collect())
     }
 
-    /// Appends the bits of `other`; the own length must be a multiple of 64.
+    /// Appends the bits of `other`; the length of `self` must be a multiple of 64.
     pub fn and(mut self, other: Bits) -> Bits {
         self.0.extend(other.0);
         self

@@ -1,4 +1,4 @@
-//! Access control: everybody on this machine, and elsewhere whoever has the token.
+//! Access control: with a token, whoever sends it; without one, everybody on this machine.
 //!
 //! Without a token, a request must name its host by an address or as `localhost`. Otherwise a web site could point its
 //! own name at this machine (DNS rebinding) and have a browser read the answers for it.

@@ -34,9 +34,11 @@ const PUBLISHING_LEAST: u64 = 24 * MIB;
 const ROWS: u64 = 16 * MIB;
 /// Number of pages per byte of bitmaps for kept rows: which were seen, and of up to three rows each which is the last.
 const PAGES_A_BYTE_OF_ROWS: u64 = 2;
-/// Pages of blocks in memory at a time while a ranking is made or read, and bytes for each.
+/// Number of pages whose blocks are in memory at a time while a ranking is made or read.
 const BLOCKS: u64 = 3 * CHUNK_PAGES;
+/// Memory for each of these pages while a ranking is made, in bytes.
 const MAKING_BLOCKS: u64 = 176;
+/// Memory for each of these pages while a ranking is read, in bytes.
 const READING_BLOCKS: u64 = 96;
 /// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
 const READING: u64 = 240;

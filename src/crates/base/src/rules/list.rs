@@ -91,7 +91,7 @@ impl fmt::Display for SkippedLines {
 pub struct LineParts<'l> {
     /// The URL, rule or name.
     pub text: &'l [u8],
-    /// Text behind a tab.
+    /// Text after the tab.
     pub behind: Option<&'l [u8]>,
 }
 

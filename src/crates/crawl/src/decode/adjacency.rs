@@ -69,7 +69,7 @@ impl Decoder for Adjacency {
 }
 
 impl Adjacency {
-    /// `Some(kind)`: the line is valid, but not a node.
+    /// Reads a line into `record`; returns its kind if it is valid, but not a node.
     fn read<'a>(
         &self,
         line: &'a [u8],

@@ -65,7 +65,7 @@ impl Decoder for Arc {
 }
 
 impl Arc {
-    /// `Some(kind)`: the record is valid, but not a crawl record.
+    /// Reads a frame into `record`; returns its kind if it is valid, but not a crawl record.
     fn read<'a>(
         &self,
         frame: Frame<'a, ArcHeader<'a>>,

@@ -90,7 +90,7 @@ struct LogEntry<'a> {
 }
 
 impl<'a> LogEntry<'a> {
-    /// `None`: the line is blank, or its fetch is not of a web page.
+    /// Parses a line; returns `None` if it is blank, or its fetch is not of a web page.
     fn of(line: &'a [u8]) -> Result<Option<LogEntry<'a>>, Bad> {
         let text = utf8(line).map_err(Bad::utf8)?;
         let mut fields = [""; FIELDS_MIN];
@@ -156,7 +156,7 @@ fn is_like_a_time(text: &str) -> bool {
         && text.bytes().all(is_part)
 }
 
-/// Parses `2015-05-22T15:01:09.465Z`, or 17 digits.
+/// Parses a time like `2015-05-22T15:01:09.465Z`, in any notation that archives use.
 fn log_time(text: &str) -> RecordTime {
     time::read_archive(text.as_bytes(), "a time, like 2015-05-22T15:01:09.465Z")
 }

@@ -18,13 +18,13 @@ pub(super) enum Role {
     Metadata,
 }
 
-/// How the records of a format make exchanges.
+/// Rules by which the records of a format form exchanges.
 pub(super) struct ExchangeRules {
     /// Returns the role of a record; `None` if it always stands alone.
     pub role: fn(&WarcHeader<'_>, &[u8]) -> Option<Role>,
     /// True if `WARC-Concurrent-To` names records of the exchange.
     pub has_ids: bool,
-    /// Records whose outlinks count: metadata is wanted behind a revisit and, with [`Outlinks::Metadata`], behind all.
+    /// Records whose outlinks count: metadata counts after a revisit and, with [`Outlinks::Metadata`], after all.
     pub outlinks: Outlinks,
     /// Maximum length of an exchange of several records, in bytes.
     pub limit: u64,

@@ -58,18 +58,19 @@ pub fn line_ends(buf: &[u8]) -> usize {
     buf.iter().take_while(line_end).count()
 }
 
-/// Layout of records in which a header tells the length of the block behind it.
+/// Layout of records in which a header tells the length of the block after it.
 pub trait Framing: Send {
     type Header<'a>;
-    /// Errors for a header and a block that the input's end cuts.
+    /// Error for a header that is cut short.
     const HEADER_CUT: &'static str;
+    /// Error for a block that the end of the input cuts.
     const BLOCK_CUT: &'static str;
 
     /// Parses the header at the start of `record`, and returns it with its length and that of its block; `Ok(None)`: it
     /// is incomplete.
     fn header(record: &[u8]) -> Result<Option<(Self::Header<'_>, usize, u64)>, Bad>;
 
-    /// Returns where the next record begins in what is none, after its first byte. `Err(n)`: not in the first `n` bytes,
+    /// Returns the offset of the next record in `junk`, after its first byte. `Err(n)`: not in the first `n` bytes,
     /// which need not be seen again.
     fn next(junk: &[u8], at_end: bool) -> Result<usize, usize>;
 

@@ -201,8 +201,9 @@ struct Grouper<'s, 'c, 'f, G> {
     skips: bool,
     /// Number of non-link lines before the group's last link.
     inside: usize,
-    /// Number of non-link lines after the group's last link; they end at offset `after_end`.
+    /// Number of non-link lines after the group's last link.
     after: usize,
+    /// Offset at which these lines end.
     after_end: usize,
 }
 

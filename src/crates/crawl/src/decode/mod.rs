@@ -45,6 +45,7 @@ pub use time::{from_fraction as time_of_seconds, from_text as time_of};
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 pub trait Decoder: Send + Sync {
+    /// Returns what names are: URLs, unless the format says otherwise.
     fn names(&self) -> Names {
         Names::Url
     }

@@ -104,7 +104,7 @@ impl Skipper for NutchSkipper {
 }
 
 impl Nutch {
-    /// `Some(kind)`: the record is valid, but not about a fetch.
+    /// Reads a record into `record`; returns its kind if it is valid, but not about a fetch.
     fn read<'a>(
         &self,
         text: &'a [u8],

@@ -423,7 +423,7 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// The message has advice in case all records lack a URL.
+/// Returns the error for a record without a URL, with advice in case all records lack one.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
     let message = match (is_empty, names.record.name(FieldName::Url)) {
         (true, name) => format!("{name:?} is empty"),

@@ -57,7 +57,7 @@ struct Skip {
 }
 
 impl Cutter {
-    /// `chunk_bytes`: usual size of a chunk.
+    /// Creates a cutter of chunks of usually `chunk_bytes` bytes.
     pub fn new(chunk_bytes: usize, line_bytes: u64) -> Cutter {
         let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
         // Bounds a chunk by the line limit, so that dropping one record never moves many times its length.

@@ -81,7 +81,7 @@ pub(super) struct PeekReader {
     pub consumed: u64,
     /// True if the writer may pause: available bytes are passed on without waiting for more.
     pub live: bool,
-    /// True if a live reader had no more bytes at the last [`PeekReader::read_into`].
+    /// True if a live reader had no more bytes at the last [`PeekReader::read_into`], until it is used.
     pub lull: bool,
 }
 

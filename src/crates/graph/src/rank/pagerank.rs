@@ -50,7 +50,7 @@ pub struct PowerOptions {
 }
 
 impl Default for PowerOptions {
-    /// Damping 0.85, residual 1e-12.
+    /// Returns options with damping 0.85 and residual 1e-12.
     fn default() -> Self {
         PowerOptions {
             damping: 0.85,

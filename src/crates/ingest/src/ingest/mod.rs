@@ -263,7 +263,7 @@ pub enum IngestEvent<'a> {
     Message(&'a str),
     /// Problem that does not stop the ingest, in words.
     Warning(&'a str),
-    /// What the memory budget allows: at the start, and when the pages have doubled.
+    /// Use of the memory budget, reported at the start and when the pages have doubled.
     Memory {
         pages: u64,
         need: Need,

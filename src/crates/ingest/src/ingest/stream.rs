@@ -331,8 +331,7 @@ impl Spooling {
         }))
     }
 
-    /// Must be called after a checkpoint with `progress`: removes what is covered, and everything if no stream is read
-    /// any more (`over`).
+    /// Removes what a checkpoint with `progress` covers, or everything if no stream is read any more (`over`).
     pub fn after_checkpoint(&self, progress: &InputProgress, over: bool) -> Result<()> {
         if over {
             return self.spool.clear();

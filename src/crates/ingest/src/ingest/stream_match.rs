@@ -21,7 +21,7 @@ use crate::{Error, Result};
 
 /// Maximum number of bytes that are held back.
 const HELD: u64 = 16 << 20;
-/// Number of bytes per read while they are held back.
+/// Number of bytes per read while bytes are held back.
 const READ: usize = 32 << 10;
 
 /// Signs a stream as its bytes arrive.
@@ -94,7 +94,7 @@ pub(super) enum StreamMatch {
     Different,
     /// The stream is equal, without further bytes.
     Same,
-    /// The stream begins with all of the earlier one, as far as that was read.
+    /// The stream begins with all of the earlier one, or with [`HELD`] bytes of a longer one.
     Extends,
 }
 

@@ -72,7 +72,7 @@ impl Seeds {
     }
 }
 
-/// What readers who start at the seeds see over the links of a snapshot.
+/// Coverage of a snapshot, by what readers who start at the seeds see over its links.
 pub struct SeedCoverage {
     shares: SeedShares,
     /// Bound by which the shares of some pages may exceed what readers see of them, at the damping that was requested.

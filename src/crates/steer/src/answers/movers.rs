@@ -136,8 +136,8 @@ fn named(pages: &[Move<PageId>], snapshot: &Snapshot, margin: Option<f64>) -> Re
 }
 
 impl SnapshotMovers {
-    /// Compares `older` and `newer`, two snapshots of one store; each list has `wanted.count` pages. Pages that moved
-    /// are ordered by the criterion in `wanted`, ties by the change of importance, then by rank.
+    /// Compares `older` and `newer`, two snapshots of one store; each list has at most `wanted.count` pages. Pages that
+    /// moved are ordered by the criterion in `wanted`, ties by the change of importance, then by rank.
     pub fn between(
         older: &Snapshot,
         newer: &Snapshot,

@@ -88,7 +88,7 @@ pub fn next_of(
 struct ListSource<'a> {
     snapshot: &'a Snapshot,
     rows: Option<KeptRows>,
-    /// What strategies that work without rows read.
+    /// Empty graph for strategies that work without rows.
     none: Graph,
     options: &'a NextOptions,
     now: Option<Time>,

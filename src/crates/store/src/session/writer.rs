@@ -48,7 +48,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Default settings, for URLs.
+    /// Returns the default settings, for pages named by URLs.
     fn default() -> Options {
         Options {
             config: Config::default(),
@@ -164,7 +164,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens a store for an ingest, which may continue one of its inputs. `resumes`: the last stream is sent again.
+    /// Opens a store for an ingest, which may continue one of its inputs. If `resumes`, the last stream is sent again.
     #[doc(hidden)]
     pub fn open_for_inputs(
         disk: Arc<dyn Disk>,
@@ -389,7 +389,7 @@ impl Writer {
     }
 }
 
-/// What an ingest of inputs needs: storage, checkpoints of its own progress, and rankings in the background.
+/// Methods for an ingest of inputs: storage, checkpoints of its own progress, and rankings in the background.
 #[doc(hidden)]
 impl Writer {
     pub fn storage(&self) -> &StoreWriter {
@@ -456,7 +456,7 @@ impl Writer {
     }
 }
 
-/// Number of pages from which each doubling is reported.
+/// Number of pages from which each doubling is reported; also the least growth before the budget is recomputed.
 const REPORTED_FROM: u64 = 1 << 20;
 
 fn pages_of(engine: &Engine<StoreWriter>) -> u64 {

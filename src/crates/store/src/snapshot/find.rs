@@ -293,7 +293,7 @@ pub struct ListedPage<P = PageId> {
     pub page: Option<P>,
     /// Number of the line, from 0.
     pub line: u64,
-    /// Why the line is not a URL.
+    /// Reason why the line is not a URL.
     pub why: Option<Reject>,
 }
 

@@ -1,7 +1,7 @@
 //! Ranks of all pages: 1 + the number of pages of strictly greater importance.
 //!
 //! Pages are sorted in memory if they fit in the memory of a ranking. Others are sorted on disk twice: by importance,
-//! which gives their ranks, and with these by number.
+//! which gives their ranks, then by page number.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::disk::ExternalSorter;
 const SORT_BYTES: u64 = 24;
 /// Maximum number of values sorted in memory: their positions take half of 64 bits.
 const SORT_MAX: u64 = 1 << 32;
-/// Number of bits by which keys are sorted at a time; fewer keys than these distinguish are compared.
+/// Number of bits by which keys are sorted at a time; fewer than 2^`DIGIT` keys are sorted by comparison.
 const DIGIT: u32 = 11;
 
 /// Returns a sort key: larger importances get smaller keys; both zeros get the same.
@@ -101,7 +101,7 @@ pub(super) enum RankCollector {
     OnDisk(Box<PageSorters>),
 }
 
-/// Pages by importance, and by number with their ranks.
+/// External sorters: of pages by importance, and of ranks by page number.
 pub(super) struct PageSorters {
     pages: u64,
     by_importance: ExternalSorter,
@@ -109,7 +109,7 @@ pub(super) struct PageSorters {
 }
 
 impl RankCollector {
-    /// Prepares for `pages` pages, with `memory` bytes for ranking; those that do not fit are sorted in `folder`.
+    /// Returns a collector for `pages` pages; it sorts all of them in `folder` if they do not fit in `memory` bytes.
     pub fn new(pages: u64, memory: u64, folder: &Path) -> RankCollector {
         if pages <= SORT_MAX && pages * SORT_BYTES <= memory {
             return RankCollector::InMemory(Vec::with_capacity(pages as usize));
@@ -166,7 +166,7 @@ impl RankCollector {
     }
 }
 
-/// Reads a big-endian number, whose bytes are in the order of numbers.
+/// Decodes a big-endian number; encoded like this, numbers sort as bytes.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }

@@ -14,7 +14,7 @@ pub(super) struct MediaType {
 }
 
 impl MediaType {
-    /// `None` if no field names a type.
+    /// Returns the media type that the header fields name; `None` if they name none.
     pub fn extract(values: &[Cow<'_, [u8]>]) -> Option<MediaType> {
         let (mut found, mut charset): (Option<MediaType>, _) = (None, None);
         let values = values
@@ -64,7 +64,7 @@ impl MediaType {
         })
     }
 
-    /// `None` if a body of this type has no links.
+    /// Returns the markup of a body of this type; `None` if it has no links.
     pub fn markup(&self) -> Option<Markup> {
         match &self.essence[..] {
             b"text/html" => Some(Markup::Html),

@@ -68,7 +68,7 @@ enum ItemKind {
 
 use Node::{Items, Object, Text};
 
-/// Fields that are read, each behind the one that it is in, with the depth of their nesting.
+/// Fields that are read, each after the object that holds it, with its depth.
 const FIELDS: &[(u8, &str, Node)] = &[
     (0, "", Object(None)),
     (1, "Envelope", Object(None)),

@@ -258,7 +258,7 @@ impl FrameHeader {
         Some(ZSTD_MAGIC.len() + 1 + fields)
     }
 
-    /// `None` if `bytes` ends inside the header.
+    /// Parses the header of a frame; returns `None` if `bytes` ends inside it.
     fn parse(bytes: &[u8]) -> Option<FrameHeader> {
         let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
         let single_segment = single_segment(descriptor);

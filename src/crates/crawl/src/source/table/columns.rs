@@ -54,7 +54,7 @@ pub(super) struct ColumnField {
     pub name: String,
     /// Index among the leaf columns; `None` if the column has parts, or is nested deeper than a list.
     leaf: Option<usize>,
-    /// `None`: the type is not read.
+    /// Type of the values; `None` if it is not read.
     pub kind: Option<ValueType>,
     pub is_list: bool,
 }
@@ -83,12 +83,14 @@ pub(super) struct ParquetTable {
     file: Box<dyn FileReader>,
     prefix: String,
     columns: Vec<ColumnCursor>,
-    /// Number of the next row group; `left` rows of the one before it are not read yet.
+    /// Number of the next row group.
     group: usize,
+    /// Number of rows of the row group before it that are not read yet.
     left: u64,
     rows: usize,
-    /// Number of rows read last; `used` of them were returned.
+    /// Number of rows read last.
     filled: usize,
+    /// Number of these rows that were returned.
     used: usize,
     /// Number of rows of the file before those read last.
     before: u64,
@@ -272,7 +274,7 @@ impl ParquetTable {
         }
     }
 
-    /// Returns a column's number in the current row; `None` if it is null, or too large.
+    /// Returns a column's number in the current row; `None` if it is no whole number, or too large.
     pub fn whole(&self, column: usize) -> Option<i64> {
         match self.row(column).first()? {
             Cell::Int(number) => Some(*number),

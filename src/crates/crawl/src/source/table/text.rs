@@ -10,8 +10,8 @@ use crate::url::{self, CanonicalForm};
 
 pub(super) const SNIFF_NAMES: usize = 16;
 
-/// Appends the text of a table's next row, or a part of it; returns `false` after the last. Must not be called after
-/// that, or after a fault.
+/// Appends the text of a table's next row, a part of it, or nothing; returns `false` after the last. Must not be called
+/// after that, or after a fault.
 pub type Rows = Box<dyn FnMut(&mut Vec<u8>) -> Result<bool, Fault> + Send>;
 
 /// Chooses the format of a graph that begins with these names: records of URLs if most are URLs.

@@ -26,7 +26,7 @@ const PATIENCE: u32 = 64;
 pub(super) type Step<'s> = dyn FnMut(&[f64], &mut [f64]) -> Result<()> + 's;
 
 pub(super) struct PowerIteration {
-    /// What is not defined if L is 0.
+    /// Name of the measure, for the error that it is not defined if L is 0.
     pub name: &'static str,
     pub start: Vec<f64>,
     /// True to add half of ||L x||_1 times the identity to L.

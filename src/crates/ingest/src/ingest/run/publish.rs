@@ -67,8 +67,9 @@ struct RankingJob {
     settled: Receiver<bool>,
     /// True once that was received.
     is_handed_on: bool,
-    /// Dropped after its results were recorded, which disconnects `recorded`.
+    /// Sender that is dropped after the results were recorded.
     records: Sender<()>,
+    /// Receiver that is disconnected once the results are recorded.
     recorded: Receiver<()>,
     /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,

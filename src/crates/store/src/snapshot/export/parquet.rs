@@ -273,7 +273,7 @@ impl PageWriter for EncodedPages {
     }
 }
 
-/// Returns the system's error, if there is one inside.
+/// Converts an error of the library; an I/O error inside it is returned as it is.
 fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

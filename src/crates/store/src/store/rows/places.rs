@@ -28,7 +28,7 @@ const CHUNK_BYTES: usize = CHUNK * ENTRY + 8;
 const PARTS: u64 = 16;
 const LEAST_CHUNKS: u64 = 256;
 
-/// Number of rows after a directory below which it is not rewritten.
+/// Maximum number of rows after a directory for which it is not rewritten.
 const LEAST: u64 = 64;
 
 /// Error text for a directory of another log.
