@@ -22,8 +22,8 @@ pub(super) enum Step {
     Size(u64),
     /// Bytes were appended, perhaps none. This is not an end: step again.
     Data,
-    /// Bytes were appended, perhaps none, and the member or frame ended well. `checked` says that it had a checksum, which
-    /// matched.
+    /// Bytes were appended, perhaps none, and the member or frame ended well. `checked` says that it had a checksum,
+    /// which matched.
     End { checked: bool },
     /// The input ended at a valid place.
     Finished,

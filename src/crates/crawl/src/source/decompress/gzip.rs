@@ -18,6 +18,8 @@ const WINDOW_BITS: u8 = 15;
 enum GzipState {
     Between,
     Member,
+    /// After a member whose checksum matched; the next step reports its end.
+    Checked,
     Ended,
 }
 
@@ -41,6 +43,10 @@ impl Gzip {
         match self.state {
             GzipState::Between => self.between(raw),
             GzipState::Member => self.member(raw, out),
+            GzipState::Checked => {
+                self.state = GzipState::Between;
+                Ok(Step::End { checked: true })
+            }
             GzipState::Ended => Ok(Step::Finished),
         }
     }
@@ -74,8 +80,8 @@ impl Gzip {
         let start = self.start;
         match status {
             Ok(Status::StreamEnd) => {
-                self.state = GzipState::Between;
-                Ok(Step::End { checked: true })
+                self.state = GzipState::Checked;
+                Ok(Step::Data)
             }
             // The library may hold back bytes without room: only a call without input and output shows a cut.
             Ok(_) if at_end && out.len() == from => damage(
