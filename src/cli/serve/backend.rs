@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use cashrank::Error;
 use cashrank_base::model::name_settings;
+use cashrank_base::threads::lock;
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
@@ -15,7 +16,7 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::AnswerCache;
-use super::current::{Current, lock, written};
+use super::current::{Current, written};
 use super::live::LiveIngest;
 use super::status::{CoverageStatus, ServiceStatus, SnapshotStatus};
 use crate::cli::common::{say, time};

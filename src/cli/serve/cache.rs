@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use cashrank_base::threads::lock;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
 use cashrank_steer::answers::{LISTING_MAX, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
@@ -21,7 +22,7 @@ use once_cell::sync::OnceCell;
 
 use super::super::common::check_list;
 use super::backend::problem;
-use super::current::{AnswerRows, Current, OpenSnapshot, lock};
+use super::current::{AnswerRows, Current, OpenSnapshot};
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;

@@ -4,10 +4,11 @@
 //! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
+use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
@@ -360,9 +361,4 @@ fn whole(json: Vec<u8>) -> AnswerRows {
 
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
-}
-
-/// Takes a lock even if its holder panicked: the data behind these locks is always consistent.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,10 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use cashrank_base::threads::lock;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::ProgressReport;
-
-use super::current::lock;
 
 const OVER_LINKS: &str = "kept links";
 /// Maximum number of rates. When it is reached, every second sample is dropped and the interval doubles.

@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use crate::threads::lock;
+
 /// Counts of the pieces handed out and done. Clones share the state.
 #[derive(Clone)]
 pub(super) struct FlowControl {
@@ -36,7 +38,7 @@ impl FlowControl {
 
     fn wait_until(&self, ready: impl Fn(&FlowState) -> bool) -> MutexGuard<'_, FlowState> {
         let (state, changed) = &*self.state;
-        let mut state = state.lock().unwrap_or_else(|held| held.into_inner());
+        let mut state = lock(state);
         while !ready(&state) && !state.closed {
             state = changed.wait(state).unwrap_or_else(|held| held.into_inner());
         }
@@ -45,7 +47,7 @@ impl FlowControl {
 
     fn change(&self, change: impl FnOnce(&mut FlowState)) {
         let (state, changed) = &*self.state;
-        change(&mut state.lock().unwrap_or_else(|held| held.into_inner()));
+        change(&mut lock(state));
         changed.notify_all();
     }
 

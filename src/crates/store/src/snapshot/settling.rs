@@ -19,7 +19,7 @@
 //! so what is published at a point determined by the stream does not depend on rankings by the clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,7 @@ use crate::rows::{Bits, PAGES_MAX, RowVisitor, Stop, Without};
 use crate::store::rows::{KeptRows, UnpackedRows};
 use crate::store::warm::{self, RowsDiff, WarmFile, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
+use crate::threads::lock;
 use crate::{Error, Result};
 
 #[derive(Debug, Clone)]
@@ -119,7 +120,7 @@ impl Watcher {
     }
 
     pub fn progress(&self) -> SettlingProgress {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.progress)
     }
 
     /// Returns the memory that settling would have taken in bytes, if it was left out because of that.
@@ -389,8 +390,7 @@ impl<'w> Watching<'w> {
 
 impl Watch for Watching<'_> {
     fn swept(&mut self, progress: &SettlingProgress) {
-        let known = self.watcher.progress.lock();
-        *known.unwrap_or_else(PoisonError::into_inner) = *progress;
+        *lock(&self.watcher.progress) = *progress;
     }
 
     fn is_over(&mut self) -> bool {

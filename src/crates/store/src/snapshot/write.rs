@@ -1,8 +1,8 @@
 //! Writing of a snapshot's file: its columns, one after the other, of all blocks.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::{io, mem};
 
 use crossbeam_channel::bounded;
@@ -20,7 +20,7 @@ use crate::engine::{
 use crate::memory::RANKING_MOST;
 use crate::rank::settle::SettlingResult;
 use crate::store::{Disk, View};
-use crate::threads::{join, result_of, spawn_in};
+use crate::threads::{join, lock, result_of, spawn_in};
 use crate::{Error, Result};
 
 /// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it
@@ -123,7 +123,7 @@ impl SnapshotWriter {
         (mut room, watcher): (u64, &Watcher),
     ) -> Result<Option<u64>> {
         // The previous snapshot holds the cache until it has written these columns.
-        let mut held = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(known);
         let (before, runs) = held.take(view);
         let rows = view.rows_behind(runs)?;
         let (mut cache, mut is_stopped) = (FactsCache::default(), false);

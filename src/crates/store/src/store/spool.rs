@@ -23,7 +23,7 @@ mod tests;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,7 @@ use super::folder::remove_file;
 use super::manifest::InputProgress;
 use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
+use crate::threads::lock;
 use crate::{Error, Result};
 pub use read::SpoolReader;
 use read::{BLOCK_BYTES, BlockReader, HEADER, SpoolBlockHeader, held, missing, segment_path};
@@ -279,7 +280,7 @@ impl Spool {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     pub fn options(&self) -> &SpoolOptions {
@@ -371,7 +372,7 @@ impl Spool {
 
     /// Makes all appended bytes durable and reports the position, if it grew. Does nothing after [`Spool::close`].
     pub fn sync(&self) -> Result<()> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.turn);
         let (files, entries, end) = {
             let mut inner = self.inner();
             inner.check()?;
@@ -430,7 +431,7 @@ impl Spool {
 
     /// Stops accepting bytes: a thread that waits for the stream must not write into what may be another's store.
     pub fn close(&self) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.turn);
         let mut inner = self.inner();
         inner.closed = true;
         inner.last = None;

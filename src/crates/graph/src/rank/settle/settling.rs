@@ -1,7 +1,7 @@
 //! Settling in progress: a [`LedgerBlock`] for each shard of this process, the sums over all shards, and sweeps until
 //! the goal is reached. See [`super`] for their meaning.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::block::{self, LedgerBlock, SUPPLY, plus};
 use super::shards::ShardRows;
@@ -11,7 +11,7 @@ use crate::engine::{Certificate, Effort, certify, ratio_up};
 use crate::rank::peers::Peers;
 use crate::rank::{FINEST, RankOptions, Teleport};
 use crate::rows::{Bits, Row, Rows, Stop};
-use crate::threads::par_map;
+use crate::threads::{lock, par_map};
 use crate::{Error, Result};
 
 /// Sums over all pages of all shards.
@@ -463,10 +463,7 @@ impl Settling<'_> {
         let is_first = !self.has_rows();
         let (shards, over_relaxes) = (self.shards.clone(), self.over_relaxes);
         let watch = Mutex::new(watch);
-        let is_over = || {
-            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
-            watch.is_over()
-        };
+        let is_over = || lock(&watch).is_over();
         let swept = self.hand_on(|at, block| {
             block.begin_sweep(over_relaxes);
             sweep_block(block, shards[at].rows, (level, is_first), &is_over)

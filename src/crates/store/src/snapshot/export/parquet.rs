@@ -14,7 +14,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -31,6 +31,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::columns::{ColumnValues, RowBatch, ValueKind};
 use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup};
+use crate::threads::lock;
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
@@ -250,7 +251,7 @@ struct EncodedPages(Arc<Mutex<Vec<u8>>>);
 
 impl EncodedPages {
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,7 +13,7 @@ use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::log::{BlockLog, LogBlock};
 use crate::disk::{Access, Disk};
 use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
-use crate::threads::spawn_in;
+use crate::threads::{lock, spawn_in};
 use crate::{Error, Result};
 
 /// Number of blocks that are read ahead of the one being visited.
@@ -517,7 +517,7 @@ impl UnpackedRows {
     }
 
     fn prefix(&self) -> MutexGuard<'_, Prefix> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
