@@ -369,6 +369,31 @@ mod tests {
         }
     }
 
+    /// Pages that have most pass it on among themselves here, while all importance decreases as fast.
+    #[test]
+    fn a_web_whose_importance_decreases_at_first_has_bounds() {
+        let web: Web = vec![
+            vec![(2, 1)],
+            vec![(0, 1), (1, 1)],
+            vec![(0, 1)],
+            vec![],
+            vec![(0, 3), (1, 3), (3, 2)],
+            vec![],
+        ];
+        let is_read = [true, true, true, false, true, false];
+        let (x, all) = exact(&web, &[4]);
+        let covered: i128 = (0..PAGES)
+            .filter(|&page| is_read[page])
+            .map(|page| x[page])
+            .sum();
+        let bounds = SeedShares::of(&read(&web, &is_read), DAMPING, &[4])
+            .unwrap()
+            .bounds;
+        let covered = covered as f64 / all as f64;
+        assert!(bounds.at_least <= covered && covered <= bounds.at_most);
+        assert!(bounds.at_least > covered - 0.2, "{bounds:?} {covered}");
+    }
+
     /// Page 0 is fetched and links to page 1; page 7 is unknown.
     #[test]
     fn only_known_pages_that_were_not_fetched_add_to_the_estimate() {

@@ -268,6 +268,9 @@ impl<'r> Settling<'r> {
 const GAIN_MIN: f64 = 0.1;
 /// Number of sweeps without a gain of a thousandth after which settling ends: 64-bit numbers resolve no more.
 const PATIENCE: u32 = 64;
+/// Number of sweeps without a gain of a thousandth after which a sweep visits all pages: pages that have most may pass it
+/// on among themselves, while all importance decreases as fast as what they have.
+const STALLED: u32 = 4;
 /// Multiple of 1/(1 - d) that replaces [`PATIENCE`] if more waits than rounding explains: near d = 1 a sweep may gain
 /// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
@@ -543,7 +546,12 @@ impl Settling<'_> {
             options.until
         };
         let enough = (until * (1.0 - damping) - self.certificate.rounding_l1) / damping;
-        let (level, share) = waiting.level(enough / residual, gain);
+        let is_stalled = self.best.1 >= STALLED && residual > self.certificate.rounding_l1;
+        let (level, share) = if is_stalled {
+            (VisitLevel::From(i32::MIN), 1.0)
+        } else {
+            waiting.level(enough / residual, gain)
+        };
         self.planned = Some((residual, share));
         level
     }
