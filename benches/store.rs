@@ -12,7 +12,7 @@ use cashrank::Limits;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::Engine;
 use cashrank_ingest::ingest::{IngestEvent, IngestJob, Observer, ProgressReport, ingest};
-use cashrank_store::snapshot::{KeepSnapshots, SnapshotOptions, publish};
+use cashrank_store::snapshot::{KeepSnapshots, publish};
 use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{RealDisk, Settings, StoreWriter, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -70,11 +70,8 @@ fn store(c: &mut Criterion) {
     group.bench_function("snapshot", |b| {
         b.iter(|| {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
-            let making = SnapshotOptions {
-                keep: KeepSnapshots::newest(1),
-                settle: None,
-            };
-            let published = publish(&RealDisk, &view, &making).expect("is published");
+            let keep = KeepSnapshots::newest(1);
+            let published = publish(&RealDisk, &view, keep, None).expect("is published");
             let info = published.expect("nobody stops it").info;
             assert_eq!(info.pages, PAGES);
         });

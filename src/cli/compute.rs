@@ -15,7 +15,7 @@ use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResul
 use cashrank_graph::rank::measures::{Uses, measure};
 use cashrank_graph::sites::{Level, SiteTotal, Sites};
 use cashrank_ingest::load::LoadedGraph;
-use cashrank_store::snapshot::export::{Format, NumberColumn, OptionalColumns, Setup, export};
+use cashrank_store::snapshot::export::{Format, NumberColumn, Setup, export};
 use cashrank_store::snapshot::{
     ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
 };
@@ -248,11 +248,8 @@ impl ComputeArgs {
     ) -> anyhow::Result<()> {
         let scores = &computed.measured.scores;
         let setup = Setup {
-            columns: OptionalColumns {
-                level: self.level,
-                score: NumberColumn::of_measure(Some(&self.measure)),
-                ..OptionalColumns::default()
-            },
+            level: self.level,
+            score: NumberColumn::of_measure(Some(&self.measure)),
             pages: scores.len() as u64,
             folder: Some(scratch(output)),
             ..Setup::default()

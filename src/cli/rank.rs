@@ -8,9 +8,7 @@ use cashrank_graph::sites::RollUpBy;
 use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up};
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::LevelRanking;
-use cashrank_store::snapshot::export::{
-    Format, NumberColumn, OptionalColumns, Page, Setup, TableOf, export_each,
-};
+use cashrank_store::snapshot::export::{Format, NumberColumn, Page, Setup, TableOf, export_each};
 
 use super::common::{
     Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, print, report_lines, say,
@@ -120,11 +118,8 @@ impl RankArgs {
             Format::Tsv
         });
         let setup = Setup {
-            columns: OptionalColumns {
-                score: NumberColumn::of_measure(self.level.measure()),
-                of: TableOf::LookedUp,
-                ..OptionalColumns::default()
-            },
+            table: TableOf::LookedUp,
+            score: NumberColumn::of_measure(self.level.measure()),
             ..Setup::default()
         };
         let held = rankings.held_bytes() + to_read(rankings.len());

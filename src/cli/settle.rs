@@ -10,9 +10,7 @@ use cashrank_graph::engine::HistoryView;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
 use cashrank_store::memory::check_room;
-use cashrank_store::snapshot::{
-    Info, SettleSettings, SnapshotOptions, StartFrom, Watcher, publish, settling_needs,
-};
+use cashrank_store::snapshot::{Info, SettleSettings, StartFrom, Watcher, publish, settling_needs};
 use cashrank_store::store::{RealDisk, View};
 
 use super::common::{
@@ -85,11 +83,8 @@ impl SettleArgs {
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let options = SnapshotOptions {
-            keep: self.keep.keep_snapshots,
-            settle: Some(self.settling(&watcher, &again)),
-        };
-        let published = beside_a_bar(&watcher, || publish(&RealDisk, &view, &options))?;
+        let (keep, settle) = (self.keep.keep_snapshots, self.settling(&watcher, &again));
+        let published = beside_a_bar(&watcher, || publish(&RealDisk, &view, keep, Some(&settle)))?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
             Some(made) => {

@@ -101,25 +101,24 @@ fn a_goal_above_the_rounding_of_damping_is_reached() {
 /// published one. Now a publisher holds the store's lock from before the state is read until its ranking is published.
 #[test]
 fn nobody_writes_to_a_store_that_is_settled() {
-    use cashrank_store::snapshot::{KeepSnapshots, SettleSettings, SnapshotOptions, publish};
+    use cashrank_store::snapshot::{KeepSnapshots, SettleSettings, publish};
     use cashrank_store::store::{RealDisk, open_view, open_view_to_publish};
     let lab = Lab::new();
     lab.file("a", sample(400).concat());
     lab.file("b", "{\"url\":\"http://new.example/\"}\n");
     lab.run("ingest a --store s").exits(0);
-    let making = SnapshotOptions {
-        keep: KeepSnapshots::ALL,
-        settle: Some(SettleSettings::until(1e-9)),
-    };
+    let (keep, settle) = (KeepSnapshots::ALL, SettleSettings::until(1e-9));
     let unlocked = open_view(&RealDisk, &lab.path("s")).unwrap();
-    assert!(publish(&RealDisk, &unlocked, &making).is_err());
+    assert!(publish(&RealDisk, &unlocked, keep, Some(&settle)).is_err());
     let view = open_view_to_publish(&RealDisk, &lab.path("s")).unwrap();
     for line in ["ingest b --store s", "settle --store s --until 1e-7"] {
         lab.run(line).exits(6).says(&["in use by another process"]);
     }
     lab.run("top --store s").exits(0);
     let before = lab.snapshot("s");
-    publish(&RealDisk, &view, &making).unwrap().unwrap();
+    publish(&RealDisk, &view, keep, Some(&settle))
+        .unwrap()
+        .unwrap();
     drop(view);
     assert!(lab.snapshot("s") != before);
     lab.run("verify --deep --store s").exits(0);

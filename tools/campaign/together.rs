@@ -15,9 +15,7 @@ use cashrank_graph::rank::measures::MEASURES;
 use cashrank_graph::sites::Level;
 use cashrank_ingest::ingest::{Every, IngestJob, ingest};
 use cashrank_store::check::{Depth, check};
-use cashrank_store::snapshot::{
-    SettleSettings, Snapshot, SnapshotOptions, Watcher, publish, publish_computed,
-};
+use cashrank_store::snapshot::{SettleSettings, Snapshot, Watcher, publish, publish_computed};
 use cashrank_store::store::open_view_to_publish;
 
 use crate::crawl::Dice;
@@ -71,11 +69,9 @@ impl Command {
         match self {
             Command::Ingest => ingest(job, Arc::new(disk.clone()), &mut Silent).map(drop),
             Command::Settle => {
-                let making = SnapshotOptions {
-                    keep: job.keep_snapshots,
-                    settle: Some(SettleSettings::until(UNTIL)),
-                };
-                publish(disk, &open_view_to_publish(disk, dir)?, &making).map(drop)
+                let (keep, settle) = (job.keep_snapshots, SettleSettings::until(UNTIL));
+                let view = open_view_to_publish(disk, dir)?;
+                publish(disk, &view, keep, Some(&settle)).map(drop)
             }
             Command::Compute => {
                 let computing = Computing::new(&MEASURES[0], Level::Host);

@@ -10,8 +10,8 @@ use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
 use cashrank_store::memory::{check_room, to_read};
 use cashrank_store::snapshot::export::{
-    Content, ExportCounts, Format, MOST_SORTING, NumberColumn, OptionalColumns, Order, Page, Score,
-    Scoring, Setup, export, ordered,
+    Content, ExportCounts, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Setup, TableOf,
+    export, ordered,
 };
 use cashrank_store::snapshot::{Snapshot, snapshots};
 use cashrank_store::store::RealDisk;
@@ -143,15 +143,6 @@ impl ScoringArgs {
         );
         Ok(())
     }
-
-    fn scoring(&self) -> Scoring {
-        let usual = Scoring::default();
-        Scoring {
-            score: self.score.unwrap_or(usual.score),
-            field: self.score_field.clone().unwrap_or(usual.field),
-            into: self.into.clone(),
-        }
-    }
 }
 
 fn report_left_out(left_out: u64, format: Format) {
@@ -255,16 +246,16 @@ impl ExportArgs {
         }
         let folder = scratch(output);
         let setup = Setup {
-            columns: OptionalColumns {
-                level,
-                score: NumberColumn::of_measure(self.level.measure()),
-                state: level.is_page(),
-                cash: self.cash,
-                more: further.columns.clone(),
-                change: since.is_some(),
-                ..OptionalColumns::default()
-            },
-            scoring: self.scoring.scoring(),
+            table: TableOf::Ranking,
+            level,
+            score: NumberColumn::of_measure(self.level.measure()),
+            state: level.is_page(),
+            cash: self.cash,
+            more: further.columns.clone(),
+            change: since.is_some(),
+            kind: self.scoring.score,
+            field: self.scoring.score_field.clone(),
+            into: self.scoring.into.clone(),
             without_gone: self.gone.without_gone,
             pages: ranking.ranked(),
             folder: Some(folder.clone()),
@@ -281,7 +272,8 @@ impl ExportArgs {
         let rows: Box<dyn Iterator<Item = _>> = match &since {
             None => Box::new(rankings.rows()),
             Some(since) => {
-                let rows = since.rows(ranking, setup.scoring.score)?;
+                let kind = setup.kind.unwrap_or(Score::Importance);
+                let rows = since.rows(ranking, kind)?;
                 Box::new(rows.filter(is_listed))
             }
         };

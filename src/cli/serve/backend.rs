@@ -11,7 +11,7 @@ use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
 use cashrank_steer::answers::{Question, Subject, canonical};
-use cashrank_store::snapshot::{self, Info};
+use cashrank_store::snapshot::{self, Info, SnapshotColumns};
 use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
@@ -55,10 +55,11 @@ impl StoreBackend {
         for name in newest.iter() {
             // A snapshot may have been removed since it was listed.
             if !infos.contains_key(name)
-                && let Ok(info) = snapshot::info_of(&RealDisk, &self.store, name)
+                && let Ok(columns) = SnapshotColumns::of(&RealDisk, &snapshots.join(name))
             {
                 let made = written(&snapshots.join(name));
-                infos.insert(name.clone(), SnapshotStatus::of(name, &info, made));
+                let status = SnapshotStatus::of(name, columns.info(), made);
+                infos.insert(name.clone(), status);
             }
         }
         let known = newest.iter().filter_map(|name| infos.get(name));

@@ -43,7 +43,7 @@ const READING_BLOCKS: u64 = 96;
 /// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
 const READING: u64 = 240;
 /// Memory per page for computing ranks, in bytes, up to [`RANKING_MOST`].
-const RANKING: u64 = 32;
+pub const RANKING: u64 = 32;
 pub const RANKING_MOST: u64 = 512 * MIB;
 /// Memory per page for settling importance, in bytes.
 pub const SETTLING: u64 = crate::rank::settle::BYTES;
@@ -136,11 +136,6 @@ impl Need {
         let pages = self.cash + self.index + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
-}
-
-/// Returns the memory for making a ranking of `pages` pages, in bytes.
-pub fn ranking(pages: u64) -> u64 {
-    (pages * RANKING).min(RANKING_MOST) + making_blocks(pages)
 }
 
 /// Returns the memory for the blocks of a ranking of `pages` pages that are in memory while it is written, in bytes.

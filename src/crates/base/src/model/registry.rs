@@ -2,12 +2,12 @@
 
 use super::Error;
 
-/// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry has a
-/// `name` and a description, `about`.
+/// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry is a
+/// constant that has a `name` and a description, `about`.
 #[macro_export]
 macro_rules! registry {
     ($(#[$attribute:meta])* $name:ident of $spec:ty, called $what:literal;
-     $($(#[$doc:meta])* $item:ident is $entry:path;)*) => {
+     $($(#[$doc:meta])* $item:ident is $entry:expr;)*) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -21,7 +21,7 @@ macro_rules! registry {
 
             fn spec(self) -> &'static $spec {
                 match self {
-                    $($name::$item => &$entry,)*
+                    $($name::$item => const { &$entry },)*
                 }
             }
 

@@ -55,16 +55,6 @@ fn schema(names: Names) -> String {
     )
 }
 
-fn write_values<D: DataType>(
-    group: &mut RowGroup,
-    values: impl Iterator<Item = Option<D::T>>,
-) -> Result<(), ParquetError> {
-    let values: Vec<Option<D::T>> = values.collect();
-    let defined: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
-    let values: Vec<D::T> = values.into_iter().flatten().collect();
-    group.write::<D>(&values, Some(&defined), None)
-}
-
 /// Writes a column of lists, or nulls. `empty` and `value` are the definition levels of an empty list and of a value;
 /// that of a null in a list is one below `value`.
 fn write_lists<D: DataType>(
@@ -92,8 +82,8 @@ fn write_rows(rows: &[Record<'_>], group: &mut RowGroup) -> Result<(), ParquetEr
     let pages: Vec<ByteArray> = rows.iter().map(|row| text(&row.url)).collect();
     group.write::<ByteArrayType>(&pages, None, None)?;
     let fetched_at = rows.iter().map(|row| row.fetched_at.map(milliseconds));
-    write_values::<Int64Type>(group, fetched_at)?;
-    write_values::<Int32Type>(group, rows.iter().map(|row| row.status))?;
+    group.write_values::<Int64Type>(fetched_at, false)?;
+    group.write_values::<Int32Type>(rows.iter().map(|row| row.status), false)?;
     let counts: [fn(FetchTotals) -> u32; 5] = [
         |totals| totals.visits,
         |totals| totals.failed,
@@ -103,10 +93,11 @@ fn write_rows(rows: &[Record<'_>], group: &mut RowGroup) -> Result<(), ParquetEr
     ];
     for count in counts {
         let counts = rows.iter().map(|row| Some(count(row.totals?).into()));
-        write_values::<Int64Type>(group, counts)?;
+        group.write_values::<Int64Type>(counts, false)?;
     }
     let last_failed = rows.iter().map(|row| row.totals?.last_failed);
-    write_values::<Int64Type>(group, last_failed.map(|time| time.map(milliseconds)))?;
+    let last_failed = last_failed.map(|time| time.map(milliseconds));
+    group.write_values::<Int64Type>(last_failed, false)?;
     let texts: [fn(&Record<'_>) -> Option<ByteArray>; 4] = [
         |row| row.redirect.as_deref().map(text),
         |row| row.base.as_deref().map(text),
@@ -114,7 +105,7 @@ fn write_rows(rows: &[Record<'_>], group: &mut RowGroup) -> Result<(), ParquetEr
         |row| Some(ByteArray::from(row.digest.text()?.into_bytes())),
     ];
     for column in texts {
-        write_values::<ByteArrayType>(group, rows.iter().map(column))?;
+        group.write_values::<ByteArrayType>(rows.iter().map(column), false)?;
     }
     let links = rows.iter().map(|row| {
         let urls = row.links.iter().map(|link| Some(text(&link.url)));

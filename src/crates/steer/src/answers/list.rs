@@ -6,7 +6,7 @@ use super::Rankings;
 use super::coverage::Seeds;
 use crate::model::{Page, PageId};
 use crate::rules::list::{ListLine, NameSet, SkippedLines, parts};
-use crate::snapshot::{ListedPage, Snapshot, find_lines};
+use crate::snapshot::{Snapshot, find_lines};
 use crate::{Error, Result};
 
 /// Maximum number of lines that are read together.
@@ -22,7 +22,7 @@ const LINE_BYTES: usize = 1 << 7;
 pub fn each_listed(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     snapshot: Option<&Snapshot>,
-    mut each: impl FnMut(Vec<ListedPage>) -> Result<()>,
+    mut each: impl FnMut(Vec<(ListLine, Option<PageId>)>) -> Result<()>,
 ) -> Result<SkippedLines> {
     let find = |names: &[&[u8]]| match snapshot {
         Some(snapshot) => snapshot.find(names),
@@ -30,8 +30,8 @@ pub fn each_listed(
     };
     let mut unread = SkippedLines::default();
     let comments = each_line(lines, PIECE, find, |mut pages| {
-        pages.retain(|of| match of.why {
-            Some(why) if of.page.is_none() => {
+        pages.retain(|(line, page)| match line.why {
+            Some(why) if page.is_none() => {
                 unread.count(why, 1);
                 false
             }
@@ -69,17 +69,17 @@ pub fn look_up(
         each_line(lines, most.clamp(PIECE / 64, LOOKED_UP), find, |listed| {
             let mut rows = Vec::new();
             for (shard, ranking) in rankings.each().enumerate() {
-                let of_shard = listed.iter().filter_map(|of| of.page);
+                let of_shard = listed.iter().filter_map(|(_, page)| *page);
                 let of_shard = of_shard.filter(|(of, _)| *of == shard);
                 let numbers: Vec<PageId> = of_shard.map(|(_, page)| page).collect();
                 rows.push(ranking.facts_of(&numbers)?.into_iter());
             }
-            for of in listed {
-                let row = of.page.and_then(|(shard, _)| rows[shard].next());
+            for (line, page) in listed {
+                let row = page.and_then(|(shard, _)| rows[shard].next());
                 counts.known += u64::from(row.is_some());
                 counts.unknown += u64::from(row.is_none());
                 each(&Page {
-                    url: String::from_utf8_lossy(&of.name),
+                    url: String::from_utf8_lossy(&line.name),
                     ..row.unwrap_or_default()
                 })?;
             }
@@ -102,7 +102,7 @@ fn each_line<P: Copy>(
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     most: usize,
     mut find: impl FnMut(&[&[u8]]) -> Result<Vec<Option<P>>>,
-    mut each: impl FnMut(Vec<ListedPage<P>>) -> Result<()>,
+    mut each: impl FnMut(Vec<(ListLine, Option<P>)>) -> Result<()>,
 ) -> Result<u64> {
     let mut comments = 0;
     let mut lines = (0..).zip(lines);
@@ -163,15 +163,15 @@ pub fn seeds_of(
     let (mut known, mut others) = (Vec::new(), NameSet::new(memory));
     let mut other_shards = 0;
     let mut skipped = each_listed(lines, Some(snapshot), |pages| {
-        for of in pages {
-            if !snapshot.is_local(&of.name) {
+        for (line, page) in pages {
+            if !snapshot.is_local(&line.name) {
                 other_shards += 1;
                 continue;
             }
-            match of.page {
+            match page {
                 Some(page) => known.push(page.0 as u32),
                 None => {
-                    others.add(&of.name)?;
+                    others.add(&line.name)?;
                 }
             }
         }
@@ -195,7 +195,7 @@ mod tests {
         let skipped = each_listed(lines, None, |pages| {
             let all = pages
                 .into_iter()
-                .map(|of| String::from_utf8(of.name).unwrap());
+                .map(|(line, _)| String::from_utf8(line.name).unwrap());
             names.extend(all);
             Ok(())
         });

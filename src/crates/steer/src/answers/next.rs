@@ -178,13 +178,13 @@ impl NextOptions {
         let mut unknown = NameSet::new(memory);
         self.exclude = Bits::new(snapshot.map_or(0, |snapshot| snapshot.info().pages));
         skipped.excluded = each_listed(excluded, snapshot, |pages| {
-            for of in pages {
-                match of.page {
+            for (line, page) in pages {
+                match page {
                     Some(page) => {
                         self.exclude.set(page.0);
                     }
                     None if has_seeds => {
-                        unknown.add(&of.name)?;
+                        unknown.add(&line.name)?;
                     }
                     None => (),
                 }
@@ -196,13 +196,13 @@ impl NextOptions {
         let mut choice = SeedChoice::new(self, snapshot);
         skipped.seeds = each_listed(seeds, snapshot, |mut pages| {
             let listed = pages.len();
-            pages.retain(|of| shard.is_none_or(|shard| shard.has(&of.name)));
+            pages.retain(|(line, _)| shard.is_none_or(|shard| shard.has(&line.name)));
             other_shards += (listed - pages.len()) as u64;
-            pages.retain(|of| of.page.is_some() || !unknown.has(&of.name));
-            let pages = pages.into_iter().map(|of| Seed {
-                name: String::from_utf8_lossy(&of.name).into_owned(),
-                page: of.page,
-                line: of.line,
+            pages.retain(|(line, page)| page.is_some() || !unknown.has(&line.name));
+            let pages = pages.into_iter().map(|(line, page)| Seed {
+                name: String::from_utf8_lossy(&line.name).into_owned(),
+                page,
+                line: line.number,
             });
             choice.add(pages.collect())
         })?;

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::check::{Depth, check};
 use crate::disk::RealDisk;
 use crate::schedule::{Candidate, NextOptions, next};
-use crate::snapshot::{self, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotOptions};
+use crate::snapshot::{self, KeepSnapshots, Snapshot, SnapshotEntry};
 use crate::store::{identity_of, open_view_to_publish};
 
 /// Store that answers questions, also while it is being written.
@@ -108,11 +108,8 @@ impl Store {
         view.progress().check_verified(&self.dir)?;
         let again = Resettling::of(&view, None)?;
         if again.done(until).is_none() {
-            let making = SnapshotOptions {
-                keep: KeepSnapshots::ALL,
-                settle: Some(again.settle(until)),
-            };
-            snapshot::publish(&RealDisk, &view, &making)?;
+            let settle = again.settle(until);
+            snapshot::publish(&RealDisk, &view, KeepSnapshots::ALL, Some(&settle))?;
         }
         self.snapshot()
     }

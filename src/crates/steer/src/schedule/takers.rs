@@ -20,24 +20,78 @@ use std::path::Path;
 
 use super::Candidate;
 use crate::model::{Page, registry};
-use crate::snapshot::export::{
-    Format, NumberColumn, OptionalColumns, Setup, TableOf, ValueKind, export,
-};
+use crate::snapshot::export::{Format, NumberColumn, Setup, TableOf, ValueKind, export};
 use crate::url::host;
 use crate::{Error, Result};
 
 registry! {
     /// Format of a list of pages.
     Taker of TakerSpec, called "format of a list of pages";
-    Plain is PLAIN;
-    Tsv is TSV;
-    Jsonl is JSONL;
-    Parquet is PARQUET;
-    NutchInject is NUTCH_INJECT;
-    HeritrixPrecedence is HERITRIX_PRECEDENCE;
-    HeritrixSchedule is HERITRIX_SCHEDULE;
-    UrlFrontier is URLFRONTIER;
-    Scrapy is SCRAPY;
+    Plain is TakerSpec {
+        name: "plain",
+        about: "one URL per line",
+        content: TakerContent::Lines(|page, _, _, out| writeln!(out, "{}", page.url)),
+    };
+    Tsv is TakerSpec {
+        name: "tsv",
+        about: "tab-separated values with a header line",
+        content: TakerContent::Table(Format::Tsv),
+    };
+    Jsonl is TakerSpec {
+        name: "jsonl",
+        about: "JSON lines, one object per page",
+        content: TakerContent::Table(Format::Jsonl),
+    };
+    Parquet is TakerSpec {
+        name: "parquet",
+        about: if cfg!(feature = "parquet") {
+            "Apache Parquet"
+        } else {
+            "Apache Parquet; this build has none: cargo install --features parquet"
+        },
+        content: TakerContent::Table(Format::Parquet),
+    };
+    NutchInject is TakerSpec {
+        name: "nutch-inject",
+        about: "seeds for Nutch's injector, each with a score",
+        content: TakerContent::Lines(|page, at, len, out| {
+            let score = (len - at) as f64 / len as f64;
+            writeln!(out, "{}\tnutch.score={score}", page.url)
+        }),
+    };
+    HeritrixPrecedence is TakerSpec {
+        name: "heritrix-precedence",
+        about: "a URI and its precedence for Heritrix, 1 to 127",
+        content: TakerContent::Lines(|page, at, len, out| {
+            writeln!(out, "{} {}", page.url, 1 + at * 127 / len)
+        }),
+    };
+    HeritrixSchedule is TakerSpec {
+        name: "heritrix-schedule",
+        about: "a schedule for Heritrix's action directory",
+        content: TakerContent::Lines(|page, _, _, out| writeln!(out, "F+ {}", page.url)),
+    };
+    /// Items of the frontier's protocol in JSON. Their queues are hosts.
+    UrlFrontier is TakerSpec {
+        name: "urlfrontier",
+        about: "items of URLFrontier as JSON lines",
+        content: TakerContent::Lines(|page, at, _, out| {
+            let key = String::from_utf8_lossy(host(page.url.as_bytes()));
+            let item = serde_json::json!({ "known": {
+                "info": { "url": page.url, "key": key, "metadata": {} },
+                "refetchable_from_date": at as u64 + 1,
+            }});
+            writeln!(out, "{item}")
+        }),
+    };
+    Scrapy is TakerSpec {
+        name: "scrapy",
+        about: "requests for Scrapy as JSON lines",
+        content: TakerContent::Lines(|page, at, len, out| {
+            let request = serde_json::json!({ "url": page.url, "priority": len - at });
+            writeln!(out, "{request}")
+        }),
+    };
 }
 
 struct TakerSpec {
@@ -52,80 +106,6 @@ enum TakerContent {
     Lines(fn(&Candidate, usize, usize, &mut dyn Write) -> io::Result<()>),
     Table(Format),
 }
-
-const PLAIN: TakerSpec = TakerSpec {
-    name: "plain",
-    about: "one URL per line",
-    content: TakerContent::Lines(|page, _, _, out| writeln!(out, "{}", page.url)),
-};
-
-const TSV: TakerSpec = TakerSpec {
-    name: "tsv",
-    about: "tab-separated values with a header line",
-    content: TakerContent::Table(Format::Tsv),
-};
-
-const JSONL: TakerSpec = TakerSpec {
-    name: "jsonl",
-    about: "JSON lines, one object per page",
-    content: TakerContent::Table(Format::Jsonl),
-};
-
-const PARQUET: TakerSpec = TakerSpec {
-    name: "parquet",
-    about: if cfg!(feature = "parquet") {
-        "Apache Parquet"
-    } else {
-        "Apache Parquet; this build has none: cargo install --features parquet"
-    },
-    content: TakerContent::Table(Format::Parquet),
-};
-
-const NUTCH_INJECT: TakerSpec = TakerSpec {
-    name: "nutch-inject",
-    about: "seeds for Nutch's injector, each with a score",
-    content: TakerContent::Lines(|page, at, len, out| {
-        let score = (len - at) as f64 / len as f64;
-        writeln!(out, "{}\tnutch.score={score}", page.url)
-    }),
-};
-
-const HERITRIX_PRECEDENCE: TakerSpec = TakerSpec {
-    name: "heritrix-precedence",
-    about: "a URI and its precedence for Heritrix, 1 to 127",
-    content: TakerContent::Lines(|page, at, len, out| {
-        writeln!(out, "{} {}", page.url, 1 + at * 127 / len)
-    }),
-};
-
-const HERITRIX_SCHEDULE: TakerSpec = TakerSpec {
-    name: "heritrix-schedule",
-    about: "a schedule for Heritrix's action directory",
-    content: TakerContent::Lines(|page, _, _, out| writeln!(out, "F+ {}", page.url)),
-};
-
-/// Items of the frontier's protocol in JSON. Their queues are hosts.
-const URLFRONTIER: TakerSpec = TakerSpec {
-    name: "urlfrontier",
-    about: "items of URLFrontier as JSON lines",
-    content: TakerContent::Lines(|page, at, _, out| {
-        let key = String::from_utf8_lossy(host(page.url.as_bytes()));
-        let item = serde_json::json!({ "known": {
-            "info": { "url": page.url, "key": key, "metadata": {} },
-            "refetchable_from_date": at as u64 + 1,
-        }});
-        writeln!(out, "{item}")
-    }),
-};
-
-const SCRAPY: TakerSpec = TakerSpec {
-    name: "scrapy",
-    about: "requests for Scrapy as JSON lines",
-    content: TakerContent::Lines(|page, at, len, out| {
-        let request = serde_json::json!({ "url": page.url, "priority": len - at });
-        writeln!(out, "{request}")
-    }),
-};
 
 impl Taker {
     pub fn is_text(self) -> bool {
@@ -160,13 +140,10 @@ fn write_table(
         ("changed", ValueKind::Integer),
     ];
     let setup = Setup {
-        columns: OptionalColumns {
-            of: TableOf::Candidates,
-            more: more
-                .map(|(name, kind)| NumberColumn::new(name, kind))
-                .into(),
-            ..OptionalColumns::default()
-        },
+        table: TableOf::Candidates,
+        more: more
+            .map(|(name, kind)| NumberColumn::new(name, kind))
+            .into(),
         ..Setup::default()
     };
     let rows = pages.iter().map(|of| {

@@ -17,9 +17,7 @@ use crate::memory::{Need, enough, largest, log_rows};
 use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
-use crate::snapshot::{
-    self, KeepSnapshots, Latest, SettleSettings, Snapshot, SnapshotOptions, Watcher,
-};
+use crate::snapshot::{self, KeepSnapshots, Latest, SettleSettings, Snapshot, Watcher};
 use crate::store::rows::{GiveUpReason, KeepRows, ROWS_BYTES, Retention};
 use crate::store::{
     InputProgress, Settings, StoreWriter, View, checkpoint, keep_index, settings_of,
@@ -335,15 +333,14 @@ impl Writer {
     ) -> Result<Option<Snapshot>> {
         self.checkpoint()?;
         self.storage().progress().check_verified(self.dir())?;
-        let making = SnapshotOptions {
-            keep: self.options.keep_snapshots,
-            settle: self.settling(settle, watcher),
-        };
+        let settle = self.settling(settle, watcher);
         // The index only saves time.
         let _ = self.keep_index();
-        if snapshot::publish(&**self.disk(), &self.view()?, &making)?.is_none() {
+        let (view, keep) = (self.view()?, self.options.keep_snapshots);
+        if snapshot::publish(&**self.disk(), &view, keep, settle.as_ref())?.is_none() {
             return Ok(None);
         }
+        drop(view);
         self.release_rows()?;
         Snapshot::latest(&**self.disk(), self.dir()).map(Some)
     }

@@ -292,21 +292,14 @@ pub(crate) fn flat<T>(
     })
 }
 
-#[derive(Clone, Copy, Default)]
-struct PackedColumn {
-    offset: u64,
-    len: u32,
-    sum: u64,
-}
-
 pub(crate) struct BlockWriter<I> {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     /// Length of the file so far, in bytes.
     at: u64,
     columns: usize,
-    /// Packed columns by block.
-    directory: Vec<PackedColumn>,
+    /// Entries of the packed columns, by block.
+    directory: Vec<[u8; ENTRY]>,
     info: PhantomData<fn(&I)>,
 }
 
@@ -347,25 +340,17 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
     ) -> Result<()> {
         let packed = packed.map_err(Error::io(&self.path, "compress"))?;
         let packed = packed.as_ref();
-        let entries = (block + 1) * self.columns;
-        if self.directory.len() < entries {
-            self.directory.resize(entries, PackedColumn::default());
-        }
-        self.directory[block * self.columns + which.into()] = PackedColumn {
-            offset: self.write(packed)?,
-            len: packed.len() as u32,
-            sum: xxh3_64(packed),
-        };
+        let entries = self.directory.len().max((block + 1) * self.columns);
+        self.directory.resize(entries, [0; ENTRY]);
+        let entry = BlockHead::default().u64(self.write(packed)?);
+        let entry = entry.u32(packed.len() as u32).u64(xxh3_64(packed)).bytes();
+        self.directory[block * self.columns + which.into()].copy_from_slice(&entry);
         Ok(())
     }
 
     /// Writes what follows the columns, and makes the file durable.
     pub fn finish(mut self, count: u64, info: &I) -> Result<()> {
-        let put = |head: BlockHead, packed: &PackedColumn| {
-            head.u64(packed.offset).u32(packed.len).u64(packed.sum)
-        };
-        let entries = self.directory.iter();
-        let mut tail = entries.fold(BlockHead::default(), put).bytes();
+        let mut tail = self.directory.concat();
         let directory = self.at;
         let info_at = directory + tail.len() as u64;
         let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;

@@ -43,7 +43,8 @@ const WIDTH: usize = 8;
 /// default value's: a column of defaults takes none, and one of small numbers a byte per value.
 #[derive(Debug)]
 pub(super) struct Planes {
-    usual: u64,
+    /// Default value.
+    pub usual: u64,
     len: usize,
     planes: [Vec<u8>; WIDTH],
     /// Bitmap of the planes that are stored; the others consist of the default value's byte.
@@ -108,11 +109,6 @@ impl Planes {
             plane += 1;
         }
         changed
-    }
-
-    /// Sets a value that still is the default. Returns true if it changed.
-    pub fn set_first(&mut self, at: usize, value: u64) -> bool {
-        value != self.usual && self.set(at, value)
     }
 
     pub fn bytes(&self) -> usize {

@@ -302,8 +302,8 @@ impl Snapshot {
         self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)
     }
 
-    /// Returns true if the snapshot tells which pages are gone; those of older versions do not.
+    /// Returns true if the snapshot tells which pages are gone; those of older versions do only if none is.
     pub fn says_gone(&self) -> bool {
-        self.columns.says_gone()
+        self.info().counters.gone == 0 || self.columns.has(SnapshotColumn::Gone)
     }
 }

@@ -62,11 +62,6 @@ impl SnapshotColumns {
         (which as usize) < self.columns
     }
 
-    /// Returns true if the file tells which pages are gone; files of older versions do only if none is.
-    pub fn says_gone(&self) -> bool {
-        self.info.counters.gone == 0 || self.has(SnapshotColumn::Gone)
-    }
-
     /// Reads pages of a block, at these places or all. Facts outside of `wanted` or of the file are 0 or unknown.
     pub(super) fn pages_with(
         &self,

@@ -14,7 +14,6 @@ use crate::model::{Page, PageState, utc};
 use crate::rows::Bits;
 use crate::rules::list::ListLine;
 use crate::store::{self, IndexFile};
-use crate::url::Reject;
 
 /// Number of bits in a filter per name that is looked up, and their minimum.
 const FILTER: u64 = 64;
@@ -283,25 +282,15 @@ pub fn pages_of<P: Copy, E>(
     let lines = (0..).zip(urls);
     let lines = lines.map(|(number, url)| ListLine::of(url.as_bytes(), number));
     let found = find_lines(lines.collect(), find)?;
-    Ok(found.into_iter().map(|of| of.page).collect())
+    Ok(found.into_iter().map(|(_, page)| page).collect())
 }
 
-pub struct ListedPage<P = PageId> {
-    /// Canonical URL, or opaque name.
-    pub name: Vec<u8>,
-    /// Page number; `None` if it is unknown.
-    pub page: Option<P>,
-    /// Number of the line, from 0.
-    pub line: u64,
-    /// Reason why the line is not a URL.
-    pub why: Option<Reject>,
-}
-
-/// Looks up the pages of a chunk of lines. An opaque name that looks like a URL is also looked up as typed.
+/// Looks up the pages of a chunk of lines, `None` for unknown ones. An opaque name that looks like a URL is also looked
+/// up as typed, and is then the name of its line.
 pub fn find_lines<P: Copy, E>(
     piece: Vec<ListLine>,
     mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
-) -> std::result::Result<Vec<ListedPage<P>>, E> {
+) -> std::result::Result<Vec<(ListLine, Option<P>)>, E> {
     let names: Vec<&[u8]> = piece.iter().map(|line| &*line.name).collect();
     let pages = find(&names)?;
     let typed = piece.iter().zip(&pages).filter(|(_, page)| page.is_none());
@@ -313,15 +302,11 @@ pub fn find_lines<P: Copy, E>(
     } else {
         find(&typed)?.into_iter()
     };
-    let listed = piece.into_iter().zip(pages).map(|(line, page)| {
-        let typed = line.typed.filter(|_| page.is_none());
+    let listed = piece.into_iter().zip(pages).map(|(mut line, page)| {
+        let typed = line.typed.take().filter(|_| page.is_none());
         let found = typed.as_ref().and_then(|_| as_typed.next()).flatten();
-        ListedPage {
-            name: typed.filter(|_| found.is_some()).unwrap_or(line.name),
-            page: page.or(found),
-            line: line.number,
-            why: line.why,
-        }
+        line.name = typed.filter(|_| found.is_some()).unwrap_or(line.name);
+        (line, page.or(found))
     });
     Ok(listed.collect())
 }

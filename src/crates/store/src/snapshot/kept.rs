@@ -156,19 +156,13 @@ impl FromStr for SnapshotSelector {
             let number = text.parse().map_err(|_| format!("{text:?}: too large"))?;
             return Ok(SnapshotSelector::Number(number));
         }
-        let day = |text: &str| -> Option<i64> {
+        let end_of_day = || {
             let end = text.parse::<jiff::civil::Date>().ok()?.at(23, 59, 59, 0);
-            Some(
-                end.to_zoned(jiff::tz::TimeZone::UTC)
-                    .ok()?
-                    .timestamp()
-                    .as_second(),
-            )
+            Some(end.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
         };
-        let second =
-            |text: &str| -> Option<i64> { Some(text.parse::<jiff::Timestamp>().ok()?.as_second()) };
-        let at = second(text).or_else(|| day(text));
-        at.map(SnapshotSelector::Time).ok_or_else(|| {
+        let time = text.parse::<jiff::Timestamp>().ok().or_else(end_of_day);
+        let at = time.map(|time| SnapshotSelector::Time(time.as_second()));
+        at.ok_or_else(|| {
             format!(
                 "{text:?}: a snapshot's number, as `cashrank snapshots` lists it, or a time like \
                  2026-11-24 or 2026-11-24T12:00:00Z"

@@ -168,11 +168,8 @@ impl KnownBlock {
         self.measures = self.measures + u64::from(counts) - u64::from(counted);
         for (column, value) in numbers(&row).into_iter().enumerate() {
             let planes = &mut self.numbers[column];
-            let changed = if is_known {
-                planes.set(at, value)
-            } else {
-                planes.set_first(at, value)
-            };
+            // The first row of a page finds the defaults.
+            let changed = (is_known || value != planes.usual) && planes.set(at, value);
             if changed && let Some(packed) = self.packed.get_mut(column) {
                 *packed = None;
             }

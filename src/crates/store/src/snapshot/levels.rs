@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 
 use super::blocks::{flat, rows_at};
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking, RankingColumn};
-use super::lists::best_of;
 use super::{Selection, Snapshot, SnapshotColumn};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
-use crate::metrics::Positions;
-use crate::model::SiteFacts;
+use crate::metrics::{BestItems, Positions};
+use crate::model::{SiteFacts, SitePage};
 use crate::rows::Bits;
 use crate::sites::{Level, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
@@ -349,7 +348,11 @@ impl LevelRanking {
                 .iter()
                 .map(|site| rolled.site(site.index()))
                 .collect(),
-            Of::Computed(ranking) => computed_rows(ranking, numbers)?,
+            Of::Computed(ranking) => rows_at(numbers, |block, places| {
+                let rows = ranking.block(block)?;
+                let row = |&place: &usize| rows.get(place).cloned().unwrap_or_default();
+                Ok(places.iter().map(row).collect())
+            })?,
         };
         if !self.level.is_page() {
             return Ok(scored);
@@ -407,6 +410,53 @@ impl LevelRanking {
         }
         Ok(names.iter().map(|name| numbers[name]).collect())
     }
+
+    /// Returns the `n` most important pages of each of these sites, best first; [`Error::Usage`] if pages are ranked.
+    /// Determines the sites of pages, if they are not known yet, within `memory` bytes.
+    pub fn best_pages(
+        &self,
+        sites: &[PageId],
+        n: usize,
+        memory: Option<u64>,
+    ) -> Result<Vec<Vec<SitePage>>> {
+        if self.level().is_page() {
+            return Err(Error::Usage(
+                "`best` lists pages of sites: give a `level` of sites".into(),
+            ));
+        }
+        let found;
+        let column = match self.sites() {
+            Some(sites) => sites,
+            None => {
+                found = self.snapshot().sites(self.level(), memory)?;
+                &found
+            }
+        };
+        let places = sites.iter().zip(0..);
+        let places: HashMap<usize, usize> =
+            places.map(|(site, at)| (site.0 as usize, at)).collect();
+        let mut best = vec![RankedPages::new(n); sites.len()];
+        let ranks = self.snapshot().columns.column_blocks(SnapshotColumn::Rank);
+        for (page, rank) in flat(ranks).enumerate() {
+            let rank = rank?;
+            let site = column.site(page);
+            if let Some(&at) = site.and_then(|site| places.get(&site)) {
+                best[at].add((rank, PageId(page as u64)), Ord::cmp);
+            }
+        }
+        let best: Vec<_> = best.into_iter().map(pages_of_best).collect();
+        // All sites at once: each block of columns and of names is read once.
+        let numbers = best.concat();
+        let pages = self.snapshot().named_pages(&numbers)?.into_iter();
+        let mut pages = pages.map(|page| SitePage {
+            rank: page.rank,
+            importance: page.importance,
+            url: page.url.into_owned(),
+            state: page.state,
+        });
+        let of_site = |best: &Vec<_>| pages.by_ref().take(best.len()).collect();
+        Ok(best.iter().map(of_site).collect())
+    }
 }
 
 impl RolledUp {
@@ -429,10 +479,27 @@ impl RolledUp {
     }
 }
 
-fn computed_rows(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
-    rows_at(numbers, |block, places| {
-        let rows = ranking.block(block)?;
-        let row = |&place: &usize| rows.get(place).cloned().unwrap_or_default();
-        Ok(places.iter().map(row).collect())
-    })
+/// Ranks and numbers of pages; of equal rank the one of the lower number is better.
+pub(super) type RankedPages = BestItems<(u64, PageId)>;
+
+/// Returns the pages, best first.
+pub(super) fn pages_of_best(best: RankedPages) -> Vec<PageId> {
+    let best = best.finish(Ord::cmp).into_iter();
+    best.map(|(_, page)| page).collect()
+}
+
+/// Returns the `n` pages of best rank among those for which `may_be` is true.
+pub(super) fn best_of(
+    n: usize,
+    ranks: impl Iterator<Item = Result<Vec<u64>>>,
+    may_be: impl Fn(u64) -> bool,
+) -> Result<Vec<PageId>> {
+    let mut best = RankedPages::new(n);
+    for (rank, number) in flat(ranks).zip(0..) {
+        let rank = rank?;
+        if may_be(number) {
+            best.add((rank, PageId(number)), Ord::cmp);
+        }
+    }
+    Ok(pages_of_best(best))
 }

@@ -17,7 +17,6 @@ mod kept;
 mod known;
 mod levels;
 pub mod links;
-mod lists;
 mod publish;
 mod ranks;
 mod read;
@@ -30,12 +29,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::recreate;
-use crate::engine::{Counters, HistoryView, Window, with_shard};
+use crate::engine::{Counters, Window, with_shard};
 use crate::model::Time;
 use crate::store::rows::Retention;
 use crate::store::{
-    Disk, NameLengths, SNAPSHOTS, Settings, View, from_text, is_busy, read_whole, settings_of,
-    to_text, write_whole,
+    Disk, NameLengths, SNAPSHOTS, Settings, from_text, is_busy, read_whole, settings_of, to_text,
+    write_whole,
 };
 use crate::{Error, Result};
 
@@ -46,7 +45,7 @@ pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
 pub use file::SnapshotColumns;
-pub use find::{ListedPage, Rank, canonical, find_lines, page_ranks, pages_of};
+pub use find::{Rank, canonical, find_lines, page_ranks, pages_of};
 pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub use known::FactsCache;
@@ -57,7 +56,7 @@ pub use ranks::{descending_key, importance_of, sorted_positions};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::settling_needs;
-pub use settling::{Expired, SettleSettings, SnapshotOptions, StartFrom, Watcher, Watching};
+pub use settling::{Expired, SettleSettings, StartFrom, Watcher, Watching};
 
 /// Version of the format.
 pub const VERSION: u32 = 3;
@@ -134,39 +133,6 @@ pub struct Info {
 }
 
 impl Info {
-    /// Creates the info of a commit's snapshot by this window, whose certificate must be finite: JSON has no infinity.
-    fn new(view: &View, measures: u64, window: &Window, expired: Option<Expired>) -> Result<Info> {
-        if window.certificate.is_some_and(|claim| !claim.is_finite()) {
-            return Err(Error::internal(
-                "a ranking would have no finite certificate",
-            ));
-        }
-        let (state, totals, settings) = (view.state(), view.totals(), view.settings());
-        let mut window = window.clone();
-        let bound = window
-            .bound_l1()
-            .map(|bound| bound + settings.config.damping_bound());
-        if let Some((effort, bound)) = window.settled.as_mut().zip(bound) {
-            // The published bound is against PageRank at the damping that was requested.
-            effort.reached &= bound <= effort.until;
-        }
-        Ok(Info {
-            version: VERSION,
-            pages: totals.pages,
-            visits: totals.visits,
-            rounds: totals.rounds,
-            turnovers: totals.clock as f64 / (totals.supply() as f64).max(1.0),
-            clock: totals.clock.to_string(),
-            counters: state.counters.clone(),
-            time: state.time,
-            measures,
-            window,
-            expired,
-            cluster: None,
-            settings: settings.clone(),
-        })
-    }
-
     /// Returns the number of the store's own pages, without the remote pages of a shard.
     pub fn local_pages(&self) -> u64 {
         self.pages.saturating_sub(self.counters.shard.remote_pages)
@@ -258,11 +224,6 @@ pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     names.retain(|name| name.ends_with(".snapshot") && *name <= current);
     names.sort_unstable();
     Ok(names)
-}
-
-pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
-    let columns = SnapshotColumns::of(disk, &dir.join(SNAPSHOTS).join(name))?;
-    Ok(columns.info().clone())
 }
 
 /// Returns true if all checksums of the current snapshot are valid.

@@ -8,11 +8,10 @@ use crossbeam_channel::{Receiver, Sender};
 use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
-use super::settling::{SnapshotOptions, write_warm};
+use super::settling::{SettleSettings, write_warm};
 use super::write::{self, SnapshotWriter};
-use super::{Info, KeepSnapshots, Latest, Watcher, check_not_newer, computed, latest_info};
+use super::{Info, KeepSnapshots, Latest, Watcher, computed, latest_info};
 use crate::engine::{HistoryView, Scores, Window};
-use crate::rank::settle::SettlingResult;
 use crate::store::{Disk, SNAPSHOTS, TempFile, View};
 use crate::{Error, Result};
 
@@ -41,16 +40,18 @@ pub(super) fn with_lock<T>(
     publish().map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
 }
 
-/// Computes the estimates of a committed state and publishes them as the store's current snapshot: written to a
-/// temporary file, synced, renamed; `latest.json` is replaced last. Removes older ones except for those that
-/// [`SnapshotOptions::keep`] keeps and pinned ones. Returns `None` if settling was stopped from outside; nothing is
-/// published then. Fails without the store's lock, or if the state is older than the current snapshot.
+/// Ranks the pages of a committed state and publishes this as the store's current snapshot: written to a temporary file,
+/// synced, renamed; `latest.json` is replaced last. Importance is settled from the links, or without `settle`, as where
+/// no links are kept, that of the store's window. Removes older snapshots except for those to keep and pinned ones.
+/// Returns `None` if settling was stopped from outside; nothing is published then. Fails without the store's lock, or if
+/// the state is older than the current snapshot.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,
-    making: &SnapshotOptions,
+    keep: KeepSnapshots,
+    settle: Option<&SettleSettings>,
 ) -> Result<Option<PublishedSnapshot>> {
-    publish_in_turn(disk, view, making, &SnapshotTurn::default())
+    publish_in_turn(disk, view, keep, settle, &SnapshotTurn::default())
 }
 
 /// What waits for a snapshot, and what it waits for, while an ingest continues.
@@ -64,21 +65,22 @@ pub struct SnapshotTurn {
     pub previous: Option<Receiver<()>>,
 }
 
-/// Publishes while an ingest continues: copies the cash first, so that the store may commit.
+/// Publishes while an ingest continues, and keeps all snapshots: copies the cash first, so that the store may commit.
 pub fn publish_meanwhile(
     disk: &dyn Disk,
     view: &mut View,
-    making: &SnapshotOptions,
+    settle: Option<&SettleSettings>,
     mut turn: SnapshotTurn,
 ) -> Result<Option<PublishedSnapshot>> {
+    let keep = KeepSnapshots::ALL;
     let Some(apart) = turn.apart.take() else {
-        return publish_in_turn(disk, view, making, &turn);
+        return publish_in_turn(disk, view, keep, settle, &turn);
     };
     let name = format!("{:012}.cash.tmp", view.counters().records);
     let path = view.dir().join(SNAPSHOTS).join(name);
     view.set_cash_aside(disk, &path)?;
     drop(apart);
-    let published = publish_in_turn(disk, view, making, &turn)?;
+    let published = publish_in_turn(disk, view, keep, settle, &turn)?;
     disk.remove(&path).map_err(Error::io(&path, "remove"))?;
     Ok(published)
 }
@@ -86,23 +88,16 @@ pub fn publish_meanwhile(
 fn publish_in_turn(
     disk: &dyn Disk,
     view: &View,
-    making: &SnapshotOptions,
+    keep: KeepSnapshots,
+    settle: Option<&SettleSettings>,
     turn: &SnapshotTurn,
 ) -> Result<Option<PublishedSnapshot>> {
     with_lock(disk, view, || {
-        let (mut warnings, mut wrote_warm) = (Vec::new(), false);
-        let settle = making.settle.as_ref();
+        let mut warnings = Vec::new();
         let is_warm = settle.is_some_and(|settle| settle.writes_warm && settle.may_be_warm());
         let next = turn.settled.as_ref().filter(|_| is_warm);
-        let mut hand_on = |settled: &SettlingResult, warnings: &mut Vec<String>| {
-            if let Some(next) = next {
-                wrote_warm = write_warm(disk, view, settled, warnings)?;
-                let _ = next.send(wrote_warm);
-            }
-            Ok(())
-        };
-        let written = write::write(disk, view, making, &mut warnings, &mut hand_on)?;
-        let Some((prepared, settled)) = written else {
+        let written = write::write(disk, view, keep, settle, &mut warnings, next)?;
+        let Some((prepared, settled, mut wrote_warm)) = written else {
             return Ok(None);
         };
         if let Some(previous) = &turn.previous {
@@ -151,13 +146,6 @@ mod hex {
     }
 }
 
-/// Begins the file of a commit's snapshot; an error if a newer one was published.
-pub(super) fn begin<'d>(disk: &'d dyn Disk, view: &View) -> Result<TempFile<'d>> {
-    check_not_newer(disk, view.dir(), view.counters())?;
-    let name = format!("{:012}.snapshot", view.counters().records);
-    Ok(TempFile::of(disk, view.dir().join(SNAPSHOTS).join(name)))
-}
-
 /// Complete and durable snapshot that is not published yet. Removed on drop.
 pub struct Prepared<'v> {
     pub(super) disk: &'v dyn Disk,
@@ -173,14 +161,8 @@ impl Prepared<'_> {
     /// replaced first, so that the names of new pages are available before the snapshot. After an error the current
     /// snapshot is intact.
     pub fn publish(self) -> Result<(PathBuf, Info)> {
-        let Prepared {
-            disk,
-            view,
-            file,
-            info,
-            keep,
-        } = self;
-        let name = file.place.file_name().unwrap_or_default();
+        let (disk, view, info) = (self.disk, self.view, self.info);
+        let name = self.file.place.file_name().unwrap_or_default();
         let latest = Latest {
             snapshot: name.to_string_lossy().into_owned(),
             names: view.name_lengths(),
@@ -194,11 +176,11 @@ impl Prepared<'_> {
         } else if current.is_none() {
             Latest::begin(disk, view.dir())?;
         }
-        let path = file.put_in_place()?;
+        let path = self.file.put_in_place()?;
         if !replaces {
             latest.write(disk, view.dir())?;
         }
-        thin(disk, view.dir(), keep)?;
+        thin(disk, view.dir(), self.keep)?;
         Ok((path, info))
     }
 }
@@ -230,25 +212,12 @@ pub fn prepare<'v>(
         return Err(Error::internal("a ranking is not of the pages of a commit"));
     }
     with_lock(disk, view, || {
-        let file = begin(disk, view)?;
-        let mut writer = SnapshotWriter::create(disk, &file.path)?;
-        let alone = (0, &Watcher::default());
-        let measures = writer.facts(view, &Mutex::default(), alone)?;
-        let measures = measures.ok_or_else(|| Error::internal("nobody stops it"))?;
+        let mut writer = SnapshotWriter::begin(disk, view)?;
+        writer.facts(&Mutex::default(), (0, &Watcher::default()))?;
         let window = Window::settled(&view.settings().config, scores);
         writer.scores(scores, window.estimator, None)?;
         writer.ranks(ranks.iter().copied().map(Ok))?;
-        let info = Info {
-            cluster: Some(of),
-            ..Info::new(view, measures, &window, None)?
-        };
-        Ok(Prepared {
-            disk,
-            view,
-            file,
-            info: writer.finish(info)?,
-            keep,
-        })
+        writer.finish(window, None, Some(of), keep)
     })
 }
 

@@ -98,14 +98,12 @@ fn ranking() -> impl FnMut(u64) -> u64 {
 pub(super) enum RankCollector {
     /// Importances as sort keys.
     InMemory(Vec<u64>),
-    OnDisk(Box<PageSorters>),
-}
-
-/// External sorters: of pages by importance, and of ranks by page number.
-pub(super) struct PageSorters {
-    pages: u64,
-    by_importance: ExternalSorter,
-    by_page: ExternalSorter,
+    /// Number of pages so far, and sorters: of pages by importance, and of ranks by page number.
+    OnDisk {
+        pages: u64,
+        by_importance: Box<ExternalSorter>,
+        by_page: Box<ExternalSorter>,
+    },
 }
 
 impl RankCollector {
@@ -114,12 +112,12 @@ impl RankCollector {
         if pages <= SORT_MAX && pages * SORT_BYTES <= memory {
             return RankCollector::InMemory(Vec::with_capacity(pages as usize));
         }
-        let sorter = || ExternalSorter::new((memory / 2) as usize, folder);
-        RankCollector::OnDisk(Box::new(PageSorters {
+        let sorter = || Box::new(ExternalSorter::new((memory / 2) as usize, folder));
+        RankCollector::OnDisk {
             pages: 0,
             by_importance: sorter(),
             by_page: sorter(),
-        }))
+        }
     }
 
     pub fn add(&mut self, importances: impl Iterator<Item = f64>) -> Result<()> {
@@ -129,10 +127,13 @@ impl RankCollector {
                 all.extend(keys);
                 Ok(())
             }
-            RankCollector::OnDisk(sorters) => keys.try_for_each(|key| {
-                let page = sorters.pages.to_be_bytes();
-                sorters.by_importance.push(&key.to_be_bytes(), &page)?;
-                sorters.pages += 1;
+            RankCollector::OnDisk {
+                pages,
+                by_importance,
+                ..
+            } => keys.try_for_each(|key| {
+                by_importance.push(&key.to_be_bytes(), &pages.to_be_bytes())?;
+                *pages += 1;
                 Ok(())
             }),
         }
@@ -148,12 +149,11 @@ impl RankCollector {
                 }
                 Ok(Box::new(values.into_iter().map(Ok)))
             }
-            RankCollector::OnDisk(sorters) => {
-                let PageSorters {
-                    by_importance,
-                    mut by_page,
-                    ..
-                } = *sorters;
+            RankCollector::OnDisk {
+                by_importance,
+                mut by_page,
+                ..
+            } => {
                 for record in by_importance.sorted()? {
                     let (key, page) = record?;
                     by_page.push(&page, &rank_of(number(&key)).to_be_bytes())?;

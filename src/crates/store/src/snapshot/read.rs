@@ -5,9 +5,9 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::export::{self, Format, Setup, export};
+use super::export::{Format, Setup, export};
 use super::find::SHOWN;
-use super::lists::best_of;
+use super::levels::best_of;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Fingerprint, Page, PageId};
 use crate::memory::Need;
@@ -281,10 +281,7 @@ impl Snapshot {
     /// ```
     pub fn export(&self, format: Format, out: impl Write + Send) -> Result<u64> {
         let setup = Setup {
-            columns: export::OptionalColumns {
-                state: true,
-                ..export::OptionalColumns::default()
-            },
+            state: true,
             pages: self.info().ranked_pages(),
             ..Setup::default()
         };

@@ -9,7 +9,7 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use serde::Serialize;
 
-use super::lists::{RankedPages, pages_of_best};
+use super::levels::{RankedPages, pages_of_best};
 use super::{Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, Page, PageId};
 use crate::rules::Scope;

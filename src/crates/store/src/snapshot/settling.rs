@@ -25,28 +25,20 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::known::FactsCache;
-use super::{KeepSnapshots, Latest, SnapshotColumn, SnapshotColumns};
+use super::{Latest, SnapshotColumn, SnapshotColumns};
 use crate::disk::Disk;
-use crate::engine::{Config, Estimation, FetchTimes, HistoryRow, HistoryView, Window, rows_of_run};
-use crate::engine::{Effort, SettledPagesMut, SettledTotals};
-use crate::memory::{KNOWN_PAGES, RANKING_MOST, SETTLING, UNPACKED_ROWS, ranking};
+use crate::engine::{Estimation, FetchTimes, HistoryRow, HistoryView, rows_of_run};
+use crate::memory::{KNOWN_PAGES, RANKING, RANKING_MOST, SETTLING, UNPACKED_ROWS, making_blocks};
 use crate::model::Time;
-use crate::rank::settle::{Importances, SettlingProgress, SettlingResult, StartState};
+use crate::rank::settle::{Importances, SettlingProgress, SettlingResult};
 use crate::rank::settle::{Watch, settle, settle_from, settle_near};
 use crate::rank::{Goal, RankOptions};
-use crate::rows::{Bits, PAGES_MAX, RowVisitor, Stop, Without};
+use crate::rows::{Bits, PAGES_MAX, Without};
 use crate::store::rows::{KeptRows, UnpackedRows};
-use crate::store::warm::{self, RowsDiff, WarmFile, WarmHead, WarmStart};
+use crate::store::warm::{self, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, View};
 use crate::threads::lock;
 use crate::{Error, Result};
-
-#[derive(Debug, Clone)]
-pub struct SnapshotOptions {
-    pub keep: KeepSnapshots,
-    /// Settings for computing importance from links; `None` to use the store's window, as where no links are kept.
-    pub settle: Option<SettleSettings>,
-}
 
 /// Settings of a PageRank computation over the kept links.
 #[derive(Debug, Clone, Default)]
@@ -155,13 +147,10 @@ impl SettleSettings {
         warnings: &mut Vec<String>,
     ) -> Result<Option<(SettlingResult, Option<Expired>)>> {
         let options = self.options_of(view)?;
-        let mut watching = Watching {
-            failed: Some(failed),
-            ..Watching::new(&self.watcher, self.time)
-        };
+        let mut watching = Watching::new(&self.watcher, self.time);
+        watching.failed = Some(failed);
         let mut rows = view.rows()?;
-        let room = self.room(self.bytes(view), UNPACKED_ROWS);
-        rows.stay_in(self.rows.clone(), room);
+        rows.stay_in(self.rows.clone(), self.room(view, 0, UNPACKED_ROWS));
         let expired = self.expire.map(|after| Expired::of(view, after));
         let (settled, expired) = match expired.transpose()? {
             None => {
@@ -190,10 +179,10 @@ impl SettleSettings {
         kept.map_or(0, |_| view.totals().pages * SETTLING)
     }
 
-    /// Returns the memory that is left for a cache in bytes, given that `taken` bytes are used.
-    fn room(&self, taken: u64, most: u64) -> u64 {
-        let left = self.memory.map(|memory| memory.saturating_sub(taken));
-        left.map_or(most, |left| left.min(most))
+    /// Returns the memory that settling and `taken` bytes leave for a cache of at most `most`, in bytes.
+    fn room(&self, view: &View, taken: u64, most: u64) -> u64 {
+        let left = |memory: u64| memory.saturating_sub(self.bytes(view) + taken);
+        self.memory.map_or(most, |memory| left(memory).min(most))
     }
 
     /// Returns the memory for caching facts for the next snapshot in bytes, out of what rows leave.
@@ -201,22 +190,13 @@ impl SettleSettings {
         if !self.leaves_known || view.joined_runs().is_none() {
             return 0;
         }
-        self.room(self.bytes(view) + UNPACKED_ROWS, KNOWN_PAGES)
+        self.room(view, UNPACKED_ROWS, KNOWN_PAGES)
     }
 
     /// Returns the memory for ranks in bytes: what settling needs at least, or half of what it and caches leave, as two
     /// rankings are made at a time.
     pub(super) fn rank_room(&self, view: &View) -> u64 {
-        let taken = self.bytes(view) + UNPACKED_ROWS + KNOWN_PAGES;
-        RANKING_MOST.max(self.room(taken, u64::MAX) / 2)
-    }
-
-    /// Returns true if the certified bound misses `below`: nothing is published.
-    pub(super) fn is_not_below(&self, config: &Config, window: &Window) -> bool {
-        let bound = window.bound_l1().unwrap_or(f64::INFINITY);
-        // The bound as in Info::bound_l1.
-        self.below
-            .is_some_and(|below| bound + config.damping_bound() >= below)
+        RANKING_MOST.max(self.room(view, UNPACKED_ROWS + KNOWN_PAGES, u64::MAX) / 2)
     }
 
     /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
@@ -235,41 +215,6 @@ impl SettleSettings {
         let on_to = settings.config.bound_for(options.until);
         options.on_to = on_to.unwrap_or(options.until);
         Ok(options)
-    }
-}
-
-/// Warm start together with the latest rows.
-struct WarmStartState<'v> {
-    file: &'v WarmFile,
-    rows: &'v KeptRows,
-    since: RowsDiff,
-    records: u64,
-}
-
-impl StartState for WarmStartState<'_> {
-    fn totals(&self) -> &SettledTotals {
-        &self.file.info().totals
-    }
-
-    fn own_effort(&self) -> Option<Effort> {
-        let head = self.file.info();
-        (head.records == self.records).then_some(head.totals.effort)
-    }
-
-    fn changed(&self) -> (u64, u64) {
-        (self.since.rows, self.since.links)
-    }
-
-    fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
-        self.file.load(pages)
-    }
-
-    fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.since.old_rows(visit)
-    }
-
-    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.since.new_rows(self.rows, visit)
     }
 }
 
@@ -326,12 +271,7 @@ fn from_warm(
     options: &RankOptions,
     watch: &mut Watching<'_>,
 ) -> Result<Option<SettlingResult>> {
-    let start = WarmStartState {
-        file: &warm.file,
-        since: warm.since(rows)?,
-        rows,
-        records: view.counters().records,
-    };
+    let start = warm.until(rows, view.counters().records)?;
     let settled = settle_from(rows, options, &start, watch);
     settled.map_err(|error| match error {
         Error::Internal { what } => warm.file.damaged(what),
@@ -365,7 +305,7 @@ pub(super) fn write_warm(
 
 /// Returns the memory for settling this number of pages and ranking them, in bytes.
 pub fn settling_needs(pages: u64) -> u64 {
-    pages * SETTLING + ranking(pages)
+    pages * SETTLING + (pages * RANKING).min(RANKING_MOST) + making_blocks(pages)
 }
 
 /// Adapter of a [`Watcher`] with a time limit.
@@ -469,7 +409,7 @@ mod tests {
     use crate::decode::{Link, Record};
     use crate::disk::RealDisk;
     use crate::session::{Options, Writer};
-    use crate::snapshot::{Snapshot, publish};
+    use crate::snapshot::{KeepSnapshots, Snapshot, publish};
     use crate::store::open_view_to_publish;
 
     /// Two pages link to each other, and both to a third without links. In units of what all are given evenly, each of
@@ -496,11 +436,9 @@ mod tests {
         let c = 1.0 + d * a;
         // The damping used is 1.9e-9 from the requested one, so a goal of 1e-9 cannot be reached.
         for until in [1e-9, 1e-8] {
-            let making = SnapshotOptions {
-                keep: KeepSnapshots::ALL,
-                settle: Some(SettleSettings::until(until)),
-            };
-            let info = publish(&RealDisk, &view, &making).unwrap().unwrap().info;
+            let (keep, settle) = (KeepSnapshots::ALL, SettleSettings::until(until));
+            let made = publish(&RealDisk, &view, keep, Some(&settle)).unwrap();
+            let info = made.unwrap().info;
             let reached = info.window.settled.map(|effort| effort.reached);
             let bound = info.bound_l1();
             let is_near = bound.is_some_and(|bound| bound <= until);

@@ -1,61 +1,59 @@
 //! Writing of a snapshot's file: its columns, one after the other, of all blocks.
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem};
 
-use crossbeam_channel::bounded;
+use crossbeam_channel::{Sender, bounded};
 
 use super::blocks::BlockWriter;
 use super::known::{self, COLUMNS as FETCHES, FactsCache, FactsWithCash};
-use super::publish::{Prepared, begin};
+use super::publish::{ClusterRanking, Prepared};
 use super::ranks::RankCollector;
-use super::settling::{SnapshotOptions, Watcher};
-use super::{COLUMNS, Info, SnapshotColumn, column};
+use super::settling::{Expired, SettleSettings, Watcher, write_warm};
+use super::{COLUMNS, Info, KeepSnapshots, SnapshotColumn, VERSION, check_not_newer, column};
 use crate::engine::{
     CHUNK_PAGES, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView, PageScores, Scores,
     Window,
 };
 use crate::memory::RANKING_MOST;
 use crate::rank::settle::SettlingResult;
-use crate::store::{Disk, View};
+use crate::store::{Disk, SNAPSHOTS, TempFile, View};
 use crate::threads::{join, lock, result_of, spawn_in};
 use crate::{Error, Result};
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns it
-/// with the settled state, if importance is not an estimate; `None` if it must not be published. Calls `hand_on` with
-/// that state and the warnings before it writes the scores.
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. If `next` waits
+/// for the warm start, that is written before the scores. Returns the snapshot with the settled state, if importance is
+/// not an estimate, and whether the warm start was written; `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
-    making: &SnapshotOptions,
+    keep: KeepSnapshots,
+    settle: Option<&SettleSettings>,
     warnings: &mut Vec<String>,
-    hand_on: &mut dyn FnMut(&SettlingResult, &mut Vec<String>) -> Result<()>,
-) -> Result<Option<(Prepared<'v>, Option<SettlingResult>)>> {
-    let file = begin(disk, view)?;
+    next: Option<&Sender<bool>>,
+) -> Result<Option<(Prepared<'v>, Option<SettlingResult>, bool)>> {
     let config = &view.settings().config;
-    let settle = making.settle.as_ref();
     let pages = view.totals().pages;
     let memory = settle.map_or(RANKING_MOST, |settle| settle.rank_room(view));
     let mut ranks = RankCollector::new(pages, memory, view.dir());
-    let mut writer = SnapshotWriter::create(disk, &file.path)?;
-    let (mut computed, mut measures) = (None, 0);
+    let mut writer = SnapshotWriter::begin(disk, view)?;
+    let mut computed = None;
     if let Some(settle) = settle
         && settle.is_possible(view)
     {
         let failed = AtomicBool::new(false);
         let facts = || {
             let room = settle.known_room(view);
-            let written = writer.facts(view, &settle.known, (room, &settle.watcher));
+            let written = writer.facts(&settle.known, (room, &settle.watcher));
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
         let (written, scores) = join(true, facts, || settle.run(disk, view, &failed, warnings));
-        let Some(read) = written? else {
+        if !written? {
             return Ok(None);
-        };
-        (computed, measures) = (scores?, read);
+        }
+        computed = scores?;
         if settle.watcher.is_stopped() {
             return Ok(None);
         }
@@ -66,62 +64,74 @@ pub(super) fn write<'v>(
     let (window, expired) = match &computed {
         Some((settled, expired)) => (Window::settled(config, settled), *expired),
         None => {
-            writer = SnapshotWriter::create(disk, &file.path)?;
+            drop(writer);
+            writer = SnapshotWriter::begin(disk, view)?;
             let estimation = Estimation::begin(view, config)?;
-            measures = writer.estimates(&estimation, &mut ranks)?;
+            writer.estimates(&estimation, &mut ranks)?;
             (estimation.window().clone(), None)
         }
     };
-    if settle.is_some_and(|settle| settle.is_not_below(config, &window)) {
+    // The bound as in [`Info::bound_l1`].
+    let bound = window.bound_l1().unwrap_or(f64::INFINITY) + config.damping_bound();
+    if (settle.and_then(|settle| settle.below)).is_some_and(|below| bound >= below) {
         return Ok(None);
     }
+    let mut wrote_warm = false;
     if let Some((settled, _)) = &computed {
-        hand_on(settled, warnings)?;
+        if let Some(next) = next {
+            wrote_warm = write_warm(disk, view, settled, warnings)?;
+            let _ = next.send(wrote_warm);
+        }
         writer.scores(settled, window.estimator, Some(&mut ranks))?;
     }
     writer.ranks(ranks.ranks()?)?;
-    let info = Info::new(view, measures, &window, expired)?;
-    let prepared = Prepared {
-        disk,
-        view,
-        file,
-        info: writer.finish(info)?,
-        keep: making.keep,
-    };
-    Ok(Some((prepared, computed.map(|(settled, _)| settled))))
+    let prepared = writer.finish(window, expired, None, keep)?;
+    let settled = computed.map(|(settled, _)| settled);
+    Ok(Some((prepared, settled, wrote_warm)))
 }
 
 /// Callback that takes a block, and may leave another.
 type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
-pub(super) struct SnapshotWriter {
+pub(super) struct SnapshotWriter<'v> {
+    disk: &'v dyn Disk,
+    view: &'v View,
+    temporary: TempFile<'v>,
     file: BlockWriter<Info>,
+    /// Number of pages that have their facts.
     pages: u64,
-    /// Numbers of blocks that have their facts, and their scores.
-    known: usize,
+    /// Number of blocks that have their scores.
     scored: usize,
+    measures: u64,
     times: FetchTimes,
 }
 
-impl SnapshotWriter {
-    pub fn create(disk: &dyn Disk, path: &Path) -> Result<SnapshotWriter> {
+impl<'v> SnapshotWriter<'v> {
+    /// Begins the file of a commit's snapshot; an error if a newer one was published.
+    pub fn begin(disk: &'v dyn Disk, view: &'v View) -> Result<SnapshotWriter<'v>> {
+        check_not_newer(disk, view.dir(), view.counters())?;
+        let name = format!("{:012}.snapshot", view.counters().records);
+        let temporary = TempFile::of(disk, view.dir().join(SNAPSHOTS).join(name));
         Ok(SnapshotWriter {
-            file: BlockWriter::create(disk, path, COLUMNS)?,
+            disk,
+            view,
+            file: BlockWriter::create(disk, &temporary.path, COLUMNS)?,
+            temporary,
             pages: 0,
-            known: 0,
             scored: 0,
+            measures: 0,
             times: FetchTimes::default(),
         })
     }
 
     /// Writes the columns of facts about pages, continuing from the cache of the previous snapshot, and fills the cache
-    /// for the next one up to `room` bytes. Returns the number of measures, or `None` if it was stopped.
+    /// for the next one up to `room` bytes. Returns false if it was stopped.
     pub fn facts(
         &mut self,
-        view: &View,
         known: &Mutex<FactsCache>,
         (mut room, watcher): (u64, &Watcher),
-    ) -> Result<Option<u64>> {
+    ) -> Result<bool> {
+        let view = self.view;
         // The previous snapshot holds the cache until it has written these columns.
         let mut held = lock(known);
         let (before, runs) = held.take(view);
@@ -143,12 +153,12 @@ impl SnapshotWriter {
             Ok(())
         });
         if is_stopped {
-            return Ok(None);
+            return Ok(false);
         }
-        let measures = measures?;
+        self.measures = measures?;
         cache.finish(view);
         *held = cache;
-        Ok(Some(measures))
+        Ok(true)
     }
 
     /// Writes the columns of importance and of the distributed estimate; `ranks` takes importances to be ranked.
@@ -179,12 +189,12 @@ impl SnapshotWriter {
         })
     }
 
-    /// Writes all columns except for the ranks. Returns the number of measures.
-    fn estimates(&mut self, estimation: &Estimation<'_>, ranks: &mut RankCollector) -> Result<u64> {
+    /// Writes all columns except for the ranks.
+    fn estimates(&mut self, estimation: &Estimation<'_>, ranks: &mut RankCollector) -> Result<()> {
         let read = |give: &mut Give<'_, Vec<(HistoryFacts, PageScores)>>| {
             estimation.blocks(|_, pages| give(pages))
         };
-        self.blocks(read, |writer, pages| {
+        self.measures = self.blocks(read, |writer, pages| {
             let facts = pages.iter().map(|(facts, _)| facts);
             facts
                 .clone()
@@ -202,14 +212,15 @@ impl SnapshotWriter {
             let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
             ranks.add(scores.iter().map(|page| page.0))?;
             writer.score(&scores)
-        })
+        })?;
+        Ok(())
     }
 
     /// Packs and writes one block while the next is read.
     fn blocks<B: Default + Send, R>(
         &mut self,
         read: impl FnOnce(&mut Give<'_, B>) -> Result<R>,
-        mut write: impl FnMut(&mut SnapshotWriter, &mut B) -> Result<()> + Send,
+        mut write: impl FnMut(&mut SnapshotWriter<'v>, &mut B) -> Result<()> + Send,
     ) -> Result<R> {
         let (give, take) = bounded::<B>(0);
         let (give_back, spent) = bounded(1);
@@ -240,11 +251,11 @@ impl SnapshotWriter {
         cash: io::Result<Vec<u8>>,
         pages: usize,
     ) -> Result<()> {
+        let block = (self.pages / CHUNK_PAGES) as usize;
         for (column, packed) in FETCHES.into_iter().zip(fetches) {
-            self.file.packed(self.known, column, packed)?;
+            self.file.packed(block, column, packed)?;
         }
-        self.file.packed(self.known, SnapshotColumn::Cash, cash)?;
-        self.known += 1;
+        self.file.packed(block, SnapshotColumn::Cash, cash)?;
         self.pages += pages as u64;
         Ok(())
     }
@@ -276,11 +287,51 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Completes the file, and makes it durable. Sets the info's time to the latest accepted one.
-    pub fn finish(self, mut info: Info) -> Result<Info> {
-        let latest = self.times.latest_with(info.time);
-        info.time = latest.map(|(time, _)| time);
+    /// Completes the file, and makes it durable. The certificate of the window must be finite: JSON has no infinity.
+    pub fn finish(
+        self,
+        mut window: Window,
+        expired: Option<Expired>,
+        cluster: Option<ClusterRanking>,
+        keep: KeepSnapshots,
+    ) -> Result<Prepared<'v>> {
+        if window.certificate.is_some_and(|claim| !claim.is_finite()) {
+            return Err(Error::internal(
+                "a ranking would have no finite certificate",
+            ));
+        }
+        let (disk, view, settings) = (self.disk, self.view, self.view.settings());
+        let (state, totals) = (view.state(), view.totals());
+        let bound = window
+            .bound_l1()
+            .map(|bound| bound + settings.config.damping_bound());
+        if let Some((effort, bound)) = window.settled.as_mut().zip(bound) {
+            // The published bound is against PageRank at the damping that was requested.
+            effort.reached &= bound <= effort.until;
+        }
+        let latest = self.times.latest_with(state.time);
+        let info = Info {
+            version: VERSION,
+            pages: totals.pages,
+            visits: totals.visits,
+            rounds: totals.rounds,
+            turnovers: totals.clock as f64 / (totals.supply() as f64).max(1.0),
+            clock: totals.clock.to_string(),
+            counters: state.counters.clone(),
+            time: latest.map(|(time, _)| time),
+            measures: self.measures,
+            window,
+            expired,
+            cluster,
+            settings: settings.clone(),
+        };
         self.file.finish(self.pages, &info)?;
-        Ok(info)
+        Ok(Prepared {
+            disk,
+            view,
+            file: self.temporary,
+            info,
+            keep,
+        })
     }
 }

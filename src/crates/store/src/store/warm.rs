@@ -18,7 +18,9 @@ use super::checkpoint::StoreWriter;
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile};
 use crate::Result;
 use crate::disk::{Disk, TempFile};
-use crate::engine::{CHUNK_PAGES, Cells, SettledPages, SettledPagesMut, SettledTotals};
+use crate::engine::{CHUNK_PAGES, Cells, Effort};
+use crate::engine::{SettledPages, SettledPagesMut, SettledTotals};
+use crate::rank::settle::StartState;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
 use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
 
@@ -260,10 +262,46 @@ impl WarmStart {
         Ok(is_same.then_some(WarmStart { file, rows }))
     }
 
-    /// Finds what changed in the rows since the warm start; it is an error if their file does not have the position at
-    /// which its rows end. Reads the new rows and those that they superseded, and takes 16 bytes of memory for each.
-    pub fn since(&self, rows: &KeptRows) -> Result<RowsDiff> {
-        RowsDiff::new(rows, self.rows.file.clone(), self.rows.place)
+    /// Finds what changed from the rows of the warm start to those of a commit of `records` records; it is an error if
+    /// the file of the latter does not have the position at which the former end. Reads the new rows and those that they
+    /// superseded, and takes 16 bytes of memory for each.
+    pub fn until<'r>(&'r self, rows: &'r KeptRows, records: u64) -> Result<WarmDiff<'r>> {
+        let (old, (number, place)) = (&self.rows.file, self.rows.place);
+        let (now, pages) = (&rows.file.kept, old.pages);
+        if number != now.number || place > now.rows {
+            let what = format!("it does not have the first {place} rows of file {number}");
+            return Err(rows.file.damaged(what));
+        }
+        let mut changed = Bits::new(pages);
+        let (mut new, mut links) = (0, 0);
+        rows.file.back_over(place..now.rows, |_, head| {
+            let page = u64::from(head.page);
+            if page >= pages {
+                new += 1;
+            } else if changed.set(page) {
+                new += 1;
+                links += u64::from(head.links);
+            }
+            Ok(())
+        })?;
+        let mut diff = WarmDiff {
+            file: &self.file,
+            old,
+            now: rows,
+            records,
+            gone: Bits::new(old.kept.rows),
+            same: Bits::new(pages),
+            place,
+            rows: new,
+            links,
+        };
+        // If the file is the same, its count of superseded rows tells whether any was.
+        if new > 0 && (number != old.kept.number || now.superseded != old.kept.superseded) {
+            let (found, more) = old.mark_last(|page| changed.get(page), &mut diff.gone)?;
+            diff.links += more;
+            diff.leave_out_same(found as usize)?;
+        }
+        Ok(diff)
     }
 }
 
@@ -326,10 +364,14 @@ impl StoreWriter {
     }
 }
 
-/// Difference between the rows of two commits: new rows, and those that they superseded. Pages that were fetched again
-/// with the same links are left out.
-pub struct RowsDiff {
-    old: RowFile,
+/// Warm start with the difference of its rows from those of a commit: new rows, and those that they superseded. Pages
+/// that were fetched again with the same links are left out.
+pub struct WarmDiff<'r> {
+    file: &'r WarmFile,
+    old: &'r RowFile,
+    now: &'r KeptRows,
+    /// Number of records of the commit.
+    records: u64,
     /// Bitmap of the old rows that were superseded since.
     gone: Bits,
     /// Number of current rows before the new ones.
@@ -337,49 +379,13 @@ pub struct RowsDiff {
     /// Bitmap of the pages whose links did not change.
     same: Bits,
     /// Number of new rows; number of links in those of old pages and in the rows that they superseded.
-    pub rows: u64,
-    pub links: u64,
+    rows: u64,
+    links: u64,
 }
 
-impl RowsDiff {
-    fn new(rows: &KeptRows, old: RowFile, (number, place): (u64, u64)) -> Result<RowsDiff> {
-        let (now, pages) = (rows.kept(), old.pages);
-        if number != now.number || place > now.rows {
-            let what = format!("it does not have the first {place} rows of file {number}");
-            return Err(rows.file.damaged(what));
-        }
-        let mut changed = Bits::new(pages);
-        let (mut new, mut links) = (0, 0);
-        rows.file.back_over(place..now.rows, |_, head| {
-            let page = u64::from(head.page);
-            if page >= pages {
-                new += 1;
-            } else if changed.set(page) {
-                new += 1;
-                links += u64::from(head.links);
-            }
-            Ok(())
-        })?;
-        let mut diff = RowsDiff {
-            gone: Bits::new(old.kept.rows),
-            same: Bits::new(pages),
-            old,
-            place,
-            rows: new,
-            links,
-        };
-        // If the file is the same, its count of superseded rows tells whether any was.
-        let old = &diff.old;
-        if new > 0 && (number != old.kept.number || now.superseded != old.kept.superseded) {
-            let (found, more) = old.mark_last(|page| changed.get(page), &mut diff.gone)?;
-            diff.links += more;
-            diff.leave_out_same(rows, found as usize)?;
-        }
-        Ok(diff)
-    }
-
+impl WarmDiff<'_> {
     /// Leaves out rows equal to those that they superseded, which are `superseded` in number.
-    fn leave_out_same(&mut self, now: &KeptRows, superseded: usize) -> Result<()> {
+    fn leave_out_same(&mut self, superseded: usize) -> Result<()> {
         let mut before: Cells<[u32; 4]> = Cells::reserve(superseded)?;
         let mut places = before.iter_mut();
         Stop::is_whole(self.old_rows(&mut |row| {
@@ -389,7 +395,7 @@ impl RowsDiff {
         }))?;
         before.sort_unstable();
         let (mut same, mut rows, mut links) = (Bits::new(self.old.pages), 0, 0);
-        Stop::is_whole(self.new_rows(now, &mut |row| {
+        Stop::is_whole(self.new_rows(&mut |row| {
             let is_same = before.binary_search(&known_by(&row)).is_ok();
             if is_same && u64::from(row.page) < self.old.pages && same.set(row.page.into()) {
                 rows += 1;
@@ -403,21 +409,39 @@ impl RowsDiff {
         Ok(())
     }
 
-    /// Calls `visit` with each new row; `now` are the rows that were compared.
-    pub fn new_rows(&self, now: &KeptRows, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        let is_live = |at, _: &Row<'_>| now.counts(at);
-        now.each_from(self.place, is_live, |rows| self.unless_same(rows, visit))
+    fn unless_same(&self, rows: &[Row<'_>], visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let mut others = rows.iter().filter(|row| !self.same.get(row.page.into()));
+        others.try_for_each(|row| visit(*row))
+    }
+}
+
+impl StartState for WarmDiff<'_> {
+    fn totals(&self) -> &SettledTotals {
+        &self.file.info().totals
     }
 
-    /// Calls `visit` with each old row that was superseded.
-    pub fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn own_effort(&self) -> Option<Effort> {
+        let head = self.file.info();
+        (head.records == self.records).then_some(head.totals.effort)
+    }
+
+    fn changed(&self) -> (u64, u64) {
+        (self.rows, self.links)
+    }
+
+    fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
+        self.file.load(pages)
+    }
+
+    fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         let mut visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
         self.old.each_marked(&self.gone, &mut visit)
     }
 
-    fn unless_same(&self, rows: &[Row<'_>], visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        let mut others = rows.iter().filter(|row| !self.same.get(row.page.into()));
-        others.try_for_each(|row| visit(*row))
+    fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let is_live = |at, _: &Row<'_>| self.now.counts(at);
+        let visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
+        (self.now).each_from(self.place, is_live, visit)
     }
 }
 
@@ -436,7 +460,6 @@ fn known_by(row: &Row<'_>) -> [u32; 4] {
 mod tests {
     use super::*;
     use crate::disk::log::LogLengths;
-    use crate::engine::Effort;
     use crate::fuzz::memory::Memory;
 
     /// Wide numbers and bounds come back to the bit, and so do pages when the rows move.

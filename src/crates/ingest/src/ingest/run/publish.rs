@@ -24,9 +24,8 @@ use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::rank::settle::SettlingProgress;
 use crate::snapshot::{
-    self, ComputedInfo, ComputedName, FactsCache, Info, KeepSnapshots, PublishedSnapshot,
-    SettleSettings, SnapshotOptions, SnapshotTurn, StartFrom, Watcher, publish_computed,
-    settling_needs,
+    self, ComputedInfo, ComputedName, FactsCache, Info, PublishedSnapshot, SettleSettings,
+    SnapshotTurn, StartFrom, Watcher, publish_computed, settling_needs,
 };
 use crate::store::rows::UnpackedRows;
 use crate::threads::{lock, spawn};
@@ -280,12 +279,9 @@ impl IngestRun<'_> {
         if writes_warm {
             self.writer.storage_mut().begin_warm_start()?;
         }
-        let mut options = SnapshotOptions {
-            keep: KeepSnapshots::ALL,
-            settle: settle.clone(),
-        };
         let also = self.extra_rankings();
-        if let Some(settle) = &mut options.settle {
+        let mut settling = settle.clone();
+        if let Some(settle) = &mut settling {
             settle.known = self.publisher.known.clone();
             // Rankings by other measures use all the memory that is left.
             settle.leaves_known = !is_last && also.is_empty();
@@ -306,7 +302,7 @@ impl IngestRun<'_> {
         let previous = self.publisher.rankings.back();
         let previous = previous.map(|ranking| ranking.recorded.clone());
         let rank = move || {
-            let settle = options.settle.as_ref();
+            let settle = settling.as_ref();
             let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
             let turn = SnapshotTurn {
                 apart: is_apart.then(|| departs.clone()),
@@ -314,9 +310,9 @@ impl IngestRun<'_> {
                 previous,
             };
             let _departs = (!is_apart).then_some(departs);
-            let published = snapshot::publish_meanwhile(&*disk, &mut view, &options, turn);
+            let published = snapshot::publish_meanwhile(&*disk, &mut view, settle, turn);
             // Its caches give way to the rankings by other measures.
-            drop(options);
+            drop(settling);
             let ranked = published.map(|published| {
                 let also = also.iter().filter(|_| published.is_some());
                 let also = also.map(|computing| {

@@ -298,48 +298,41 @@ pub fn publish_computed(
     watcher: &Watcher,
 ) -> Result<Option<(PathBuf, ComputedInfo)>> {
     view.progress().check_verified(view.dir())?;
-    with_lock(disk, view, || make(disk, view, computing, watcher))
-}
-
-fn make(
-    disk: &dyn Disk,
-    view: &View,
-    computing: &Computing,
-    watcher: &Watcher,
-) -> Result<Option<(PathBuf, ComputedInfo)>> {
-    let snapshot = Snapshot::latest(disk, view.dir())?;
-    let rows = snapshot.rows()?;
-    let name = ComputedName::of(computing);
-    let path = name.beside(snapshot.path());
-    let names: &NamesVisit<'_> = &|visit| snapshot.all_names(visit);
-    let reading = to_read(snapshot.len());
-    let watching = &mut Watching::new(watcher, None);
-    let computed = computing.compute(&rows, (names, reading), view.dir(), watching)?;
-    let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
-        return Ok(None);
-    };
-    let totals = computed.sites.as_ref().map(|sites| snapshot.roll_up(sites));
-    let sites = computed.sites.as_ref().zip(totals.transpose()?);
-    let (of, measured) = (snapshot.info(), computed.measured);
-    let info = ComputedInfo {
-        version: RANKING_VERSION,
-        measure: name.measure,
-        level: name.level,
-        count: measured.scores.len() as u64,
-        links: computed.links,
-        pages: of.pages,
-        without_site: computed.sites.as_ref().map_or(0, Sites::without),
-        records: of.counters.records,
-        parameters: computed.parameters,
-        accuracy: measured.accuracy,
-        reached: measured.reached,
-        sweeps: measured.sweeps,
-        settings: of.settings.clone(),
-        skipped: computed.skipped,
-    };
-    let file = TempFile::of(disk, path);
-    write(disk, &file.path, &measured.scores, sites, &info)?;
-    Ok(Some((file.put_in_place()?, info)))
+    with_lock(disk, view, || {
+        let snapshot = Snapshot::latest(disk, view.dir())?;
+        let rows = snapshot.rows()?;
+        let name = ComputedName::of(computing);
+        let path = name.beside(snapshot.path());
+        let names: &NamesVisit<'_> = &|visit| snapshot.all_names(visit);
+        let reading = to_read(snapshot.len());
+        let watching = &mut Watching::new(watcher, None);
+        let computed = computing.compute(&rows, (names, reading), view.dir(), watching)?;
+        let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
+            return Ok(None);
+        };
+        let totals = computed.sites.as_ref().map(|sites| snapshot.roll_up(sites));
+        let sites = computed.sites.as_ref().zip(totals.transpose()?);
+        let (of, measured) = (snapshot.info(), computed.measured);
+        let info = ComputedInfo {
+            version: RANKING_VERSION,
+            measure: name.measure,
+            level: name.level,
+            count: measured.scores.len() as u64,
+            links: computed.links,
+            pages: of.pages,
+            without_site: computed.sites.as_ref().map_or(0, Sites::without),
+            records: of.counters.records,
+            parameters: computed.parameters,
+            accuracy: measured.accuracy,
+            reached: measured.reached,
+            sweeps: measured.sweeps,
+            settings: of.settings.clone(),
+            skipped: computed.skipped,
+        };
+        let file = TempFile::of(disk, path);
+        write(disk, &file.path, &measured.scores, sites, &info)?;
+        Ok(Some((file.put_in_place()?, info)))
+    })
 }
 
 fn write(

@@ -9,24 +9,6 @@ use crate::rank::measures::{ScoreKind, measure};
 use crate::sites::Level;
 use crate::{Error, Result, url};
 
-#[derive(Debug, Clone, Default)]
-pub struct OptionalColumns {
-    /// Kind of the rows. Tables other than rankings use only `score` and `more` of the other fields.
-    pub of: TableOf,
-    /// Level of the ranking; rows of sites have [`Page::site`].
-    pub level: Level,
-    /// Column of the ranking's score ([`Page::importance`]).
-    pub score: NumberColumn,
-    /// Adds the result of a page's fetches ([`Page::state`]).
-    pub state: bool,
-    /// Adds C and H of the OPIC paper: [`Page::cash`] and [`Page::distributed`].
-    pub cash: bool,
-    /// Adds further numbers ([`Page::more`]), in their order.
-    pub more: Vec<NumberColumn>,
-    /// Adds the difference from an older ranking ([`Page::change`]), which each row then has.
-    pub change: bool,
-}
-
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TableOf {
     #[default]
@@ -81,12 +63,8 @@ impl Default for NumberColumn {
     }
 }
 
-pub(super) struct ExportColumn {
+pub struct ExportColumn {
     pub name: String,
-    #[cfg_attr(
-        not(any(feature = "arrow", feature = "parquet", feature = "sqlite")),
-        expect(dead_code)
-    )]
     pub kind: ValueKind,
     /// True if each row must have a value.
     pub is_required: bool,
@@ -107,7 +85,7 @@ pub enum ValueKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum ColumnValue<'p> {
+pub enum ColumnValue<'p> {
     Text(&'p str),
     Real(f64),
     Integer(u64),
@@ -117,19 +95,18 @@ pub(super) enum ColumnValue<'p> {
 
 impl Setup {
     pub(super) fn all_columns(&self) -> Vec<ExportColumn> {
-        let asked = &self.columns;
         let mut all = vec![url_column()];
         let rank = rank_column();
         let score = |page: &Page<'_>| (page.rank > 0).then_some(page.importance);
-        let score = asked.score.column(score);
+        let score = self.score.column(score);
         let visits = integer("visits", |page| Some(page.visits)).required();
         let last_fetch = ExportColumn::new("last_fetch", ValueKind::Time, |page| {
             page.last_fetch.map(ColumnValue::Time)
         });
-        let more = asked.more.iter().enumerate();
+        let more = self.more.iter().enumerate();
         let mut more =
             more.map(|(at, of)| of.column(move |page| page.more.get(at).copied().flatten()));
-        match asked.of {
+        match self.table {
             TableOf::Ranking => {}
             TableOf::LookedUp => {
                 all.extend([rank, score, text("state", state_or_unknown)]);
@@ -137,36 +114,36 @@ impl Setup {
             }
             TableOf::Candidates => {
                 all.extend(more.by_ref().take(2));
-                let importance = asked.score.column(|page| Some(page.importance));
+                let importance = self.score.column(|page| Some(page.importance));
                 all.extend([visits, last_fetch, importance.required()]);
                 all.extend(more);
                 return all;
             }
         }
         all.extend([score.required(), rank.required(), visits, last_fetch]);
-        if asked.state {
+        if self.state {
             all.push(text("state", state));
         }
         all.extend([host_column(self), domain_column()]);
         all.push(integer("page", |page| Some(page.page.0)).required());
-        if asked.cash {
+        if self.cash {
             all.push(NumberColumn::new("cash", ValueKind::Real).column(|page| page.cash));
             let distributed = NumberColumn::new("distributed", ValueKind::Real);
             all.push(distributed.column(|page| page.distributed));
         }
-        if self.scoring.score != Score::Importance {
-            let name = self.scoring.score.name().to_owned();
+        if let Some(kind) = self.kind.filter(|kind| *kind != Score::Importance) {
+            let name = kind.name().to_owned();
             all.push(ExportColumn {
                 name,
                 ..score_column(self)
             });
         }
         all.extend(more);
-        if !asked.level.is_page() {
+        if !self.level.is_page() {
             let pages = |page: &Page<'_>| Some(page.site.as_ref().map_or(0, |site| site.pages));
             all.push(integer("pages", pages).required());
         }
-        if asked.change {
+        if self.change {
             all.push(text("change", |page| page.change.map(Change::name)).required());
         }
         all
@@ -179,7 +156,7 @@ pub(super) fn url_column() -> ExportColumn {
 
 /// Makes the column of hosts, which is empty for domains, as a domain has several.
 pub(super) fn host_column(setup: &Setup) -> ExportColumn {
-    match setup.columns.level {
+    match setup.level {
         Level::Domain => text("host", |_| None),
         _ => text("host", host_of),
     }
@@ -195,7 +172,8 @@ pub(super) fn rank_column() -> ExportColumn {
 
 /// Makes the column of the requested score, which errors call importance.
 pub(super) fn score_column(setup: &Setup) -> ExportColumn {
-    let (of, pages) = (setup.scoring.score.spec().of, setup.pages as f64);
+    let kind = setup.kind.unwrap_or(Score::Importance);
+    let (of, pages) = (kind.spec().of, setup.pages as f64);
     NumberColumn::default().column(move |page| Some(of(page.importance, pages)))
 }
 
@@ -277,11 +255,23 @@ registry! {
     /// machine.
     Score of ScoreSpec, called "score";
     /// Importance itself.
-    Importance is IMPORTANCE;
+    Importance is ScoreSpec {
+        name: "importance",
+        about: "the importance; all pages sum to 1",
+        of: |importance, _| importance,
+    };
     /// Importance in units of the mean.
-    Ratio is RATIO;
+    Ratio is ScoreSpec {
+        name: "ratio",
+        about: "importance in units of the mean page's",
+        of: |importance, pages| importance * pages,
+    };
     /// Logarithm of 1 + that ratio.
-    Log is LOG;
+    Log is ScoreSpec {
+        name: "log",
+        about: "log2(1 + ratio): 1 for a page of mean importance",
+        of: |importance, pages| libm::log1p(importance * pages) / LN_2,
+    };
 }
 
 struct ScoreSpec {
@@ -290,24 +280,6 @@ struct ScoreSpec {
     /// Function of the importance and the number of pages.
     of: fn(f64, f64) -> f64,
 }
-
-const IMPORTANCE: ScoreSpec = ScoreSpec {
-    name: "importance",
-    about: "the importance; all pages sum to 1",
-    of: |importance, _| importance,
-};
-
-const RATIO: ScoreSpec = ScoreSpec {
-    name: "ratio",
-    about: "importance in units of the mean page's",
-    of: |importance, pages| importance * pages,
-};
-
-const LOG: ScoreSpec = ScoreSpec {
-    name: "log",
-    about: "log2(1 + ratio): 1 for a page of mean importance",
-    of: |importance, pages| libm::log1p(importance * pages) / LN_2,
-};
 
 impl Score {
     /// Returns the factor by which importance is multiplied first, among this many pages.
@@ -319,28 +291,7 @@ impl Score {
     }
 }
 
-/// Score of each page, and where search engines store it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scoring {
-    pub score: Score,
-    /// Name of the document field that gets the score.
-    pub field: String,
-    /// Container of the documents: Elasticsearch's index, which may be omitted, or Vespa's `NAMESPACE:TYPE`.
-    pub into: Option<String>,
-}
-
-impl Default for Scoring {
-    fn default() -> Scoring {
-        Scoring {
-            score: Score::Importance,
-            field: "importance".into(),
-            into: None,
-        }
-    }
-}
-
 /// Values of a column until they are encoded; times in milliseconds.
-#[cfg(any(feature = "arrow", feature = "parquet"))]
 pub enum ColumnValues {
     Text(Vec<Option<String>>),
     Real(Vec<Option<f64>>),
@@ -349,7 +300,6 @@ pub enum ColumnValues {
     Time(Vec<Option<i64>>),
 }
 
-#[cfg(any(feature = "arrow", feature = "parquet"))]
 impl ColumnValues {
     fn of(kind: ValueKind) -> ColumnValues {
         match kind {
@@ -379,25 +329,22 @@ impl ColumnValues {
     }
 }
 
-#[cfg(any(feature = "arrow", feature = "parquet"))]
-pub(super) struct RowBatch {
-    columns: Vec<ExportColumn>,
-    values: Vec<ColumnValues>,
+pub struct RowBatch {
+    columns: Vec<(ExportColumn, ColumnValues)>,
     pub rows: usize,
 }
 
-#[cfg(any(feature = "arrow", feature = "parquet"))]
 impl RowBatch {
     pub fn new(columns: Vec<ExportColumn>) -> RowBatch {
+        let values: Vec<_> = columns.iter().map(|of| ColumnValues::of(of.kind)).collect();
         RowBatch {
-            values: columns.iter().map(|of| ColumnValues::of(of.kind)).collect(),
-            columns,
+            columns: columns.into_iter().zip(values).collect(),
             rows: 0,
         }
     }
 
     pub fn push(&mut self, page: &Page<'_>) -> Result<()> {
-        for (column, values) in self.columns.iter().zip(&mut self.values) {
+        for (column, values) in &mut self.columns {
             values.push(column.of(page)?);
         }
         self.rows += 1;
@@ -406,8 +353,10 @@ impl RowBatch {
 
     pub fn take(&mut self) -> Vec<ColumnValues> {
         self.rows = 0;
-        let empty = self.columns.iter().map(|of| ColumnValues::of(of.kind));
-        std::mem::replace(&mut self.values, empty.collect())
+        let columns = self.columns.iter_mut();
+        let taken =
+            columns.map(|(of, values)| std::mem::replace(values, ColumnValues::of(of.kind)));
+        taken.collect()
     }
 }
 

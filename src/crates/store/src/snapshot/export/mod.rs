@@ -23,6 +23,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Change, PageState, registry};
+use crate::sites::Level;
 use crate::{Error, Result};
 
 #[cfg(not(feature = "arrow"))]
@@ -33,7 +34,7 @@ use absent::parquet;
 use absent::sqlite;
 
 pub(super) use self::columns::reversed;
-pub use self::columns::{NumberColumn, OptionalColumns, Score, Scoring, TableOf, ValueKind};
+pub use self::columns::{NumberColumn, Score, TableOf, ValueKind};
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use crate::engine::Page;
 
@@ -105,11 +106,11 @@ impl Format {
 /// Content of a row, which determines the options that a format uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Columns of a table: [`OptionalColumns`].
+    /// Columns of a table.
     Table,
-    /// Name and score: uses [`Scoring::score`].
+    /// Name and score: uses [`Setup::kind`].
     Score,
-    /// Field of a document: uses all of [`Scoring`].
+    /// Field of a document: uses [`Setup::kind`], [`Setup::field`] and [`Setup::into`].
     Field,
 }
 
@@ -128,8 +129,26 @@ pub type RowSource<'r> = dyn FnMut(&mut dyn FnMut(&Page<'_>) -> Result<()>) -> R
 /// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    pub columns: OptionalColumns,
-    pub scoring: Scoring,
+    /// Kind of the rows. Tables other than rankings use only `score` and `more` of the options of columns.
+    pub table: TableOf,
+    /// Level of the ranking; rows of sites have [`Page::site`].
+    pub level: Level,
+    /// Column of the ranking's score ([`Page::importance`]).
+    pub score: NumberColumn,
+    /// Adds the column with the result of a page's fetches ([`Page::state`]).
+    pub state: bool,
+    /// Adds the columns of C and H of the OPIC paper: [`Page::cash`] and [`Page::distributed`].
+    pub cash: bool,
+    /// Adds columns of further numbers ([`Page::more`]), in their order.
+    pub more: Vec<NumberColumn>,
+    /// Adds the column with the difference from an older ranking ([`Page::change`]), which each row then has.
+    pub change: bool,
+    /// Kind of score; tables get a column of it, besides importance. `None`: importance.
+    pub kind: Option<Score>,
+    /// Name of the document field that gets the score; `None`: importance.
+    pub field: Option<String>,
+    /// Container of the documents: Elasticsearch's index, which may be omitted, or Vespa's `NAMESPACE:TYPE`.
+    pub into: Option<String>,
     /// Leaves out pages that are gone, as formats for search engines always do ([`Format::is_of_documents`]).
     pub without_gone: bool,
     /// Number of pages in the whole ranking, for scores relative to their mean.
@@ -242,13 +261,7 @@ impl Write for ExportOutput<'_> {
     }
 }
 
-/// Refuses a name with one of these bytes, which `format` cannot hold.
-fn without(page: &Page<'_>, bytes: &[u8], format: &str) -> Result<()> {
-    let instead = "csv, jsonl or parquet";
-    name_without(&page.url, page.page.0, bytes, format, instead)
-}
-
-/// Refuses a name of this page with one of these bytes; `instead` names the formats to use.
+/// Refuses a name of this page with one of these bytes, which `format` cannot hold; `instead` names the formats to use.
 pub(super) fn name_without(
     name: &str,
     page: u64,

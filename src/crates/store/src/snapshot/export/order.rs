@@ -15,13 +15,37 @@ registry! {
     /// Order of rows.
     Order of OrderSpec, called "order";
     /// Order in which pages first appeared.
-    Id is ID;
+    Id is OrderSpec {
+        name: "id",
+        about: "that of the pages' first appearance",
+        key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
+    };
     /// Most important first; equal ranks by number.
-    Rank is RANK;
+    Rank is OrderSpec {
+        name: "rank",
+        about: "the most important first",
+        key: |page, key| {
+            key.extend_from_slice(&page.rank.to_be_bytes());
+            key.extend_from_slice(&page.page.0.to_be_bytes());
+        },
+    };
     /// Hosts of a domain are adjacent; pages of a host by URL.
-    Host is HOST;
+    Host is OrderSpec {
+        name: "host",
+        about: "by reversed host (org.example.www), then by URL",
+        key: |page, key| {
+            let host = host_of(page).unwrap_or_default();
+            key.extend_from_slice(reversed(host).as_bytes());
+            // Lower than every byte of a host: org.example sorts before org.example.www.
+            key.push(0);
+        },
+    };
     /// URLs byte by byte.
-    Url is URL;
+    Url is OrderSpec {
+        name: "url",
+        about: "by URL, byte by byte",
+        key: |_, _| {},
+    };
 }
 
 struct OrderSpec {
@@ -30,38 +54,6 @@ struct OrderSpec {
     /// Function that appends the sort key, before name and number.
     key: fn(&Page<'_>, &mut Vec<u8>),
 }
-
-const ID: OrderSpec = OrderSpec {
-    name: "id",
-    about: "that of the pages' first appearance",
-    key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
-};
-
-const RANK: OrderSpec = OrderSpec {
-    name: "rank",
-    about: "the most important first",
-    key: |page, key| {
-        key.extend_from_slice(&page.rank.to_be_bytes());
-        key.extend_from_slice(&page.page.0.to_be_bytes());
-    },
-};
-
-const HOST: OrderSpec = OrderSpec {
-    name: "host",
-    about: "by reversed host (org.example.www), then by URL",
-    key: |page, key| {
-        let host = host_of(page).unwrap_or_default();
-        key.extend_from_slice(reversed(host).as_bytes());
-        // Lower than every byte of a host: org.example sorts before org.example.www.
-        key.push(0);
-    },
-};
-
-const URL: OrderSpec = OrderSpec {
-    name: "url",
-    about: "by URL, byte by byte",
-    key: |_, _| {},
-};
 
 /// Maximum memory for sorting in bytes; more does not make it faster.
 pub const MOST_SORTING: u64 = 256 << 20;
@@ -99,14 +91,11 @@ where
     })))
 }
 
-/// Number of facts in an encoded row, and bytes of each: whether it is known (1), and 8 of the value.
-const FACTS: usize = 11;
-const FACT_BYTES: usize = 9;
-
-/// Encodes what tables have of a row, except for its name, which is in the key at `at`: facts, and further numbers.
+/// Encodes what tables have of a row, except for its name, which is in the key at `at`: facts, and further numbers, each
+/// as a byte that tells whether it is known (1), and 8 of the value.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     let real = |number: Option<f64>| number.map(f64::to_bits);
-    let facts: [Option<u64>; FACTS] = [
+    let facts = [
         Some(at as u64),
         Some(row.page.0),
         real(Some(row.importance)),
@@ -127,30 +116,26 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
 }
 
 fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
-    let fact = |bytes: &[u8]| (bytes[0] == 1).then(|| number(&bytes[1..]));
     let real = |bits: Option<u64>| bits.map(f64::from_bits);
-    let (facts, more) = value.split_at_checked(FACTS * FACT_BYTES)?;
-    let facts: Vec<_> = facts.chunks_exact(FACT_BYTES).map(fact).collect();
-    key.drain(..(facts[0]? as usize).min(key.len()));
+    let mut facts = (value.chunks_exact(9)).map(|fact| (fact[0] == 1).then(|| number(&fact[1..])));
+    let mut next = || facts.next().flatten();
+    key.drain(..(next()? as usize).min(key.len()));
     Some(Page {
-        page: PageId(facts[1]?),
-        importance: real(facts[2])?,
-        rank: facts[3]?,
-        visits: facts[4]?,
-        last_fetch: facts[5].map(|time| time as i64),
-        state: facts[6].and_then(|at| PageState::ALL.get(at as usize).copied()),
-        cash: real(facts[7]),
-        distributed: real(facts[8]),
-        change: facts[9].and_then(|at| Change::ALL.get(at as usize).copied()),
-        site: facts[10].map(|pages| SiteFacts {
+        page: PageId(next()?),
+        importance: real(next())?,
+        rank: next()?,
+        visits: next()?,
+        last_fetch: next().map(|time| time as i64),
+        state: next().and_then(|at| PageState::ALL.get(at as usize).copied()),
+        cash: real(next()),
+        distributed: real(next()),
+        change: next().and_then(|at| Change::ALL.get(at as usize).copied()),
+        site: next().map(|pages| SiteFacts {
             pages,
             ..SiteFacts::default()
         }),
         url: Cow::Owned(String::from_utf8(key).ok()?),
-        more: more
-            .chunks_exact(FACT_BYTES)
-            .map(|bytes| real(fact(bytes)))
-            .collect(),
+        more: facts.map(real).collect(),
         ..Page::default()
     })
 }

@@ -14,7 +14,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -106,17 +106,15 @@ impl<W: Write + Send> ParquetFile<W> {
             let mut columns = columns.into_iter().zip(required);
             columns.try_for_each(|(values, required)| match values {
                 ColumnValues::Text(values) => {
-                    encode::<ByteArrayType, _>(group, values, required, |text: String| {
-                        ByteArray::from(text.into_bytes())
-                    })
+                    let bytes = |text: String| ByteArray::from(text.into_bytes());
+                    let values = values.into_iter().map(|text| text.map(bytes));
+                    group.write_values::<ByteArrayType>(values, required)
                 }
-                ColumnValues::Real(values) => {
-                    encode::<DoubleType, _>(group, values, required, |v| v)
-                }
+                ColumnValues::Real(values) => group.write_values::<DoubleType>(values, required),
                 ColumnValues::Integer(values) | ColumnValues::Time(values) => {
-                    encode::<Int64Type, _>(group, values, required, |v| v)
+                    group.write_values::<Int64Type>(values, required)
                 }
-                ColumnValues::Bool(values) => encode::<BoolType, _>(group, values, required, |v| v),
+                ColumnValues::Bool(values) => group.write_values::<BoolType>(values, required),
             })
         })
     }
@@ -138,20 +136,6 @@ impl<W: Write + Send> ParquetFile<W> {
     fn error(&self, error: ParquetError) -> Error {
         Error::io(&self.path, "write")(into_io(error))
     }
-}
-
-/// Encodes values of a column that has no nulls if it is `required`.
-fn encode<T: DataType, V>(
-    group: &mut RowGroup,
-    values: Vec<Option<V>>,
-    required: bool,
-    convert: impl Fn(V) -> T::T,
-) -> std::result::Result<(), ParquetError> {
-    // 1 for a value, 0 for a null.
-    let known: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
-    let values = values.into_iter().flatten();
-    let values: Vec<T::T> = values.map(convert).collect();
-    group.write::<T>(&values, (!required).then_some(&*known), None)
 }
 
 fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<u64> {
@@ -192,13 +176,8 @@ pub const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
 
 /// Row group that is encoded as rows arrive, so that only encoded data is buffered.
 pub struct RowGroup {
-    columns: Vec<RowGroupColumn>,
+    columns: Vec<(ColumnWriter<'static>, EncodedPages)>,
     next: usize,
-}
-
-struct RowGroupColumn {
-    writer: ColumnWriter<'static>,
-    pages: EncodedPages,
 }
 
 impl RowGroup {
@@ -207,12 +186,26 @@ impl RowGroup {
             let pages = EncodedPages::default();
             let into = Box::new(pages.clone());
             let writer = get_column_writer(column.clone(), file.properties().clone(), into);
-            RowGroupColumn { writer, pages }
+            (writer, pages)
         });
         RowGroup {
             columns: columns.collect(),
             next: 0,
         }
+    }
+
+    /// Writes values of the next column, like [`RowGroup::write`]; it has no nulls if it is `required`.
+    pub fn write_values<T: DataType>(
+        &mut self,
+        values: impl IntoIterator<Item = Option<T::T>>,
+        required: bool,
+    ) -> std::result::Result<(), ParquetError> {
+        let mut known = Vec::new();
+        let values = values
+            .into_iter()
+            .inspect(|value| known.push(value.is_some().into()));
+        let values: Vec<T::T> = values.flatten().collect();
+        self.write::<T>(&values, (!required).then_some(&*known), None)
     }
 
     /// Writes rows of the next column, in round-robin order. `known` holds 1 for a value and 0 for a null; for lists
@@ -225,7 +218,7 @@ impl RowGroup {
     ) -> std::result::Result<(), ParquetError> {
         let turn = self.next;
         self.next = (turn + 1) % self.columns.len();
-        let writer = get_typed_column_writer_mut::<T>(&mut self.columns[turn].writer);
+        let writer = get_typed_column_writer_mut::<T>(&mut self.columns[turn].0);
         writer.write_batch(values, known, repeated)?;
         Ok(())
     }
@@ -235,9 +228,9 @@ impl RowGroup {
         file: &mut SerializedFileWriter<W>,
     ) -> std::result::Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
-        for column in self.columns {
-            let closed = column.writer.close()?;
-            let pages = std::mem::take(&mut *column.pages.bytes());
+        for (writer, pages) in self.columns {
+            let closed = writer.close()?;
+            let pages = std::mem::take(&mut *lock(&pages.0));
             group.append_column(&Bytes::from(pages), closed)?;
         }
         group.close()?;
@@ -249,18 +242,12 @@ impl RowGroup {
 #[derive(Clone, Default)]
 struct EncodedPages(Arc<Mutex<Vec<u8>>>);
 
-impl EncodedPages {
-    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        lock(&self.0)
-    }
-}
-
 impl PageWriter for EncodedPages {
     fn write_page(
         &mut self,
         page: CompressedPage,
     ) -> std::result::Result<PageWriteSpec, ParquetError> {
-        let mut bytes = self.bytes();
+        let mut bytes = lock(&self.0);
         let start = bytes.len() as u64;
         let mut out = TrackedWrite::new(&mut *bytes);
         let mut written = SerializedPageWriter::new(&mut out).write_page(page)?;

@@ -28,12 +28,8 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
 
 /// Returns options that every format accepts.
 fn setup() -> Setup {
-    let scoring = Scoring {
-        into: Some("web:page".into()),
-        ..Scoring::default()
-    };
     Setup {
-        scoring,
+        into: Some("web:page".into()),
         pages: 4,
         ..Setup::default()
     }
@@ -83,12 +79,12 @@ fn samples() -> Vec<Page<'static>> {
 #[test]
 fn further_numbers_are_columns_of_their_own() {
     let mut setup = setup();
-    setup.columns.score = NumberColumn::of_measure(Some("hits-hubs"));
-    setup.columns.more = vec![
+    setup.score = NumberColumn::of_measure(Some("hits-hubs"));
+    setup.more = vec![
         NumberColumn::new("distance", ValueKind::Real),
         NumberColumn::of_measure(Some("in-degree")),
     ];
-    setup.scoring.score = Score::Ratio;
+    setup.kind = Some(Score::Ratio);
     let mut pages = [page("a", 0.5, None), page("b", 0.5, Some(-1))];
     pages[1].more = vec![Some(0.25), Some(3.0)];
     let written = |format: Format| written_as(format, &setup, &pages).unwrap().0;
@@ -164,27 +160,24 @@ fn all_tables_have_the_same_columns() {
             }
         }
     };
-    let asked = OptionalColumns {
+    let asked = Setup {
         state: true,
         cash: true,
         more: vec![NumberColumn::of_measure(Some("harmonic"))],
         change: true,
-        ..OptionalColumns::default()
+        ..setup()
     };
-    let of = |of: TableOf| OptionalColumns {
-        of,
-        ..OptionalColumns::default()
-    };
+    let of = |table: TableOf| Setup { table, ..setup() };
     let more = |name: &str| NumberColumn::new(name, ValueKind::Bool);
-    let candidates = OptionalColumns {
+    let candidates = Setup {
         more: vec![more("score"), more("fetched"), more("failed")],
         ..of(TableOf::Candidates)
     };
-    let sites = OptionalColumns {
+    let sites = Setup {
         level: Level::Host,
-        ..OptionalColumns::default()
+        ..setup()
     };
-    for (columns, expected) in [
+    for (mut setup, expected) in [
         (
             asked,
             "url importance rank visits last_fetch state host domain page cash distributed log harmonic change",
@@ -199,13 +192,11 @@ fn all_tables_have_the_same_columns() {
             "url score fetched visits last_fetch importance failed",
         ),
     ] {
-        let mut setup = setup();
-        setup.columns = columns;
-        setup.scoring.score = Score::Log;
+        setup.kind = Some(Score::Log);
         let expected: Vec<&str> = expected.split(' ').collect();
         for format in Format::ALL {
             // Its indexes are of a ranking.
-            let is_other = format == Format::Sqlite && setup.columns.of != TableOf::Ranking;
+            let is_other = format == Format::Sqlite && setup.table != TableOf::Ranking;
             if format.content() == Content::Table && !is_other {
                 assert_eq!(names(format, &setup), expected, "{format:?}");
             }
@@ -260,7 +251,7 @@ fn scores_are_what_they_say() {
         (Score::Log, "2.0"),
     ] {
         let mut setup = setup();
-        setup.scoring.score = score;
+        setup.kind = Some(score);
         let text =
             |format| String::from_utf8(written_as(format, &setup, &pages).unwrap().0).unwrap();
         assert_eq!(
@@ -298,8 +289,8 @@ fn bulk_actions_are_what_elasticsearch_takes() {
         page("17", 0.0, None),
     ];
     let mut setup = setup();
-    setup.scoring.into = Some("pages".into());
-    setup.scoring.field = "pagerank".into();
+    setup.into = Some("pages".into());
+    setup.field = Some("pagerank".into());
     let (bytes, left_out) = written_as(Format::Elasticsearch, &setup, &pages).unwrap();
     assert_eq!(left_out, 2);
     let text = String::from_utf8(bytes).unwrap();
@@ -319,7 +310,7 @@ fn bulk_actions_are_what_elasticsearch_takes() {
         assert!(value.is_normal() && value > 0.0);
     }
 
-    setup.scoring.into = None;
+    setup.into = None;
     let (bytes, left_out) = written_as(Format::ElasticsearchIndex, &setup, &pages[..1]).unwrap();
     assert_eq!(left_out, 0);
     let text = String::from_utf8(bytes).unwrap();
@@ -333,7 +324,7 @@ fn bulk_actions_are_what_elasticsearch_takes() {
     assert_eq!(body["host"], "www.a.example.org");
     assert_eq!(body["domain"], "example.org");
     assert_eq!(body["rank"], 3);
-    setup.scoring.field = "host".into();
+    setup.field = Some("host".into());
     assert!(written_as(Format::ElasticsearchIndex, &setup, &[]).is_err());
 }
 
@@ -347,7 +338,7 @@ fn vespa_wants_a_namespace_and_a_type() {
         Some("a:b:c"),
     ] {
         let mut setup = setup();
-        setup.scoring.into = bad.map(Into::into);
+        setup.into = bad.map(Into::into);
         let error = written_as(Format::Vespa, &setup, &[]).unwrap_err();
         assert!(
             error.to_string().contains("NAMESPACE:TYPE"),
@@ -510,7 +501,7 @@ fn sqlite_reads_its_table() {
     let mut pages = samples();
     pages[0].more = vec![Some(0.5)];
     let mut setup = setup();
-    setup.columns.more = vec![NumberColumn::new("distance", ValueKind::Real)];
+    setup.more = vec![NumberColumn::new("distance", ValueKind::Real)];
     let (bytes, _) = written_as(Format::Sqlite, &setup, &pages).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&bytes).unwrap();

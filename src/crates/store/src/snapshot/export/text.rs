@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 use super::columns::{ColumnValue, ExportColumn, domain_column, host_column, rank_column};
 use super::columns::{score_column, url_column};
-use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup, without};
+use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup, name_without};
 use crate::model::{Change, utc};
 use crate::{Error, Result};
 
@@ -62,7 +62,7 @@ text_format!(
             let before = if at == 0 { '{' } else { ',' };
             (format!("{before}\"{}\":", column.name), column)
         });
-        Ok(RowForm::of(parts, "}\n", put_json).into())
+        Ok(FileForm::of(parts, "}\n", put_json))
     }
 );
 text_format!(
@@ -72,7 +72,7 @@ text_format!(
     Score,
     |setup| {
         let parts = [("", url_column()), ("\t", score_column(setup))];
-        let form = FileForm::from(RowForm::of(parts, "\n", put_plain));
+        let form = FileForm::of(parts, "\n", put_plain);
         Ok(form.refusing((b"\t\r\n", "a file of scores")))
     }
 );
@@ -83,7 +83,7 @@ text_format!(
     Score,
     |setup| {
         let parts = [("", url_column()), ("=", score_column(setup))];
-        let form = FileForm::from(RowForm::of(parts, "\n", put_short));
+        let form = FileForm::of(parts, "\n", put_short);
         Ok(form.refusing((b"\r\n", "a file for Solr")))
     }
 );
@@ -93,14 +93,14 @@ text_format!(
     "bulk updates of one field, for Elasticsearch and OpenSearch",
     Field,
     |setup| {
-        let field = json(&setup.scoring.field);
+        let field = json(field(setup));
         let parts = [
             (bulk("update", setup), url_column()),
             (format!("}}}}\n{{\"doc\":{{{field}:"), score_column(setup)),
         ];
         Ok(FileForm {
             has_ids: true,
-            ..RowForm::of(parts, "}}\n", put_document).into()
+            ..FileForm::of(parts, "}}\n", put_document)
         })
     }
 );
@@ -110,8 +110,8 @@ text_format!(
     "bulk documents of their own: url, host, domain, score, rank",
     Field,
     |setup| {
-        let field = &setup.scoring.field;
-        if ["url", "host", "domain", "rank"].contains(&field.as_str()) {
+        let field = field(setup);
+        if ["url", "host", "domain", "rank"].contains(&field) {
             return Err(Error::Usage(format!(
                 "field {field:?}: it holds something else; choose another for the score"
             )));
@@ -124,11 +124,11 @@ text_format!(
             (",\"rank\":".to_owned(), rank_column()),
             (format!(",{}:", json(field)), score_column(setup)),
         ];
-        let deletion = [(bulk("delete", setup), url_column())];
+        let deletion = vec![(bulk("delete", setup), url_column())];
         Ok(FileForm {
-            gone: Some(RowForm::of(deletion, "}}\n", put_document)),
+            gone: Some((deletion, "}}\n")),
             has_ids: true,
-            ..RowForm::of(parts, "}\n", put_document).into()
+            ..FileForm::of(parts, "}\n", put_document)
         })
     }
 );
@@ -138,16 +138,16 @@ text_format!(
     "partial updates of one field, for Vespa",
     Field,
     |setup| {
-        let kind = document_type(setup.scoring.into.as_deref())?;
+        let kind = document_type(setup.into.as_deref())?;
         let kind = json(&format!("id:{kind}::"));
         let begin = kind.trim_end_matches('"');
-        let field = json(&setup.scoring.field);
+        let field = json(field(setup));
         let assign = format!(",\"fields\":{{{field}:{{\"assign\":");
         let parts = [
             (format!("{{\"update\":{begin}"), url_column()),
             (assign, score_column(setup)),
         ];
-        let row = RowForm::of(parts, "}}}\n", |line, value| {
+        Ok(FileForm::of(parts, "}}}\n", |line, value| {
             let at = line.len();
             put_document(line, value)?;
             // The text began before the URL.
@@ -155,8 +155,7 @@ text_format!(
                 line.remove(at);
             }
             Ok(())
-        });
-        Ok(row.into())
+        }))
     }
 );
 
@@ -177,11 +176,15 @@ fn document_type(into: Option<&str>) -> Result<&str> {
 
 /// Returns the beginning of an action of the bulk interface, up to the document's id.
 fn bulk(action: &str, setup: &Setup) -> String {
-    let index = setup.scoring.into.as_deref();
+    let index = setup.into.as_deref();
     let index = index.map_or(String::new(), |index| {
         format!("\"_index\":{},", json(index))
     });
     format!("{{\"{action}\":{{{index}\"_id\":")
+}
+
+fn field(setup: &Setup) -> &str {
+    setup.field.as_deref().unwrap_or("importance")
 }
 
 fn json(text: &str) -> String {
@@ -243,28 +246,8 @@ fn put_document(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Resul
     }
 }
 
-struct RowForm {
-    /// Values, each with the text before it.
-    parts: Vec<(String, ExportColumn)>,
-    end: &'static str,
-    put: PutValue,
-}
-
-impl RowForm {
-    fn of<T: Into<String>>(
-        parts: impl IntoIterator<Item = (T, ExportColumn)>,
-        end: &'static str,
-        put: PutValue,
-    ) -> RowForm {
-        let parts = parts.into_iter();
-        RowForm {
-            parts: parts.map(|(text, column)| (text.into(), column)).collect(),
-            end,
-            put,
-        }
-    }
-}
-
+/// Values of a row, each with the text before it, and the text after them.
+type RowForm = (Vec<(String, ExportColumn)>, &'static str);
 /// Bytes that a format's names cannot hold, and what the format is called in the error.
 type RefusedBytes = (&'static [u8], &'static str);
 /// Size in bytes at which lines are written.
@@ -278,23 +261,29 @@ struct FileForm {
     row: RowForm,
     /// Form of a row whose page is gone, if it differs.
     gone: Option<RowForm>,
+    put: PutValue,
     /// True if rows with names beyond [`ID_BYTES`] are left out.
     has_ids: bool,
 }
 
-impl From<RowForm> for FileForm {
-    fn from(row: RowForm) -> FileForm {
+impl FileForm {
+    fn of<T: Into<String>>(
+        parts: impl IntoIterator<Item = (T, ExportColumn)>,
+        end: &'static str,
+        put: PutValue,
+    ) -> FileForm {
+        let parts = parts.into_iter();
+        let parts = parts.map(|(text, column)| (text.into(), column)).collect();
         FileForm {
             header: String::new(),
             refused: (b"", ""),
-            row,
+            row: (parts, end),
             gone: None,
+            put,
             has_ids: false,
         }
     }
-}
 
-impl FileForm {
     fn table(setup: &Setup, separator: &'static str, end: &'static str, put: PutValue) -> FileForm {
         let columns = setup.all_columns();
         let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
@@ -302,7 +291,7 @@ impl FileForm {
         let before = std::iter::once("").chain(std::iter::repeat(separator));
         FileForm {
             header,
-            ..RowForm::of(before.zip(columns), end, put).into()
+            ..FileForm::of(before.zip(columns), end, put)
         }
     }
 
@@ -315,17 +304,18 @@ impl FileForm {
         lines.reserve(2 * PIECE);
         let mut left_out = 0;
         rows(&mut |page| {
-            without(page, self.refused.0, self.refused.1)?;
+            let ((bytes, format), instead) = (self.refused, "csv, jsonl or parquet");
+            name_without(&page.url, page.page.0, bytes, format, instead)?;
             if self.has_ids && !ID_BYTES.contains(&page.url.len()) {
                 left_out += 1;
                 return Ok(());
             }
             let gone = self.gone.as_ref();
             let gone = gone.filter(|_| page.change == Some(Change::Gone));
-            let RowForm { parts, end, put } = gone.unwrap_or(&self.row);
+            let (parts, end) = gone.unwrap_or(&self.row);
             for (text, column) in parts {
                 lines.extend_from_slice(text.as_bytes());
-                let put = put(&mut lines, column.of(page)?);
+                let put = (self.put)(&mut lines, column.of(page)?);
                 put.map_err(|error| out.error(error))?;
             }
             lines.extend_from_slice(end.as_bytes());

@@ -17,18 +17,15 @@ use super::{LinkGraph, write_file};
 use crate::Result;
 use crate::snapshot::export::columns::ColumnValues;
 use crate::snapshot::export::parquet::{BATCH_ROWS, ParquetFile, schema};
-use crate::snapshot::export::{Format, OptionalColumns, Setup, ValueKind, export};
+use crate::snapshot::export::{Format, Setup, ValueKind, export};
 
 const GROUP_LINKS: usize = 1 << 20;
 
 /// Writes both tables into `folder`. Returns the number of links. Names stay on disk.
 pub fn write_parquet(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
     let setup = Setup {
-        columns: OptionalColumns {
-            level: graph.ranking.level(),
-            state: graph.sites.is_none(),
-            ..OptionalColumns::default()
-        },
+        level: graph.ranking.level(),
+        state: graph.sites.is_none(),
         ..Setup::default()
     };
     let name = graph.sites.as_ref().map_or("pages", |_| "sites");

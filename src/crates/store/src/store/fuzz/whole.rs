@@ -10,9 +10,7 @@ use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
 use crate::model::Limits;
 use crate::session::{Options, Writer};
-use crate::snapshot::{
-    KeepSnapshots, SettleSettings, Snapshot, SnapshotOptions, SnapshotPage, publish,
-};
+use crate::snapshot::{KeepSnapshots, SettleSettings, Snapshot, SnapshotPage, publish};
 use crate::store::folder::create;
 use crate::store::rows::KeepRows;
 use crate::store::{
@@ -104,11 +102,9 @@ fn sample() -> Result<Sample> {
             checkpoint(&mut engine, &InputProgress::default())?;
         }
     }
-    let making = SnapshotOptions {
-        keep: KeepSnapshots::ALL,
-        settle: Some(SettleSettings::until(1e-3)),
-    };
-    publish(&*disk, &engine.storage().view()?, &making)?;
+    let (view, settle) = (engine.storage().view()?, SettleSettings::until(1e-3));
+    publish(&*disk, &view, KeepSnapshots::ALL, Some(&settle))?;
+    drop(view);
     drop(engine);
     Ok(Sample::of(&disk))
 }
@@ -182,11 +178,7 @@ fn look(disk: &Memory) -> Looked {
 
 /// Returns the ranking that the history of an open store gives.
 fn from_window(disk: &Memory, writer: &Writer) -> Result<Ranking> {
-    let making = SnapshotOptions {
-        keep: KeepSnapshots::ALL,
-        settle: None,
-    };
-    publish(disk, &writer.view()?, &making)?;
+    publish(disk, &writer.view()?, KeepSnapshots::ALL, None)?;
     read_snapshot(disk)
 }
 
