@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use cashrank_base::rules::{FieldNames, InputRules, Rel, Shard};
-use cashrank_crawl::decode::frame::{Framing, WarcFraming};
+use cashrank_crawl::decode::frame::WARC;
 use cashrank_crawl::decode::{Decoder, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
 use cashrank_crawl::formats::Format;
 use proptest::prelude::*;
@@ -129,7 +129,7 @@ fn check_promises(format: Format, data: &[u8], pieces: impl Iterator<Item = usiz
 fn check_skipper(format: Format, data: &[u8], len: usize) {
     let expected = match format {
         _ if format.is_grouped() => group_end(format, data),
-        Format::Warc | Format::Wat => WarcFraming::first(data, true).unwrap().end,
+        Format::Warc | Format::Wat => WARC.first(data, true).unwrap().end,
         _ => len,
     };
     for piece in [1, 2, 7, data.len()] {

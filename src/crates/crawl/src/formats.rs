@@ -328,7 +328,7 @@ const TELLING: usize = 16;
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     // The last line may be cut, if it is not the only one.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);
-    let lines = lines_of::<CsvLinks>(whole).map(|(text, _)| text);
+    let lines = lines_of::<CsvLinks>(whole).map(|line| line.text);
     let lines = lines.filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<&[u8]> = lines.take(TELLING).collect();
     let first = lines.first()?;

@@ -126,7 +126,7 @@ pub enum DamageKind {
 }
 
 /// Start of a gzip member or zstd frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Member {
     /// Offset of its first byte in the compressed input.
     pub compressed: u64,

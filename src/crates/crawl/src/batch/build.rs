@@ -4,8 +4,8 @@ use super::names::SpellingTable;
 use crate::decode::records::write::write;
 use crate::decode::{Bad, Decoder};
 use crate::model::{
-    Batch, BatchEntry, Digest, FetchTotals, Fingerprint, HashKey, Limits, Link, LinkCounts,
-    Names as Naming, Parsed, Reason, Record, SelfLinks, TEXT_BYTES, What, has_page,
+    Batch, BatchEntry, Digest, Fingerprint, HashKey, Limits, Link, LinkCounts, Names as Naming,
+    Parsed, Reason, Record, SelfLinks, TEXT_BYTES, What, has_page,
 };
 use crate::rules::{Follow, InputRules};
 use crate::url::{self, CanonicalForm, LinkBase, Reject};
@@ -32,9 +32,7 @@ pub struct Builder {
     naming: Naming,
     batch: Batch,
     names: SpellingTable,
-    /// For each name the number, plus 1, of the last entry that links to it.
-    linked_by: Vec<u32>,
-    /// Index among the batch's links of the last link to each name; only if weights are kept.
+    /// Index among the batch's links of the last link to each name, if it has not been truncated since.
     linked_at: Vec<u32>,
     /// Weights of the batch's names as link targets; [`UNKNOWN_WEIGHT`] if not computed yet.
     page_weights: Vec<u64>,
@@ -51,8 +49,9 @@ pub struct Builder {
     pub keeps_lines: bool,
     /// Fingerprints of the next links as spelled; `None` if the spelling alone does not name a page.
     spelled: Vec<Option<Fingerprint>>,
-    /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`].
-    leave: Box<dyn FnMut() + Send>,
+    /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`]. It may wait until there
+    /// is room. `--limit-line` bounds the growth.
+    pub leave: Box<dyn FnMut() + Send>,
 }
 
 /// Marks a weight that is not computed yet; larger than any product in an accepted record.
@@ -67,7 +66,6 @@ impl Builder {
             rules,
             naming,
             batch: Batch::default(),
-            linked_by: Vec::new(),
             linked_at: Vec::new(),
             page_weights: Vec::new(),
             scratch: Vec::new(),
@@ -78,12 +76,6 @@ impl Builder {
             spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
-    }
-
-    /// Sets a callback that is called before a record, or its links, take more than the usual memory. It may wait until
-    /// there is room. `--limit-line` bounds the growth.
-    pub fn ask_leave(&mut self, leave: impl FnMut() + Send + 'static) {
-        self.leave = Box::new(leave);
     }
 
     /// Decodes `chunk` and emits its batches in order, at least one. `emit` takes a batch and whether it is the chunk's
@@ -108,13 +100,11 @@ impl Builder {
                 !cut
             });
             start = end;
-            match emit(self.take(), !cut) {
-                Some(mut next) => {
-                    next.clear();
-                    self.batch = next;
-                }
-                None => return,
-            }
+            let Some(mut next) = emit(self.take(), !cut) else {
+                return;
+            };
+            next.clear();
+            self.batch = next;
             if !cut {
                 return;
             }
@@ -150,7 +140,7 @@ impl Builder {
 
     pub fn take(&mut self) -> Batch {
         self.names.clear();
-        self.linked_by.clear();
+        self.linked_at.clear();
         self.page_weights.clear();
         self.complained = Default::default();
         std::mem::take(&mut self.batch)
@@ -186,7 +176,7 @@ impl Builder {
         let entry = entry.unwrap_or_else(|Bad { reason, detail }| {
             if self.batch.fingerprints.len() as u32 > names {
                 self.names.cut(&mut self.batch, names);
-                self.linked_by.truncate(names as usize);
+                self.linked_at.truncate(names as usize);
                 self.page_weights.truncate(names as usize);
             }
             self.batch.links.truncate(links as usize);
@@ -310,7 +300,6 @@ impl Builder {
 
     /// Returns the name of a record's page; `None` if it is out of scope.
     fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Bad> {
-        let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
         let name = self.name(raw, self.spelled(raw), None);
         name.map_err(|reject| match reject {
             Reject::TooLong => {
@@ -318,7 +307,10 @@ impl Builder {
                 let what = format!("a URL of {bytes} bytes, more than `limit_url` {limit}");
                 Bad::new(Reason::UrlTooLong, what)
             }
-            reject => Bad::new(Reason::BadUrl, format!("{:?}: {reject}", shown())),
+            reject => {
+                let shown = String::from_utf8_lossy(&raw[..raw.len().min(200)]);
+                Bad::new(Reason::BadUrl, format!("{shown:?}: {reject}"))
+            }
         })
     }
 
@@ -335,7 +327,6 @@ impl Builder {
         // The target of a redirect is relative to the page, whatever base its text names.
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
         let base = self.joins.then(|| LinkBase::new(&record.url, base));
-        let stamp = self.batch.entries.len() as u32 + 1;
         // Counts the names of all the record's links, even those that an earlier record named: the limit must not
         // depend on the rest of the batch.
         let mut text = 0;
@@ -369,23 +360,20 @@ impl Builder {
                 counts.own += 1;
                 continue;
             }
-            if self.linked_by.len() <= target as usize {
-                self.linked_by.resize(target as usize + 1, 0);
+            if self.linked_at.len() <= target as usize {
+                self.linked_at.resize(target as usize + 1, u32::MAX);
             }
-            if self.linked_by[target as usize] == stamp {
+            let at = &mut self.linked_at[target as usize];
+            if *at as usize >= links_start && self.batch.links.get(*at as usize) == Some(&target) {
                 counts.repeated += 1;
                 if let Some(weight) = weight {
-                    let known = &mut self.batch.weights[self.linked_at[target as usize] as usize];
+                    let known = &mut self.batch.weights[*at as usize];
                     *known = weight.max(*known);
                 }
                 continue;
             }
-            self.linked_by[target as usize] = stamp;
-            if let Some(weight) = weight {
-                self.linked_at.resize(self.linked_by.len(), 0);
-                self.linked_at[target as usize] = self.batch.links.len() as u32;
-                self.batch.weights.push(weight);
-            }
+            *at = self.batch.links.len() as u32;
+            self.batch.weights.extend(weight);
             self.batch.links.push(target);
             text += self.batch.name(target).len() as u64;
             if self.batch.text.len() - text_before > TEXT_BYTES && !huge {
@@ -501,16 +489,10 @@ impl Builder {
 /// the page: failed. No status, or one with the page: a visit, or unchanged if it is a `revisit`. A page whose totals
 /// have no visits is only known, or failed.
 fn meaning(record: &Record<'_>) -> What {
+    let unvisited = record.totals.filter(|totals| totals.visits == 0);
     match record.status {
-        None if let Some(FetchTotals {
-            visits: 0, failed, ..
-        }) = record.totals =>
-        {
-            match failed {
-                0 => What::Unchanged,
-                _ => What::Failed,
-            }
-        }
+        None if unvisited.is_some_and(|totals| totals.failed > 0) => What::Failed,
+        None if unvisited.is_some() => What::Unchanged,
         Some(404 | 410) => What::Gone,
         Some(304) => What::Unchanged,
         Some(status) if !has_page(status) => What::Failed,

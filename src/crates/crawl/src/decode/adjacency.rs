@@ -6,7 +6,9 @@ use std::sync::Arc;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, parsed, skips_links, utf8};
+use super::{
+    Bad, Decoder, FormatSpec, Names, ReadResult, Record, Sink, Skipper, parsed, skips_links, utf8,
+};
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
 
@@ -49,10 +51,6 @@ impl Decoder for Adjacency {
         lines::whole(buf)
     }
 
-    fn is_cut(&self, rest: &[u8]) -> bool {
-        !rest.ends_with(b"\n")
-    }
-
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(LineSkipper)
     }
@@ -69,12 +67,7 @@ impl Decoder for Adjacency {
 }
 
 impl Adjacency {
-    /// Reads a line into `record`; returns its kind if it is valid, but not a node.
-    fn read<'a>(
-        &self,
-        line: &'a [u8],
-        record: &mut Record<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
+    fn read<'a>(&self, line: &'a [u8], record: &mut Record<'a>) -> ReadResult {
         if line.iter().all(|&byte| byte == b' ') {
             return Ok(Some("blank line"));
         }

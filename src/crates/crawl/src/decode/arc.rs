@@ -3,155 +3,88 @@
 //! A record begins with any line ends left over from the record before, and ends with its block. If no record begins
 //! where one should, or its length is no number, the bad record ends at the next line that looks like a first one.
 
-use std::borrow::Cow;
-
 use memchr::{memchr, memrchr};
 
-use super::frame::{Frame, FrameSkipper, Framing, line_ends, without_cr};
-use super::http::{HttpResponse, NO_BODY};
-use super::warc::is_web;
-use super::{
-    Bad, Decoder, FormatSpec, HELD_MAX, Names, Parsed, Record, Sink, Skipper, parsed, put_time,
-    skips_links, time, whole_by,
-};
-use crate::rules::Shard;
+use super::exchange::Archives;
+use super::frame::{Framing, WarcHeader, whole_length, without_cr};
+use super::{Bad, FormatSpec, HELD_MAX, warc};
+use crate::rules::Outlinks;
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "arc",
     about: "ARC files, the predecessor of WARC",
     by: |rules, limits| {
-        std::sync::Arc::new(Arc {
-            body_bytes: limits.line_bytes,
+        std::sync::Arc::new(Archives {
+            framing: &ARC,
+            role: |_, _| None,
+            has_ids: false,
+            outlinks: Outlinks::Html,
+            limit: limits.line_bytes,
             shard: rules.shard,
+            read: warc::read,
         })
     },
+};
+
+static ARC: Framing = Framing {
+    header: warc_header,
+    next,
+    header_cut: "the ARC header is cut short",
+    block_cut: "the input ends inside an ARC block",
 };
 
 pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
 
-pub struct Arc {
-    /// Maximum size of a decoded body, in bytes.
-    pub body_bytes: u64,
-    /// Shard whose records are decoded beyond their headers; `None`: all records are.
-    pub shard: Option<Shard>,
-}
-
-impl Decoder for Arc {
-    fn whole(&self, buf: &[u8]) -> usize {
-        let end = whole_by(buf, |rest| Some(ArcFraming::first(rest, false)?.end));
-        end + line_ends(&buf[end..])
-    }
-
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(FrameSkipper::<ArcFraming>::default())
-    }
-
-    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        let mut record = Record::default();
-        let mut end = 0;
-        while let Some(frame) = ArcFraming::first(&chunk[end..], true) {
-            let start = end;
-            end += frame.end;
-            let read = self.read(frame, &mut record, &mut || {
-                sink(start, Parsed::Large);
-            });
-            if !sink(end, parsed(read, &record)) {
-                return;
-            }
-        }
-    }
-}
-
-impl Arc {
-    /// Reads a frame into `record`; returns its kind if it is valid, but not a crawl record.
-    fn read<'a>(
-        &self,
-        frame: Frame<'a, ArcHeader<'a>>,
-        record: &mut Record<'a>,
-        large: &mut dyn FnMut(),
-    ) -> Result<Option<&'static str>, Bad> {
-        let (header, block) = frame.parts?;
-        if header.url.starts_with(b"filedesc:") {
-            return Ok(Some("filedesc"));
-        }
-        if !is_web(header.url) || block.trim_ascii().is_empty() {
-            return Ok(Some("no HTTP response"));
-        }
-        record.clear();
-        record.url = Cow::Borrowed(header.url);
-        if skips_links(self.shard, header.url, Names::Url) {
-            return Ok(None);
-        }
-        let answer = HttpResponse::read(block);
-        if answer.lacks_body() {
-            return Ok(Some(NO_BODY));
-        }
-        put_time(record, time::read_archive(header.date, "a time"));
-        record.status = answer.status;
-        record.redirect = answer.redirect();
-        if record.redirect.is_none() {
-            answer.links(record, self.body_bytes, large)?;
-        }
-        Ok(None)
-    }
-}
-
 const LINE_MAX: usize = 64 << 10;
 const _: () = assert!(LINE_MAX < HELD_MAX);
 
-#[derive(Debug, PartialEq, Eq)]
-struct ArcHeader<'a> {
-    url: &'a [u8],
-    /// Digits, or another notation that looks like a date.
-    date: &'a [u8],
-    length: Option<u64>,
+/// URL, date in digits or another notation that looks like one, and length of the block; `None`: it is no number.
+type ArcHeader<'a> = (&'a [u8], &'a [u8], Option<u64>);
+
+/// Parses the header at the start of `record`, as that of a WARC response; `Ok(None)`: it is incomplete.
+fn warc_header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
+    let len = match memchr(b'\n', record) {
+        Some(lf) => lf + 1,
+        None if record.len() <= LINE_MAX => return Ok(None),
+        None => record.len(),
+    };
+    let Some((url, date, length)) = header(&record[..len]) else {
+        return Err(Bad::malformed(
+            "no ARC record begins here: garbage, or a wrong length before it",
+        ));
+    };
+    let length =
+        length.ok_or_else(|| Bad::malformed("the length in an ARC header is not a number"))?;
+    let is_of_file = url.starts_with(b"filedesc:");
+    Ok(Some(WarcHeader {
+        kind: if is_of_file { b"filedesc" } else { b"response" },
+        target: Some(url),
+        date,
+        length,
+        len,
+        ..WarcHeader::default()
+    }))
 }
 
-#[derive(Default)]
-struct ArcFraming;
-
-impl Framing for ArcFraming {
-    type Header<'a> = ArcHeader<'a>;
-    const HEADER_CUT: &'static str = "the ARC header is cut short";
-    const BLOCK_CUT: &'static str = "the input ends inside an ARC block";
-
-    fn header(record: &[u8]) -> Result<Option<(ArcHeader<'_>, usize, u64)>, Bad> {
-        let len = match memchr(b'\n', record) {
-            Some(lf) => lf + 1,
-            None if record.len() <= LINE_MAX => return Ok(None),
-            None => record.len(),
+fn next(junk: &[u8], at_end: bool) -> Result<usize, usize> {
+    let mut at = 0;
+    while let Some(lf) = memchr(b'\n', &junk[at..]) {
+        let start = at + lf + 1;
+        let rest = &junk[start..];
+        let line = match memchr(b'\n', rest) {
+            Some(lf) => &rest[..=lf],
+            None if at_end || rest.len() > LINE_MAX => rest,
+            // The line may begin the next record.
+            None => return Err(start - 1),
         };
-        let Some(header) = header(&record[..len]) else {
-            return Err(Bad::malformed(
-                "no ARC record begins here: garbage, or a wrong length before it",
-            ));
-        };
-        let length = header
-            .length
-            .ok_or_else(|| Bad::malformed("the length in an ARC header is not a number"))?;
-        Ok(Some((header, len, length)))
-    }
-
-    fn next(junk: &[u8], at_end: bool) -> Result<usize, usize> {
-        let mut at = 0;
-        while let Some(lf) = memchr(b'\n', &junk[at..]) {
-            let start = at + lf + 1;
-            let rest = &junk[start..];
-            let line = match memchr(b'\n', rest) {
-                Some(lf) => &rest[..=lf],
-                None if at_end || rest.len() > LINE_MAX => rest,
-                // The line may begin the next record.
-                None => return Err(start - 1),
-            };
-            if header(line).is_some() {
-                return Ok(start);
-            }
-            at = start;
+        if is_header(line) {
+            return Ok(start);
         }
-        Err(junk.len())
+        at = start;
     }
+    Err(junk.len())
 }
 
 /// Parses a record's first line, with or without its end; `None` if it is not one.
@@ -169,13 +102,7 @@ fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
         if is_date(field)
             && let Some((url, _)) = split_last(rest).filter(|(_, address)| is_address(address))
         {
-            let length = std::str::from_utf8(length).ok();
-            let digits = length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            return Some(ArcHeader {
-                url,
-                date: field,
-                length: digits.and_then(|digits| digits.parse().ok()),
-            });
+            return Some((url, field, whole_length(length)));
         }
         front = rest;
     }
@@ -217,7 +144,8 @@ fn is_address(field: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{Reason, Skipped};
+    use crate::decode::frame::FrameSkipper;
+    use crate::decode::{Reason, Skipped, Skipper};
 
     /// Layouts in the description of the ARC file format, and lines seen in archives.
     #[test]
@@ -261,8 +189,8 @@ mod tests {
             ),
         ] {
             let header = header(line.as_bytes()).unwrap();
-            assert_eq!((header.url, header.date), (url.as_bytes(), date.as_bytes()));
-            assert_eq!(header.length, length, "{line}");
+            let expected = (url.as_bytes(), date.as_bytes(), length);
+            assert_eq!(header, expected, "{line}");
         }
         for line in [
             "URL IP-address Archive-date Content-type Archive-length",
@@ -279,10 +207,10 @@ mod tests {
     #[test]
     fn lengths_beyond_memory_are_cut_short_not_a_panic() {
         let text = b"http://a/ 1.2.3.4 20140102030405 t 18446744073709551615\nx";
-        assert_eq!(ArcFraming::first(text, false), None);
-        let bad = ArcFraming::first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(ARC.first(text, false), None);
+        let bad = ARC.first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
-        let skipped = FrameSkipper::<ArcFraming>::default().skip(text, false);
+        let skipped = FrameSkipper::by(&ARC).skip(text, false);
         assert_eq!(skipped, Skipped::Inside(text.len()));
     }
 }

@@ -28,18 +28,17 @@ const FIELDS_MIN: usize = 11;
 
 impl GroupFormat for CrawlLog {
     const TELLS: bool = true;
-    type CsvScan = ();
 
     fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
         Ok(match LogEntry::of(line)? {
-            Some(entry) if entry.hop == Some(SUBMIT) => GroupLine::Other("answer to POST"),
-            Some(entry) => entry.edge().map_or(GroupLine::Fetch, GroupLine::Edge),
-            None => GroupLine::Other(kind(line)),
+            Ok(entry) if entry.hop == Some(SUBMIT) => GroupLine::Other("answer to POST"),
+            Ok(entry) => entry.edge().map_or(GroupLine::Fetch, GroupLine::Edge),
+            Err(kind) => GroupLine::Other(kind),
         })
     }
 
     fn fetch(line: &[u8]) -> Option<Record<'_>> {
-        let entry = LogEntry::of(line).ok()??;
+        let entry = LogEntry::of(line).ok()?.ok()?;
         Some(Record {
             url: Cow::Borrowed(entry.url.as_bytes()),
             fetched_at: entry.fetched_at,
@@ -52,30 +51,12 @@ impl GroupFormat for CrawlLog {
     }
 }
 
-fn kind(line: &[u8]) -> &'static str {
-    let url = line
-        .split(u8::is_ascii_whitespace)
-        .filter(|field| !field.is_empty())
-        .nth(3);
-    match url {
-        None => "blank line",
-        Some(url) if url.starts_with(b"dns:") => "dns look-up",
-        Some(_) => "no web page",
-    }
-}
-
 pub fn is_entry(line: &[u8]) -> bool {
-    match LogEntry::of(line) {
-        Ok(Some(_)) => true,
-        Ok(None) => {
-            let first = line
-                .split(u8::is_ascii_whitespace)
-                .find(|field| !field.is_empty());
-            let first = first.and_then(|field| std::str::from_utf8(field).ok());
-            first.is_some_and(|text| log_time(text).is_ok())
-        }
-        Err(_) => false,
-    }
+    LogEntry::of(line).is_ok_and(|entry| {
+        let first = std::str::from_utf8(line).unwrap_or_default();
+        let mut fields = first.split_ascii_whitespace();
+        entry.is_ok() || fields.next().is_some_and(|time| log_time(time).is_ok())
+    })
 }
 
 /// Fields of a line, as far as they are used.
@@ -90,8 +71,8 @@ struct LogEntry<'a> {
 }
 
 impl<'a> LogEntry<'a> {
-    /// Parses a line; returns `None` if it is blank, or its fetch is not of a web page.
-    fn of(line: &'a [u8]) -> Result<Option<LogEntry<'a>>, Bad> {
+    /// Parses a line. `Err` inside says what it is if it is blank, or its fetch is not of a web page.
+    fn of(line: &'a [u8]) -> Result<Result<LogEntry<'a>, &'static str>, Bad> {
         let text = utf8(line).map_err(Bad::utf8)?;
         let mut fields = [""; FIELDS_MIN];
         let mut count = 0;
@@ -100,7 +81,7 @@ impl<'a> LogEntry<'a> {
             count += 1;
         }
         if count == 0 {
-            return Ok(None);
+            return Ok(Err("blank line"));
         }
         let [logged, status, _, url, path, via, _, _, began, ..] = fields;
         // Other lines, a stack trace for example, do not begin with a time.
@@ -118,14 +99,19 @@ impl<'a> LogEntry<'a> {
             })?),
         };
         if !is_web(url.as_bytes()) {
-            return Ok(None);
+            let is_name = url.starts_with("dns:");
+            return Ok(Err(if is_name {
+                "dns look-up"
+            } else {
+                "no web page"
+            }));
         }
         let (began, wrong) = parted(began_at(began));
         let (logged, wrong_too) = match began {
             Some(_) => (None, None),
             None => parted(log_time(logged)),
         };
-        Ok(Some(LogEntry {
+        Ok(Ok(LogEntry {
             fetched_at: began.or(logged),
             bad_time: wrong.or(wrong_too),
             status,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Edge, GroupFormat, GroupLine, Groups, lines_of, weight};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups, weight};
 use super::{Bad, FormatSpec, Names, Reason, time, utf8};
 use crate::url;
 
@@ -21,35 +21,33 @@ pub struct CsvLinks;
 /// State of the scan for a line's end, which may not be inside quotes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CsvScan {
+    /// At a field's start, or after a quote in a quoted field: its end, or the first of two quotes.
     #[default]
     Start,
-    /// In a field without quotes, or after the closing quote.
+    /// In a field without quotes, or in text after the closing quote.
     Plain,
     Quoted,
     /// In a quoted field, after a backslash.
     Escaped,
-    /// After a quote in a quoted field: the field's end, or the first of two quotes.
-    Quote,
 }
 
 impl CsvScan {
     /// Continues to the line's end and returns the offset after it; `None` if `buf` ends before.
-    fn run(&mut self, buf: &[u8]) -> Option<usize> {
+    pub fn run(&mut self, buf: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < buf.len() {
             let byte = buf[at];
             *self = match (*self, byte) {
-                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, b'\n') => return Some(at + 1),
+                (CsvScan::Start | CsvScan::Plain, b'\n') => return Some(at + 1),
                 (CsvScan::Start, b'"') => CsvScan::Quoted,
-                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, b',') => CsvScan::Start,
-                (CsvScan::Quote, b'"') => CsvScan::Quoted,
-                (CsvScan::Start | CsvScan::Plain | CsvScan::Quote, _) => {
+                (CsvScan::Start | CsvScan::Plain, b',') => CsvScan::Start,
+                (CsvScan::Start | CsvScan::Plain, _) => {
                     at += memchr2(b',', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
                     *self = CsvScan::Plain;
                     continue;
                 }
                 (CsvScan::Quoted, b'\\') => CsvScan::Escaped,
-                (CsvScan::Quoted, b'"') => CsvScan::Quote,
+                (CsvScan::Quoted, b'"') => CsvScan::Start,
                 (CsvScan::Quoted, _) => {
                     at += memchr2(b'"', b'\\', &buf[at..]).unwrap_or(buf.len() - at);
                     continue;
@@ -63,32 +61,7 @@ impl CsvScan {
 }
 
 impl GroupFormat for CsvLinks {
-    type CsvScan = CsvScan;
-
-    fn line_end(scan: &mut CsvScan, buf: &[u8]) -> Option<usize> {
-        scan.run(buf)
-    }
-
-    /// Scans forwards from the start, because a line feed may be inside quotes.
-    fn whole(buf: &[u8]) -> usize {
-        let (mut group, mut lines_end) = (None, 0);
-        let mut scan = CsvScan::default();
-        let mut at = 0;
-        while let Some(len) = scan.run(&buf[at..]) {
-            (at, scan) = (at + len, CsvScan::default());
-        }
-        let whole = &buf[..at];
-        for (text, line) in lines_of::<CsvLinks>(whole) {
-            if let Ok(GroupLine::Edge(edge)) = CsvLinks::read(text) {
-                match group {
-                    Some((key, _)) if key == edge.key => {}
-                    _ => group = Some((edge.key, line.start)),
-                }
-            }
-            lines_end = line.end;
-        }
-        group.map_or(lines_end, |(_, start)| start)
-    }
+    const IS_CSV: bool = true;
 
     fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {
         if line.trim_ascii().is_empty() {

@@ -23,7 +23,6 @@ pub struct EdgeListFormat;
 
 impl GroupFormat for EdgeListFormat {
     const JOINS: bool = false;
-    type CsvScan = ();
 
     /// Reads a line that [`super::lines::trim`] was applied to once: a second CR or byte order mark is text.
     fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad> {

@@ -5,9 +5,12 @@
 //! (`WARC-Concurrent-To`), that decides; otherwise adjacency is enough. A record with which the exchange would exceed
 //! the limit on records stands alone, so only a single record can be over that limit.
 
-use super::frame::{self, Frame, Framing, WarcFraming, WarcHeader};
-use crate::rules::Outlinks;
+use super::frame::{Frame, FrameSkipper, Framing, WarcHeader, line_ends};
+use super::{Decoder, Parsed, ReadResult, Record, Sink, Skipper, parsed, whole_by};
+use crate::rules::{Outlinks, Shard};
 
+/// Maximum number of bytes of line ends between records that belong together. Writers put four.
+const GAP_MAX: usize = 8;
 /// Maximum number of records in a tail. Crawlers write two.
 const TAIL_MAX: usize = 8;
 
@@ -18,16 +21,39 @@ pub(super) enum Role {
     Metadata,
 }
 
-/// Rules by which the records of a format form exchanges.
-pub(super) struct ExchangeRules {
+/// Decoder of archives: how their records are framed, form exchanges, and are read.
+pub(super) struct Archives {
+    pub framing: &'static Framing,
     /// Returns the role of a record; `None` if it always stands alone.
     pub role: fn(&WarcHeader<'_>, &[u8]) -> Option<Role>,
     /// True if `WARC-Concurrent-To` names records of the exchange.
     pub has_ids: bool,
     /// Records whose outlinks count: metadata counts after a revisit and, with [`Outlinks::Metadata`], after all.
     pub outlinks: Outlinks,
-    /// Maximum length of an exchange of several records, in bytes.
+    /// Maximum length of an exchange of several records, and of a decoded body, in bytes.
     pub limit: u64,
+    /// Shard whose captures are decoded beyond their headers; `None`: all captures are.
+    pub shard: Option<Shard>,
+    pub read: ReadFrame,
+}
+
+/// Reads a frame into the record, or what it tells of a capture into its facts. Calls the last argument before it holds
+/// a large body.
+pub(super) type ReadFrame = for<'a> fn(
+    &Archives,
+    Frame<'a>,
+    &mut CaptureFacts<'a>,
+    &mut Record<'a>,
+    &mut dyn FnMut(),
+) -> ReadResult;
+
+/// Facts about a capture from its accompanying records.
+#[derive(Default)]
+pub(super) struct CaptureFacts<'a> {
+    /// Report name of the capture, if it is not a response to GET.
+    pub not_get: Option<&'static str>,
+    /// Blocks of its `metadata` records.
+    pub metadata: Vec<&'a [u8]>,
 }
 
 /// A capture with the records beside it, or a record that stands alone.
@@ -38,37 +64,31 @@ pub(super) struct Exchange<'a> {
     pub end: usize,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
     fn has(&self, role: Role) -> bool {
         self.beside.iter().any(|(found, _)| *found == role)
     }
-}
 
-/// Records of an exchange: their target, their own ids, and the ids that they name.
-struct Ids<'a> {
-    target: &'a [u8],
-    own: Vec<&'a [u8]>,
-    named: Vec<&'a [u8]>,
-}
-
-impl<'a> Ids<'a> {
-    fn add(&mut self, header: &WarcHeader<'a>) {
-        self.own.extend(Some(header.id).filter(|id| !id.is_empty()));
-        self.named.extend(&header.concurrent);
+    fn headers(&self) -> impl Iterator<Item = &WarcHeader<'a>> {
+        let frames = self.beside.iter().map(|(_, frame)| frame);
+        let all = frames.chain([&self.frame]);
+        all.filter_map(|frame| Some(&frame.parts.as_ref().ok()?.0))
     }
 
     /// Returns whether the exchange and this record name each other, or neither names any record.
-    fn are_linked(&self, header: &WarcHeader<'_>) -> bool {
-        let mut named = header.concurrent.iter();
-        (self.named.is_empty() && header.concurrent.is_empty())
-            || self.named.contains(&header.id)
-            || named.any(|id| self.own.contains(id) || self.named.contains(id))
+    fn is_linked_to(&self, header: &WarcHeader<'_>) -> bool {
+        let has = |id: &[u8]| !id.is_empty() && self.headers().any(|known| known.id == id);
+        let names = |id: &[u8]| self.headers().any(|known| known.concurrent.contains(&id));
+        let names_none = |known: &WarcHeader<'_>| known.concurrent.is_empty();
+        (names_none(header) && self.headers().all(names_none))
+            || names(header.id)
+            || header.concurrent.iter().any(|id| has(id) || names(id))
     }
 }
 
-impl ExchangeRules {
+impl Archives {
     pub fn lists_outlinks(&self, capture: &WarcHeader<'_>) -> bool {
-        capture.kind.eq_ignore_ascii_case(b"revisit") || self.outlinks == Outlinks::Metadata
+        capture.is("revisit") || self.outlinks == Outlinks::Metadata
     }
 
     fn role_of(&self, frame: &Frame<'_>) -> Option<Role> {
@@ -77,50 +97,31 @@ impl ExchangeRules {
     }
 
     /// Returns the first exchange of `buf`; `None` if there is none or, before the input's end, if it is incomplete.
-    pub fn first<'a>(&self, buf: &'a [u8], at_end: bool) -> Option<Exchange<'a>> {
-        let frame = WarcFraming::first(buf, at_end)?;
+    fn first<'a>(&self, buf: &'a [u8], at_end: bool) -> Option<Exchange<'a>> {
+        let frame = self.framing.first(buf, at_end)?;
+        let role = self.role_of(&frame);
         let mut exchange = Exchange {
             end: frame.end,
             frame,
             beside: Vec::new(),
         };
-        let role = self.role_of(&exchange.frame);
-        let Ok((header, _)) = &exchange.frame.parts else {
+        if role == Some(Role::Request) {
+            let Some((Role::Capture, capture)) = self.behind(buf, &exchange, at_end)? else {
+                return Some(exchange);
+            };
+            exchange.end += capture.end;
+            let request = std::mem::replace(&mut exchange.frame, capture);
+            exchange.beside.push((Role::Request, request));
+        } else if role != Some(Role::Capture) {
             return Some(exchange);
-        };
-        let mut ids = Ids {
-            target: header.target.unwrap_or_default(),
-            own: Vec::new(),
-            named: Vec::new(),
-        };
-        ids.add(header);
-        let mut wants_metadata = self.lists_outlinks(header);
-        match role {
-            Some(Role::Capture) => {}
-            Some(Role::Request) => {
-                match self.behind(buf, exchange.end, &ids, at_end)? {
-                    Some((Role::Capture, capture)) => {
-                        exchange.end += capture.end;
-                        let request = std::mem::replace(&mut exchange.frame, capture);
-                        exchange.beside.push((Role::Request, request));
-                    }
-                    _ => return Some(exchange),
-                }
-                if let Ok((header, _)) = &exchange.frame.parts {
-                    ids.add(header);
-                    wants_metadata = self.lists_outlinks(header);
-                }
-            }
-            _ => return Some(exchange),
         }
+        let capture = exchange.frame.parts.as_ref().ok();
+        let wants_metadata = capture.is_some_and(|(header, _)| self.lists_outlinks(header));
         let most = exchange.beside.len() + TAIL_MAX;
         while exchange.beside.len() < most && (wants_metadata || !exchange.has(Role::Request)) {
-            match self.behind(buf, exchange.end, &ids, at_end)? {
+            match self.behind(buf, &exchange, at_end)? {
                 Some((Role::Request, _)) if exchange.has(Role::Request) => break,
                 Some((role @ (Role::Request | Role::Metadata), frame)) => {
-                    if let Ok((header, _)) = &frame.parts {
-                        ids.add(header);
-                    }
                     exchange.end += frame.end;
                     exchange.beside.push((role, frame));
                 }
@@ -130,7 +131,7 @@ impl ExchangeRules {
         Some(exchange)
     }
 
-    /// Returns the record at offset `end` of `buf` if it belongs to the exchange before it; `Some(None)` if it does not.
+    /// Returns the record after the exchange that `buf` begins with, if it belongs to that; `Some(None)` if it does not.
     /// `None`: more bytes are needed.
     #[expect(
         clippy::option_option,
@@ -139,29 +140,32 @@ impl ExchangeRules {
     fn behind<'a>(
         &self,
         buf: &'a [u8],
-        end: usize,
-        ids: &Ids<'_>,
+        exchange: &Exchange<'_>,
         at_end: bool,
     ) -> Option<Option<(Role, Frame<'a>)>> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let is_full = buf.len() > limit;
         let seen = if is_full { &buf[..limit] } else { buf };
-        let Some(behind) = seen.get(end..) else {
+        let Some(behind) = seen.get(exchange.end..) else {
             return Some(None);
         };
         let at_end = at_end || is_full;
-        let Some((start, header)) = frame::header_behind(behind, at_end)? else {
-            return Some(None);
+        let start = line_ends(behind);
+        let header = match (self.framing.header)(&behind[start..]) {
+            Ok(Some(header)) if start <= GAP_MAX => header,
+            Ok(None) if start <= GAP_MAX && !at_end => return None,
+            _ => return Some(None),
         };
         let length = usize::try_from(header.length).unwrap_or(usize::MAX);
         let block = start + header.len;
         let len = block.saturating_add(length);
-        if header.target != Some(ids.target) || len > limit - end {
+        let target = exchange.headers().next().and_then(|known| known.target);
+        if header.target != target || len > limit - exchange.end {
             return Some(None);
         }
         let belongs = |role: &Role| {
             !self.has_ids
-                || ids.are_linked(&header)
+                || exchange.is_linked_to(&header)
                 || (*role == Role::Metadata && header.concurrent.is_empty())
         };
         // The header alone tells the role of a WARC's record.
@@ -181,31 +185,65 @@ impl ExchangeRules {
         }))
     }
 
+    /// Returns the last exchange of `rest`, with which the input ends.
+    fn last<'a>(&self, mut rest: &'a [u8]) -> Option<Exchange<'a>> {
+        let exchanges = std::iter::from_fn(|| {
+            let exchange = self.first(rest, true)?;
+            rest = &rest[exchange.end..];
+            Some(exchange)
+        });
+        exchanges.last()
+    }
+}
+
+impl Decoder for Archives {
+    /// Stops before the last exchange, which may continue. The line ends after it precede the next record's tail.
+    fn whole(&self, buf: &[u8]) -> usize {
+        whole_by(buf, |rest| Some(self.first(rest, false)?.end))
+    }
+
     /// Returns whether `rest` ends in a request without its capture, in a capture without the metadata with its links,
     /// or inside a record.
-    pub fn is_cut(&self, rest: &[u8]) -> bool {
-        let (mut at, mut waits) = (0, false);
-        while let Some(exchange) = self.first(&rest[at..], true) {
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        self.last(rest).is_some_and(|exchange| {
             let Ok((header, _)) = &exchange.frame.parts else {
                 return true;
             };
-            waits = match self.role_of(&exchange.frame) {
+            match self.role_of(&exchange.frame) {
                 Some(Role::Capture) => self.lists_outlinks(header) && !exchange.has(Role::Metadata),
                 role => role == Some(Role::Request),
-            };
-            at += exchange.end;
-        }
-        waits
+            }
+        })
     }
 
     /// Returns whether `rest` ends in a capture without its request.
-    pub fn may_lack_request(&self, rest: &[u8]) -> bool {
-        let (mut at, mut lacks) = (0, false);
-        while let Some(exchange) = self.first(&rest[at..], true) {
-            lacks = self.role_of(&exchange.frame) == Some(Role::Capture)
-                && !exchange.has(Role::Request);
-            at += exchange.end;
+    fn may_lack_request(&self, rest: &[u8]) -> bool {
+        self.last(rest).is_some_and(|exchange| {
+            self.role_of(&exchange.frame) == Some(Role::Capture) && !exchange.has(Role::Request)
+        })
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(FrameSkipper::by(self.framing))
+    }
+
+    /// Emits the records beside a capture before it, without moving the offset: it counts as read only with them.
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        let mut done = 0;
+        while let Some(exchange) = self.first(&chunk[done..], true) {
+            let mut facts = CaptureFacts::default();
+            let beside = exchange.beside.into_iter().map(|(_, frame)| (frame, 0));
+            for (frame, len) in beside.chain([(exchange.frame, exchange.end)]) {
+                let mut large = || {
+                    sink(done, Parsed::Large);
+                };
+                let read = (self.read)(self, frame, &mut facts, &mut record, &mut large);
+                done += len;
+                if !sink(done, parsed(read, &record)) {
+                    return;
+                }
+            }
         }
-        lacks
     }
 }

@@ -1,14 +1,13 @@
-//! WARC framing: a version line, header lines, a blank line, then `Content-Length` bytes.
+//! Records with a header that tells the length of the block after it. In WARC: a version line, header lines, a blank
+//! line, then `Content-Length` bytes.
 //!
 //! A record begins with any line ends left over from the record before, and ends with its block. Lines end with LF; CRs
 //! before the LF are dropped. If no record begins where one should, or its header is invalid, everything up to the next
 //! line that begins with `WARC/` is one bad record.
 
-use std::marker::PhantomData;
-
 use memchr::{memchr, memmem};
 
-use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
+use super::{Bad, HELD_MAX, Reason, Skipped, Skipper, lower_case};
 
 /// Maximum length of a header: 64 KiB. A longer header is bad, so that it need not be held while its end is searched.
 const HEADER_MAX: usize = 64 << 10;
@@ -45,12 +44,19 @@ pub struct WarcHeader<'a> {
     pub len: usize,
 }
 
+impl WarcHeader<'_> {
+    /// Returns whether this is the record's type, which may be written in any case.
+    pub fn is(&self, kind: &str) -> bool {
+        self.kind.eq_ignore_ascii_case(kind.as_bytes())
+    }
+}
+
 /// First record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Frame<'a, H = WarcHeader<'a>> {
+pub struct Frame<'a> {
     pub end: usize,
     /// Header and block, or the record's error.
-    pub parts: Result<(H, &'a [u8]), Bad>,
+    pub parts: Result<(WarcHeader<'a>, &'a [u8]), Bad>,
 }
 
 pub fn line_ends(buf: &[u8]) -> usize {
@@ -59,23 +65,28 @@ pub fn line_ends(buf: &[u8]) -> usize {
 }
 
 /// Layout of records in which a header tells the length of the block after it.
-pub trait Framing: Send {
-    type Header<'a>;
+pub struct Framing {
+    /// Parses the header at the start of a record; `Ok(None)`: it is incomplete.
+    pub header: fn(&[u8]) -> Result<Option<WarcHeader<'_>>, Bad>,
+    /// Returns the offset of the next record in junk, after its first byte. `Err(n)`: not in the first `n` bytes, which
+    /// need not be seen again. The flag says that the input ends with the junk.
+    pub next: fn(&[u8], bool) -> Result<usize, usize>,
     /// Error for a header that is cut short.
-    const HEADER_CUT: &'static str;
+    pub header_cut: &'static str,
     /// Error for a block that the end of the input cuts.
-    const BLOCK_CUT: &'static str;
+    pub block_cut: &'static str,
+}
 
-    /// Parses the header at the start of `record`, and returns it with its length and that of its block; `Ok(None)`: it
-    /// is incomplete.
-    fn header(record: &[u8]) -> Result<Option<(Self::Header<'_>, usize, u64)>, Bad>;
+pub static WARC: Framing = Framing {
+    header,
+    next: next_warc,
+    header_cut: HEADER_CUT,
+    block_cut: "the input ends inside a WARC block",
+};
 
-    /// Returns the offset of the next record in `junk`, after its first byte. `Err(n)`: not in the first `n` bytes,
-    /// which need not be seen again.
-    fn next(junk: &[u8], at_end: bool) -> Result<usize, usize>;
-
+impl Framing {
     /// Returns the first record of `buf`; `None` if there is none or, before the end of the input, if it is incomplete.
-    fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Self::Header<'_>>> {
+    pub fn first<'a>(&self, buf: &'a [u8], at_end: bool) -> Option<Frame<'a>> {
         let start = line_ends(buf);
         let record = &buf[start..];
         if record.is_empty() {
@@ -85,22 +96,22 @@ pub trait Framing: Send {
             end: buf.len(),
             parts: Err(Bad::new(Reason::CutShort, message)),
         };
-        match Self::header(record) {
-            Ok(Some((header, len, length))) => {
-                let block = start + len;
-                let end = usize::try_from(length).ok();
+        match (self.header)(record) {
+            Ok(Some(header)) => {
+                let block = start + header.len;
+                let end = usize::try_from(header.length).ok();
                 let end = end.and_then(|length| block.checked_add(length));
                 match end.and_then(|end| Some((end, buf.get(block..end)?))) {
                     Some((end, block)) => Some(Frame {
                         end,
                         parts: Ok((header, block)),
                     }),
-                    None => at_end.then(|| cut_short(Self::BLOCK_CUT)),
+                    None => at_end.then(|| cut_short(self.block_cut)),
                 }
             }
-            Ok(None) => at_end.then(|| cut_short(Self::HEADER_CUT)),
+            Ok(None) => at_end.then(|| cut_short(self.header_cut)),
             Err(bad) => {
-                let next = Self::next(record, at_end).ok().map(|next| start + next);
+                let next = (self.next)(record, at_end).ok().map(|next| start + next);
                 Some(Frame {
                     end: next.or(at_end.then_some(buf.len()))?,
                     parts: Err(bad),
@@ -110,44 +121,10 @@ pub trait Framing: Send {
     }
 }
 
-#[derive(Default)]
-pub struct WarcFraming;
-
-impl Framing for WarcFraming {
-    type Header<'a> = WarcHeader<'a>;
-    const HEADER_CUT: &'static str = HEADER_CUT;
-    const BLOCK_CUT: &'static str = "the input ends inside a WARC block";
-
-    fn header(record: &[u8]) -> Result<Option<(WarcHeader<'_>, usize, u64)>, Bad> {
-        let header = header(record)?;
-        Ok(header.map(|header| {
-            let (len, length) = (header.len, header.length);
-            (header, len, length)
-        }))
-    }
-
-    fn next(junk: &[u8], _: bool) -> Result<usize, usize> {
-        // The next record's first bytes may be the last of `junk`.
-        let inside = junk.len().saturating_sub(NEXT_RECORD.len() - 1);
-        memmem::find(junk, NEXT_RECORD).map_or(Err(inside), |lf| Ok(lf + 1))
-    }
-}
-
-/// Maximum number of bytes of line ends between records that belong together. Writers put four.
-const GAP_MAX: usize = 8;
-
-/// Returns the header of the record that follows another to which it may belong, and the length of the line ends before
-/// it; `Some(None)` if no record begins there. `None`: more bytes are needed.
-pub fn header_behind(behind: &[u8], at_end: bool) -> Option<Option<(usize, WarcHeader<'_>)>> {
-    let start = line_ends(behind);
-    if start > GAP_MAX {
-        return Some(None);
-    }
-    match header(&behind[start..]) {
-        Ok(Some(header)) => Some(Some((start, header))),
-        Ok(None) => at_end.then_some(None),
-        Err(_) => Some(None),
-    }
+fn next_warc(junk: &[u8], _: bool) -> Result<usize, usize> {
+    // The next record's first bytes may be the last of `junk`.
+    let inside = junk.len().saturating_sub(NEXT_RECORD.len() - 1);
+    memmem::find(junk, NEXT_RECORD).map_or(Err(inside), |lf| Ok(lf + 1))
 }
 
 /// Parses the header at the start of `record`; `Ok(None)`: it is incomplete.
@@ -158,25 +135,34 @@ pub fn header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
             "no WARC record begins here: garbage, or a wrong length before it",
         ));
     }
-    let mut lines = HeaderLines { record, at: 0 };
     let mut header = WarcHeader::default();
     let mut length = None;
-    let mut first = true;
-    while let Some(line) = lines.next()? {
-        if line.is_empty() && !first {
+    loop {
+        let rest = &record[header.len..];
+        let lf = memchr(b'\n', rest);
+        if header.len + lf.unwrap_or(rest.len()) >= HEADER_MAX {
+            return Err(Bad::malformed("the WARC header is longer than 64 KiB"));
+        }
+        let Some(lf) = lf else {
+            return Ok(None);
+        };
+        let (line, is_first) = (without_cr(&rest[..lf]), header.len == 0);
+        header.len += lf + 1;
+        if is_first {
+            continue;
+        }
+        if line.is_empty() {
             header.length = length.ok_or_else(|| Bad::malformed("no Content-Length"))?;
-            header.len = lines.at;
             return Ok(Some(header));
         }
-        if !first && line.starts_with(VERSION) {
+        if line.starts_with(VERSION) {
             return Err(Bad::new(Reason::CutShort, HEADER_CUT));
         }
         // An indented line continues the line before; no field read here is continued.
-        if !std::mem::take(&mut first) && !line.starts_with(b" ") && !line.starts_with(b"\t") {
+        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
             field(line, &mut header, &mut length)?;
         }
     }
-    Ok(None)
 }
 
 fn field<'a>(
@@ -187,39 +173,39 @@ fn field<'a>(
     let colon = memchr(b':', line).filter(|&colon| colon > 0);
     let colon = colon.ok_or_else(|| Bad::malformed("a WARC header line without a name"))?;
     let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
-    if name.eq_ignore_ascii_case(b"WARC-Type") {
-        header.kind = value;
-    } else if name.eq_ignore_ascii_case(b"Content-Type") {
-        header.content_type = value;
-    } else if name.eq_ignore_ascii_case(b"WARC-Target-URI") {
-        header.target = Some(bare(value));
-    } else if name.eq_ignore_ascii_case(b"WARC-Record-ID") {
-        header.id = value;
-    } else if name.eq_ignore_ascii_case(b"WARC-Concurrent-To") {
-        header.concurrent.push(value);
-    } else if name.eq_ignore_ascii_case(b"WARC-Refers-To-Target-URI") {
-        header.refers_to = bare(value);
-    } else if name.eq_ignore_ascii_case(b"WARC-Date") {
-        header.date = value;
-    } else if name.eq_ignore_ascii_case(b"WARC-Payload-Digest") {
-        header.digest = value;
-    } else if name.eq_ignore_ascii_case(b"WARC-Segment-Number") {
-        header.segmented = true;
-    } else if name.eq_ignore_ascii_case(b"Content-Length") {
-        let digits = std::str::from_utf8(value).ok();
-        let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let number = digits.and_then(|text| text.parse().ok());
-        let number = number.ok_or_else(|| Bad::malformed("Content-Length is not a length"))?;
-        if length.replace(number).is_some() {
-            return Err(Bad::malformed("two Content-Lengths"));
+    match lower_case(name, &mut [0; 32]) {
+        b"warc-type" => header.kind = value,
+        b"content-type" => header.content_type = value,
+        b"warc-target-uri" => header.target = Some(bare(value)),
+        b"warc-record-id" => header.id = value,
+        b"warc-concurrent-to" => header.concurrent.push(value),
+        b"warc-refers-to-target-uri" => header.refers_to = bare(value),
+        b"warc-date" => header.date = value,
+        b"warc-payload-digest" => header.digest = value,
+        b"warc-segment-number" => header.segmented = true,
+        b"content-length" => {
+            let number = whole_length(value);
+            let number = number.ok_or_else(|| Bad::malformed("Content-Length is not a length"))?;
+            if length.replace(number).is_some() {
+                return Err(Bad::malformed("two Content-Lengths"));
+            }
         }
+        _ => {}
     }
     Ok(())
+}
+
+/// Parses a length in bytes: digits only.
+pub fn whole_length(text: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(text).ok();
+    let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok())
 }
 
 /// Returns the report name of a record that is not part of a fetch.
 pub fn record_kind(kind: &[u8]) -> &'static str {
     let known = [
+        "filedesc",
         "warcinfo",
         "request",
         "metadata",
@@ -245,51 +231,36 @@ pub fn without_cr(line: &[u8]) -> &[u8] {
     &line[..line.len() - cr]
 }
 
-struct HeaderLines<'a> {
-    record: &'a [u8],
-    at: usize,
-}
-
-impl<'a> HeaderLines<'a> {
-    /// Returns the next line; `Ok(None)` if it is incomplete.
-    fn next(&mut self) -> Result<Option<&'a [u8]>, Bad> {
-        let rest = &self.record[self.at..];
-        let lf = memchr(b'\n', rest);
-        if self.at + lf.unwrap_or(rest.len()) >= HEADER_MAX {
-            return Err(Bad::malformed("the WARC header is longer than 64 KiB"));
-        }
-        let Some(lf) = lf else {
-            return Ok(None);
-        };
-        self.at += lf + 1;
-        Ok(Some(without_cr(&rest[..lf])))
-    }
-}
-
-#[derive(Default)]
-pub struct FrameSkipper<F> {
+pub struct FrameSkipper {
+    framing: &'static Framing,
     state: FrameState,
-    framing: PhantomData<F>,
 }
 
-#[derive(Default)]
 enum FrameState {
-    #[default]
     Header,
     /// In a block, of which this many bytes are left.
     Block(u64),
     Junk,
 }
 
-impl<F: Framing> Skipper for FrameSkipper<F> {
+impl FrameSkipper {
+    pub fn by(framing: &'static Framing) -> FrameSkipper {
+        FrameSkipper {
+            framing,
+            state: FrameState::Header,
+        }
+    }
+}
+
+impl Skipper for FrameSkipper {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
         let mut at = 0;
         if matches!(self.state, FrameState::Header) {
             at = line_ends(buf);
-            match F::header(&buf[at..]) {
-                Ok(Some((_, len, length))) => {
-                    at += len;
-                    self.state = FrameState::Block(length);
+            match (self.framing.header)(&buf[at..]) {
+                Ok(Some(header)) => {
+                    at += header.len;
+                    self.state = FrameState::Block(header.length);
                 }
                 Err(_) => self.state = FrameState::Junk,
                 Ok(None) if at_end => return Skipped::Ended(buf.len()),
@@ -303,7 +274,7 @@ impl<F: Framing> Skipper for FrameSkipper<F> {
                 *left -= rest.len() as u64;
                 Err(rest.len())
             }
-            _ => F::next(rest, at_end),
+            _ => (self.framing.next)(rest, at_end),
         };
         match end {
             Ok(end) => Skipped::Ended(at + end),
@@ -323,10 +294,7 @@ mod tests {
             "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\n{}",
             "WARC/0.18\nwarc-TYPE:metadata\ncontent-type : a/b \n x: y\nCONTENT-LENGTH:2\n\n{}",
         ] {
-            let (header, block) = WarcFraming::first(text.as_bytes(), false)
-                .unwrap()
-                .parts
-                .unwrap();
+            let (header, block) = WARC.first(text.as_bytes(), false).unwrap().parts.unwrap();
             assert_eq!(
                 (header.kind, header.content_type),
                 (&b"metadata"[..], &b"a/b"[..])
@@ -374,11 +342,11 @@ mod tests {
     #[test]
     fn a_length_beyond_memory_is_cut_short_not_a_panic() {
         let text = b"WARC/1.0\nContent-Length: 18446744073709551615\n\n{}";
-        assert_eq!(WarcFraming::first(text, false), None);
-        let bad = WarcFraming::first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(WARC.first(text, false), None);
+        let bad = WARC.first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
         assert_eq!(
-            FrameSkipper::<WarcFraming>::default().skip(text, false),
+            FrameSkipper::by(&WARC).skip(text, false),
             Skipped::Inside(text.len())
         );
     }
@@ -388,13 +356,13 @@ mod tests {
     #[test]
     fn a_header_cut_by_the_next_record_is_the_same_at_a_chunks_end() {
         let text = b"WARC/1.0\r\nWARC-Type: metadata\r\nWARC/1.0\r\n";
-        let within = WarcFraming::first(text, false).unwrap();
+        let within = WARC.first(text, false).unwrap();
         assert_eq!(within.end, 31);
         let bad = within.parts.unwrap_err();
         assert_eq!(bad, Bad::new(Reason::CutShort, HEADER_CUT));
-        let at_end = WarcFraming::first(&text[..31], true).unwrap();
+        let at_end = WARC.first(&text[..31], true).unwrap();
         assert_eq!((at_end.end, at_end.parts), (31, Err(bad)));
-        let mut skipper = FrameSkipper::<WarcFraming>::default();
+        let mut skipper = FrameSkipper::by(&WARC);
         assert_eq!(skipper.skip(text, false), Skipped::Ended(31));
     }
 }

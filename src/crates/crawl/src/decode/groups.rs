@@ -7,9 +7,8 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use memchr::{memchr, memrchr};
-
-use super::lines;
+use super::csv_links::CsvScan;
+use super::lines::{self, TextLine};
 use super::{
     Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, RecordTime, Sink, Skipped, Skipper,
     put_time, shown, skips_links,
@@ -22,12 +21,8 @@ pub trait GroupFormat: Send + Sync + 'static {
     const TELLS: bool = false;
     /// True if links may be relative to their page ([`Decoder::joins_links`]).
     const JOINS: bool = true;
-    type CsvScan: Clone + Default + Send;
-
-    /// Returns the offset after the line's end, if `buf`, the line's next bytes, holds it.
-    fn line_end(_scan: &mut Self::CsvScan, buf: &[u8]) -> Option<usize> {
-        memchr(b'\n', buf).map(|lf| lf + 1)
-    }
+    /// True if lines are those of CSV, in which a line feed may be inside quotes.
+    const IS_CSV: bool = false;
 
     fn read(line: &[u8]) -> Result<GroupLine<'_>, Bad>;
 
@@ -35,23 +30,14 @@ pub trait GroupFormat: Send + Sync + 'static {
     fn fetch(_line: &[u8]) -> Option<Record<'_>> {
         None
     }
+}
 
-    /// Implements [`Decoder::whole`]. Searches backwards, so that most of `buf` is not read.
-    fn whole(buf: &[u8]) -> usize {
-        let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
-        let mut group: Option<(&[u8], usize)> = None;
-        let mut end = lines_end;
-        while end > 0 {
-            let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
-            if let Ok(GroupLine::Edge(edge)) = Self::read(lines::trim(&buf[start..end - 1])) {
-                match group {
-                    Some((key, _)) if key != edge.key => break,
-                    _ => group = Some((edge.key, start)),
-                }
-            }
-            end = start;
-        }
-        group.map_or(lines_end, |(_, start)| start)
+/// Returns the offset after the line's end, if `buf`, the line's next bytes, holds it.
+fn line_end<G: GroupFormat>(scan: &mut CsvScan, buf: &[u8]) -> Option<usize> {
+    if G::IS_CSV {
+        scan.run(buf)
+    } else {
+        lines::line_end(buf)
     }
 }
 
@@ -122,72 +108,111 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         G::JOINS
     }
 
-    /// Stops before the last group, which may continue.
+    /// Stops before the last group, which may continue. Searches backwards, so that most lines are not read.
     fn whole(&self, buf: &[u8]) -> usize {
-        G::whole(buf)
+        // Only a scan from the start finds where lines of CSV end.
+        let lines = lines_of::<G>(buf).take_while(|line| G::IS_CSV && line.terminated);
+        let mut ends: Vec<usize> = lines.map(|line| line.end).collect();
+        let mut last_end = |front| {
+            if G::IS_CSV {
+                ends.pop().unwrap_or_default()
+            } else {
+                lines::whole(front)
+            }
+        };
+        let lines_end = last_end(buf);
+        let mut group: Option<(&[u8], usize)> = None;
+        let mut end = lines_end;
+        while end > 0 {
+            let start = last_end(&buf[..end - 1]);
+            if let Ok(GroupLine::Edge(edge)) = G::read(lines::trim(&buf[start..end - 1])) {
+                match group {
+                    Some((key, _)) if key != edge.key => break,
+                    _ => group = Some((edge.key, start)),
+                }
+            }
+            end = start;
+        }
+        group.map_or(lines_end, |(_, start)| start)
     }
 
-    fn is_cut(&self, mut rest: &[u8]) -> bool {
-        while let Some(end) = G::line_end(&mut G::CsvScan::default(), rest) {
-            rest = &rest[end..];
-        }
-        !rest.is_empty()
+    fn is_cut(&self, rest: &[u8]) -> bool {
+        lines_of::<G>(rest).any(|line| !line.terminated)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(LinkGroupSkipper::<G> {
             key: None,
             long: None,
+            format: PhantomData,
         })
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        let mut gathering = Grouper::<G> {
-            groups: self,
+        let mut grouper = Grouper::<G> {
             sink,
             chunk,
             done: 0,
             key: &[],
             group: Record::default(),
-            group_start: 0,
-            group_end: 0,
-            skips: false,
+            span: 0..0,
+            apart: 0,
             inside: 0,
-            after: 0,
-            after_end: 0,
+            format: PhantomData,
         };
-        for (text, line) in lines_of::<G>(chunk) {
-            let more = match G::read(text) {
-                Ok(GroupLine::Edge(edge)) => gathering.edge(edge, line),
-                read => gathering.apart(read, text, line.end),
+        // True if the group's page belongs to another shard: only its first link is kept, which marks it as open.
+        let mut skips = false;
+        for line in lines_of::<G>(chunk) {
+            let is_open = !grouper.group.links.is_empty();
+            let edge = match G::read(line.text) {
+                Ok(GroupLine::Edge(edge)) => edge,
+                _ if is_open => {
+                    grouper.apart += 1;
+                    continue;
+                }
+                read => {
+                    grouper.done = line.end;
+                    if !grouper.emit(read, line.text) {
+                        return;
+                    }
+                    continue;
+                }
             };
-            if !more {
-                return;
+            if is_open && grouper.key == edge.key {
+                grouper.inside = grouper.apart;
+            } else {
+                if !grouper.flush(line.start) {
+                    return;
+                }
+                skips = skips_links(self.shard, &edge.from, self.names);
+                (grouper.key, grouper.group.url) = (edge.key, edge.from);
+                put_time(&mut grouper.group, edge.time);
+                grouper.span.start = line.start;
             }
+            let links = &mut grouper.group.links;
+            if links.is_empty() || !skips {
+                let link = Link {
+                    weight: edge.weight,
+                    ..Link::to(edge.to)
+                };
+                keep(links, link);
+            }
+            grouper.span.end = line.end;
         }
-        gathering.flush();
+        grouper.flush(chunk.len());
     }
 }
 
-pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
-        let end = G::line_end(&mut G::CsvScan::default(), rest);
-        let text = end.map_or(rest, |end| &rest[..end - 1]);
-        let line = start..start + end.unwrap_or(rest.len());
-        start = line.end;
-        Some((lines::trim(text), line))
-    })
+pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
+    lines::lines_by(chunk, |rest| line_end::<G>(&mut CsvScan::default(), rest))
 }
 
 /// Maximum number of lines inside a group that are not links; they are emitted with the group, all at once.
 const APART_MAX: usize = 1 << 16;
 
-/// Collects lines into groups and emits them. Lines that are not links are only counted, and read again when they are
-/// emitted: there may be far more of them than links.
+/// Emits groups and the lines around their links. Lines that are not links are only counted, and read again when they
+/// are emitted: there may be far more of them than links.
 struct Grouper<'s, 'c, 'f, G> {
-    groups: &'s Groups<G>,
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
     /// Offset passed to the sink last.
@@ -195,60 +220,21 @@ struct Grouper<'s, 'c, 'f, G> {
     /// Key of the open group; a group without links is not open.
     key: &'c [u8],
     group: Record<'c>,
-    group_start: usize,
-    group_end: usize,
-    /// True if the group's page belongs to another shard: only its first link is kept, which marks the group as open.
-    skips: bool,
-    /// Number of non-link lines before the group's last link.
+    /// Part of the chunk from the group's first link to its last.
+    span: Range<usize>,
+    /// Number of non-link lines since the group's first link.
+    apart: usize,
+    /// Number of those before the group's last link.
     inside: usize,
-    /// Number of non-link lines after the group's last link.
-    after: usize,
-    /// Offset at which these lines end.
-    after_end: usize,
+    format: PhantomData<G>,
 }
 
-impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
-    fn edge(&mut self, edge: Edge<'c>, line: Range<usize>) -> bool {
-        let open = !self.group.links.is_empty();
-        if open && self.key == edge.key {
-            self.inside += std::mem::take(&mut self.after);
-        } else {
-            if !self.flush() {
-                return false;
-            }
-            self.key = edge.key;
-            self.skips = skips_links(self.groups.shard, &edge.from, self.groups.names);
-            self.group.url = edge.from;
-            put_time(&mut self.group, edge.time);
-            self.group_start = line.start;
-        }
-        if self.group.links.is_empty() || !self.skips {
-            let link = Link {
-                weight: edge.weight,
-                ..Link::to(edge.to)
-            };
-            keep(&mut self.group.links, link);
-        }
-        self.group_end = line.end;
-        true
-    }
-
-    fn apart(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8], end: usize) -> bool {
-        if self.group.links.is_empty() {
-            self.done = end;
-            return self.emit(read, text);
-        }
-        self.after += 1;
-        self.after_end = end;
-        true
-    }
-
+impl<G: GroupFormat> Grouper<'_, '_, '_, G> {
     /// Emits a line as an entry; emits nothing for a line that holds only a link.
     fn emit(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8]) -> bool {
         let parsed = match read {
             Ok(GroupLine::Other(kind)) => Parsed::Other { kind },
             Err(bad) => bad.into(),
-            Ok(GroupLine::Edge(_)) if !G::TELLS => return true,
             Ok(GroupLine::Edge(_) | GroupLine::Fetch) => {
                 return G::fetch(text)
                     .is_none_or(|record| (self.sink)(self.done, Parsed::Record(&record)));
@@ -257,50 +243,46 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         (self.sink)(self.done, parsed)
     }
 
-    /// Emits the open group with its lines; returns `false` if the sink stops.
-    fn flush(&mut self) -> bool {
+    /// Emits the open group, with its lines up to an offset; returns `false` if the sink stops.
+    fn flush(&mut self, until: usize) -> bool {
         if self.group.links.is_empty() {
             return true;
         }
-        let (inside, after) = (
-            std::mem::take(&mut self.inside),
-            std::mem::take(&mut self.after),
-        );
+        let (span, inside) = (self.span.clone(), self.inside);
+        (self.apart, self.inside) = (0, 0);
         let went_on = if inside > APART_MAX {
-            self.done = self.group_end;
+            self.done = span.end;
             let message =
                 format!("{inside} lines inside its group are no links, more than {APART_MAX}");
             (self.sink)(self.done, Bad::malformed(message).into())
         } else {
-            let group = self.group_start..self.group_end;
-            ((inside == 0 && !G::TELLS) || self.hand_out(group, false)) && {
-                self.done = self.group_end;
+            let has_lines = inside > 0 || G::TELLS;
+            (!has_lines || self.hand_out(span.clone(), false)) && {
+                self.done = span.end;
                 (self.sink)(self.done, Parsed::Record(&self.group))
             }
         };
         self.group.links.clear();
-        went_on && (after == 0 || self.hand_out(self.group_end..self.after_end, true))
+        went_on && self.hand_out(span.end..until, true)
     }
 
     /// Emits the lines of a part of the chunk; of a link's line, only the fetch. The offset advances if `moves`.
     fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
         let chunk = self.chunk;
-        for (text, line) in lines_of::<G>(&chunk[part.clone()]) {
+        lines_of::<G>(&chunk[part.clone()]).all(|line| {
             if moves {
                 self.done = part.start + line.end;
             }
-            if !self.emit(G::read(text), text) {
-                return false;
-            }
-        }
-        true
+            self.emit(G::read(line.text), line.text)
+        })
     }
 }
 
 /// Skips a group. A line longer than [`HELD_MAX`] is skipped unparsed with the group, or alone if it comes first.
-struct LinkGroupSkipper<G: GroupFormat> {
+struct LinkGroupSkipper<G> {
     key: Option<Vec<u8>>,
-    long: Option<G::CsvScan>,
+    long: Option<CsvScan>,
+    format: PhantomData<G>,
 }
 
 impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
@@ -308,8 +290,8 @@ impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
         let mut at = 0;
         while at < buf.len() {
             let rest = &buf[at..];
-            let mut scan = self.long.clone().unwrap_or_default();
-            let line = match G::line_end(&mut scan, rest) {
+            let mut scan = self.long.unwrap_or_default();
+            let line = match line_end::<G>(&mut scan, rest) {
                 Some(end) => end,
                 None if at_end => rest.len(),
                 None if self.long.is_some() || rest.len() > HELD_MAX => {
@@ -322,7 +304,12 @@ impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
             if long && self.key.is_none() {
                 return Skipped::Ended(at + line);
             }
-            if !long && !self.belongs(rest[..line].strip_suffix(b"\n").unwrap_or(rest)) {
+            let text = lines::trim(rest[..line].strip_suffix(b"\n").unwrap_or(rest));
+            // The group's key is that of the first link; lines that are no links belong to it.
+            if !long
+                && let Ok(GroupLine::Edge(edge)) = G::read(text)
+                && edge.key != self.key.get_or_insert_with(|| edge.key.to_vec())
+            {
                 return Skipped::Ended(at);
             }
             at += line;
@@ -332,15 +319,5 @@ impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
         } else {
             Skipped::Inside(at)
         }
-    }
-}
-
-impl<G: GroupFormat> LinkGroupSkipper<G> {
-    /// Returns whether the line belongs to the group, whose key is that of the first link.
-    fn belongs(&mut self, line: &[u8]) -> bool {
-        let Ok(GroupLine::Edge(edge)) = G::read(lines::trim(line)) else {
-            return true;
-        };
-        edge.key == self.key.get_or_insert_with(|| edge.key.to_vec())
     }
 }

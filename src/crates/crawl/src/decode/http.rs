@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use super::frame::{line_ends, without_cr};
-use super::{Bad, Link, Record, html};
+use super::{Bad, Link, Record, html, lower_case};
 use crate::model::{LINKS_MAX, has_page, is_redirect};
 use crate::url::{self, LinkBase};
 use codings::Coding;
@@ -103,24 +103,19 @@ impl<'a> HttpResponse<'a> {
         let (mut content, mut transfer) = (Vec::new(), Vec::new());
         let mut options = Cow::default();
         while let Some((name, value)) = field(&mut rest) {
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            if is("Location") {
-                first_of(&mut answer.location, value);
-            } else if is("Refresh") {
-                first_of(&mut answer.refresh, value);
-            } else if is("Content-Type") {
-                answer.content_types.push(value);
-            } else if is("Content-Encoding") {
-                content.extend(Coding::list(&value));
-            } else if is("Transfer-Encoding") {
-                transfer.extend(Coding::list(&value));
-            } else if is("Content-Length") {
-                let zero = |byte: &u8| matches!(byte, b'0' | b' ' | b'\t' | b',');
-                answer.announced |= !value.iter().all(zero);
-            } else if is("X-Robots-Tag") {
-                answer.nofollow |= is_nofollow(&value);
-            } else if is("X-Content-Type-Options") {
-                first_of(&mut options, value);
+            match lower_case(name, &mut [0; 32]) {
+                b"location" => first_of(&mut answer.location, value),
+                b"refresh" => first_of(&mut answer.refresh, value),
+                b"content-type" => answer.content_types.push(value),
+                b"content-encoding" => content.extend(Coding::list(&value)),
+                b"transfer-encoding" => transfer.extend(Coding::list(&value)),
+                b"content-length" => {
+                    let zero = |byte: &u8| matches!(byte, b'0' | b' ' | b'\t' | b',');
+                    answer.announced |= !value.iter().all(zero);
+                }
+                b"x-robots-tag" => answer.nofollow |= is_nofollow(&value),
+                b"x-content-type-options" => first_of(&mut options, value),
+                _ => {}
             }
         }
         let option = options.split(|&byte| byte == b',').next();

@@ -60,18 +60,29 @@ impl Value<'_> {
 
 const LIST_DEPTH: u8 = 2;
 
+/// Reads any value by a visitor.
+pub(super) struct Any<V>(pub V);
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Any<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<V::Value, D::Error> {
+        json.deserialize_any(self.0)
+    }
+}
+
 /// Reads any value, or the name of a field, and passes it to a function, whose errors get the value's position.
-pub(super) struct ValueSeed<F> {
+pub(super) fn value_to<F>(take: F) -> Any<ValueVisitor<F>> {
+    let depth = LIST_DEPTH;
+    Any(ValueVisitor { take, depth })
+}
+
+pub(super) struct ValueVisitor<F> {
     take: F,
     depth: u8,
 }
 
-impl<F> ValueSeed<F> {
-    pub fn to(take: F) -> ValueSeed<F> {
-        let depth = LIST_DEPTH;
-        ValueSeed { take, depth }
-    }
-
+impl<F> ValueVisitor<F> {
     fn take<'a, T, E: Error>(self, value: Value<'a>) -> Result<T, E>
     where
         F: FnOnce(Value<'a>) -> serde_json::Result<T>,
@@ -80,15 +91,7 @@ impl<F> ValueSeed<F> {
     }
 }
 
-impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> DeserializeSeed<'de> for ValueSeed<F> {
-    type Value = T;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<T, D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> Visitor<'de> for ValueSeed<F> {
+impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> Visitor<'de> for ValueVisitor<F> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,7 +130,7 @@ impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> Visitor<'de> for Va
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
         let mut values = Vec::new();
         if let Some(depth) = self.depth.checked_sub(1) {
-            while let Some(value) = seq.next_element_seed(ValueSeed { take: Ok, depth })? {
+            while let Some(value) = seq.next_element_seed(Any(ValueVisitor { take: Ok, depth }))? {
                 values.push(value);
             }
         } else {
@@ -144,7 +147,7 @@ impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> Visitor<'de> for Va
 
 impl<'de> Deserialize<'de> for Value<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        ValueSeed::to(Ok).deserialize(json)
+        value_to(Ok).deserialize(json)
     }
 }
 

@@ -8,24 +8,39 @@ use super::{Bad, Skipped, Skipper};
 pub struct TextLine<'a> {
     /// Line without its end and without a byte order mark.
     pub text: &'a [u8],
+    pub start: usize,
     pub end: usize,
     /// False only for the last line of an input, if it lacks its LF.
     pub terminated: bool,
 }
 
-pub fn lines(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
+/// Yields lines, each of which ends at the offset that `line_end` returns for the bytes from its start on.
+pub fn lines_by(
+    chunk: &[u8],
+    line_end: impl Fn(&[u8]) -> Option<usize>,
+) -> impl Iterator<Item = TextLine<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
-        let lf = memchr(b'\n', rest);
-        let text = &rest[..lf.unwrap_or(rest.len())];
-        start += lf.map_or(rest.len(), |lf| lf + 1);
-        Some(TextLine {
-            text: trim(text),
-            end: start,
-            terminated: lf.is_some(),
-        })
+        let len = line_end(rest);
+        let line = TextLine {
+            text: trim(len.map_or(rest, |len| &rest[..len - 1])),
+            start,
+            end: start + len.unwrap_or(rest.len()),
+            terminated: len.is_some(),
+        };
+        start = line.end;
+        Some(line)
     })
+}
+
+/// Returns the offset after the line that `buf` begins with, if it holds the line's end.
+pub fn line_end(buf: &[u8]) -> Option<usize> {
+    memchr(b'\n', buf).map(|lf| lf + 1)
+}
+
+pub fn lines(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
+    lines_by(chunk, line_end)
 }
 
 pub fn trim(line: &[u8]) -> &[u8] {
@@ -65,8 +80,8 @@ pub struct LineSkipper;
 
 impl Skipper for LineSkipper {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        match memchr(b'\n', buf) {
-            Some(lf) => Skipped::Ended(lf + 1),
+        match line_end(buf) {
+            Some(end) => Skipped::Ended(end),
             None if at_end => Skipped::Ended(buf.len()),
             None => Skipped::Inside(buf.len()),
         }

@@ -60,9 +60,9 @@ pub trait Decoder: Send + Sync {
     fn whole(&self, buf: &[u8]) -> usize;
 
     /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
-    /// record: the last record is unusable or incomplete.
+    /// record: usually, if the last line lacks its end.
     fn is_cut(&self, rest: &[u8]) -> bool {
-        last_bad(|sink| self.decode(rest, sink)).is_some()
+        !rest.ends_with(b"\n")
     }
 
     /// Returns whether a stream that ends in `rest`, which is complete by [`Decoder::is_cut`], may have been cut before
@@ -85,19 +85,6 @@ fn whole_by<'a>(buf: &'a [u8], first: impl Fn(&'a [u8]) -> Option<usize>) -> usi
         end += len;
     }
     end
-}
-
-/// Returns why the last decoded record cannot be used; `None` if it can.
-fn last_bad(decode: impl FnOnce(&mut Sink<'_>)) -> Option<Reason> {
-    let mut bad = None;
-    decode(&mut |_, parsed| {
-        bad = match parsed {
-            Parsed::Bad { reason, .. } => Some(reason),
-            _ => None,
-        };
-        true
-    });
-    bad
 }
 
 /// Name, help and decoder of a format. Each format's file defines one; [`crate::formats`] lists all of them.
@@ -129,6 +116,16 @@ pub const HELD_MAX: usize = 1 << 20;
 
 fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
     shard.is_some_and(|shard| shard.passes_over(url, names))
+}
+
+/// Returns the name in lower case; empty if it is longer than the buffer, so than all names that matter.
+fn lower_case<'n>(name: &[u8], lower: &'n mut [u8]) -> &'n [u8] {
+    let Some(lower) = lower.get_mut(..name.len()) else {
+        return &[];
+    };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    lower
 }
 
 /// Returns the first 40 characters of a text, for a message.
@@ -181,11 +178,11 @@ fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }
 
-/// Converts the result of reading into `record`. `Some(kind)`: the text is valid, but not a crawl record.
-fn parsed<'r, 'a>(
-    read: Result<Option<&'static str>, Bad>,
-    record: &'r Record<'a>,
-) -> Parsed<'r, 'a> {
+/// Result of reading into a record. `Some(kind)`: the bytes are valid, but not a crawl record, or not about a fetch.
+type ReadResult = Result<Option<&'static str>, Bad>;
+
+/// Converts the result of reading into `record`.
+fn parsed<'r, 'a>(read: ReadResult, record: &'r Record<'a>) -> Parsed<'r, 'a> {
     match read {
         Ok(None) => Parsed::Record(record),
         Ok(Some(kind)) => Parsed::Other { kind },

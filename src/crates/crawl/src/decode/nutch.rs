@@ -10,8 +10,8 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Reason, Record, RecordTime, Sink, Skipped, Skipper,
-    parsed, put_time, shown, skips_links, time, utf8,
+    Bad, Decoder, FormatSpec, Link, Names, ReadResult, Reason, Record, RecordTime, Sink, Skipped,
+    Skipper, parsed, put_time, shown, skips_links, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Shard;
@@ -68,10 +68,6 @@ impl Decoder for Nutch {
         found.find_map(|recno| start_at(buf, recno)).unwrap_or(0)
     }
 
-    fn is_cut(&self, rest: &[u8]) -> bool {
-        !rest.ends_with(b"\n")
-    }
-
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(NutchSkipper)
     }
@@ -104,12 +100,7 @@ impl Skipper for NutchSkipper {
 }
 
 impl Nutch {
-    /// Reads a record into `record`; returns its kind if it is valid, but not about a fetch.
-    fn read<'a>(
-        &self,
-        text: &'a [u8],
-        record: &mut Record<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
+    fn read<'a>(&self, text: &'a [u8], record: &mut Record<'a>) -> ReadResult {
         if text.trim_ascii().is_empty() {
             return Ok(Some("blank line"));
         }
@@ -132,7 +123,7 @@ impl Nutch {
         let (mut fetch, mut parse) = (None, None);
         while let Some(line) = lines.next() {
             match line {
-                "CrawlDatum::" if fetch.is_none() => fetch = CrawlDatum::read(&mut lines)?,
+                "CrawlDatum::" if fetch.is_none() => fetch = read_datum(&mut lines)?,
                 "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
                 _ => {}
             }
@@ -140,11 +131,11 @@ impl Nutch {
         match fetch {
             None if parse.is_none() => return Ok(Some("not fetched")),
             None => {}
-            Some(fetch) => {
-                put_time(record, fetch.at);
-                record.status = Some(fetch.status);
-                if is_redirect(fetch.status) {
-                    record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+            Some((at, status, redirect)) => {
+                put_time(record, at);
+                record.status = Some(status);
+                if is_redirect(status) {
+                    record.redirect = redirect.map(|url| Cow::Borrowed(url.as_bytes()));
                 }
             }
         }
@@ -169,43 +160,28 @@ fn section_status<'a>(lines: &mut DumpLines<'a>) -> Option<&'a str> {
     after(lines, "Status: ")
 }
 
-struct CrawlDatum<'a> {
-    at: RecordTime,
-    status: i32,
-    redirect: Option<&'a str>,
-}
+/// Time of a fetch, its status, and the target of a redirect.
+type CrawlDatum<'a> = (RecordTime, i32, Option<&'a str>);
 
-impl<'a> CrawlDatum<'a> {
-    /// Reads the section's lines; `None` if the datum is not a fetch, but a planned one, or a link to the page.
-    fn read(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, Bad> {
-        let Some(status) = section_status(lines) else {
-            return Ok(None);
-        };
-        let name = status
-            .split_once('(')
-            .map(|(_, name)| name.trim_end_matches(')'));
-        let Some(mut status) = name.and_then(fetch_status) else {
-            return Ok(None);
-        };
-        let text = after(lines, "Fetch time: ");
-        let text = text.ok_or_else(|| Bad::malformed("no `Fetch time:` after a fetch's status"))?;
-        let at = time::from_java(text)
-            .map(Some)
-            .ok_or_else(|| bad_time(text));
-        let mut redirect = None;
-        // The section ends with its metadata, in lines that begin with blanks.
-        while let Some(line) = lines.next_if(|line| is_of_datum(line)) {
-            if let Some(message) = protocol_status(line) {
-                status = message.0.unwrap_or(status);
-                redirect = message.1;
-            }
+/// Reads the lines of a `CrawlDatum`; `None` if it is not a fetch, but a planned one, or a link to the page.
+fn read_datum<'a>(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, Bad> {
+    let status = section_status(lines).and_then(|status| status.split_once('('));
+    let Some(mut status) = status.and_then(|(_, name)| fetch_status(name.trim_end_matches(')')))
+    else {
+        return Ok(None);
+    };
+    let text = after(lines, "Fetch time: ");
+    let text = text.ok_or_else(|| Bad::malformed("no `Fetch time:` after a fetch's status"))?;
+    let at = time::from_java(text).map(Some);
+    let at = at.ok_or_else(|| bad_time(text));
+    let mut redirect = None;
+    // The section ends with its metadata, in lines that begin with blanks.
+    while let Some(line) = lines.next_if(|line| is_of_datum(line)) {
+        if let Some((exact, target)) = protocol_status(line) {
+            (status, redirect) = (exact.unwrap_or(status), target);
         }
-        Ok(Some(CrawlDatum {
-            at,
-            status,
-            redirect,
-        }))
     }
+    Ok(Some((at, status, redirect)))
 }
 
 fn fetch_status(name: &str) -> Option<i32> {

@@ -14,18 +14,18 @@ pub mod write;
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use self::link::LinksSeed;
+use self::link::LinksVisitor;
 use self::names::{FieldNameMap, NameBits, NamedField};
 use self::values::{TOTALS, Text, some};
-use super::json::{self, Value, ValueSeed};
+use super::json::{self, Any, Value, value_to};
 use super::lines::{self, LineSkipper, TextLine};
 pub use documents::layout;
 
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, Sink, Skipper, http, put_time,
-    skips_links, utf8,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, ReadResult, Reason, Record, Sink, Skipper, http,
+    put_time, skips_links, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::{FieldName, InputRules, Rel, Shard};
@@ -102,9 +102,18 @@ impl Decoder for JsonRecords {
 
     /// Tests for a blank line apart, because an object shows its own end, a blank line only its line end.
     fn is_cut(&self, rest: &[u8]) -> bool {
-        let is_blank = lines::trim(rest).trim_ascii().is_empty();
-        let why = || super::last_bad(|sink| self.decode(rest, sink));
-        self.are_lines && is_blank || why() == Some(Reason::CutShort)
+        let mut is_cut = false;
+        self.decode(rest, &mut |_, parsed| {
+            is_cut = matches!(
+                parsed,
+                Parsed::Bad {
+                    reason: Reason::CutShort,
+                    ..
+                }
+            );
+            true
+        });
+        is_cut || self.are_lines && lines::trim(rest).trim_ascii().is_empty()
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
@@ -126,8 +135,7 @@ impl Decoder for JsonRecords {
 
 impl JsonRecords {
     fn each<'a>(&self, texts: impl Iterator<Item = TextLine<'a>>, sink: &mut Sink<'_>) {
-        let mut record = Record::default();
-        let mut asked = Vec::new();
+        let mut fetch = Fetch::default();
         let mut done = 0;
         for text in texts {
             let parsed = if text.text.trim_ascii().is_empty() {
@@ -138,14 +146,14 @@ impl JsonRecords {
                     shard: self.shard,
                     terminated: text.terminated,
                 };
-                match reader.read(text.text, &mut record, &mut asked) {
+                match reader.read(text.text, &mut fetch) {
                     Ok(Some(kind)) => Parsed::Other { kind },
                     Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
-                        if !each_redirect(&asked, &record, &mut hand_out) {
+                        if !each_redirect(&fetch, &mut hand_out) {
                             return;
                         }
-                        Parsed::Record(&record)
+                        Parsed::Record(&fetch.record)
                     }
                     Err(bad) => bad.into(),
                 }
@@ -158,8 +166,12 @@ impl JsonRecords {
     }
 }
 
-/// URLs requested before the record's own.
-type Hops<'a> = Vec<Text<'a>>;
+/// Record as read, and the URLs requested before its own.
+#[derive(Debug, Default, PartialEq)]
+struct Fetch<'a> {
+    record: Record<'a>,
+    asked: Vec<Text<'a>>,
+}
 
 #[derive(Clone, Copy)]
 struct RecordReader<'n> {
@@ -171,14 +183,8 @@ struct RecordReader<'n> {
 }
 
 impl RecordReader<'_> {
-    /// Reads one record's text into `record`, and the URLs requested before it into `asked`. `Some(kind)`: the text is
-    /// a valid object that is not a crawl record.
-    fn read<'a>(
-        self,
-        line: &'a [u8],
-        record: &mut Record<'a>,
-        asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
+    /// Reads one record's text.
+    fn read<'a>(self, line: &'a [u8], fetch: &mut Fetch<'a>) -> ReadResult {
         let text = utf8(line).map_err(|error| {
             let cut = error.error_len().is_none() && !self.terminated;
             if cut {
@@ -187,49 +193,37 @@ impl RecordReader<'_> {
                 Bad::utf8(error)
             }
         })?;
-        let error = match self.parse(text, record, asked) {
+        let error = match self.parse(text, fetch) {
             Ok(kind) => return Ok(kind),
             Err(error) => error,
         };
         if let Some(text) = json::repair_surrogates(text) {
-            let (mut repaired, mut hops) = (Record::default(), Vec::new());
-            let kind = self.parse(&text, &mut repaired, &mut hops)?;
-            *record = repaired.into_owned();
-            *asked = hops
-                .into_iter()
-                .map(|hop| Cow::Owned(hop.into_owned()))
-                .collect();
+            let mut repaired = Fetch::default();
+            let kind = self.parse(&text, &mut repaired)?;
+            let owned = |hop: Text<'_>| Cow::Owned(hop.into_owned());
+            fetch.asked = repaired.asked.into_iter().map(owned).collect();
+            fetch.record = repaired.record.into_owned();
             return Ok(kind);
         }
         Err(error)
     }
 
-    fn parse<'a>(
-        self,
-        text: &'a str,
-        record: &mut Record<'a>,
-        asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
-        record.clear();
-        match plain::read(text, self, &mut record.links) {
-            Some(raw) => self.finish(text, raw, record, asked),
-            None => self.parse_any(text, record, asked),
+    fn parse<'a>(self, text: &'a str, fetch: &mut Fetch<'a>) -> ReadResult {
+        fetch.record.clear();
+        match plain::read(text, self, &mut fetch.record.links) {
+            Some(raw) => self.finish(text, raw, fetch),
+            None => self.parse_any(text, fetch),
         }
     }
 
-    fn parse_any<'a>(
-        self,
-        text: &'a str,
-        record: &mut Record<'a>,
-        asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
-        record.clear();
+    fn parse_any<'a>(self, text: &'a str, fetch: &mut Fetch<'a>) -> ReadResult {
+        fetch.record.clear();
         let mut json = serde_json::Deserializer::from_str(text);
-        let object = RecordSeed {
+        let object = RecordVisitor {
             reader: self,
-            links: &mut record.links,
+            links: &mut fetch.record.links,
         };
-        let raw = object.deserialize(&mut json);
+        let raw = json.deserialize_map(object);
         let raw = raw.and_then(|raw| json.end().map(|()| raw));
         let raw = raw.map_err(|error| {
             let is_cut = error.is_eof() && !self.terminated;
@@ -240,26 +234,20 @@ impl RecordReader<'_> {
             };
             Bad::new(reason, json::detail(&error))
         })?;
-        self.finish(text, raw, record, asked)
+        self.finish(text, raw, fetch)
     }
 
     /// Fills the record. If its links were skipped, but a later field shows that the record, or a page redirecting to
     /// it, belongs to the shard, the whole text is read again, so that no error in it is missed.
-    fn finish<'a>(
-        self,
-        text: &'a str,
-        raw: RawRecord<'a>,
-        record: &mut Record<'a>,
-        asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
+    fn finish<'a>(self, text: &'a str, raw: RawRecord<'a>, fetch: &mut Fetch<'a>) -> ReadResult {
         if raw.lacks_links && (!self.skips_links(&raw) || self.has_own_redirect(&raw)) {
             let all = RecordReader {
                 shard: None,
                 ..self
             };
-            return all.parse(text, record, asked);
+            return all.parse(text, fetch);
         }
-        raw.put(&self.by.names, record, asked)
+        raw.put(&self.by.names, fetch)
     }
 
     /// Returns whether the record's page belongs to another shard, judging by the fields read so far.
@@ -306,7 +294,7 @@ struct RawRecord<'a> {
     status: FirstNamed<i32>,
     redirect: Option<Text<'a>>,
     digest: Digest,
-    asked: FirstNamed<Hops<'a>>,
+    asked: FirstNamed<Vec<Text<'a>>>,
     found: FirstNamed<Text<'a>>,
     base: Option<Text<'a>>,
     /// Report name of the response, if the method is not GET.
@@ -360,37 +348,25 @@ impl<'a> RawRecord<'a> {
         Ok(())
     }
 
-    fn put(
-        self,
-        names: &FieldNameMap,
-        record: &mut Record<'a>,
-        asked: &mut Hops<'a>,
-    ) -> Result<Option<&'static str>, Bad> {
+    fn put(self, names: &FieldNameMap, fetch: &mut Fetch<'a>) -> ReadResult {
+        let Fetch { record, asked } = fetch;
         if let Some(Some(kind)) = self.method.get() {
             return Ok(Some(kind));
         }
         let (links, nulls) = (&mut record.links, &self.nulls);
-        let add_rel = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
-        for (field, put) in [
-            (
-                FieldName::LinksNofollow,
-                link::put_each(links, nulls, self.nofollow, add_rel),
-            ),
-            (
-                FieldName::LinksRel,
-                link::put_each(links, nulls, self.rel, add_rel),
-            ),
-            (
-                FieldName::LinksWeight,
-                link::put_each(links, nulls, self.weight, |link, weight| {
-                    link.weight = weight
-                }),
-            ),
+        let wrong = |field| {
+            move |wrong| Bad::malformed(format!("{:?} has {wrong}", names.record.name(field)))
+        };
+        for (field, rels) in [
+            (FieldName::LinksNofollow, self.nofollow),
+            (FieldName::LinksRel, self.rel),
         ] {
-            put.map_err(|wrong| {
-                Bad::malformed(format!("{:?} has {wrong}", names.record.name(field)))
-            })?;
+            let add_rel = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
+            link::put_each(links, nulls, rels, add_rel).map_err(wrong(field))?;
         }
+        let put_weight = |link: &mut Link<'a>, weight| link.weight = weight;
+        link::put_each(links, nulls, self.weight, put_weight)
+            .map_err(wrong(FieldName::LinksWeight))?;
         let not_empty = |text: Option<Text<'a>>| text.filter(|text| !text.is_empty());
         record.same_as = not_empty(self.revisit);
         record.revisit = record.same_as.is_some();
@@ -439,23 +415,12 @@ fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
 }
 
 /// Reads one object; appends its links to the vector, whose capacity is reused.
-struct RecordSeed<'r, 'n, 'a> {
+struct RecordVisitor<'r, 'n, 'a> {
     reader: RecordReader<'n>,
     links: &'r mut Vec<Link<'a>>,
 }
 
-impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_, 'de> {
-    type Value = RawRecord<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<RawRecord<'de>, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
+impl<'de> Visitor<'de> for RecordVisitor<'_, '_, 'de> {
     type Value = RawRecord<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -467,10 +432,10 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
         let mut seen = NameBits::default();
         // Order of the name whose links count so far.
         let mut links_by = u8::MAX;
-        let RecordSeed { reader, links } = self;
+        let RecordVisitor { reader, links } = self;
         let names = &reader.by.names;
         let field = |name: Value<'_>| Ok(names.record.field(name.text()));
-        while let Some(known) = map.next_key_seed(ValueSeed::to(field))? {
+        while let Some(known) = map.next_key_seed(value_to(field))? {
             let Some(known) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -491,15 +456,16 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_, 'de> {
                 }
                 FieldName::Links => {
                     let nulls = &mut raw.nulls;
-                    if map.next_value_seed(LinksSeed {
+                    let visitor = LinksVisitor {
                         names,
                         links,
                         nulls,
-                    })? {
+                    };
+                    if map.next_value_seed(Any(visitor))? {
                         links_by = order;
                     }
                 }
-                _ => map.next_value_seed(ValueSeed::to(|value| raw.set(known, value)))?,
+                _ => map.next_value_seed(value_to(|value| raw.set(known, value)))?,
             }
         }
         Ok(raw)
@@ -515,8 +481,7 @@ const REDIRECT_STATUS: i32 = 302;
 /// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: without it, a crawl order
 /// would schedule a fetched URL again and again. Returns `false` if the consumer stops.
 fn each_redirect<'a>(
-    asked: &[Cow<'a, [u8]>],
-    record: &Record<'a>,
+    Fetch { record, asked }: &Fetch<'a>,
     hand_out: &mut dyn FnMut(&Record<'_>) -> bool,
 ) -> bool {
     asked.iter().enumerate().all(|(at, from)| {

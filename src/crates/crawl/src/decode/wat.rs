@@ -13,39 +13,31 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use fields::{Facts, Key, Walk};
 
-use super::exchange::{ExchangeRules, Role};
-use super::frame::{Frame, FrameSkipper, WarcFraming, WarcHeader, bare, record_kind};
+use super::exchange::{Archives, CaptureFacts, Role};
+use super::frame::{Frame, WARC, WarcHeader, bare, record_kind};
 use super::html;
 use super::http::{self, NO_BODY};
 use super::json::{self, bytes};
 use super::warc::is_web;
-use super::{
-    Bad, Decoder, FormatSpec, Names, Reason, Record, Sink, Skipper, parsed, put_time, time, utf8,
-    whole_by,
-};
+use super::{Bad, FormatSpec, Names, ReadResult, Reason, Record, put_time, time, utf8};
 use crate::model::{Digest, is_redirect, keep};
-use crate::rules::{Outlinks, Shard};
+use crate::rules::Outlinks;
 
 pub const FORMAT: FormatSpec = FormatSpec {
     name: "wat",
     about: "Common Crawl WAT: the metadata of pages, with their links",
     by: |rules, limits| {
-        std::sync::Arc::new(Wat {
-            exchanges: ExchangeRules {
-                role,
-                has_ids: false,
-                outlinks: Outlinks::Html,
-                limit: limits.line_bytes,
-            },
+        std::sync::Arc::new(Archives {
+            framing: &WARC,
+            role,
+            has_ids: false,
+            outlinks: Outlinks::Html,
+            limit: limits.line_bytes,
             shard: rules.shard,
+            read,
         })
     },
 };
-
-pub struct Wat {
-    exchanges: ExchangeRules,
-    shard: Option<Shard>,
-}
 
 /// Returns the role of an archived record, as its JSON shows.
 fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
@@ -58,100 +50,63 @@ fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
     has(b"\"HTTP-Response-Metadata\"").then_some(Role::Capture)
 }
 
-impl Decoder for Wat {
-    fn whole(&self, buf: &[u8]) -> usize {
-        // The line ends after the last exchange precede a request that may belong to the next.
-        whole_by(buf, |rest| Some(self.exchanges.first(rest, false)?.end))
-    }
-
-    fn is_cut(&self, rest: &[u8]) -> bool {
-        self.exchanges.is_cut(rest)
-    }
-
-    fn may_lack_request(&self, rest: &[u8]) -> bool {
-        self.exchanges.may_lack_request(rest)
-    }
-
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(FrameSkipper::<WarcFraming>::default())
-    }
-
-    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        let mut record = Record::default();
-        let mut done = 0;
-        while let Some(exchange) = self.exchanges.first(&chunk[done..], true) {
-            let mut not_get = None;
-            for (_, request) in exchange.beside {
-                let read = read(request, &mut not_get, &mut record);
-                if !sink(done, parsed(read, &record)) {
-                    return;
-                }
-            }
-            done += exchange.end;
-            let read = match self.passed_over(&exchange.frame) {
-                Some(page) => {
-                    record.clear();
-                    record.url = Cow::Borrowed(page);
-                    Ok(None)
-                }
-                None => read(exchange.frame, &mut not_get, &mut record),
-            };
-            if !sink(done, parsed(read, &record)) {
-                return;
-            }
-        }
-    }
-}
-
-impl Wat {
-    /// Returns the page of a response if it belongs to another shard and that is certain without parsing the JSON: the
-    /// record's header and the header in the JSON name the same page.
-    fn passed_over<'a>(&self, frame: &Frame<'a>) -> Option<&'a [u8]> {
-        let shard = self.shard?;
-        let (header, block) = frame.parts.as_ref().ok()?;
-        let page = header.target.filter(|_| is_wat(header))?;
-        // Quotes within a text are escaped, so this can only be a field's name and value.
-        let name = b"\"WARC-Target-URI\":\"";
-        let at = memmem::find(block, name)? + name.len();
-        let is_same = block[at..]
-            .strip_prefix(page)
-            .is_some_and(|rest| rest.starts_with(b"\""));
-        let is_answer = memmem::find(block, b"\"HTTP-Response-Metadata\"").is_some();
-        (is_same && is_answer && shard.passes_over(page, Names::Url)).then_some(page)
-    }
+/// Returns the page of a response if it belongs to another shard and that is certain without parsing the JSON: the
+/// record's header and the header in the JSON name the same page.
+fn passed_over<'a>(archives: &Archives, frame: &Frame<'a>) -> Option<&'a [u8]> {
+    let shard = archives.shard?;
+    let (header, block) = frame.parts.as_ref().ok()?;
+    let page = header.target?;
+    // Quotes within a text are escaped, so this can only be a field's name and value.
+    let name = b"\"WARC-Target-URI\":\"";
+    let at = memmem::find(block, name)? + name.len();
+    let is_same = block[at..]
+        .strip_prefix(page)
+        .is_some_and(|rest| rest.starts_with(b"\""));
+    let is_answer = role(header, block) == Some(Role::Capture);
+    (is_same && is_answer && shard.passes_over(page, Names::Url)).then_some(page)
 }
 
 pub fn is_wat(header: &WarcHeader<'_>) -> bool {
     let json = b"application/json";
     let front = header.content_type.get(..json.len());
-    header.kind.eq_ignore_ascii_case(b"metadata")
+    header.is("metadata")
         && (header.content_type.is_empty()
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// Reads a WARC record into `record`; `Some(kind)`: it is valid, but not a crawl record. A request sets `not_get`, the
-/// report name of its response, if it is not a GET.
+/// Reads a WARC record.
 fn read<'a>(
+    archives: &Archives,
     frame: Frame<'a>,
-    not_get: &mut Option<&'static str>,
+    about: &mut CaptureFacts<'a>,
     record: &mut Record<'a>,
-) -> Result<Option<&'static str>, Bad> {
+    _: &mut dyn FnMut(),
+) -> ReadResult {
+    if let Some(page) = passed_over(archives, &frame) {
+        record.clear();
+        record.url = Cow::Borrowed(page);
+        return Ok(None);
+    }
     let (header, block) = frame.parts?;
     if !is_wat(&header) {
-        let is_info = header.kind.eq_ignore_ascii_case(b"warcinfo");
+        let is_info = header.is("warcinfo");
         return Ok(Some(if is_info { "warcinfo" } else { "no WAT record" }));
     }
     let text = utf8(block).map_err(Bad::utf8)?;
     let malformed = |error| Bad::malformed(json::detail(&error));
     let error = match facts(text) {
-        Ok(facts) => return put(facts, not_get, record),
+        Ok(facts) => return put(facts, &mut about.not_get, record),
         Err(error) => error,
     };
     let Some(text) = json::repair_surrogates(text) else {
         return Err(malformed(error));
     };
     let mut repaired = Record::default();
-    let read = put(facts(&text).map_err(malformed)?, not_get, &mut repaired)?;
+    let read = put(
+        facts(&text).map_err(malformed)?,
+        &mut about.not_get,
+        &mut repaired,
+    )?;
     *record = repaired.into_owned();
     Ok(read)
 }
@@ -168,12 +123,12 @@ fn facts(text: &str) -> serde_json::Result<Facts<'_>> {
     Ok(facts)
 }
 
-/// Fills `record` like [`read`].
+/// Fills `record` like [`read`]. A request sets `not_get`, the report name of its response, if it is not a GET.
 fn put<'a>(
     mut facts: Facts<'a>,
     not_get: &mut Option<&'static str>,
     record: &mut Record<'a>,
-) -> Result<Option<&'static str>, Bad> {
+) -> ReadResult {
     let (kind, url, date) = if facts.has(Key::Warc) {
         let kind = facts.take(Key::Kind);
         let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;

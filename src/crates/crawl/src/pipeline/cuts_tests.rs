@@ -49,7 +49,7 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
         return front;
     };
     let decoder = format.decoder();
-    let mut again = source.shown_again();
+    let mut again = source.shown_again;
     front.is_whole = true;
     while let Ok(chunk) = source.next_chunk(decoder, Vec::new()) {
         let Some(chunk) = chunk else {

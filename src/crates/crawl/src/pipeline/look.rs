@@ -21,8 +21,6 @@ pub(super) struct Look {
     with_urls: Option<&'static str>,
     unread: Option<Unread>,
     at: usize,
-    /// Remarks that are not handed out yet.
-    pub found: Vec<Remark>,
 }
 
 impl Look {
@@ -33,36 +31,33 @@ impl Look {
             with_urls: format.with_urls(),
             unread: is_json.then(|| Unread::by(fields())),
             at: 0,
-            found: Vec::new(),
         }
     }
 
-    pub fn piece(&mut self, piece: &Piece) {
+    pub fn piece(&mut self, piece: &Piece) -> [Option<Remark>; 2] {
         let with_urls = self.with_urls.take().filter(|_| are_urls(&piece.batch));
-        self.found.extend(with_urls.map(Remark::Caveat));
+        let with_urls = with_urls.map(Remark::Caveat);
         let Some(unread) = &mut self.unread else {
-            return;
+            return [with_urls, None];
         };
-        let mut enough = false;
         for entry in &piece.batch.entries {
             let end = entry.end as usize;
-            if let Some(text @ [_, ..]) = piece.chunk.bytes.get(self.at..end) {
-                enough = unread.look(text);
+            if let Some(text @ [_, ..]) = piece.chunk.bytes.get(self.at..end)
+                && unread.look(text)
+            {
+                return [with_urls, self.end()];
             }
             self.at = end;
-            if enough {
-                return self.end();
-            }
         }
         if piece.last {
             self.at = 0;
         }
+        [with_urls, None]
     }
 
-    pub fn end(&mut self) {
-        let unread = self.unread.take();
-        let missing = unread.and_then(|unread| unread.missing());
-        self.found.extend(missing.map(Remark::Missing));
+    pub fn end(&mut self) -> Option<Remark> {
+        let missing = self.unread.take()?.missing();
+        missing.map(Remark::Missing)
     }
 }
 

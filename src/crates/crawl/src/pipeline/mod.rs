@@ -75,14 +75,6 @@ impl BufferPool {
         }
     }
 
-    fn buffer(&self) -> Vec<u8> {
-        self.buffers.1.try_recv().unwrap_or_default()
-    }
-
-    fn batch(&self) -> Batch {
-        self.batches.1.try_recv().unwrap_or_default()
-    }
-
     fn take(&self, piece: Piece) {
         if piece.batch.is_ordinary() {
             let _ = self.batches.0.try_send(piece.batch);
@@ -164,7 +156,7 @@ impl InputReader {
             format,
             compression: source.compression(),
             compressed_len: source.compressed_len(),
-            again: source.shown_again(),
+            again: source.shown_again,
             read: 0,
             look: Look::new(format, &self.rules),
             hash: None,
@@ -179,9 +171,9 @@ impl InputReader {
         let (pool, mut pauses) = (self.pool.clone(), pauses_of(1));
         let read = move || {
             for turn in 0u64.. {
-                let chunk = match source.next_chunk(&*decoder, pool.buffer()).transpose() {
-                    None => break,
-                    Some(chunk) => chunk,
+                let buffer = pool.buffers.1.try_recv().unwrap_or_default();
+                let Some(chunk) = source.next_chunk(&*decoder, buffer).transpose() else {
+                    break;
                 };
                 if let Ok(chunk) = &chunk {
                     pauses.pause();
@@ -212,7 +204,7 @@ impl Worker {
     fn decode(mut self, chunks: Receiver<(u64, Result<Chunk>)>, pieces: Sender<Result<Piece>>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
-        self.builder.ask_leave(move || {
+        self.builder.leave = Box::new(move || {
             let [chunk, piece] = [0, 1].map(|n: usize| place[n].load(Ordering::Relaxed));
             flow.await_turn(chunk, piece);
         });
@@ -236,7 +228,7 @@ impl Worker {
                 self.pauses.pause();
                 alive = pieces.send(Ok(piece)).is_ok();
                 at[1].fetch_add(1, Ordering::Relaxed);
-                alive.then(|| self.pool.batch())
+                alive.then(|| self.pool.batches.1.try_recv().unwrap_or_default())
             };
             if chunk.oversize > 0 {
                 emit(self.builder.over_limit(chunk.oversize), true);
@@ -279,12 +271,12 @@ impl InputRecords {
         loop {
             self.pauses.pause();
             let next = self.decoded[self.turn % self.decoded.len()].recv_timeout(PATIENCE);
-            match &next {
+            let remarks = match &next {
                 Ok(Ok(piece)) => self.look.piece(piece),
-                Err(RecvTimeoutError::Disconnected) => self.look.end(),
-                _ => {}
-            }
-            for remark in self.look.found.drain(..) {
+                Err(RecvTimeoutError::Disconnected) => [None, self.look.end()],
+                _ => [None, None],
+            };
+            for remark in remarks.into_iter().flatten() {
                 visitor.remark(&self.input, remark);
             }
             match next {

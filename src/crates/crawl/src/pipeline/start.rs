@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
 /// [`Error::Unsupported`] if the format cannot be guessed.
 pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(Format, String)>> {
-    if let Some((format, why)) = source.known_format() {
+    if let Some((format, why)) = &source.known_format {
         let Some(asked) = asked.filter(|asked| asked != format) else {
             return Ok(Some((*format, why.clone())));
         };

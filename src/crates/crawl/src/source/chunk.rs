@@ -21,17 +21,10 @@ const BUFFER_MIN: usize = 4 << 10;
 
 /// Position in the decompressed input: offset, and XXH3-128 with seed 0 of all bytes before, including those of dropped
 /// over-long records. It does not depend on file or pipe, compression, or where chunks are cut.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Position {
     pub offset: u64,
     pub prefix: Xxh3,
-}
-
-impl Position {
-    pub fn advance(&mut self, bytes: &[u8]) {
-        self.prefix.update(bytes);
-        self.offset += bytes.len() as u64;
-    }
 }
 
 pub(super) struct Cutter {
@@ -42,7 +35,8 @@ pub(super) struct Cutter {
     at: Position,
     /// Length of `open` at which it is cut.
     goal: usize,
-    skip: Option<Skip>,
+    /// Finder of the end of the over-long record that is being dropped, and where that begins.
+    skip: Option<(Box<dyn Skipper>, Position)>,
     queue: VecDeque<Chunk>,
     spare: Vec<u8>,
     /// Last byte that was passed over.
@@ -51,14 +45,9 @@ pub(super) struct Cutter {
     pub compressed: u64,
 }
 
-struct Skip {
-    skipper: Box<dyn Skipper>,
-    from: Position,
-}
-
 impl Cutter {
-    /// Creates a cutter of chunks of usually `chunk_bytes` bytes.
-    pub fn new(chunk_bytes: usize, line_bytes: u64) -> Cutter {
+    /// Creates a cutter of chunks of usually `chunk_bytes` bytes, which begins at `offset` of the input.
+    pub fn new(chunk_bytes: usize, line_bytes: u64, offset: u64) -> Cutter {
         let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
         // Bounds a chunk by the line limit, so that dropping one record never moves many times its length.
         let target = chunk_bytes.clamp(1, line_bytes.saturating_add(1).max(BUFFER_MIN));
@@ -66,7 +55,10 @@ impl Cutter {
             target,
             line_bytes,
             open: Vec::new(),
-            at: Position::default(),
+            at: Position {
+                offset,
+                prefix: Xxh3::default(),
+            },
             goal: target,
             skip: None,
             queue: VecDeque::new(),
@@ -74,11 +66,6 @@ impl Cutter {
             passed: None,
             compressed: 0,
         }
-    }
-
-    /// Starts at `offset` instead of 0. Must be called before all other methods.
-    pub fn begin_at(&mut self, offset: u64) {
-        self.at.offset = offset;
     }
 
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
@@ -126,22 +113,18 @@ impl Cutter {
 
     /// Returns the start of the next chunk to be handed out.
     pub fn position(&self) -> Position {
-        match (self.queue.front(), &self.skip) {
-            (Some(chunk), _) => Position {
+        match self.queue.front() {
+            Some(chunk) => Position {
                 offset: chunk.offset,
                 prefix: chunk.prefix.clone(),
             },
-            (None, Some(skip)) => skip.from.clone(),
-            (None, None) => self.at.clone(),
+            None => self.queued_to().clone(),
         }
     }
 
     /// Returns the end of the last chunk that was cut, whether handed out or queued.
-    pub fn queued_to(&self) -> u64 {
-        match &self.skip {
-            Some(skip) => skip.from.offset,
-            None => self.at.offset,
-        }
+    pub fn queued_to(&self) -> &Position {
+        self.skip.as_ref().map_or(&self.at, |(_, from)| from)
     }
 
     pub fn pop(&mut self, hold: &Hold) -> Option<Chunk> {
@@ -176,11 +159,12 @@ impl Cutter {
             self.push(decoder, whole);
             true
         } else if all > self.line_bytes {
-            self.start_skip(decoder);
-            self.skip_on(false);
+            self.skip_first(decoder);
             true
         } else {
-            self.grow();
+            // Makes room for a record that is longer than the open buffer, at most to just over the limit.
+            let most = self.line_bytes.saturating_add(1);
+            self.want(all.saturating_mul(2).min(most));
             false
         }
     }
@@ -200,8 +184,8 @@ impl Cutter {
                 self.push(decoder, self.open.len());
             }
         }
-        if let Some(skip) = self.skip.take() {
-            self.push_oversize(skip);
+        if let Some((_, from)) = self.skip.take() {
+            self.push_oversize(from);
         }
         for chunk in self.queue.range_mut(whole..) {
             chunk.cut = is_cut;
@@ -212,36 +196,30 @@ impl Cutter {
     /// Cuts the whole records before damage and drops the rest. Data beyond `limit`, if there is one, is dropped first.
     pub fn finish_damaged(&mut self, decoder: &dyn Decoder, limit: Option<u64>, verified_to: u64) {
         if let Some(limit) = limit {
-            self.drop_beyond(limit);
+            let kept = self.queue.partition_point(|chunk| end_of(chunk) <= limit);
+            if let Some(first) = self.queue.drain(kept..).next() {
+                self.at = Position {
+                    offset: first.offset,
+                    prefix: first.prefix,
+                };
+                self.skip = None;
+                self.open.clear();
+            }
+            self.retract(self.produced().saturating_sub(limit));
         }
         while !self.open.is_empty() && self.cut(decoder, verified_to) {}
-        if let Some(skip) = self.skip.take() {
-            self.at = skip.from;
+        if let Some((_, from)) = self.skip.take() {
+            self.at = from;
         }
         self.open = Vec::new();
         self.spare = Vec::new();
-    }
-
-    fn drop_beyond(&mut self, limit: u64) {
-        let kept = self.queue.partition_point(|chunk| end_of(chunk) <= limit);
-        if let Some(first) = self.queue.drain(kept..).next() {
-            self.at = Position {
-                offset: first.offset,
-                prefix: first.prefix,
-            };
-            self.skip = None;
-            self.open.clear();
-        }
-        self.retract(self.produced().saturating_sub(limit));
     }
 
     /// Queues the first `whole` open bytes up to a record over the line limit, which it drops if it comes first.
     fn push(&mut self, decoder: &dyn Decoder, whole: usize) {
         let within = self.within_limit(decoder, whole);
         if within == 0 {
-            self.start_skip(decoder);
-            self.skip_on(false);
-            return;
+            return self.skip_first(decoder);
         }
         let from = self.at.clone();
         let bytes = self.split(within);
@@ -269,37 +247,36 @@ impl Cutter {
         at
     }
 
-    fn start_skip(&mut self, decoder: &dyn Decoder) {
-        self.skip = Some(Skip {
-            skipper: decoder.skipper(),
-            from: self.at.clone(),
-        });
+    /// Begins to drop the first open record, which is over the limit.
+    fn skip_first(&mut self, decoder: &dyn Decoder) {
+        self.skip = Some((decoder.skipper(), self.at.clone()));
+        self.skip_on(false);
     }
 
     /// Drops the open bytes that belong to the over-long record. Returns whether it ended.
     fn skip_on(&mut self, at_end: bool) -> bool {
-        let Some(mut skip) = self.skip.take() else {
+        let Some((mut skipper, from)) = self.skip.take() else {
             return false;
         };
-        match skip.skipper.skip(&self.open, at_end) {
+        match skipper.skip(&self.open, at_end) {
             Skipped::Ended(end) => {
-                let first = skip.from.offset == self.at.offset;
+                let first = from.offset == self.at.offset;
                 self.pass(end.clamp(usize::from(first), self.open.len()));
-                self.push_oversize(skip);
+                self.push_oversize(from);
                 true
             }
             Skipped::Inside(inside) => {
                 self.pass(inside.min(self.open.len()));
                 self.want(self.open.len() + self.target);
-                self.skip = Some(skip);
+                self.skip = Some((skipper, from));
                 false
             }
         }
     }
 
-    fn push_oversize(&mut self, skip: Skip) {
-        let length = self.at.offset - skip.from.offset;
-        self.queue_chunk(skip.from, Vec::new(), length);
+    fn push_oversize(&mut self, from: Position) {
+        let length = self.at.offset - from.offset;
+        self.queue_chunk(from, Vec::new(), length);
     }
 
     fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64) {
@@ -329,17 +306,10 @@ impl Cutter {
         next.extend_from_slice(tail);
         let mut front = mem::replace(&mut self.open, next);
         front.truncate(n);
-        self.at.advance(&front);
+        self.at.prefix.update(&front);
+        self.at.offset += n as u64;
         self.goal = self.target;
         front
-    }
-
-    /// Makes room for a record that is longer than the open buffer, at most to just over the limit.
-    fn grow(&mut self) {
-        let len = self.open.len();
-        let most = self.line_bytes.saturating_add(1);
-        let more = len.saturating_mul(2).min(most);
-        self.goal = self.goal.max(more);
     }
 
     #[cfg(any(test, feature = "testing"))]

@@ -88,12 +88,9 @@ impl Unpacker {
         }
     }
 
-    /// Returns whether resuming at a later place needs the part read at the input's start.
+    /// Returns whether resuming at a later place needs the part read at the input's start: frames after a dictionary do.
     pub fn needs_start(&self) -> bool {
-        match self {
-            Unpacker::Plain | Unpacker::Gzip(_) | Unpacker::Table(_) => false,
-            Unpacker::Zstd(zstd) => zstd.has_dictionary(),
-        }
+        matches!(self, Unpacker::Zstd(zstd) if zstd.dictionary.is_some())
     }
 
     /// Appends decompressed bytes to `out`, within its capacity, some of which must be free. Appends the text of a

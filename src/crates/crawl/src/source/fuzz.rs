@@ -308,7 +308,8 @@ fn text(data: &[u8], chunk_bytes: usize) -> Option<(Vec<u8>, bool)> {
     };
     let decoder = table.known.0.decoder();
     let name = InputName::File(path.into());
-    let mut source = Source::of_table(name, table, &limits, &options);
+    let source = Source::of_table(name, table, &limits, &options);
+    let mut source = source.unwrap_or_else(|error| panic!("{error}"));
     let mut all = Vec::new();
     loop {
         match source.next_chunk(decoder, Vec::new()) {

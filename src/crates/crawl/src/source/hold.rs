@@ -15,13 +15,14 @@
 
 use std::collections::VecDeque;
 
+use super::SourceOptions;
 use crate::model::{Compression, DamageKind, Limits, Member};
 
 pub(super) struct Hold {
     held_bytes: u64,
     expansion_bytes: u64,
     accept_unverified: bool,
-    compression: Compression,
+    pub compression: Compression,
     pub member: Option<Member>,
     /// Decompressed size that the member declares.
     pub size: Option<u64>,
@@ -37,27 +38,26 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub fn new(limits: &Limits, accept_unverified: bool, compression: Compression) -> Hold {
+    pub fn new(
+        limits: &Limits,
+        options: &SourceOptions,
+        compression: Compression,
+        offset: u64,
+    ) -> Hold {
         Hold {
             held_bytes: limits.held_bytes,
             expansion_bytes: limits.expansion_bytes,
-            accept_unverified,
+            accept_unverified: options.accept_unverified,
             compression,
             member: None,
             size: None,
-            produced: 0,
-            verified_to: 0,
+            produced: offset,
+            verified_to: offset,
             released: false,
             starts: MemberStarts::default(),
             members: 0,
             unchecked: 0,
         }
-    }
-
-    /// Starts at `offset` instead of 0: everything before it was read and verified earlier.
-    pub fn begin_at(&mut self, offset: u64) {
-        self.produced = offset;
-        self.verified_to = offset;
     }
 
     /// Returns the offset up to which the decompressed input is verified: all of it for a plain input or a table.
@@ -77,10 +77,7 @@ impl Hold {
         };
         (self.member, self.size) = (Some(member), None);
         self.starts.add(if needs_start {
-            Member {
-                compressed: 0,
-                decompressed: 0,
-            }
+            Member::default()
         } else {
             member
         });
@@ -171,7 +168,11 @@ mod tests {
             expansion_bytes: 100,
             ..Limits::default()
         };
-        Hold::new(&limits, accept_unverified, compression)
+        let options = SourceOptions {
+            accept_unverified,
+            ..SourceOptions::default()
+        };
+        Hold::new(&limits, &options, compression, 0)
     }
 
     /// Returns such a hold with a verified member of 5 bytes and a second one begun.

@@ -28,18 +28,18 @@ pub struct Source {
     hold: Hold,
     cutter: Cutter,
     ending: Option<StreamEnd>,
-    /// Format of a table's text.
-    known: Option<(Format, String)>,
-    shown_again: u64,
+    /// Format of a table's text, and the evidence for it, for messages; `None` if the input is not a table, so that its
+    /// format must be guessed.
+    pub known_format: Option<(Format, String)>,
+    /// Number of the next records that were read before, up to the offset that was passed to.
+    pub shown_again: u64,
 }
 
 enum StreamEnd {
     /// Sound end; `cut` once the last records were cut.
     Sound { cut: bool },
-    /// Damage; the whole records before it are not cut yet.
-    Damaged(DamageKind, String),
-    /// Damage; everything that may be handed out is queued.
-    Reported(Damage),
+    /// Damage; `cut` once the whole records before it were cut, so that everything that may be handed out is queued.
+    Damaged { damage: Damage, cut: bool },
     /// I/O error; the rest of the input is unknown.
     Failed,
 }
@@ -50,7 +50,7 @@ impl Source {
         if let InputName::File(path) = name
             && let Some(table) = table::open(path, options, limits)?
         {
-            return Ok(Source::of_table(name.clone(), table, limits, options));
+            return Source::of_table(name.clone(), table, limits, options);
         }
         Source::open_bytes(name, limits, options)
     }
@@ -103,19 +103,26 @@ impl Source {
         limits: &Limits,
         options: &SourceOptions,
     ) -> Result<Source> {
-        let compression = match from {
-            Some(from) => Ok(from.compression),
-            None => raw.peek(4).map(sniff),
+        let (compression, offset) = match from {
+            Some(from) => {
+                raw.consumed = from.raw;
+                (Ok(from.compression), from.offset)
+            }
+            None => (raw.peek(4).map(sniff), 0),
         };
         let unpacker = compression.and_then(|found| Unpacker::new(found, limits.zstd_window_log));
         let unpacker = unpacker.map_err(Error::io(name.path(), "read"))?;
-        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options);
-        if let Some(from) = from {
-            source.raw.consumed = from.raw;
-            source.hold.begin_at(from.offset);
-            source.cutter.begin_at(from.offset);
-        }
-        Ok(source)
+        Ok(Source {
+            name,
+            length: None,
+            raw,
+            hold: Hold::new(limits, options, unpacker.compression(), offset),
+            unpacker,
+            cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, offset),
+            ending: None,
+            known_format: None,
+            shown_again: 0,
+        })
     }
 
     pub(super) fn of_table(
@@ -123,33 +130,13 @@ impl Source {
         table: TableInput,
         limits: &Limits,
         options: &SourceOptions,
-    ) -> Source {
-        let unpacker = Unpacker::Table(Some(table.rows));
+    ) -> Result<Source> {
         let raw = PeekReader::new(Box::new(std::io::empty()));
-        Source {
-            known: Some(table.known),
-            ..Source::unpacked_by(unpacker, name, raw, limits, options)
-        }
-    }
-
-    fn unpacked_by(
-        unpacker: Unpacker,
-        name: InputName,
-        raw: PeekReader,
-        limits: &Limits,
-        options: &SourceOptions,
-    ) -> Source {
-        Source {
-            name,
-            length: None,
-            raw,
-            hold: Hold::new(limits, options.accept_unverified, unpacker.compression()),
-            unpacker,
-            cutter: Cutter::new(options.chunk_bytes, limits.line_bytes),
-            ending: None,
-            known: None,
-            shown_again: 0,
-        }
+        let mut source = Source::begin(name, raw, None, limits, options)?;
+        source.unpacker = Unpacker::Table(Some(table.rows));
+        source.hold.compression = source.unpacker.compression();
+        source.known_format = Some(table.known);
+        Ok(source)
     }
 
     pub fn name(&self) -> &InputName {
@@ -158,12 +145,6 @@ impl Source {
 
     pub fn compression(&self) -> Compression {
         self.unpacker.compression()
-    }
-
-    /// Returns the format of a table's text, and the evidence for it, for messages; `None` if the input is not a table,
-    /// so that its format must be guessed.
-    pub fn known_format(&self) -> Option<&(Format, String)> {
-        self.known.as_ref()
     }
 
     pub fn compressed_len(&self) -> Option<u64> {
@@ -194,11 +175,6 @@ impl Source {
         }
         let open = self.cutter.open();
         Ok(&open[..open.len().min(HEAD_BYTES)])
-    }
-
-    /// Returns how many of the next records were read before, up to the offset that was passed to.
-    pub fn shown_again(&self) -> u64 {
-        self.shown_again
     }
 
     /// Returns whether the input may end early: a pipe, whose sender may be cut off.
@@ -241,15 +217,19 @@ impl Source {
                 }
                 None => self.fill()?,
                 Some(StreamEnd::Sound { cut: true }) => return Ok(None),
+                Some(StreamEnd::Damaged { cut: true, .. } | StreamEnd::Failed) => {
+                    return Err(self.damaged());
+                }
                 Some(StreamEnd::Sound { cut }) => {
                     *cut = true;
                     self.cutter.finish(decoder, self.raw.live);
                 }
-                Some(StreamEnd::Damaged(kind, what)) => {
-                    let (kind, what) = (*kind, std::mem::take(what));
-                    self.cut_before_damage(decoder, kind, what);
+                Some(StreamEnd::Damaged { damage, cut }) => {
+                    let verified_to = damage.unverified_from;
+                    let limit = (!self.hold.damaged(damage.kind)).then_some(verified_to);
+                    self.cutter.finish_damaged(decoder, limit, verified_to);
+                    (damage.handed_out_to, *cut) = (self.cutter.queued_to().offset, true);
                 }
-                Some(StreamEnd::Reported(_) | StreamEnd::Failed) => return Err(self.damaged()),
             }
         }
     }
@@ -264,8 +244,14 @@ impl Source {
             members: self.hold.members,
             unchecked: self.hold.unchecked,
             damage: match &self.ending {
-                Some(StreamEnd::Damaged(kind, what)) => Some(self.damage(*kind, what.clone())),
-                Some(StreamEnd::Reported(damage)) => Some(damage.clone()),
+                Some(StreamEnd::Damaged { damage, cut }) => Some(Damage {
+                    handed_out_to: if *cut {
+                        damage.handed_out_to
+                    } else {
+                        position.offset
+                    },
+                    ..damage.clone()
+                }),
                 _ => None,
             },
         }
@@ -279,19 +265,26 @@ impl Source {
         let over = self.hold.reach(self.cutter.produced());
         if over > 0 {
             self.cutter.retract(over);
-            self.ending = Some(self.too_large());
+            let what = match self.hold.member {
+                Some(member) => format!(
+                    "the {} data that starts at compressed byte {} expands beyond `limit_expansion`",
+                    self.compression(),
+                    member.compressed
+                ),
+                None => "the rows of the table are more text than `limit_expansion`".into(),
+            };
+            self.end_damaged(DamageKind::Expansion, what);
             return Ok(());
         }
         match step {
             Ok(Step::Data) => {}
-            // Frames after a dictionary need the input's start.
             Ok(Step::Begin(compressed)) => {
                 self.hold.begin(compressed, self.unpacker.needs_start());
             }
             Ok(Step::Size(size)) => self.hold.size = Some(size),
             Ok(Step::End { checked }) => self.hold.end(checked),
             Ok(Step::Finished) => self.ending = Some(StreamEnd::Sound { cut: false }),
-            Err(Fault::Damage(kind, what)) => self.ending = Some(StreamEnd::Damaged(kind, what)),
+            Err(Fault::Damage(kind, what)) => self.end_damaged(kind, what),
             Err(Fault::Io(error)) => {
                 self.ending = Some(StreamEnd::Failed);
                 return Err(Error::io(self.name.path(), "read")(error));
@@ -300,37 +293,15 @@ impl Source {
         Ok(())
     }
 
-    /// Queues the whole records before damage, as far as the [`Hold`] permits.
-    fn cut_before_damage(&mut self, decoder: &dyn Decoder, kind: DamageKind, what: String) {
-        let verified_to = self.hold.verified_to();
-        let released = self.hold.damaged(kind);
-        let limit = (!released).then_some(verified_to);
-        self.cutter.finish_damaged(decoder, limit, verified_to);
-        let mut damage = self.damage(kind, what);
-        damage.handed_out_to = self.cutter.queued_to();
-        self.ending = Some(StreamEnd::Reported(damage));
-    }
-
-    fn damage(&self, kind: DamageKind, what: String) -> Damage {
-        Damage {
+    fn end_damaged(&mut self, kind: DamageKind, what: String) {
+        let damage = Damage {
             kind,
             what,
             member: self.hold.member,
             unverified_from: self.hold.verified_to(),
-            handed_out_to: self.cutter.position().offset,
-        }
-    }
-
-    fn too_large(&self) -> StreamEnd {
-        let what = match self.hold.member {
-            Some(member) => format!(
-                "the {} data that starts at compressed byte {} expands beyond `limit_expansion`",
-                self.compression(),
-                member.compressed
-            ),
-            None => "the rows of the table are more text than `limit_expansion`".into(),
+            handed_out_to: 0,
         };
-        StreamEnd::Damaged(DamageKind::Expansion, what)
+        self.ending = Some(StreamEnd::Damaged { damage, cut: false });
     }
 
     fn damaged(&self) -> Error {
@@ -345,16 +316,6 @@ impl Source {
                 Error::io(self.name.path(), "read")(source)
             }
         }
-    }
-
-    fn too_short(&self, offset: u64) -> Error {
-        Error::InputChanged(format!(
-            "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; \
-             {}",
-            self.name,
-            self.cutter.produced(),
-            self.what_to_do()
-        ))
     }
 
     /// Returns advice for an input that is not the one read before.
@@ -407,7 +368,14 @@ impl Source {
             }
             match &self.ending {
                 None => self.fill()?,
-                Some(StreamEnd::Sound { .. }) => return Err(self.too_short(offset)),
+                Some(StreamEnd::Sound { .. }) => {
+                    return Err(Error::InputChanged(format!(
+                        "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; {}",
+                        self.name,
+                        self.cutter.produced(),
+                        self.what_to_do()
+                    )));
+                }
                 Some(_) => return Err(self.damaged()),
             }
         }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memmem;
 
-use super::tags::{self, Attribute, Attributes, Tag, is_blank};
+use super::tags::{self, Attributes, Tag, decoded};
 use super::{Markup, Meta};
 use crate::decode::json::bytes;
 
@@ -69,8 +69,8 @@ fn by_meta(front: &[u8]) -> Option<&'static Encoding> {
 
 /// Returns the encoding that `charset` names or, in its absence, `content` with `http-equiv=content-type`.
 fn of_meta(attributes: &Attributes<'_>) -> Option<&'static Encoding> {
-    if let Some(label) = attributes.get(Attribute::Charset) {
-        return Encoding::for_label(&label);
+    if let Some(label) = attributes.charset {
+        return Encoding::for_label(&decoded(label));
     }
     let meta = Meta::of(attributes);
     let content = meta.content_if(&meta.http_equiv, b"content-type")?;
@@ -105,7 +105,9 @@ fn label_at(text: &[u8]) -> Option<&[u8]> {
             let end = memchr::memchr(*quote, rest)?;
             Some(&rest[..end])
         }
-        _ => text.split(|byte| is_blank(*byte) || *byte == b';').next(),
+        _ => text
+            .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
+            .next(),
     }
 }
 

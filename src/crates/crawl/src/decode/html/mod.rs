@@ -20,7 +20,8 @@ use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use super::Record;
 use crate::model::{Link, keep};
 use crate::rules::Rel;
-use tags::{Attribute, Attributes, Tag};
+pub(super) use tags::decoded;
+use tags::{Attributes, Tag};
 
 /// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
 /// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
@@ -63,12 +64,8 @@ pub(super) fn read_as(
     let seen = |tag: Tag, attributes: &Attributes<'_>| match tag {
         Tag::A | Tag::Area => record_link(attributes, encoding, record),
         Tag::Base => {
-            let href = || {
-                attributes
-                    .get(Attribute::Href)
-                    .map(|href| Cow::Owned(href.into_owned()))
-            };
-            record.base = record.base.take().or_else(href);
+            let href = attributes.href.map(|href| decoded(href).into_owned());
+            record.base = record.base.take().or(href.map(Cow::Owned));
         }
         Tag::Meta => {
             let meta = Meta::of(attributes);
@@ -84,8 +81,6 @@ pub(super) fn read_as(
         forbid(&mut record.links[first..]);
     }
 }
-
-pub(super) use tags::decoded;
 
 pub(super) fn forbid(links: &mut [Link<'_>]) {
     for link in links {
@@ -108,9 +103,9 @@ pub(super) struct Meta<'t> {
 impl<'t> Meta<'t> {
     fn of(attributes: &Attributes<'t>) -> Meta<'t> {
         Meta {
-            http_equiv: attributes.get(Attribute::HttpEquiv),
-            name: attributes.get(Attribute::Name),
-            content: attributes.get(Attribute::Content),
+            http_equiv: attributes.http_equiv.map(decoded),
+            name: attributes.name.map(decoded),
+            content: attributes.content.map(decoded),
         }
     }
 
@@ -131,17 +126,14 @@ impl<'t> Meta<'t> {
 }
 
 fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record: &mut Record<'_>) {
-    if let Some(href) = attributes.get(Attribute::Href) {
-        let rel = attributes.get(Attribute::Rel);
-        let url = Cow::Owned(with_query(href.into_owned(), encoding));
-        let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
-        keep(
-            &mut record.links,
-            Link {
-                rel,
-                ..Link::to(url)
-            },
-        );
+    if let Some(href) = attributes.href {
+        let url = with_query(decoded(href).into_owned(), encoding);
+        let rel = attributes.rel.map(|rel| Rel::of(&decoded(rel)));
+        let link = Link {
+            rel: rel.unwrap_or_default(),
+            ..Link::to(url)
+        };
+        keep(&mut record.links, link);
     }
 }
 

@@ -8,7 +8,16 @@ use html5gum::{DefaultEmitter, Emitter, ForwardingEmitter, State, Token, Tokeniz
 use proptest::prelude::*;
 
 use super::Markup;
-use super::tags::{self, ATTRIBUTES, Foreign, Tag};
+use super::tags::{self, Foreign, Tag, decoded};
+
+const ATTRIBUTES: [&[u8]; 6] = [
+    b"href",
+    b"rel",
+    b"http-equiv",
+    b"content",
+    b"name",
+    b"charset",
+];
 
 /// Name of a tag and its relevant attributes, in the order of [`ATTRIBUTES`].
 type Seen = (Vec<u8>, [Option<Vec<u8>>; ATTRIBUTES.len()]);
@@ -29,7 +38,15 @@ fn ours(text: &[u8]) -> Vec<Seen> {
             Tag::Base => b"base",
             Tag::Meta => b"meta",
         };
-        let values = ATTRIBUTES.map(|(_, at)| attributes.get(at).map(|value| value.into_owned()));
+        let values = [
+            attributes.href,
+            attributes.rel,
+            attributes.http_equiv,
+            attributes.content,
+            attributes.name,
+            attributes.charset,
+        ];
+        let values = values.map(|value| value.map(|value| decoded(value).into_owned()));
         all.push((name.to_vec(), values));
     });
     all
@@ -68,7 +85,7 @@ fn theirs(text: &[u8]) -> Vec<Seen> {
                 let name = &tag.name[..];
                 let is_empty = foreign.start(name, tag.self_closing);
                 if matches!(name, b"a" | b"area" | b"base" | b"meta") {
-                    let value = |(name, _): (&[u8], _)| Some(tag.attributes.get(name)?.to_vec());
+                    let value = |name: &[u8]| Some(tag.attributes.get(name)?.to_vec());
                     all.push((name.to_vec(), ATTRIBUTES.map(value)));
                 }
                 if let Some(state) = state(name).filter(|_| !is_empty) {

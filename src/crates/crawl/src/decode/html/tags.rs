@@ -16,6 +16,7 @@ use htmlize::{Context, unescape_bytes_in};
 use memchr::{memchr, memchr2, memmem};
 
 use super::Markup;
+use crate::decode::lower_case;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
@@ -25,42 +26,30 @@ pub(super) enum Tag {
     Meta,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attribute {
-    Href,
-    Rel,
-    HttpEquiv,
-    Content,
-    Name,
-    Charset,
+/// Raw values of the attributes of one tag that carry links. If an attribute occurs twice, the first one counts; one that
+/// has only a name is empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Attributes<'t> {
+    pub href: Option<&'t [u8]>,
+    pub rel: Option<&'t [u8]>,
+    pub http_equiv: Option<&'t [u8]>,
+    pub content: Option<&'t [u8]>,
+    pub name: Option<&'t [u8]>,
+    pub charset: Option<&'t [u8]>,
 }
 
-pub(super) const ATTRIBUTES: [(&[u8], Attribute); 6] = [
-    (b"href", Attribute::Href),
-    (b"rel", Attribute::Rel),
-    (b"http-equiv", Attribute::HttpEquiv),
-    (b"content", Attribute::Content),
-    (b"name", Attribute::Name),
-    (b"charset", Attribute::Charset),
-];
-
-/// Attributes of one tag. If an attribute occurs twice, the first one counts.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Attributes<'t>([Option<&'t [u8]>; ATTRIBUTES.len()]);
-
 impl<'t> Attributes<'t> {
-    /// Returns the value with character references decoded; empty if the attribute has only a name.
-    pub(super) fn get(&self, attribute: Attribute) -> Option<Cow<'t, [u8]>> {
-        self.0[attribute as usize].map(decoded)
-    }
-
     fn add(&mut self, name: &[u8], value: &'t [u8]) {
-        let known = ATTRIBUTES
-            .iter()
-            .find(|(known, _)| name.eq_ignore_ascii_case(known));
-        if let Some(&(_, attribute)) = known {
-            self.0[attribute as usize].get_or_insert(value);
-        }
+        let attribute = match lower_case(name, &mut [0; 10]) {
+            b"href" => &mut self.href,
+            b"rel" => &mut self.rel,
+            b"http-equiv" => &mut self.http_equiv,
+            b"content" => &mut self.content,
+            b"name" => &mut self.name,
+            b"charset" => &mut self.charset,
+            _ => return,
+        };
+        attribute.get_or_insert(value);
     }
 }
 
@@ -212,7 +201,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         let rest = self.rest();
         let end = rest
             .iter()
-            .position(|byte| is_blank(*byte) || matches!(byte, b'/' | b'>'));
+            .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'));
         let name = &rest[..end.unwrap_or(rest.len())];
         self.at += name.len();
         name
@@ -291,7 +280,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         };
         let ended = rest
             .first()
-            .is_some_and(|byte| is_blank(*byte) || matches!(byte, b'/' | b'>'));
+            .is_some_and(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'));
         ended && found.eq_ignore_ascii_case(name)
     }
 
@@ -358,7 +347,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
 
     fn attribute_name(&mut self) -> &'t [u8] {
         let rest = self.rest();
-        let is_end = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>' | b'=');
+        let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
         // A leading `=` belongs to the name.
         let more = rest.iter().skip(1).take_while(|byte| !is_end(byte)).count();
         self.at += 1 + more;
@@ -373,7 +362,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
             let rest = self.rest();
             let len = rest
                 .iter()
-                .position(|byte| is_blank(*byte) || *byte == b'>')?;
+                .position(|byte| byte.is_ascii_whitespace() || *byte == b'>')?;
             self.at += len;
             return Some(&rest[..len]);
         }
@@ -385,24 +374,13 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     }
 
     fn skip_blanks(&mut self) {
-        let blanks = self.rest().iter().take_while(|byte| is_blank(**byte));
+        let blanks = self
+            .rest()
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace());
         self.at += blanks.count();
     }
 }
 
+/// Length of the longest name that is relevant.
 const LONGEST: usize = 9;
-
-/// Returns the name in lower case; empty if it is too long to be relevant.
-fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
-    let Some(lower) = lower.get_mut(..name.len()) else {
-        return &[];
-    };
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    lower
-}
-
-/// Counts a carriage return as a blank, because it is a line end.
-pub(super) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
-}

@@ -10,6 +10,7 @@ use crate::decode::{Skipped, Skipper};
 
 /// Maximum indentation that is distinguished, in blanks.
 const INDENT_MAX: usize = 1000;
+const NOT_BLANK: usize = usize::MAX;
 
 /// Examines a text that begins with an object. Returns the evidence that it is not one object per line, if there is
 /// any, and whether more bytes cannot change the answer.
@@ -38,6 +39,7 @@ pub fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
 }
 
 /// Finder of a record's end. It sees every byte once, in pieces of any size.
+#[derive(Default)]
 pub(super) struct Cut {
     place: ScanState,
     depth: usize,
@@ -47,34 +49,21 @@ pub(super) struct Cut {
     by_next: bool,
     /// Indentation of the record, in blanks.
     indent: usize,
-    /// Number of blanks so far on this line; `None` once it holds anything else.
-    blanks: Option<usize>,
+    /// Number of blanks so far on this line; [`NOT_BLANK`] once it holds anything else.
+    blanks: usize,
     /// Offset of the line's start in the bytes seen last; 0 if it began before them.
     line: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ScanState {
+    #[default]
     Before,
     Inside,
     Text,
     Escaped,
     /// After an error that breaks the object.
     Behind,
-}
-
-impl Default for Cut {
-    fn default() -> Cut {
-        Cut {
-            place: ScanState::Before,
-            depth: 0,
-            after_value: false,
-            by_next: false,
-            indent: 0,
-            blanks: Some(0),
-            line: 0,
-        }
-    }
 }
 
 impl Cut {
@@ -98,7 +87,7 @@ impl Cut {
                     continue;
                 }
                 (ScanState::Escaped, _) => self.place = ScanState::Text,
-                (_, b'\n') => (self.blanks, self.line) = (Some(0), at + 1),
+                (_, b'\n') => (self.blanks, self.line) = (0, at + 1),
                 (_, b' ' | b'\t' | b'\r') => self.blank(),
                 (ScanState::Before, _) => self.before(byte),
                 (ScanState::Inside, _) => {
@@ -108,10 +97,10 @@ impl Cut {
                     if self.is_broken() {
                         continue;
                     }
-                    self.blanks = None;
+                    self.blanks = NOT_BLANK;
                 }
-                (ScanState::Behind, b'{') if self.blanks.is_some() => return Some(self.line),
-                (ScanState::Behind, _) => self.blanks = None,
+                (ScanState::Behind, b'{') if self.blanks != NOT_BLANK => return Some(self.line),
+                (ScanState::Behind, _) => self.blanks = NOT_BLANK,
             }
             at += 1;
         }
@@ -123,27 +112,31 @@ impl Cut {
             ScanState::Before => INDENT_MAX,
             _ => self.indent,
         };
-        self.blanks = self
-            .blanks
-            .map(|blanks| blanks + 1)
-            .filter(|blanks| *blanks <= most);
+        self.blanks = if self.blanks < most {
+            self.blanks + 1
+        } else {
+            NOT_BLANK
+        };
     }
 
     fn before(&mut self, byte: u8) {
-        self.indent = self.blanks.unwrap_or_default();
+        self.indent = match self.blanks {
+            NOT_BLANK => 0,
+            blanks => blanks,
+        };
         match byte {
             // Bytes of a byte order mark are skipped, too.
             b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
             b'{' => (self.place, self.depth) = (ScanState::Inside, 1),
             _ => self.break_off(),
         }
-        self.blanks = None;
+        self.blanks = NOT_BLANK;
     }
 
     fn inside(&mut self, byte: u8) -> bool {
         match byte {
             b'"' | b'{' | b'[' if self.after_value => {
-                self.by_next = byte == b'{' && self.blanks.is_some();
+                self.by_next = byte == b'{' && self.blanks != NOT_BLANK;
                 self.break_off();
             }
             b'"' => self.place = ScanState::Text,
@@ -173,10 +166,10 @@ impl Skipper for Cut {
         match self.run(buf) {
             Some(end) => Skipped::Ended(end),
             None if at_end => Skipped::Ended(buf.len()),
-            None if self.is_before() || self.blanks.is_none() => Skipped::Inside(buf.len()),
+            None if self.is_before() || self.blanks == NOT_BLANK => Skipped::Inside(buf.len()),
             // The next record may begin with this line.
             None => {
-                self.blanks = Some(0);
+                self.blanks = 0;
                 Skipped::Inside(self.line)
             }
         }
@@ -196,6 +189,7 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
         start += text.len();
         Some(TextLine {
             text: opened(text),
+            start: start - text.len(),
             end: start,
             terminated: (end.is_some() || cut.is_broken()) && !cut.by_next,
         })

@@ -3,26 +3,26 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Result as JsonResult;
 
 use super::names::{FieldNameMap, NameBits, NamedField};
 use super::values::{Text, text};
 use super::{FirstNamed, Link, keep, listed};
 use crate::decode::groups;
-use crate::decode::json::{Value, ValueSeed};
+use crate::decode::json::{Any, Value, value_to};
 use crate::model::LINKS_MAX;
 use crate::rules::{FieldName, Rel};
 
-/// Reads links, replacing the contents of `links`. For `null` the result is `false`, and `links` is untouched.
-pub(super) struct LinksSeed<'r, 'n, 'a> {
+/// Reads a list of links, replacing the contents of `links`. For `null` the result is `false`, and `links` is untouched.
+pub(super) struct LinksVisitor<'r, 'n, 'a> {
     pub names: &'n FieldNameMap,
     pub links: &'r mut Vec<Link<'a>>,
     /// Positions in the list of values that are not links, because they are null or empty.
     pub nulls: &'r mut Vec<usize>,
 }
 
-impl<'a> LinksSeed<'_, '_, 'a> {
+impl<'a> LinksVisitor<'_, '_, 'a> {
     fn clear(&mut self) {
         self.links.clear();
         self.nulls.clear();
@@ -48,12 +48,12 @@ impl<'a> LinksSeed<'_, '_, 'a> {
             return Ok(true);
         };
         let mut links = Vec::new();
-        let list = LinksSeed {
+        let list = LinksVisitor {
             names: self.names,
             links: &mut links,
             nulls: self.nulls,
         };
-        let read = list.deserialize(&mut serde_json::Deserializer::from_str(&json));
+        let read = serde_json::Deserializer::from_str(&json).deserialize_any(list);
         read.map_err(|error| E::custom(format_args!("in the text of a list: {error}")))?;
         let owned = |link: Link<'_>| -> Link<'a> { link.into_owned() };
         self.links.extend(links.into_iter().map(owned));
@@ -61,15 +61,7 @@ impl<'a> LinksSeed<'_, '_, 'a> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for LinksSeed<'_, '_, 'de> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
+impl<'de> Visitor<'de> for LinksVisitor<'_, '_, 'de> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +83,7 @@ impl<'de> Visitor<'de> for LinksSeed<'_, '_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<bool, A::Error> {
         self.clear();
         let mut at = 0;
-        while let Some(link) = seq.next_element_seed(One(self.names))? {
+        while let Some(link) = seq.next_element_seed(Any(One(self.names)))? {
             self.add(at, link);
             at += 1;
         }
@@ -151,24 +143,17 @@ fn each<T>(
 /// Reads `links_nofollow`, a list of booleans. `None`: the value is something else, and ignored.
 pub(super) fn nofollows(list: Value<'_>) -> Option<Vec<Rel>> {
     let nofollow = |value: Value<'_>| {
-        let is_true = match value {
-            Value::Null | Value::Int(0) => false,
-            Value::Int(1) => true,
-            Value::Bool(is_true) => is_true,
-            Value::Float(0.0) => false,
-            Value::Float(1.0) => true,
-            Value::Text(text) => match &*text.trim().to_ascii_lowercase() {
-                "true" | "t" | "1" | "nofollow" => true,
-                "false" | "f" | "0" | "" => false,
-                _ => return Err(Error::custom("no boolean")),
-            },
-            _ => return Err(Error::custom("no boolean")),
+        let text = match value {
+            Value::Text(ref text) => text.trim().to_ascii_lowercase(),
+            _ => String::new(),
         };
-        Ok(if is_true {
-            Rel::NOFOLLOW
-        } else {
-            Rel::default()
-        })
+        match (value, &*text) {
+            (Value::Bool(true) | Value::Int(1) | Value::Float(1.0), _)
+            | (Value::Text(_), "true" | "t" | "1" | "nofollow") => Ok(Rel::NOFOLLOW),
+            (Value::Null | Value::Bool(false) | Value::Int(0) | Value::Float(0.0), _)
+            | (Value::Text(_), "false" | "f" | "0" | "") => Ok(Rel::default()),
+            _ => Err(Error::custom("no boolean")),
+        }
     };
     each(list, nofollow)?.ok()
 }
@@ -222,17 +207,6 @@ pub(super) fn put_each<'a, T>(
 /// Reads one link: a URL or an object; `None` for null.
 struct One<'n>(&'n FieldNameMap);
 
-impl<'de> DeserializeSeed<'de> for One<'_> {
-    type Value = Option<Link<'de>>;
-
-    fn deserialize<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Option<Link<'de>>, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
 impl<'de> Visitor<'de> for One<'_> {
     type Value = Option<Link<'de>>;
 
@@ -260,7 +234,7 @@ impl<'de> Visitor<'de> for One<'_> {
         let mut link = Link::to(Cow::default());
         let mut seen = NameBits::default();
         let field = |name: Value<'_>| Ok(names.link.field(name.text()));
-        while let Some(known) = map.next_key_seed(ValueSeed::to(field))? {
+        while let Some(known) = map.next_key_seed(value_to(field))? {
             let Some(NamedField { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;

@@ -10,7 +10,7 @@ use super::attribute;
 use crate::decode::Link;
 use crate::decode::html::Meta;
 use crate::decode::http;
-use crate::decode::json::{Value, ValueSeed};
+use crate::decode::json::{Value, value_to};
 use crate::model::keep;
 use crate::rules::Rel;
 
@@ -54,16 +54,10 @@ const KEYS: usize = Key::Rel as usize + 1;
 enum Node {
     /// Object, whose presence is noted under the key.
     Object(Option<Key>),
-    /// List of objects, or a single object without its list: links, or `<meta>`s.
-    Items(ItemKind),
+    /// List of objects, or a single object without its list.
+    Items,
     /// Text or number, or a list of them.
     Text(Key),
-}
-
-#[derive(Clone, Copy)]
-enum ItemKind {
-    Link,
-    Meta,
 }
 
 use Node::{Items, Object, Text};
@@ -99,11 +93,11 @@ const FIELDS: &[(u8, &str, Node)] = &[
     (4, "HTML-Metadata", Object(None)),
     (5, "Head", Object(None)),
     (6, "Base", Text(Key::Base)),
-    (6, "Metas", Items(ItemKind::Meta)),
+    (6, "Metas", Items),
     (7, "http-equiv", Text(Key::HttpEquiv)),
     (7, "name", Text(Key::Name)),
     (7, "content", Text(Key::Content)),
-    (5, "Links", Items(ItemKind::Link)),
+    (5, "Links", Items),
     (6, "path", Text(Key::Path)),
     (6, "url", Text(Key::LinkUrl)),
     (6, "rel", Text(Key::Rel)),
@@ -172,9 +166,10 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    fn end(&mut self, item: ItemKind) {
-        match item {
-            ItemKind::Meta => {
+    /// Takes the texts of an object in this list.
+    fn end(&mut self, list: &str) {
+        match list {
+            "Metas" => {
                 let [http_equiv, name, content] = [Key::HttpEquiv, Key::Name, Key::Content]
                     .map(|key| self.take(key).map(attribute));
                 let meta = Meta {
@@ -187,7 +182,7 @@ impl<'a> Facts<'a> {
                 }
                 self.meta_nofollow |= meta.is_nofollow();
             }
-            ItemKind::Link => {
+            _ => {
                 let [path, url, rel] =
                     [Key::Path, Key::LinkUrl, Key::Rel].map(|key| self.take(key));
                 // Only anchors and areas of image maps are links.
@@ -213,8 +208,8 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         match FIELDS[self.at].2 {
-            Object(_) | Items(_) => json.deserialize_any(self),
-            Text(key) => ValueSeed::to(|value| self.facts.set(key, value)).deserialize(json),
+            Object(_) | Items => json.deserialize_any(self),
+            Text(key) => value_to(|value| self.facts.set(key, value)).deserialize(json),
         }
     }
 }
@@ -224,7 +219,7 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match FIELDS[self.at].2 {
-            Items(_) => "a list of objects",
+            Items => "a list of objects",
             _ => "an object",
         })
     }
@@ -236,7 +231,7 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Walk { at, facts } = self;
         let find = |name: Value<'_>| Ok(field_in(at, name.text()));
-        while let Some(known) = map.next_key_seed(ValueSeed::to(find))? {
+        while let Some(known) = map.next_key_seed(value_to(find))? {
             match known {
                 Some(at) => map.next_value_seed(Walk { at, facts })?,
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -244,7 +239,7 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
         }
         match FIELDS[at].2 {
             Object(Some(key)) => drop(facts.texts[key as usize].get_or_insert_default()),
-            Items(item) => facts.end(item),
+            Items => facts.end(FIELDS[at].1),
             _ => {}
         }
         Ok(())
@@ -252,7 +247,7 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         let Walk { at, facts } = self;
-        if !matches!(FIELDS[at].2, Items(_)) {
+        if !matches!(FIELDS[at].2, Items) {
             let wrong = Value::List(Vec::new()).wrong_type("an object");
             return Err(A::Error::custom(wrong));
         }

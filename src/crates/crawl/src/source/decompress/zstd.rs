@@ -42,7 +42,7 @@ pub struct Zstd {
     start: u64,
     checked: bool,
     /// ID of the dictionary at the input's start, or 0 if the dictionary has no ID; `None` without a dictionary.
-    dictionary: Option<u32>,
+    pub dictionary: Option<u32>,
 }
 
 impl Zstd {
@@ -61,10 +61,6 @@ impl Zstd {
             checked: false,
             dictionary: None,
         })
-    }
-
-    pub fn has_dictionary(&self) -> bool {
-        self.dictionary.is_some()
     }
 
     pub fn step(&mut self, raw: &mut PeekReader, out: &mut Vec<u8>) -> Result<Step, Fault> {
@@ -99,13 +95,13 @@ impl Zstd {
     }
 
     fn take_dictionary(&mut self, raw: &mut PeekReader) -> Result<(), Fault> {
-        let content = read_dictionary(raw, self.window_max.ilog2())?;
+        let content = read_dictionary(raw, self.window_max)?;
         if content.is_empty() {
             return Ok(());
         }
         if self.context.load_dictionary(&content).is_err() {
             // The library reports a lack of memory for every error.
-            return invalid_dictionary("it cannot be loaded");
+            return bad_dictionary("it cannot be loaded");
         }
         self.dictionary = Some(get_dict_id_from_dict(&content).map_or(0, |id| id.get()));
         Ok(())
@@ -253,49 +249,41 @@ impl FrameHeader {
     /// Returns the length of the header that begins with the magic and descriptor in `bytes`, including both.
     fn length(bytes: &[u8]) -> Option<usize> {
         let &descriptor = bytes.get(ZSTD_MAGIC.len())?;
-        let window = usize::from(!single_segment(descriptor));
-        let fields = window + dictionary_bytes(descriptor) + size_bytes(descriptor);
-        Some(ZSTD_MAGIC.len() + 1 + fields)
+        let fields = field_lengths(descriptor);
+        Some(ZSTD_MAGIC.len() + 1 + fields.iter().sum::<usize>())
     }
 
     /// Parses the header of a frame; returns `None` if `bytes` ends inside it.
     fn parse(bytes: &[u8]) -> Option<FrameHeader> {
         let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
-        let single_segment = single_segment(descriptor);
-        let (window, rest) = if single_segment {
-            (0, rest)
-        } else {
-            let (&byte, rest) = rest.split_first()?;
-            let base = 1u64 << (10 + (byte >> 3));
-            (base + base / 8 * u64::from(byte & 7), rest)
-        };
-        let (dictionary, rest) = rest.split_at_checked(dictionary_bytes(descriptor))?;
-        let size_bytes = size_bytes(descriptor);
+        let [window, dictionary, size_bytes] = field_lengths(descriptor);
+        let (window, rest) = rest.split_at_checked(window)?;
+        let (dictionary, rest) = rest.split_at_checked(dictionary)?;
         let size = number(rest.get(..size_bytes)?);
         // Sizes of two bytes count from 256.
         let size = if size_bytes == 2 { size + 256 } else { size };
+        let window = window.first().map(|byte| {
+            let base = 1u64 << (10 + (byte >> 3));
+            base + base / 8 * u64::from(byte & 7)
+        });
         Some(FrameHeader {
             checked: descriptor & 4 != 0,
             dictionary: number(dictionary) as u32,
-            window: if single_segment { size } else { window },
+            window: window.unwrap_or(size),
             size: (size_bytes > 0).then_some(size),
         })
     }
 }
 
-fn single_segment(descriptor: u8) -> bool {
-    descriptor & 0x20 != 0
-}
-
-fn dictionary_bytes(descriptor: u8) -> usize {
-    [0, 1, 2, 4][usize::from(descriptor & 3)]
-}
-
-fn size_bytes(descriptor: u8) -> usize {
-    match descriptor >> 6 {
-        0 => usize::from(single_segment(descriptor)),
+/// Returns the lengths of the fields after the descriptor: window, which a single segment lacks, dictionary ID, size.
+fn field_lengths(descriptor: u8) -> [usize; 3] {
+    let is_single_segment = descriptor & 0x20 != 0;
+    let size = match descriptor >> 6 {
+        0 => usize::from(is_single_segment),
         log => 1 << log,
-    }
+    };
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    [usize::from(!is_single_segment), dictionary, size]
 }
 
 /// First bytes of a frame with a dictionary: 0x184D2A5D, little-endian.
@@ -303,62 +291,51 @@ const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.
 /// Neither the frame nor the dictionary may be larger than a window: frames cannot refer further back.
-fn read_dictionary(raw: &mut PeekReader, window_log: u32) -> Result<Vec<u8>, Fault> {
-    let truncated = || {
-        damage(
-            Truncated,
-            "the input ends inside the zstd dictionary it begins with",
-        )
+fn read_dictionary(raw: &mut PeekReader, window_max: u64) -> Result<Vec<u8>, Fault> {
+    let window_log = window_max.ilog2();
+    let too_large = || {
+        let what = format!(
+            "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes, or its window: raise \
+             `limit_zstd_window`"
+        );
+        damage(Unsupported, what)
     };
+    let what = "the input ends inside the zstd dictionary it begins with";
     let Some(&[_, _, _, _, a, b, c, d]) = raw.peek(8)?.first_chunk::<8>() else {
-        return truncated();
+        return damage(Truncated, what);
     };
     raw.consume(8);
-    let length = u32::from_le_bytes([a, b, c, d]) as usize;
-    if length > 1 << window_log {
-        return too_large_dictionary(window_log);
+    let length = u32::from_le_bytes([a, b, c, d]);
+    if u64::from(length) > window_max {
+        return too_large();
     }
-    let mut content = Vec::new();
-    if !raw.pass(length, |bytes| content.extend_from_slice(bytes))? {
-        return truncated();
+    let mut packed = Vec::new();
+    if !raw.pass(length as usize, |bytes| packed.extend_from_slice(bytes))? {
+        return damage(Truncated, what);
     }
-    if content.starts_with(&ZSTD_MAGIC) {
-        return unpack_dictionary(&content, window_log);
+    if !packed.starts_with(&ZSTD_MAGIC) {
+        return Ok(packed);
     }
-    Ok(content)
-}
-
-fn unpack_dictionary(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
     // `window` is the window, or the size if that is smaller.
-    if FrameHeader::parse(packed).is_some_and(|header| header.window > 1 << window_log) {
-        return too_large_dictionary(window_log);
+    if FrameHeader::parse(&packed).is_some_and(|header| header.window > window_max) {
+        return too_large();
     }
     let mut content = Vec::new();
-    let result = zstd::Decoder::with_buffer(packed).and_then(|decoder| {
+    let result = zstd::Decoder::with_buffer(&packed[..]).and_then(|decoder| {
         let mut decoder = decoder.single_frame();
         decoder.window_log_max(window_log)?;
-        decoder
-            .take((1 << window_log) + 1)
-            .read_to_end(&mut content)
+        decoder.take(window_max + 1).read_to_end(&mut content)
     });
     match result {
-        Ok(_) if content.len() > 1 << window_log => too_large_dictionary(window_log),
+        Ok(_) if content.len() as u64 > window_max => too_large(),
         Ok(_) => Ok(content),
-        Err(error) => invalid_dictionary(&error.to_string()),
+        Err(error) => bad_dictionary(&error.to_string()),
     }
 }
 
-fn invalid_dictionary<T>(why: &str) -> Result<T, Fault> {
+fn bad_dictionary<T>(why: &str) -> Result<T, Fault> {
     let what = format!("the zstd dictionary that the input begins with is damaged: {why}");
     damage(InvalidData, what)
-}
-
-fn too_large_dictionary<T>(window_log: u32) -> Result<T, Fault> {
-    let what = format!(
-        "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes, or its window: raise \
-         `limit_zstd_window`"
-    );
-    damage(Unsupported, what)
 }
 
 #[cfg(test)]

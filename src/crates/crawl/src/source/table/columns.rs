@@ -5,6 +5,7 @@
 //!
 //! The parquet crate is not trusted: its panics are reported as damage of the file.
 
+use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +16,12 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::{self as schema, ColumnDescriptor};
 
 use super::super::decompress::Fault;
-use crate::Error;
 use crate::model::DamageKind;
+use crate::{Error, Result};
 
 const VALUES_MAX: u64 = 1 << 24;
 
@@ -99,11 +100,7 @@ pub(super) struct ParquetTable {
 
 impl ParquetTable {
     /// Reads the file's footer. `prefix` begins messages; `rows` are read at once.
-    pub fn open(
-        file: impl ChunkReader + 'static,
-        prefix: String,
-        rows: usize,
-    ) -> Result<ParquetTable, Fault> {
+    pub fn open(file: File, prefix: String, rows: usize) -> Result<ParquetTable, Fault> {
         let opened = contained(|| SerializedFileReader::new(file));
         Ok(ParquetTable {
             file: Box::new(checked(opened, || prefix.clone())?),
@@ -147,12 +144,7 @@ impl ParquetTable {
 
     /// Reads this column from the next row on, and returns its index among the chosen ones. Fails with
     /// [`Error::Unsupported`] unless it `fits`, and if its name is taken or its compression is not supported.
-    pub fn choose(
-        &mut self,
-        field: &ColumnField,
-        fits: bool,
-        expected: &str,
-    ) -> Result<usize, Error> {
+    pub fn choose(&mut self, field: &ColumnField, fits: bool, expected: &str) -> Result<usize> {
         let name = &field.name;
         let (true, Some(leaf), Some(kind)) = (fits, field.leaf, field.kind) else {
             let what = format!("column {name:?} holds something else than {expected}");
@@ -406,15 +398,11 @@ fn null_level(column: &ColumnDescriptor) -> Option<i16> {
 
 /// Returns whether a column holds values or lists without named parts: a single part would be taken for the whole.
 fn is_plain(column: &schema::Type) -> bool {
-    let children = |group: &schema::Type| group.get_fields().to_vec();
     if column.is_primitive() {
         return true;
     }
-    let info = column.get_basic_info();
-    let is_list = info.logical_type_ref() == Some(&LogicalType::List)
-        || info.converted_type() == ConvertedType::LIST;
-    let repeated = children(column);
-    let (true, [repeated]) = (is_list, &*repeated) else {
+    let is_list = column.get_basic_info().converted_type() == ConvertedType::LIST;
+    let (true, [repeated]) = (is_list, column.get_fields()) else {
         return false;
     };
     if repeated.is_primitive() {
@@ -423,7 +411,7 @@ fn is_plain(column: &schema::Type) -> bool {
     // By the rules for older files, a group with one of these names is itself the element.
     let is_element =
         repeated.name() == "array" || repeated.name() == format!("{}_tuple", column.name());
-    !is_element && matches!(&*children(repeated), [element] if element.is_primitive())
+    !is_element && matches!(repeated.get_fields(), [element] if element.is_primitive())
 }
 
 fn is_read(codec: Compression) -> bool {
@@ -431,39 +419,30 @@ fn is_read(codec: Compression) -> bool {
 }
 
 fn kind_of(column: &ColumnDescriptor) -> Option<ValueType> {
-    let logical = column.logical_type_ref();
-    let converted = column.converted_type();
     let per_second = |unit: &TimeUnit| match unit {
         TimeUnit::MILLIS => 1_000,
         TimeUnit::MICROS => 1_000_000,
         TimeUnit::NANOS => 1_000_000_000,
     };
+    // Where a column has a logical type, the crate derives the converted type from it, if there is one.
+    let (logical, converted) = (column.logical_type_ref(), column.converted_type());
     match (column.physical_type(), logical, converted) {
         (_, Some(LogicalType::Unknown), _) => Some(ValueType::Null),
-        (Type::BYTE_ARRAY, Some(LogicalType::Decimal(_)), _) => None,
-        (Type::BYTE_ARRAY, None, ConvertedType::DECIMAL) => None,
+        (Type::BYTE_ARRAY | Type::INT32 | Type::INT64, _, ConvertedType::DECIMAL) => None,
         (Type::BYTE_ARRAY, ..) => Some(ValueType::Text),
         (_, Some(LogicalType::Timestamp(time)), _) => Some(ValueType::Time(per_second(&time.unit))),
-        (_, None, ConvertedType::TIMESTAMP_MILLIS) => Some(ValueType::Time(1_000)),
-        (_, None, ConvertedType::TIMESTAMP_MICROS) => Some(ValueType::Time(1_000_000)),
-        (Type::INT32, Some(LogicalType::Date), _) => Some(ValueType::Days),
-        (Type::INT32, None, ConvertedType::DATE) => Some(ValueType::Days),
-        (Type::INT32 | Type::INT64, Some(LogicalType::Integer(integer)), _) => {
-            Some(if integer.is_signed {
-                ValueType::Int
-            } else {
-                ValueType::Unsigned
-            })
-        }
-        (Type::INT32 | Type::INT64, None, converted) => match converted {
+        (_, _, ConvertedType::TIMESTAMP_MILLIS) => Some(ValueType::Time(1_000)),
+        (_, _, ConvertedType::TIMESTAMP_MICROS) => Some(ValueType::Time(1_000_000)),
+        (Type::INT32 | Type::INT64, Some(_), ConvertedType::NONE) => None,
+        (Type::INT32 | Type::INT64, _, converted) => match converted {
+            ConvertedType::DATE => Some(ValueType::Days),
             ConvertedType::UINT_8
             | ConvertedType::UINT_16
             | ConvertedType::UINT_32
             | ConvertedType::UINT_64 => Some(ValueType::Unsigned),
-            ConvertedType::DECIMAL
-            | ConvertedType::TIME_MILLIS
-            | ConvertedType::TIME_MICROS
-            | ConvertedType::INTERVAL => None,
+            ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS | ConvertedType::INTERVAL => {
+                None
+            }
             _ => Some(ValueType::Int),
         },
         // INT96 holds nanoseconds of a Julian day, as older programs write times; they are read as seconds.

@@ -260,6 +260,7 @@ fn by_first(
     })))
 }
 
+#[derive(Default)]
 struct PageTable {
     text: Vec<u8>,
     ends: Vec<u64>,
@@ -269,11 +270,7 @@ struct PageTable {
 
 impl PageTable {
     fn read(pages: GraphRows<GraphPage>, memory: Option<u64>) -> Result<PageTable, Fault> {
-        let mut table = PageTable {
-            text: Vec::new(),
-            ends: Vec::new(),
-            fetches: Vec::new(),
-        };
+        let mut table = PageTable::default();
         for page in pages {
             let (name, fetch) = page?;
             if name.is_empty() {
@@ -394,33 +391,28 @@ fn parse_lines<T: 'static>(
     mut parse: impl FnMut([Option<&[u8]>; 3]) -> Result<T, String> + Send + 'static,
 ) -> GraphRows<T> {
     let (mut files, limits) = (Vec::from(files).into_iter(), limits.clone());
-    let mut open: Option<(Plain, PathBuf)> = None;
-    let mut number = 0u64;
+    let mut open: Option<(Plain, PathBuf, u64)> = None;
     let mut next = move || -> Result<Option<T>, Fault> {
         loop {
-            let Some((lines, path)) = &mut open else {
-                let Some(path) = files.next() else {
-                    return Ok(None);
-                };
-                open = Some((open_plain(&path, &limits)?, path));
-                number = 0;
-                continue;
-            };
-            let Some(line) = lines.next_line()? else {
-                open = None;
-                continue;
-            };
-            number += 1;
-            if line.trim_ascii().is_empty() || line[0] == b'#' {
-                continue;
+            if let Some((lines, path, number)) = &mut open
+                && let Some(line) = lines.next_line()?
+            {
+                *number += 1;
+                if line.trim_ascii().is_empty() || line[0] == b'#' {
+                    continue;
+                }
+                let mut fields = line.split(|&byte| byte == b'\t');
+                let fields = std::array::from_fn(|_| fields.next());
+                return parse(fields).map(Some).map_err(|what| {
+                    let file = path.file_name().unwrap_or_default().to_string_lossy();
+                    let what = format!("{file}: line {number}: {what}");
+                    Fault::Damage(DamageKind::InvalidData, what)
+                });
             }
-            let mut fields = line.split(|&byte| byte == b'\t');
-            let fields = std::array::from_fn(|_| fields.next());
-            return parse(fields).map(Some).map_err(|what| {
-                let file = path.file_name().unwrap_or_default().to_string_lossy();
-                let what = format!("{file}: line {number}: {what}");
-                Fault::Damage(DamageKind::InvalidData, what)
-            });
+            let Some(path) = files.next() else {
+                return Ok(None);
+            };
+            open = Some((open_plain(&path, &limits)?, path, 0));
         }
     };
     Box::new(std::iter::from_fn(move || next().transpose()))
