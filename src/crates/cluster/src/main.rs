@@ -106,11 +106,9 @@ fn say(what: &str) {
 /// Writes to standard output. A reader that closes it early counts as success.
 fn print(bytes: &[u8]) -> Result<Exit> {
     match io::stdout().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Io {
-            path: "standard output".into(),
-            action: "write",
-            source: error,
-        }),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::io("standard output", "write")(error))
+        }
         _ => Ok(Exit::Done),
     }
 }
@@ -139,11 +137,7 @@ fn main() -> ExitCode {
 impl JointSettleArgs {
     fn run(&self) -> Result<Exit> {
         let stop = Arc::new(AtomicBool::new(false));
-        stop_on_signal(&stop).map_err(|source| Error::Io {
-            path: "signals".into(),
-            action: "watch",
-            source,
-        })?;
+        stop_on_signal(&stop).map_err(Error::io("signals", "watch"))?;
         let watcher = Arc::new(Watcher::new(stop.clone()));
         let options = SettleOptions {
             until: self.until,
@@ -174,24 +168,14 @@ impl JointSettleArgs {
             joined => joined?,
         };
         cluster.assign(&shards)?;
-        match settle(&disk(), &self.stores, &mut cluster, options) {
-            Ok(together) => {
-                cluster.finish()?;
-                Ok(together)
-            }
-            Err(error) => {
-                cluster.abandon(&error.to_string());
-                Err(error)
-            }
-        }
+        let together = settle(&disk(), &self.stores, &mut cluster, options)
+            .inspect_err(|error| cluster.abandon(&error.to_string()))?;
+        cluster.finish()?;
+        Ok(together)
     }
 
     fn joining(&self, hosts: &Path, shards: u32) -> Result<Joining> {
-        let text = std::fs::read_to_string(hosts).map_err(|source| Error::Io {
-            path: hosts.into(),
-            action: "read",
-            source,
-        })?;
+        let text = std::fs::read_to_string(hosts).map_err(Error::io(hosts, "read"))?;
         let addresses = addresses(&text, hosts)?;
         let index = self.index.unwrap_or_default();
         if index >= addresses.len() {
@@ -217,12 +201,12 @@ impl JointSettleArgs {
         for warning in &together.warnings {
             say(&format!("warning: {warning}"));
         }
-        if self.json {
-            return self.print_json(together, seconds);
-        }
         let Some(info) = together.shards.first().map(|shard| &shard.info) else {
             return Ok(Exit::Done);
         };
+        if self.json {
+            return self.print_json(together, info, seconds);
+        }
         if together.is_done {
             say(&format!(
                 "the stores have that ranking already: {}; nothing to do",
@@ -259,8 +243,7 @@ impl JointSettleArgs {
         Ok(Exit::Done)
     }
 
-    fn print_json(&self, together: &Together, seconds: f64) -> Result<Exit> {
-        let first = together.shards.first().map(|shard| &shard.info);
+    fn print_json(&self, together: &Together, info: &Info, seconds: f64) -> Result<Exit> {
         let shards = together.shards.iter().map(|shard| {
             serde_json::json!({
                 "store": shard.dir.display().to_string(),
@@ -269,11 +252,11 @@ impl JointSettleArgs {
             })
         });
         let line = serde_json::json!({
-            "pages": first.and_then(|info| info.cluster).map(|of| of.pages),
-            "ranking": first.and_then(|info| info.cluster).map(|of| format!("{:016x}", of.id)),
-            "bound_l1": first.and_then(Info::bound_l1),
-            "settled": first.and_then(|info| info.window.settled),
-            "reached": first.and_then(Info::bound_l1).is_some_and(|bound| bound <= self.until),
+            "pages": info.cluster.map(|of| of.pages),
+            "ranking": info.cluster.map(|of| format!("{:016x}", of.id)),
+            "bound_l1": info.bound_l1(),
+            "settled": info.window.settled,
+            "reached": info.bound_l1().is_some_and(|bound| bound <= self.until),
             "already": together.is_done,
             "admitted": together.admitted,
             "seconds": seconds,

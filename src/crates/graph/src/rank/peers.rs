@@ -1,7 +1,6 @@
 //! Message exchange between the shards of one crawl, and the remote pages that they know of each other.
 
-use crate::codec::varint;
-use crate::{Error, Result};
+use crate::Result;
 
 /// Processes that rank the shards of one crawl together. Each has some of the shards and calls the same methods in the
 /// same order; a call returns once all processes have made it. Results do not depend on which process has which shard.
@@ -17,31 +16,6 @@ pub trait Peers: Send {
     fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>>;
     /// Gathers a message of each process in all processes, in the order of the processes (all-gather).
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>>;
-
-    /// Gathers a message of each shard in all processes, in shard order; `own` has those of the local shards.
-    fn gather_by_shard(&mut self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        let mut said = Vec::new();
-        for (&shard, bytes) in self.local().iter().zip(own) {
-            varint::put(&mut said, shard as u128);
-            varint::put(&mut said, bytes.len() as u128);
-            said.extend(bytes);
-        }
-        let mut by_shard = vec![Vec::new(); self.shards()];
-        let unreadable = || Error::internal("what a shard says to all cannot be read");
-        for said in self.gather(said)? {
-            let mut rest = &said[..];
-            while !rest.is_empty() {
-                let numbers = [(); 2].map(|()| varint::take(&mut rest));
-                let [Some(shard), Some(len)] = numbers else {
-                    return Err(unreadable());
-                };
-                let bytes = rest.split_off(..len as usize).ok_or_else(unreadable)?;
-                let of = by_shard.get_mut(shard as usize).ok_or_else(unreadable)?;
-                *of = bytes.to_vec();
-            }
-        }
-        Ok(by_shard)
-    }
 
     /// Adds up vectors of numbers over all processes, element by element (all-reduce).
     fn sum(&mut self, own: &mut [i128]) -> Result<()> {

@@ -461,6 +461,7 @@ fn pages_of(engine: &Engine<StoreWriter>) -> u64 {
 }
 
 /// Memory budget of a store that is open for writing: the number of pages that fit, recomputed as they grow.
+#[derive(Default)]
 pub struct Budget {
     pub bytes: Option<u64>,
     /// Number of pages that fit, given the other parts of the need at the last computation.
@@ -481,12 +482,9 @@ impl Budget {
     pub fn new(limits: &Limits, engine: &Engine<StoreWriter>) -> Budget {
         let mut budget = Budget {
             bytes: limits.memory,
-            fits: 0,
-            settles: 0,
-            renew_at: 0,
             tell_at: REPORTED_FROM.max(pages_of(engine).saturating_mul(2)),
-            released: None,
             limit: limits.pages,
+            ..Budget::default()
         };
         budget.find(engine);
         budget

@@ -11,11 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::remote_pages::{KnownRemote, NamesState, foreign, unowned};
-use super::{LocalShard, Peers, RemotePages};
+use super::{LocalShard, Peers, RemotePages, gather_values};
 use crate::batch::Batch;
-use crate::codec::frame::HeadReader;
 use crate::codec::prefix;
-use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::disk::Disk;
 use crate::engine::HistoryView;
 use crate::memory::check_room;
@@ -190,6 +188,21 @@ impl<'e> Asker<'e> {
         Ok(put_numbers(pages))
     }
 
+    /// Returns for each shard whether the state of this one in its file is of this store, given the files' states.
+    fn begins(&self, states: &[Vec<NamesState>]) -> Result<Vec<bool>> {
+        let own = self.shard.number() as usize;
+        let states = states.iter();
+        let states = states.map(|states| states.get(own).copied().unwrap_or_default());
+        // Most files state the same.
+        let mut known = BTreeMap::new();
+        for state in states.clone() {
+            if !known.contains_key(&state) {
+                known.insert(state, state.begins(&self.names, self.pages)?);
+            }
+        }
+        Ok(states.map(|state| known[&state]).collect())
+    }
+
     /// Forgets all remote pages, because their file belongs to other stores.
     fn forget(&mut self) {
         (self.known, self.next) = (KnownRemote::default(), 0);
@@ -241,36 +254,24 @@ impl<'e> Exchange<'e> {
 
     /// Forgets the remote pages of files that refer to pages that a store, created again or restored, does not have.
     fn check_files(&mut self, peers: &mut dyn Peers) -> Result<()> {
-        let mut outgoing = Vec::new();
+        let mut states = Vec::new();
         for asker in &mut self.askers {
             let own = asker.known.state_of(asker.shard.number());
             if !own.begins(&asker.names, asker.pages)? {
                 self.warnings.push(foreign(&asker.store.dir).to_string());
                 asker.forget();
             }
-            let state = |shard| asker.known.state_of(shard).to_bytes();
-            outgoing.push((0..asker.shard.count()).map(state).collect());
+            states.push(asker.known.states.clone());
         }
-        let incoming = peers.exchange(outgoing)?;
-        let mut outgoing = Vec::new();
-        for (asker, messages) in self.askers.iter().zip(incoming) {
-            // Most files state the same.
-            let mut known = BTreeMap::new();
-            let mut answers = Vec::new();
-            for message in messages {
-                let state = NamesState::read(&mut HeadReader(&message));
-                let begins = match known.get(&state) {
-                    Some(begins) => *begins,
-                    None => state.begins(&asker.names, asker.pages)?,
-                };
-                known.insert(state, begins);
-                answers.push(vec![u8::from(begins)]);
-            }
-            outgoing.push(answers);
-        }
-        let answers = peers.exchange(outgoing)?;
-        for (asker, answers) in self.askers.iter_mut().zip(answers) {
-            if let Some(owner) = answers.iter().position(|answer| *answer == [0]) {
+        let states = gather_values(&states, peers)?;
+        let begins = self.askers.iter().map(|asker| asker.begins(&states));
+        let begins = gather_values(&begins.collect::<Result<Vec<_>>>()?, peers)?;
+        for asker in &mut self.askers {
+            let number = asker.shard.number() as usize;
+            if let Some(owner) = begins
+                .iter()
+                .position(|begins| begins.get(number) == Some(&false))
+            {
                 let error = unowned(&asker.store.dir, owner, asker.shard.count());
                 self.warnings.push(error.to_string());
                 asker.forget();
@@ -342,7 +343,12 @@ impl<'e> Exchange<'e> {
             asker.known.remote.iter_mut().for_each(sort_by_number);
             Ok(())
         })?;
-        let states = gather_states(&views, peers)?;
+        // The states of all shards, once all have committed.
+        let states = views
+            .iter()
+            .map(NamesState::of)
+            .collect::<Result<Vec<_>>>()?;
+        let states = gather_values(&states, peers)?;
         for (asker, view) in self.askers.iter_mut().zip(&views) {
             if let Err(error) = asker.known.write(&**self.disk, view, &states) {
                 let again =
@@ -363,19 +369,6 @@ impl<'e> Exchange<'e> {
     }
 }
 
-/// Gathers the state of names of all shards, once all have committed.
-fn gather_states(views: &[View], peers: &mut dyn Peers) -> Result<Vec<NamesState>> {
-    let own = views
-        .iter()
-        .map(|view| Ok(NamesState::of(view)?.to_bytes()));
-    let all = peers.gather_by_shard(own.collect::<Result<_>>()?)?;
-    let state = |said: &Vec<u8>| match said.len() {
-        NamesState::BYTES => Ok(NamesState::read(&mut HeadReader(said))),
-        _ => Err(Error::internal("a shard did not say that it has committed")),
-    };
-    all.iter().map(state).collect()
-}
-
 /// Sorts the remote pages of one owner by their numbers there.
 fn sort_by_number(remote: &mut RemotePages) {
     if remote.there.is_sorted() {
@@ -389,25 +382,16 @@ fn sort_by_number(remote: &mut RemotePages) {
 }
 
 fn put_numbers(pages: &[PageId]) -> Vec<u8> {
-    let mut answer = Vec::new();
-    let mut last = 0;
-    for page in pages {
-        let number = page.0 as i64;
-        put(&mut answer, zigzag(number - last).into());
-        last = number;
-    }
-    answer
+    let numbers = pages.iter().map(|page| (page.0 as u32).to_le_bytes());
+    numbers.flatten().collect()
 }
 
-/// Decodes an answer into the numbers of the pages that have none yet; `None` if it does not match.
-fn read_numbers(mut answer: &[u8], asked: &mut RemotePages) -> Option<()> {
-    let mut last = 0i64;
-    while asked.there.len() < asked.here.len() {
-        let step = u64::try_from(take(&mut answer)?).ok()?;
-        last = last.checked_add(unzigzag(step))?;
-        asked.there.push(u32::try_from(last).ok()?);
-    }
-    answer.is_empty().then_some(())
+/// Reads the numbers of those pages that have none yet; `None` if it does not match.
+fn read_numbers(answer: &[u8], asked: &mut RemotePages) -> Option<()> {
+    let (numbers, rest) = answer.as_chunks();
+    let numbers = numbers.iter().map(|number| u32::from_le_bytes(*number));
+    asked.there.extend(numbers);
+    (rest.is_empty() && asked.there.len() == asked.here.len()).then_some(())
 }
 
 fn wrong_message(from: u32, to: Shard) -> Error {

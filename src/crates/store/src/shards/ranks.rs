@@ -3,7 +3,7 @@
 //! 1. *Splits.* Each shard sorts the importances of its own pages and sends every [`SAMPLED`]th to all others. From these
 //!    all choose the same splits, which divide the values into as many ranges as there are shards.
 //! 2. *Merge.* Each shard sends the values of a range, sorted, to the shard of that number, which merges the messages and
-//!    answers how many values of other shards precede each value. The numbers of values in each range are all-reduced, so
+//!    answers how many values of all shards precede each value. The numbers of values in each range are gathered, so
 //!    every shard knows the first rank of each range.
 //! 3. *Remote pages.* Each shard asks the owners of its remote pages for their importance and rank.
 //!
@@ -11,9 +11,9 @@
 //! depends on which process has which shard.
 //!
 //! ```text
-//! units     0 | 1, offset and sum   what the importances of a message are whole numbers of (ScoreUnits); f64, little-endian
+//! units     0 | 1                   1: importances of the message are whole numbers of the units that all shards share
 //! values    units (delta repeats?)* varints: from the value before, at least 1; repeats: 0, and how often beyond once
-//! others    delta*                  of each distinct value: values of other shards since the one before
+//! before    delta*                  of each distinct value: values of all shards from the one before on
 //! asked     delta*                  pages by their numbers in their owner's store, at least 1
 //! answer    units shift value* delta*   importances in 2^shift units, zigzag; ranks by importance, each less the one before, zigzag
 //! ```
@@ -33,15 +33,13 @@
 
 mod messages;
 
-use super::{Peers, RemotePages};
+use super::{Peers, RemotePages, gather_values};
 use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, ScoreUnits, Scores};
 use crate::rows::Bits;
 use crate::snapshot::{descending_key, sorted_positions};
 use crate::threads::par_map;
 use crate::{Error, Result};
-use messages::{
-    answer, answered, asked, pages_asked, put, put_values, take, unreadable, values_of,
-};
+use messages::{answer, answered, asked, pages_asked, put, put_values, take, values_of};
 
 /// Number of a shard's values of which one is a sample.
 const SAMPLED: usize = 1 << 10;
@@ -65,10 +63,11 @@ pub struct ShardRanking<'s> {
     is_remote: Bits,
     /// Importance and rank of all pages, as far as they are known.
     importances: Vec<f64>,
-    ranks: Vec<u64>,
+    pub ranks: Vec<u64>,
     /// Keys of the shard's own pages, sorted; empty once they have ranks.
     sorted: Vec<Keyed>,
-    all_pages: u64,
+    /// Number of own pages in all shards.
+    pub all_pages: u64,
 }
 
 /// Sort key of an importance, and its page.
@@ -114,15 +113,6 @@ impl<'s> ShardRanking<'s> {
             ranks: vec![0; pages as usize],
             all_pages: 0,
         })
-    }
-
-    pub fn ranks(&self) -> &[u64] {
-        &self.ranks
-    }
-
-    /// Returns the number of own pages in all shards.
-    pub fn all_pages(&self) -> u64 {
-        self.all_pages
     }
 
     /// Returns the shard's own pages with values from the `range`th split on, up to the next one.
@@ -204,49 +194,39 @@ pub fn rank_together<'s>(
 /// Chooses the first value of each range except the first, ascending; ranges hold about equally many values.
 fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Vec<u64>> {
     let sample = |of: &ShardRanking<'_>| {
-        let mut says = Vec::new();
         let sampled = of.sorted.iter().skip(SAMPLED / 2).step_by(SAMPLED);
-        sampled.for_each(|of| put(&mut says, of.0));
-        says
+        sampled.map(|of| of.0).collect()
     };
-    let says = local.iter().map(sample).collect();
-    let mut samples = Vec::new();
-    for said in peers.gather_by_shard(says)? {
-        let mut rest = &said[..];
-        while !rest.is_empty() {
-            samples.push(take(&mut rest)?);
-        }
-    }
+    let samples: Vec<Vec<u64>> = local.iter().map(sample).collect();
+    let mut samples = gather_values(&samples, peers)?.concat();
     samples.sort_unstable();
     let ranges = peers.shards();
     let split = |range: usize| samples.get(range * samples.len() / ranges).copied();
     Ok((1..ranges).filter_map(split).collect())
 }
 
-/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of others come between
-/// it and the one before; and the number of values.
-fn merge(messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, u64)> {
+/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all shards come
+/// from the one before on; and the number of values.
+fn merge(messages: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<(Vec<Vec<u8>>, u64)> {
     let mut all = Vec::new();
     for of in messages {
-        all.extend(values_of(of)?);
+        all.extend(values_of(of, units)?);
     }
     // A stable sort merges what is in order already.
     all.sort();
-    let others = messages.iter().map(|of| {
-        let (mut others, mut all) = (Vec::new(), all.iter().peekable());
-        // Numbers of values before this one, and up to the last one of this shard.
-        let (mut before, mut behind) = (0u64, 0u64);
-        for (value, count) in values_of(of)? {
+    let lower = messages.iter().map(|of| {
+        let (mut lower, mut all) = (Vec::new(), all.iter().peekable());
+        for (value, _) in values_of(of, units)? {
+            let mut since = 0;
             while let Some((_, count)) = all.next_if(|of| of.0 < value) {
-                before += count;
+                since += count;
             }
-            put(&mut others, before - behind);
-            behind = before + count;
+            put(&mut lower, since);
         }
-        Ok(others)
+        Ok(lower)
     });
-    let others = others.collect::<Result<_>>()?;
-    Ok((others, all.iter().map(|of| of.1).sum()))
+    let lower = lower.collect::<Result<_>>()?;
+    Ok((lower, all.iter().map(|of| of.1).sum()))
 }
 
 /// Assigns ranks to all own pages.
@@ -263,18 +243,10 @@ fn rank_own(
     })?;
     let mut incoming = peers.exchange(messages)?;
     let merged = par_map(&mut incoming, |_, messages| {
-        merge(&std::mem::take(messages))
+        merge(&std::mem::take(messages), units)
     })?;
     let (answers, local_counts): (Vec<_>, Vec<u64>) = merged.into_iter().unzip();
-    let mut counts = vec![0i128; ranges];
-    for (&range, count) in peers.local().iter().zip(local_counts) {
-        counts[range] = count.into();
-    }
-    peers.sum(&mut counts)?;
-    let counts = counts.into_iter().map(u64::try_from);
-    let counts: Vec<u64> = counts
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|_| unreadable())?;
+    let counts = gather_values(&local_counts, peers)?;
     let answers = peers.exchange(answers)?;
     par_map(local, |at, of| {
         let mut ranks = std::mem::take(&mut of.ranks);
@@ -286,7 +258,6 @@ fn rank_own(
                 for &(_, page) in group {
                     ranks[page as usize] = before + 1;
                 }
-                before += group.len() as u64;
             }
             begins += count;
         }
@@ -316,7 +287,7 @@ fn ask_owners(
     let answers = peers.exchange(answers)?;
     par_map(local, |at, of| {
         for (pages, message) in of.shard.remote.iter().zip(&answers[at]) {
-            let (importances, ranks) = answered(message, pages.here.len())?;
+            let (importances, ranks) = answered(message, pages.here.len(), units)?;
             for ((&page, importance), rank) in pages.here.iter().zip(importances).zip(ranks) {
                 of.importances[page as usize] = importance;
                 of.ranks[page as usize] = rank;

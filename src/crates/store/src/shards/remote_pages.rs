@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::RemotePages;
-use crate::codec::frame::{BlockHead, HeadReader};
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, HistoryView};
 use crate::rows::Bits;
@@ -33,8 +32,6 @@ pub(super) struct NamesState {
 }
 
 impl NamesState {
-    pub const BYTES: usize = 16;
-
     pub fn of(view: &View) -> Result<NamesState> {
         let pages = view.totals().pages;
         let Some(last) = pages.checked_sub(1) else {
@@ -53,15 +50,6 @@ impl NamesState {
             Some(last) if last < pages => Ok(names.sum_of_prints(last)? == Some(self.sum)),
             Some(_) => Ok(false),
         }
-    }
-
-    pub fn to_bytes(self) -> Vec<u8> {
-        BlockHead::default().u64s([self.pages, self.sum]).bytes()
-    }
-
-    pub fn read(fields: &mut HeadReader<'_>) -> NamesState {
-        let [pages, sum] = fields.u64s();
-        NamesState { pages, sum }
     }
 }
 

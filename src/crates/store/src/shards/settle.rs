@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::names::{NamedShard, exchange_names};
 use super::ranks::{ShardRanking, ShardScores, rank_together};
-use super::{LocalShard, Peers, check_together, local_shards};
+use super::{LocalShard, Peers, check_together, gather_values, local_shards};
 use crate::disk::Disk;
 use crate::engine::{HistoryView, Scores, Window};
 use crate::memory::{SETTLING, check_room, making_blocks};
@@ -80,13 +80,7 @@ pub fn settle(
     let local = local_shards(&**disk, dirs)?;
     check_together(&local, peers)?;
     let names = exchange_names(disk, &local, peers, options.memory)?;
-    let mut together = Together {
-        shards: Vec::new(),
-        admitted: names.admitted,
-        is_done: true,
-        warnings: names.warnings,
-    };
-    let shards = names.shards;
+    let (shards, mut warnings) = (names.shards, names.warnings);
     for NamedShard { view, .. } in &shards {
         view.progress().check_verified(view.dir())?;
     }
@@ -96,43 +90,38 @@ pub fn settle(
     rows.iter_mut()
         .for_each(|rows| rows.stay_in(Arc::default(), room));
     let current: Vec<_> = shards.iter().map(|shard| current(&**disk, shard)).collect();
-    together
-        .warnings
-        .extend(current.iter().flatten().filter_map(left_out));
+    warnings.extend(current.iter().flatten().filter_map(left_out));
     let bound = common_bound(&current, peers)?;
     let id = ranking_id(&local, &shards, options.until, peers)?;
-    if bound <= options.until {
-        together.shards = current.into_iter().flatten().collect();
-        return Ok(Some(together));
-    }
-    check_memory(&shards, options.memory)?;
-    let Some(settled) = settle_rows(&shards, &rows, peers, options)? else {
-        return Ok(None);
-    };
-    drop(rows);
-    let config = local_config(&shards)?;
-    let window = Window::settled(&config, &settled[0]);
-    let is_nearer = window
-        .bound_l1()
-        .is_some_and(|new| new + config.damping_bound() < bound);
-    // 64-bit numbers resolve no more than a bound that was reached before.
-    together.is_done = bound.is_finite() && !is_nearer;
-    together.shards = if together.is_done {
-        current.into_iter().flatten().collect()
-    } else {
-        let by = (window.estimator, Some(settled[0].units(window.estimator)));
-        let to_rank = shards
-            .iter()
-            .zip(&settled)
-            .map(|(shard, scores)| ShardScores {
+    let mut published = None;
+    if bound > options.until {
+        check_memory(&shards, options.memory)?;
+        let Some(settled) = settle_rows(&shards, &rows, peers, options)? else {
+            return Ok(None);
+        };
+        drop(rows);
+        let config = local_config(&shards)?;
+        let window = Window::settled(&config, &settled[0]);
+        let reached = window.bound_l1().map(|new| new + config.damping_bound());
+        // 64-bit numbers resolve no more than a bound that was reached before.
+        if !bound.is_finite() || reached.is_some_and(|reached| reached < bound) {
+            let by = (window.estimator, Some(settled[0].units(window.estimator)));
+            let to_rank = shards.iter().zip(&settled);
+            let to_rank = to_rank.map(|(shard, scores)| ShardScores {
                 scores,
                 pages: shard.view.totals().pages,
                 remote: &shard.remote,
             });
-        let ranked = rank_together(&to_rank.collect::<Vec<_>>(), by, peers)?;
-        publish(&**disk, &shards, &ranked, id, peers, options.keep)?
-    };
-    Ok(Some(together))
+            let ranked = rank_together(&to_rank.collect::<Vec<_>>(), by, peers)?;
+            published = Some(publish(&**disk, &shards, &ranked, id, peers, options.keep)?);
+        }
+    }
+    Ok(Some(Together {
+        is_done: published.is_none(),
+        shards: published.unwrap_or_else(|| current.into_iter().flatten().collect()),
+        admitted: names.admitted,
+        warnings,
+    }))
 }
 
 /// Returns the settings of all shards, of which at least one is in this process.
@@ -160,10 +149,11 @@ fn ranking_id(
         let number = u64::from(store.shard.number());
         let records = shard.view.counters().records;
         let pages = shard.view.totals().pages;
-        let state = [number, store.identity, records, pages];
-        state.map(u64::to_be_bytes).concat()
+        [number, store.identity, records, pages]
     });
-    let mut bytes = peers.gather_by_shard(states.collect())?.concat();
+    let states = gather_values(&states.collect::<Vec<_>>(), peers)?;
+    let states = states.into_iter().flatten();
+    let mut bytes: Vec<u8> = states.flat_map(u64::to_be_bytes).collect();
     bytes.extend(until.to_bits().to_be_bytes());
     bytes.extend(VERSION.to_be_bytes());
     Ok(xxh3_64(&bytes))
@@ -198,14 +188,16 @@ fn common_bound(current: &[Option<RankedShard>], peers: &mut dyn Peers) -> Resul
     let ranking = |ranked: &Option<RankedShard>| {
         let info = ranked.as_ref().map(|ranked| &ranked.info);
         let of = info.and_then(|info| Some((info.cluster?.id, info.bound_l1()?)));
-        let (id, bound) = of.unwrap_or((0, f64::INFINITY));
-        [id, bound.to_bits()].map(u64::to_le_bytes).concat()
+        // JSON has no infinity.
+        of.map(|(id, bound)| (id, bound.to_bits()))
     };
-    let all = peers.gather_by_shard(current.iter().map(ranking).collect())?;
-    let is_same = all.windows(2).all(|pair| pair[0] == pair[1]);
-    let bound = all.first().and_then(|first| first.last_chunk());
-    let bound = bound.filter(|_| is_same).copied();
-    Ok(bound.map_or(f64::INFINITY, f64::from_le_bytes))
+    let current: Vec<_> = current.iter().map(ranking).collect();
+    let mut all = gather_values(&current, peers)?;
+    all.dedup();
+    Ok(match all[..] {
+        [Some((_, bound))] => f64::from_bits(bound),
+        _ => f64::INFINITY,
+    })
 }
 
 fn check_memory(shards: &[NamedShard], memory: Option<u64>) -> Result<()> {
@@ -263,9 +255,9 @@ fn publish(
         let of = ClusterRanking {
             id,
             shards: all_shards,
-            pages: ranking.all_pages(),
+            pages: ranking.all_pages,
         };
-        let scores: (&dyn Scores, &[u64]) = (*ranking, ranking.ranks());
+        let scores: (&dyn Scores, &[u64]) = (*ranking, &ranking.ranks);
         prepare(disk, &shard.view, scores, of, keep)
     })?;
     all_agree(true, peers)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{OneProcess, Peers};
+use super::{OneProcess, Peers, gather_all};
 use crate::disk::Disk;
 use crate::rules::{InputRules, Shard};
 use crate::session::Options;
@@ -80,14 +80,10 @@ pub fn check_together(
         ..store.clone()
     };
     let claims: Vec<LocalShard> = local.iter().map(claim).collect();
-    let bytes = serde_json::to_vec(&claims).map_err(|error| Error::internal(error.to_string()))?;
-    let mut all = Vec::new();
-    for (process, bytes) in peers.gather(bytes)?.into_iter().enumerate() {
-        let claims: Vec<LocalShard> = serde_json::from_slice(&bytes).map_err(|error| {
-            Error::internal(format!("process {process} names no stores: {error}"))
-        })?;
-        all.extend(claims.into_iter().map(|claim| (process, claim)));
-    }
+    let claims: Vec<Vec<LocalShard>> = gather_all(&claims, peers)?;
+    let mut all: Vec<_> = (claims.into_iter().enumerate())
+        .flat_map(|(process, claims)| claims.into_iter().map(move |claim| (process, claim)))
+        .collect();
     let Some((_, first)) = all.first() else {
         return Err(Error::Usage(
             "no store is given; name the stores of all shards".into(),
@@ -98,18 +94,14 @@ pub fn check_together(
         check_pair(first, claim)?;
     }
     all.sort_by_key(|(_, claim)| claim.shard.number());
-    for pair in all.windows(2) {
-        let [(_, one), (_, other)] = pair else {
-            continue;
-        };
-        if one.shard == other.shard {
-            return Err(Error::Conflict(format!(
-                "{} and {}: both are shard {}; give each shard once",
-                one.dir.display(),
-                other.dir.display(),
-                one.shard
-            )));
-        }
+    let mut pairs = all.iter().zip(all.iter().skip(1));
+    if let Some(((_, one), (_, other))) = pairs.find(|(one, other)| one.1.shard == other.1.shard) {
+        return Err(Error::Conflict(format!(
+            "{} and {}: both are shard {}; give each shard once",
+            one.dir.display(),
+            other.dir.display(),
+            one.shard
+        )));
     }
     if all.len() < count as usize {
         let is_there = |number: &u32| {

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::folder::{remove_except, remove_file};
 use crate::disk::{Access, Disk, DiskFile, recreate};
-use crate::engine::{CHUNK_PAGES, CashMark, check_law};
+use crate::engine::{CHUNK_PAGES, CashMark, Totals, check_law};
 use crate::threads::par_map;
 use crate::{Error, Result};
 
@@ -193,6 +193,15 @@ impl CashFile {
         par_map(&mut chunks.collect::<Vec<_>>(), read).map(drop)
     }
 
+    /// Reads and checks all chunks, one at a time, and their law.
+    pub fn verify(&self, totals: &Totals) -> Result<()> {
+        let mut ages = Vec::new();
+        check_cells(totals, &self.path, |first, cells| {
+            ages.resize(cells.len().div_ceil(2), 0);
+            self.read(first, cells, &mut ages)
+        })
+    }
+
     /// Reads and checks the chunk that begins with page `first`.
     pub fn read(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
         let chunk = first / CHUNK_PAGES;
@@ -215,6 +224,22 @@ impl CashFile {
             slot.slot
         )))
     }
+}
+
+/// Reads the cells of all pages by chunk, and checks their law.
+fn check_cells(
+    totals: &Totals,
+    path: &Path,
+    mut read: impl FnMut(u64, &mut [u64]) -> Result<()>,
+) -> Result<()> {
+    let (mut cells, mut cash) = (Vec::new(), 0);
+    for first in (0..totals.pages).step_by(CELLS) {
+        cells.resize(CHUNK_PAGES.min(totals.pages - first) as usize, 0);
+        read(first, &mut cells)?;
+        let held = |cell: &u64| u128::from(cell.wrapping_add(totals.paid));
+        cash += cells.iter().map(held).sum::<u128>();
+    }
+    check_law(cash, totals).map_err(|what| Error::damaged(path, what))
 }
 
 fn mark_path(dir: &Path, number: u64) -> PathBuf {
@@ -324,18 +349,8 @@ impl MarkFiles {
 
     /// Reads and checks every block of a mark, and its law.
     pub fn verify(&self, mark: &CashMark) -> Result<()> {
-        let pages = mark.totals.pages;
-        let mut cells = Vec::new();
-        let mut cash = 0;
-        let mut first = 0;
-        while first < pages {
-            cells.resize(CHUNK_PAGES.min(pages - first) as usize, 0);
-            self.cells(mark.number, first, &mut cells)?;
-            let held = |cell: &u64| u128::from(cell.wrapping_add(mark.totals.paid));
-            cash += cells.iter().map(held).sum::<u128>();
-            first += cells.len() as u64;
-        }
-        check_law(cash, &mark.totals)
-            .map_err(|what| Error::damaged(mark_path(&self.dir, mark.number), what))
+        let path = mark_path(&self.dir, mark.number);
+        let read = |first, cells: &mut [u64]| self.cells(mark.number, first, cells);
+        check_cells(&mark.totals, &path, read)
     }
 }

@@ -399,13 +399,9 @@ impl Storage for StoreWriter {
     }
 
     fn admission(&mut self, admission: Admission) -> Result<()> {
-        match self.admissions.add(admission) {
-            Some(block) => {
-                let put = self.put_admissions(block);
-                self.noting(put)
-            }
-            None => Ok(()),
-        }
+        let block = self.admissions.add(admission);
+        let put = block.map_or(Ok(()), |block| self.put_admissions(block));
+        self.noting(put)
     }
 
     /// Returns the limit of kept rows, if rows are kept.

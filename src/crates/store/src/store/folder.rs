@@ -178,7 +178,7 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
 }
 
 /// Creates a directory unless there is one. Returns whether there was none.
-fn make_dir(disk: &dyn Disk, path: &Path) -> Result<bool> {
+pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<bool> {
     match disk.create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         made => made.map(|()| true).map_err(Error::io(path, "create")),

@@ -156,18 +156,13 @@ pub(super) fn indexed(
     names: &NameReader,
     file: Result<Option<IndexFile>>,
 ) -> Result<(Index, Option<u64>, Result<u64>)> {
-    let loaded = file.and_then(|file| {
-        let Some(file) = file else {
-            return Ok(None);
-        };
-        match reindex(pages, names, Some(&file))? {
-            (index, known @ Some(_)) => Ok(Some((index, known, Ok(file.pages)))),
-            (_, None) => Err(file.damaged("it has a page that is behind it")),
-        }
-    });
-    let from_file = match loaded {
-        Ok(Some(loaded)) => return Ok(loaded),
+    let from_file = match file {
         Ok(None) => Ok(0),
+        Ok(Some(file)) => match reindex(pages, names, Some(&file)) {
+            Ok((index, known @ Some(_))) => return Ok((index, known, Ok(file.pages))),
+            Ok((_, None)) => Err(file.damaged("it has a page that is behind it")),
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     };
     let (index, known) = reindex(pages, names, None)?;

@@ -29,7 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::folder::remove_file;
+use super::folder::{make_dir, remove_file};
 use super::manifest::InputProgress;
 use crate::codec::sealed;
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
@@ -212,13 +212,8 @@ impl Spool {
         options: SpoolOptions,
     ) -> Result<Spool> {
         let dir = store.join(SPOOL);
-        match disk.list(&dir) {
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                disk.create_dir(&dir).map_err(Error::io(&dir, "create"))?;
-                disk.sync_dir(store).map_err(Error::io(store, "sync"))?;
-            }
-            Err(error) => return Err(Error::io(&dir, "list")(error)),
+        if make_dir(&*disk, &dir)? {
+            disk.sync_dir(store).map_err(Error::io(store, "sync"))?;
         }
         write_acked(&*disk, &dir, SpoolState { input, acked: 0 })?;
         for first in list(&*disk, &dir)? {

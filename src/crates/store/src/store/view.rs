@@ -20,7 +20,7 @@ use super::warm::WarmStart;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
-    Index, RowPolicy, TimeTable, Totals, check_law, each_chunk, merge, rows_of_run,
+    Index, RowPolicy, TimeTable, Totals, merge, rows_of_run,
 };
 use crate::memory::DATABASE;
 use crate::rows::Rows;
@@ -140,7 +140,7 @@ impl View {
     /// Returns the checksum of the block that holds the last row, which identifies these rows.
     pub fn last_block(&self) -> Result<u64> {
         self.row_file()
-            .and_then(|file| file.sum_before(file.rows()))
+            .and_then(|file| file.sum_before(file.kept.rows))
     }
 
     pub fn identity(&self) -> u64 {
@@ -164,10 +164,7 @@ impl View {
 
     /// Returns the rows after the first `runs` runs of the history.
     pub fn rows_behind(&self, runs: usize) -> Result<Blocks<'_>> {
-        match runs {
-            0 => HistoryView::rows(self, 0, 0),
-            _ => self.rows_of_runs(runs, 0, 0),
-        }
+        self.rows_of_runs(runs, 0, 0)
     }
 
     fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
@@ -226,9 +223,6 @@ impl HistoryView for View {
     }
 
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
-        let marked = self.marks().iter().find(|kept| kept.number == mark);
-        let pages = marked.map_or(0, |mark| mark.totals.pages);
-        debug_assert!(first + out.len() as u64 <= pages);
         self.marks.cells(mark, first, out)
     }
 
@@ -372,7 +366,7 @@ impl View {
             expected_wrong_merges: Index::expected_wrong_merges(pages),
             ..VerifyReport::default()
         };
-        note(self.inspect_cash());
+        note(self.cash.verify(self.totals()));
         for mark in self.marks() {
             note(self.marks.verify(mark));
         }
@@ -403,18 +397,6 @@ impl View {
         Index::bytes_with_room(self.totals().pages) + DATABASE
     }
 
-    fn inspect_cash(&self) -> Result<()> {
-        let paid = self.totals().paid;
-        let mut sum = 0;
-        each_chunk(self, |_, cells, _| {
-            let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
-            sum += cash.sum::<u128>();
-            Ok(())
-        })?;
-        let law = check_law(sum, self.totals());
-        law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
-    }
-
     fn inspect_rows(&self, depth: Depth, report: &mut VerifyReport) -> Result<()> {
         if self.rows_retention().kept().is_none() {
             return Ok(());
@@ -424,7 +406,7 @@ impl View {
         report.row_links = Some(rows.links());
         match depth {
             Depth::Quick => Ok(()),
-            Depth::Deep => rows.verify().and_then(|()| rows.verify_places()),
+            Depth::Deep => rows.verify().and_then(|()| rows.file.verify_places()),
         }
     }
 

@@ -256,7 +256,7 @@ impl WarmStart {
         };
         // Only checksums are read of it, so the number of pages does not matter.
         let latest = RowFile::open(disk, dir, *now, pages)?;
-        let is_same = rows.file.sum_before(rows.file.rows())? == last_block
+        let is_same = rows.file.sum_before(rows.file.kept.rows)? == last_block
             && latest.sum_before(place.rows)? == place.last_block;
         let file = Arc::new(file);
         Ok(is_same.then_some(WarmStart { file, rows }))

@@ -42,7 +42,7 @@ impl Ascending {
     }
 }
 
-/// Encoding of importances in a message as numbers that rise with importance.
+/// Encoding of importances in a message as numbers that rise with importance. All shards have the same units.
 #[derive(Clone, Copy)]
 struct Notation(Option<ScoreUnits>);
 
@@ -72,38 +72,16 @@ impl Notation {
         }
     }
 
-    /// Returns a number without a sign that is short if the importance is small.
-    fn unsigned(self, number: i64) -> u64 {
-        self.0.map_or(number as u64, |_| varint::zigzag(number))
-    }
-
-    /// Returns the number of [`Notation::unsigned`].
-    fn signed(self, number: u64) -> i64 {
-        self.0.map_or(number as i64, |_| varint::unzigzag(number))
-    }
-
     fn put(self, out: &mut Vec<u8>) {
         out.push(u8::from(self.0.is_some()));
-        if let Some(units) = self.0 {
-            out.extend(units.offset.to_le_bytes());
-            out.extend(units.sum.to_le_bytes());
-        }
     }
 
-    fn take(from: &mut &[u8]) -> Result<Notation> {
-        let has_units = from.split_off_first().ok_or_else(unreadable)?;
-        if *has_units == 0 {
-            return Ok(Notation(None));
+    fn take(from: &mut &[u8], units: Option<ScoreUnits>) -> Result<Notation> {
+        match from.split_off_first() {
+            Some(0) => Ok(Notation(None)),
+            Some(1) if units.is_some() => Ok(Notation(units)),
+            _ => Err(unreadable()),
         }
-        let mut number = || {
-            let bytes = from.split_off(..size_of::<f64>()).ok_or_else(unreadable)?;
-            let bytes = bytes.try_into().map_err(|_| unreadable())?;
-            Ok::<f64, Error>(f64::from_le_bytes(bytes))
-        };
-        Ok(Notation(Some(ScoreUnits {
-            offset: number()?,
-            sum: number()?,
-        })))
     }
 }
 
@@ -129,8 +107,8 @@ pub(super) fn put_values(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8>
 }
 
 /// Decodes distinct values as sort keys, ascending, each with the number of its pages.
-pub(super) fn values_of(mut message: &[u8]) -> Result<Vec<(u64, u64)>> {
-    let notation = Notation::take(&mut message)?;
+pub(super) fn values_of(mut message: &[u8], units: Option<ScoreUnits>) -> Result<Vec<(u64, u64)>> {
+    let notation = Notation::take(&mut message, units)?;
     let mut ascending = Ascending::default();
     let mut values: Vec<(u64, u64)> = Vec::new();
     while !message.is_empty() {
@@ -185,7 +163,7 @@ pub(super) fn answer(
         if notation.0.is_some() {
             *number >>= shift;
         }
-        put(&mut out, notation.unsigned(*number));
+        put(&mut out, varint::zigzag(*number));
     }
     let mut before = 0;
     for at in by_importance(&numbers) {
@@ -196,13 +174,17 @@ pub(super) fn answer(
     out
 }
 
-pub(super) fn answered(mut answer: &[u8], pages: usize) -> Result<(Vec<f64>, Vec<u64>)> {
-    let notation = Notation::take(&mut answer)?;
+pub(super) fn answered(
+    mut answer: &[u8],
+    pages: usize,
+    units: Option<ScoreUnits>,
+) -> Result<(Vec<f64>, Vec<u64>)> {
+    let notation = Notation::take(&mut answer, units)?;
     let shift = u32::from(*answer.split_off_first().ok_or_else(unreadable)?);
     if shift >= u64::BITS {
         return Err(unreadable());
     }
-    let numbers = (0..pages).map(|_| Ok(notation.signed(take(&mut answer)?)));
+    let numbers = (0..pages).map(|_| Ok(varint::unzigzag(take(&mut answer)?)));
     let numbers = numbers.collect::<Result<Vec<i64>>>()?;
     let (mut ranks, mut rank) = (vec![0; pages], 0u64);
     for at in by_importance(&numbers) {

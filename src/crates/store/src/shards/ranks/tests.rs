@@ -126,17 +126,17 @@ fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -
             let is_own = |page: &&(usize, u32)| page.0 == shard;
             of.pages.iter().filter(is_own).count() as u64
         });
-        assert_eq!(ranking.all_pages(), own.sum::<u64>());
+        assert_eq!(ranking.all_pages, own.sum::<u64>());
         // Reads in pieces that begin anywhere.
         let mut scores = Vec::new();
         let (mut piece, mut first) = (Vec::new(), 0);
-        while first < ranking.ranks().len() {
-            let len = (first + 1).min(ranking.ranks().len() - first);
+        while first < ranking.ranks.len() {
+            let len = (first + 1).min(ranking.ranks.len() - first);
             ranking.read(first as u64, len, &mut piece).unwrap();
             scores.extend(piece.iter().map(|of| (of.0.to_bits(), of.1.to_bits())));
             first += len;
         }
-        (shard, ranking.ranks().to_vec(), scores)
+        (shard, ranking.ranks.to_vec(), scores)
     });
     found.collect()
 }
@@ -225,7 +225,7 @@ fn many_values_have_their_ranks() {
     )
     .unwrap();
     for (of, ranking) in given.iter().zip(rankings) {
-        for (value, rank) in of.0.iter().zip(ranking.ranks()) {
+        for (value, rank) in of.0.iter().zip(&ranking.ranks) {
             let before = all.partition_point(|other| other > value);
             assert_eq!(*rank, before as u64 + 1);
         }
@@ -351,7 +351,7 @@ fn importance_is_what_the_estimator_reads() {
             remote: &[RemotePages::default()],
         };
         let ranking = rank_together(&[shard], (estimator, None), &mut OneProcess::new(1)).unwrap();
-        assert_eq!(ranking[0].ranks(), ranks);
+        assert_eq!(ranking[0].ranks, ranks);
     }
 }
 
@@ -441,9 +441,10 @@ proptest! {
         other in prop::collection::vec(any::<u8>(), 0..60),
         pages in 0usize..20,
     ) {
-        let _ = merge(&[one.clone(), other]);
+        let units = Some(ScoreUnits { offset: 0.5, sum: 3.0 });
+        let _ = merge(&[one.clone(), other], units);
         let _ = take(&mut &one[..]);
-        let _ = answered(&one, pages);
+        let _ = answered(&one, pages, units);
         let _ = pages_asked(&one);
     }
 }

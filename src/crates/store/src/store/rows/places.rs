@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::read::{KeptRows, RowFile};
+use super::read::RowFile;
 use crate::codec::frame::{self, BlockHead};
 use crate::disk::{Disk, DiskFile, open_cache};
 use crate::rows::Bits;
@@ -85,18 +85,12 @@ impl Places {
     /// Returns the directory if it belongs to these rows. `sum_before` returns the checksum of the block that ends
     /// before a row. The log must have the first block that the directory covers and, unless it is older, the last.
     pub fn check(&self, rows: u64, sum_before: impl Fn(u64) -> Result<u64>) -> Result<&Places> {
-        let [first, last] = self.sums;
-        let is_theirs = || {
-            Ok::<_, Error>(
-                sum_before(1)? == first && (self.rows > rows || sum_before(self.rows)? == last),
-            )
-        };
         let check = || {
-            if is_theirs()? {
-                Ok(())
-            } else {
-                Err(Error::damaged(&self.path, OTHER))
+            let [first, last] = self.sums;
+            if sum_before(1)? == first && (self.rows > rows || sum_before(self.rows)? == last) {
+                return Ok(());
             }
+            Err(Error::damaged(&self.path, OTHER))
         };
         let checked = self.checked.get_or_init(check);
         checked.as_ref().map(|()| self).map_err(Error::again)
@@ -183,26 +177,21 @@ fn parts(pages: u64) -> impl Iterator<Item = Range<u64>> {
     (0..chunks.div_ceil(step)).map(move |at| at * step..(at * step + step).min(chunks))
 }
 
-impl KeptRows {
-    /// Compares the directory, if there is one, with the rows.
+impl RowFile {
+    /// Compares the directory, if there is one, with the rows, unless they are older.
     pub fn verify_places(&self) -> Result<()> {
-        match self.file.places()? {
-            Some(places) => verify(places, &self.file),
-            None => Ok(()),
+        let Some(places) = self.places()? else {
+            return Ok(());
+        };
+        for chunks in parts(places.pages) {
+            let kept = places.entries(chunks.clone())?;
+            if places.rows <= self.kept.rows && entries(self, None, places.rows, chunks)? != kept {
+                let what = "a page's last row is not where it says";
+                return Err(Error::damaged(&places.path, what));
+            }
         }
+        Ok(())
     }
-}
-
-/// Compares a directory with the rows, unless they are older.
-fn verify(places: &Places, rows: &RowFile) -> Result<()> {
-    for chunks in parts(places.pages) {
-        let kept = places.entries(chunks.clone())?;
-        if places.rows <= rows.kept.rows && entries(rows, None, places.rows, chunks)? != kept {
-            let what = "a page's last row is not where it says";
-            return Err(Error::damaged(&places.path, what));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the entries of these chunks as of the first `end` rows, starting from `old`.
@@ -364,20 +353,20 @@ mod tests {
         let newest = RowFile::open(&disk, dir, *states.last().unwrap(), 9_001).unwrap();
         let places = newest.places().unwrap().unwrap();
         assert!(places.rows > 64 && places.rows <= newest.kept.rows);
-        verify(places, &newest).unwrap();
+        newest.verify_places().unwrap();
         // One row too new with a valid checksum: found by the comparison alone.
         let file = disk.open(path, false).unwrap();
         let mut entries = places.chunk(0).unwrap();
         let at = entries.iter().position(|&entry| entry > 1).unwrap();
         let old = std::mem::replace(&mut entries[at], 1);
         file.write_at(&pack(0, &entries), FIXED as u64).unwrap();
-        assert!(verify(places, &newest).is_err());
+        assert!(newest.verify_places().is_err());
         entries[at] = old;
         file.write_at(&pack(0, &entries), FIXED as u64).unwrap();
-        verify(places, &newest).unwrap();
+        newest.verify_places().unwrap();
         // A flipped bit in a chunk, then in the head.
         file.write_at(&[0xff], FIXED as u64 + 4).unwrap();
-        assert!(verify(places, &newest).is_err());
+        assert!(newest.verify_places().is_err());
         check(true);
         file.write_at(&[0xff], 3).unwrap();
         check(false);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
@@ -59,14 +59,6 @@ impl RowFile {
             kept,
             pages,
         })
-    }
-
-    pub fn number(&self) -> u64 {
-        self.kept.number
-    }
-
-    pub fn rows(&self) -> u64 {
-        self.kept.rows
     }
 
     pub(in crate::store) fn damaged(&self, what: impl Into<String>) -> Error {
@@ -350,7 +342,8 @@ impl KeptRows {
         visit: &mut dyn FnMut(u64, &BlockRows) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut end = 0;
-        for (first, rows) in self.file.unpacked.blocks() {
+        let unpacked = lock(&self.file.unpacked.0).blocks.clone();
+        for (first, rows) in unpacked {
             end = first + rows.heads.len() as u64;
             if end > from {
                 visit(first, &rows)?;
@@ -473,10 +466,10 @@ fn one_by_one(visit: &mut RowVisitor<'_>) -> impl FnMut(&[Row<'_>]) -> Result<()
 
 /// Cache of the first blocks of a row file, unpacked, up to a number of bytes: sweeps repeat over the same rows. A reader
 /// of a later state of the file, which begins with the same blocks, can use it after the reader of an earlier one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct UnpackedRows(Mutex<Prefix>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Prefix {
     number: u64,
     blocks: Vec<(u64, Arc<BlockRows>)>,
@@ -484,12 +477,6 @@ struct Prefix {
     /// Memory of the blocks in bytes, and its limit.
     bytes: u64,
     room: u64,
-}
-
-impl std::fmt::Debug for UnpackedRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("UnpackedRows")
-    }
 }
 
 fn bytes_of(block: &BlockRows) -> u64 {
@@ -503,7 +490,7 @@ impl UnpackedRows {
     /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of
     /// other files, and those that do not fit.
     fn prepare(&self, number: u64, rows: u64, room: u64) {
-        let mut prefix = self.prefix();
+        let mut prefix = lock(&self.0);
         if prefix.number != number || prefix.end > rows {
             *prefix = Prefix::default();
         }
@@ -516,16 +503,8 @@ impl UnpackedRows {
         }
     }
 
-    fn prefix(&self) -> MutexGuard<'_, Prefix> {
-        lock(&self.0)
-    }
-
-    fn blocks(&self) -> Vec<(u64, Arc<BlockRows>)> {
-        self.prefix().blocks.clone()
-    }
-
     fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
-        let prefix = self.prefix();
+        let prefix = lock(&self.0);
         if row >= prefix.end {
             return None;
         }
@@ -536,7 +515,7 @@ impl UnpackedRows {
     /// Caches the next block if there is room for it; otherwise returns it.
     fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
         let bytes = bytes_of(&block);
-        let mut prefix = self.prefix();
+        let mut prefix = lock(&self.0);
         if first != prefix.end || prefix.bytes + bytes > prefix.room {
             return Some(block);
         }

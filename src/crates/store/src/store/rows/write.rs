@@ -189,11 +189,6 @@ impl RowWriter {
         self.pages = pages;
     }
 
-    /// Returns the state of the file, whether committed or not.
-    pub fn kept(&self) -> &CommittedRows {
-        &self.kept
-    }
-
     pub fn cut(self, committed: LogLengths) -> Result<()> {
         self.log.cut(committed)
     }
@@ -217,7 +212,7 @@ fn compact<'p>(
     pages: u64,
     places: impl Iterator<Item = &'p mut (u64, u64)>,
 ) -> Result<Option<RowWriter>> {
-    let kept = *old.kept();
+    let kept = old.kept;
     if !is_due(&kept) {
         return Ok(None);
     }
@@ -347,7 +342,7 @@ impl StoreWriter {
     /// current and next warm start need.
     pub fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
         let warm = self.warm.iter().flatten().map(|warm| &warm.rows);
-        let of_warm = warm.chain(&self.ranked).map(|rows| rows.file.number());
+        let of_warm = warm.chain(&self.ranked).map(|rows| rows.file.kept.number);
         let needed: Vec<u64> = of_warm.chain(named).collect();
         let retired = &mut self.manifest.retired_rows;
         let (stay, go) = std::mem::take(retired)
@@ -379,10 +374,10 @@ impl StoreWriter {
         let ranked = self.ranked.as_mut().map(|rows| &mut rows.place);
         let places = warm.into_iter().chain(ranked);
         if let Some(new) = compact(disk, dir, rows, pages, places)? {
-            self.manifest.retired_rows.push(rows.kept().number);
+            self.manifest.retired_rows.push(rows.kept.number);
             *rows = new;
         }
-        self.manifest.retention = Retention::Kept(*rows.kept());
+        self.manifest.retention = Retention::Kept(rows.kept);
         Ok(())
     }
 
@@ -397,7 +392,7 @@ impl StoreWriter {
         let Some(writer) = self.rows.take() else {
             return Ok(());
         };
-        let number = writer.kept().number;
+        let number = writer.kept.number;
         match committed {
             Some(kept) => writer.cut(kept.lengths),
             None => {

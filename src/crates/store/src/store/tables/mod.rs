@@ -486,19 +486,10 @@ fn failed<E: Into<redb::Error>>(path: &Path, action: &'static str) -> impl FnOnc
         {
             Error::damaged(path, source.to_string())
         }
-        redb::Error::Io(source) => Error::Io {
-            path,
-            action,
-            source,
-        },
-        redb::Error::PreviousIo => Error::Io {
-            path,
-            action,
-            source: io::Error::other("an earlier operation on it failed"),
-        },
-        other => Error::Damaged {
-            path,
-            what: format!("cannot {action}: {other}"),
-        },
+        redb::Error::Io(source) => Error::io(path, action)(source),
+        redb::Error::PreviousIo => {
+            Error::io(path, action)(io::Error::other("an earlier operation on it failed"))
+        }
+        other => Error::damaged(path, format!("cannot {action}: {other}")),
     }
 }
