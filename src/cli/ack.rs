@@ -39,19 +39,25 @@ pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::R
             "--ack {name}: holds something else than a position, which would be lost; name another file"
         );
     }
-    let opened: Mutex<Option<Box<dyn Write + Send>>> = Mutex::default();
+    let opened: Mutex<Option<File>> = Mutex::default();
     Ok(OnDurable::new(move |position| {
         let line = format!("{position}\n");
-        let written = match &output {
+        let write = || match &output {
             OutputTarget::File(..) => {
                 output.write(|out| Ok((out.write_all(line.as_bytes())?, Keep::Durably)))
             }
-            OutputTarget::Standard => write_line(&opened, &line, || Ok(Box::new(io::stdout()))),
+            OutputTarget::Standard => write_line(&mut io::stdout(), &line),
             OutputTarget::Stream(to) => {
-                write_line(&opened, &line, || Ok(Box::new(open_patiently(to, &stop)?)))
+                // Opened once: a FIFO's reader would take closing it for the end.
+                let mut opened = lock(&opened);
+                let file = match &mut *opened {
+                    Some(file) => file,
+                    none => none.insert(open_patiently(to, &stop)?),
+                };
+                write_line(file, &line)
             }
         };
-        written.map_err(|error| match error.downcast::<Error>() {
+        write().map_err(|error| match error.downcast::<Error>() {
             Ok(error) => error,
             Err(error) => Error::Io {
                 path: path.clone(),
@@ -76,17 +82,7 @@ fn is_position(path: &Path) -> bool {
     }
 }
 
-/// Writes to a stream that is opened once: a FIFO's reader would take closing it for the end.
-fn write_line(
-    stream: &Mutex<Option<Box<dyn Write + Send>>>,
-    line: &str,
-    open: impl FnOnce() -> io::Result<Box<dyn Write + Send>>,
-) -> anyhow::Result<()> {
-    let mut stream = lock(stream);
-    let out = match &mut *stream {
-        Some(out) => out,
-        none => none.insert(open()?),
-    };
+fn write_line(out: &mut dyn Write, line: &str) -> anyhow::Result<()> {
     let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     // A reader that went away is a failure, not a closed pipe: the sender would wait forever.
     Ok(written.map_err(|error| io::Error::other(error.to_string()))?)

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use cashrank::{Error, Limits};
 pub use cashrank_base::model::{Exit, counted, thousands};
@@ -36,6 +37,13 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         None if error.downcast_ref::<io::Error>().is_some() => Exit::Io,
         None => Exit::Refused,
     }
+}
+
+/// Returns the exit code of damage if any of the errors is damage, or else that of the first error.
+pub fn worst_of<'e>(errors: impl IntoIterator<Item = &'e Error>) -> Exit {
+    let exits: Vec<Exit> = errors.into_iter().map(Exit::from).collect();
+    let damage = exits.iter().find(|exit| **exit == Exit::Damaged);
+    *damage.or(exits.first()).unwrap_or(&Exit::Done)
 }
 
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -130,12 +138,11 @@ pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result
     }
     let named = store.map(PathBuf::from);
     let store = named.or_else(|| std::env::var_os(STORE).map(PathBuf::from));
-    match store {
-        Some(store) => Ok(Some(store)),
-        None => anyhow::bail!(
-            "nothing to read: name inputs, or a store (--store, or {STORE} in the environment)"
-        ),
-    }
+    anyhow::ensure!(
+        store.is_some(),
+        "nothing to read: name inputs, or a store (--store, or {STORE} in the environment)"
+    );
+    Ok(store)
 }
 
 /// Memory budget of commands that hold data of each page.
@@ -158,6 +165,19 @@ impl MemoryArg {
         Ok(self.memory.or_else(|| available(threads)))
     }
 
+    /// Returns what is left of the [`MemoryArg::budget`] beside `need` bytes for this `work`. Fails like it, and with
+    /// [`Error::TooLarge`], which says what to do `instead`, if these do not fit.
+    pub fn beside(
+        &self,
+        (need, threads): (u64, usize),
+        work: impl FnOnce() -> String,
+        instead: &'static str,
+    ) -> Result<Option<u64>, Error> {
+        let budget = self.budget(threads)?;
+        check_room(budget, need, work, instead)?;
+        Ok(budget.map(|budget| budget - need))
+    }
+
     /// Returns the number of bytes for sorting rows when `beside` bytes are used for other data. Fails like
     /// [`MemoryArg::budget`], and with [`Error::TooLarge`], which says what to do `instead`, if too few are left.
     pub fn to_sort(
@@ -166,9 +186,8 @@ impl MemoryArg {
         work: impl FnOnce() -> String,
         instead: &'static str,
     ) -> Result<u64, Error> {
-        let budget = self.budget(2)?;
-        check_room(budget, LEAST_SORTING + beside, work, instead)?;
-        Ok(budget.map_or(MOST_SORTING, |budget| budget.saturating_sub(beside)))
+        let left = self.beside((LEAST_SORTING + beside, 2), work, instead)?;
+        Ok(left.map_or(MOST_SORTING, |left| left + LEAST_SORTING))
     }
 }
 
@@ -196,18 +215,21 @@ pub fn time(at: Option<Time>) -> String {
     at.and_then(utc).unwrap_or_default()
 }
 
+/// Returns the time at which a file was written, in RFC 3339; `None` if it is unknown.
+pub fn written_at(path: &Path) -> Option<String> {
+    let written = std::fs::metadata(path).ok()?.modified().ok()?;
+    let since = written.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(time(Some(since.as_secs() as i64)))
+}
+
 /// Escapes control characters, so that a name is safe to print on a terminal.
 pub fn shown(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return name.into();
     }
-    let mut shown = String::with_capacity(name.len());
-    for c in name.chars() {
-        if c.is_control() {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
+    let mut shown = name.to_owned();
+    for c in name.chars().filter(|c| c.is_control()) {
+        shown = shown.replace(c, &c.escape_default().to_string());
     }
     shown.into()
 }

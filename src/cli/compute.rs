@@ -22,7 +22,7 @@ use cashrank_store::snapshot::{
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
 use super::common::{
-    Exit, MemoryArg, lines, links, positive, print_json, report_lines, stop_on_signal,
+    Exit, MemoryArg, lines, links, positive, print_json, report_lines, say, stop_on_signal,
     store_unless, threads,
 };
 use super::export::{scratch, tables};
@@ -33,7 +33,6 @@ use super::output::{OutputTarget, SummedOutputArgs};
 use super::remarks::report_loaded;
 use super::summary::withheld;
 use super::values::bound;
-use crate::cli::common::say;
 
 /// Rank pages or sites by a measure of importance, of a store or of files.
 #[derive(clap::Args)]
@@ -182,12 +181,8 @@ impl ComputeArgs {
         let computing = self.computing(view.settings().config.damping_asked())?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
-        let report = match (self.output.json, self.quiet) {
-            (true, _) => ReportStyle::Json,
-            (false, true) => ReportStyle::Problems,
-            (false, false) => ReportStyle::Text,
-        };
-        publish_watched(&view, &computing, &Arc::new(Watcher::new(stop)), report)
+        let how = (self.output.json, self.quiet);
+        publish_watched(&view, &computing, &Arc::new(Watcher::new(stop)), how)
     }
 
     fn of_inputs(&self) -> anyhow::Result<Exit> {
@@ -300,25 +295,20 @@ fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReportStyle {
-    Text,
-    Json,
-    Problems,
-}
-
+/// Publishes a ranking and reports it as JSON or in words, of which only problems if `is_quiet`.
 pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,
     watcher: &Arc<Watcher>,
-    how: ReportStyle,
+    (is_json, is_quiet): (bool, bool),
 ) -> anyhow::Result<Exit> {
     let started = Instant::now();
     let before = parameters_before(view, computing);
     let publish = || publish_computed(&RealDisk, view, computing, watcher);
-    let published = match how {
-        ReportStyle::Problems => publish()?,
-        _ => beside_a_bar(watcher, publish)?,
+    let published = if is_quiet && !is_json {
+        publish()?
+    } else {
+        beside_a_bar(watcher, publish)?
     };
     let seconds = started.elapsed().as_secs_f64();
     let Some((path, info)) = published else {
@@ -326,7 +316,7 @@ pub(super) fn publish_watched(
         return Ok(Exit::Stopped);
     };
     report_lines("--teleport", info.skipped);
-    if how == ReportStyle::Json {
+    if is_json {
         let mut summary = serde_json::to_value(&info)?;
         summary["ranking"] = path.display().to_string().into();
         summary["seconds"] = seconds.into();
@@ -336,7 +326,7 @@ pub(super) fn publish_watched(
     if let Some(until) = info.parameters.until {
         report_unreached(info.reached, until);
     }
-    if how == ReportStyle::Problems {
+    if is_quiet {
         return Ok(Exit::Done);
     }
     report(&info, &path, seconds);

@@ -8,24 +8,22 @@ use std::sync::atomic::AtomicBool;
 use cashrank::Limits;
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
-use cashrank_graph::engine::Counters;
 use cashrank_ingest::ReadOptions;
 use cashrank_ingest::ingest::{Conversion, ConversionReport, convert};
 use cashrank_ingest::records::{RecordFormat, SortRoom};
 use cashrank_store::memory::check_address_space;
 
 use super::common::{
-    self, Exit, MemoryArg, note_keyboard, positive, print_json, stop_on_signal, threads, words,
+    self, Exit, MemoryArg, note_keyboard, positive, print_json, say, stop_on_signal, threads, words,
 };
 use super::export::scratch;
 use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
 use super::log::Verbosity;
 use super::output::{Keep, OutputTarget};
-use super::remarks::{ReadChoices, Remarks, nothing_read};
+use super::remarks::nothing_read;
 use super::reporter::Reporter;
-use super::summary::{report_counts, skipped_json};
+use super::summary::{read_json, report_counts};
 use super::values::{OrNone, formats};
-use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,9 +101,13 @@ impl ConvertArgs {
         let seconds = reporter.end();
         let done = done?;
         if self.json {
-            print_json(&summary_json(&done, &reporter.remarks, seconds))?;
+            let mut summary = read_json(&done.counters, &reporter, done.stopped, seconds);
+            summary["written"] = is_sound(&done).into();
+            print_json(&summary)?;
         } else {
-            summary(&done, seconds, &reporter);
+            report_counts(&done.counters, None, seconds, &reporter);
+            let written = common::records(done.written);
+            reporter.log.info(&format!("{written} written"));
         }
         if done.stopped {
             say!("stopped: no file was written");
@@ -122,10 +124,10 @@ impl ConvertArgs {
             Some(error) => Err(error.into()),
             None if done.counters.skipped_total() > 0 => Ok(Exit::Skipped),
             None if done.counters.records == 0 => {
-                let asked =
-                    ReadChoices::new(&reporter, &job.inputs, job.read.format, &job.read.input);
-                let read = (&done.counters, &Counters::default());
-                reporter.log.warn(&nothing_read(read, &asked));
+                let (inputs, read) = (&job.inputs, &job.read);
+                let (format, rules) = (read.format, &read.input);
+                let why = nothing_read(&reporter, &done.counters, inputs, format, rules);
+                reporter.log.warn(&why);
                 Ok(Exit::Skipped)
             }
             None => Ok(Exit::Done),
@@ -150,7 +152,7 @@ impl ConvertArgs {
         Ok(Conversion {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             read: ReadOptions {
-                format: self.format.0,
+                format: self.format,
                 threads,
                 limits: self.limits.over(Limits::default()),
                 input: self.rules.resolve(None)?,
@@ -189,25 +191,4 @@ impl ConvertArgs {
 
 fn is_sound(converted: &ConversionReport) -> bool {
     !converted.stopped && converted.unverified.is_none()
-}
-
-fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
-    let before = Counters::default();
-    report_counts(&done.counters, &before, None, seconds, reporter);
-    let written = common::records(done.written);
-    reporter.log.info(&format!("{written} written"));
-}
-
-fn summary_json(done: &ConversionReport, remarks: &Remarks, seconds: f64) -> serde_json::Value {
-    serde_json::json!({
-        "stopped": done.stopped,
-        "written": is_sound(done),
-        "records": done.counters.records,
-        "links": done.counters.links,
-        "skipped": skipped_json(&done.counters, &Counters::default()),
-        "remarks": remarks.as_json(),
-        "other": done.counters.other,
-        "out_of_scope": done.counters.out_of_scope,
-        "seconds": seconds,
-    })
 }

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use cashrank::Error;
 use cashrank_steer::answers::{CoveredHost, SeedCoverage, Seeds, seeds_of};
-use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
@@ -62,7 +60,11 @@ pub struct CoverageArgs {
 impl CoverageArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let room = self.check_memory(snapshot.info().pages)?;
+        let pages = snapshot.info().pages;
+        let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
+        let work = || format!("the coverage of {pages} pages");
+        let instead = "leave --by-host out, or use a machine with more";
+        let room = self.memory.beside((pages * a_page, 2), work, instead)?;
         let seeds = if self.seeds.is_empty() {
             Seeds::Found
         } else {
@@ -71,10 +73,10 @@ impl CoverageArgs {
             seeds
         };
         let is_known = matches!(&seeds, Seeds::Given { known, .. } if !known.is_empty());
-        if !self.seeds.is_empty() && !is_known {
-            let text = "none of the seeds is known: crawl them first and ingest what was read";
-            return Err(Error::Usage(text.into()).into());
-        }
+        anyhow::ensure!(
+            self.seeds.is_empty() || is_known,
+            "none of the seeds is known: crawl them first and ingest what was read"
+        );
         let coverage = SeedCoverage::of(&snapshot, &seeds)?;
         let covered = &coverage.covered;
         let hosts = self.by_host.then(|| coverage.hosts(&snapshot));
@@ -112,21 +114,6 @@ impl CoverageArgs {
             )?;
             hosts.map_or(Ok(()), |hosts| show_hosts(out, &hosts))
         })
-    }
-
-    /// Returns the memory left after the pages; refuses a store whose pages do not fit.
-    fn check_memory(&self, pages: u64) -> Result<Option<u64>, Error> {
-        let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
-        let need = pages * a_page;
-        let budget = self.memory.budget(2)?;
-        let work = || format!("the coverage of {pages} pages");
-        check_room(
-            budget,
-            need,
-            work,
-            "leave --by-host out, or use a machine with more",
-        )?;
-        Ok(budget.map(|budget| budget - need))
     }
 }
 

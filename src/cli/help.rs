@@ -1,87 +1,50 @@
 //! Help in two steps: `-h` shows what everybody needs, `--help` shows everything. An option that many commands share is
 //! explained once, and the other commands refer to that place. The program's help has two lists of commands.
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// Options of many commands; `cashrank --help` explains them.
-const COMMON: [&str; 5] = ["memory", "threads", "json", "quiet", "force"];
+const COMMON: &str = "memory threads json quiet force";
 
 /// Options for what is read from inputs; `cashrank ingest --help` explains them.
-const READING: [&str; 15] = [
-    "format",
-    "field",
-    "scope",
-    "drop-params",
-    "outlinks",
-    "follow",
-    "self-links",
-    "strict",
-    "accept-unverified",
-    "limit-line",
-    "limit-url",
-    "limit-links",
-    "limit-held",
-    "limit-expansion",
-    "limit-zstd-window",
-];
+const READING: &str = "format field scope drop-params outlinks follow self-links strict \
+    accept-unverified limit-line limit-url limit-links limit-held limit-expansion limit-zstd-window";
 
 /// Commands other than `ingest` that read inputs.
-const READERS: [&str; 4] = ["convert", "inspect", "compute", "local"];
+const READERS: &str = "convert inspect compute local";
 
 /// Options that `-h` shows, for commands with many options.
-const FIRST: [(&str, &[&str]); 4] = [
+const FIRST: [(&str, &str); 4] = [
     (
         "ingest",
-        &[
-            "store",
-            "memory",
-            "format",
-            "scope",
-            "drop-params",
-            "field",
-            "settle",
-            "follow",
-            "damping",
-            "expire",
-            "keep-links",
-            "snapshot-every",
-            "keep-snapshots",
-            "top",
-            "json",
-            "quiet",
-        ],
+        "store memory format scope drop-params field settle follow damping expire keep-links \
+         snapshot-every keep-snapshots top json quiet",
     ),
     (
         "next",
-        &[
-            "store", "count", "strategy", "refetch", "budget", "per-host", "scope", "exclude",
-            "seeds", "to", "output",
-        ],
+        "store count strategy refetch budget per-host scope exclude seeds to output",
     ),
     (
         "export",
-        &[
-            "store", "snapshot", "to", "output", "sort", "level", "measure", "scope", "since",
-            "links", "records",
-        ],
+        "store snapshot to output sort level measure scope since links records",
     ),
-    (
-        "local",
-        &["store", "domain", "count", "ranks", "impact", "live"],
-    ),
+    ("local", "store domain count ranks impact live"),
 ];
 
 /// Commands listed under "Every day"; all others are listed under "Special".
-const EVERY_DAY: [&str; 9] = [
-    "ingest", "next", "top", "rank", "history", "links", "stat", "export", "serve",
-];
+const EVERY_DAY: &str = "ingest next top rank history links stat export serve";
+
+/// Returns whether a list of names, separated by spaces, has this one.
+fn has(names: &str, name: &str) -> bool {
+    names.split(' ').any(|one| one == name)
+}
 
 pub fn in_two_steps(command: Command) -> Command {
     let command = command.mut_subcommands(of_command);
     let (every_day, special): (Vec<&Command>, Vec<&Command>) = command
         .get_subcommands()
         .filter(|one| !one.is_hide_set())
-        .partition(|one| EVERY_DAY.contains(&one.get_name()));
+        .partition(|one| has(EVERY_DAY, one.get_name()));
     let list = |commands: Vec<&Command>| -> String {
         let line = |one: &Command| {
             let about = one.get_about().map(ToString::to_string);
@@ -101,25 +64,20 @@ pub fn in_two_steps(command: Command) -> Command {
 fn of_command(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let first = FIRST.iter().find(|(of, _)| *of == name);
-    let is_reader = READERS.contains(&&*name);
-    let (mut common, mut reading) = (Vec::new(), Vec::new());
-    for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
-        match arg.get_long() {
-            Some(option) if name == "ingest" || option == "help" => {}
-            Some(option) if COMMON.contains(&option) => common.push(option.to_owned()),
-            Some(option) if is_reader && READING.contains(&option) => {
-                reading.push(option.to_owned());
-            }
-            _ => {}
-        }
-    }
-    let mut notes = command
-        .get_after_help()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    for (options, explained) in [(&common, "cashrank"), (&reading, "cashrank ingest")] {
-        if !options.is_empty() {
-            let named: Vec<String> = options.iter().map(|option| format!("--{option}")).collect();
+    let lists = [(COMMON, "cashrank"), (READING, "cashrank ingest")];
+    let lists = match &*name {
+        "ingest" => &[],
+        reader if has(READERS, reader) => &lists[..],
+        _ => &lists[..1],
+    };
+    let notes = command.get_after_help().map(ToString::to_string);
+    let mut notes = notes.unwrap_or_default();
+    for (options, explained) in lists {
+        let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let named = shown.filter_map(Arg::get_long);
+        let named = named.filter(|option| has(options, option));
+        let named: Vec<String> = named.map(|option| format!("--{option}")).collect();
+        if !named.is_empty() {
             let named = named.join(", ");
             notes.push_str(&format!("\n\nAlso {named}: see `{explained} --help`."));
         }
@@ -130,8 +88,8 @@ fn of_command(command: Command) -> Command {
             let Some(option) = arg.get_long().map(str::to_owned) else {
                 return arg;
             };
-            let is_first = first.is_none_or(|(_, first)| first.contains(&&*option));
-            let is_elsewhere = common.contains(&option) || reading.contains(&option);
+            let is_first = first.is_none_or(|(_, first)| has(first, &option));
+            let is_elsewhere = lists.iter().any(|(options, _)| has(options, &option));
             arg.hide_short_help(!is_first).hide(is_elsewhere)
         })
 }

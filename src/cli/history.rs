@@ -6,11 +6,10 @@ use cashrank_steer::answers::{History, HistoryOptions, Moment, history};
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, StoreArg, positive, print, rounded_up, shown, thousands, time, write_json,
+    Exit, MemoryArg, StoreArg, positive, print, rounded_up, say, shown, thousands, time, write_json,
 };
 use super::levels::LevelArgs;
 use super::table::TextTable;
-use crate::cli::common::say;
 
 /// Show how the ranks of pages or sites changed, snapshot by snapshot.
 #[derive(clap::Args)]

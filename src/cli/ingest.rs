@@ -20,17 +20,19 @@ use cashrank_store::snapshot::{Info, Snapshot};
 use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
+use super::ack::on_durable;
 use super::common::{
-    Exit, STORE, certain_pages, not_believed, note_keyboard, parsed, positive, some_bytes,
-    stop_on_signal, threads, words,
+    Exit, STORE, certain_pages, not_believed, note_keyboard, parsed, positive, print_json,
+    some_bytes, stop_on_signal, threads, words,
 };
-use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs};
+use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs, first_given};
+use super::json::joined;
 use super::log::Verbosity;
 use super::output::OutputTarget;
-use super::remarks::{ReadChoices, is_nothing, nothing_text};
+use super::remarks::{is_nothing, nothing_read, start_over};
 use super::reporter::Reporter;
 use super::snapshots::KeepArg;
-use super::summary::{summary, summary_json};
+use super::summary::{ingest_json, read_json, since, summary};
 use super::values::{
     OrNone, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
 };
@@ -258,24 +260,36 @@ impl IngestArgs {
         stop_on_signal(&job.stop)?;
         note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.log);
-        let done = self.ingest(&job, &mut reporter)?;
+        #[cfg(feature = "serve")]
+        let service = self.serve(&mut reporter)?;
+        let done = ingest(&job, Arc::new(RealDisk), &mut reporter);
+        #[cfg(feature = "serve")]
+        drop(service);
         let seconds = reporter.end();
         let outcome = done?;
-        let nothing = is_nothing(&outcome, reporter.empty.is_some());
+        let read = &since(&outcome.counters, &outcome.before);
+        let nothing = is_nothing(&outcome, read, reporter.empty.is_some());
         let (log, remarks) = (reporter.log, &reporter.remarks);
         if self.json {
             let certain = certain_top(&outcome)?;
-            super::common::print_json(&summary_json(&outcome, remarks, seconds, certain))?;
+            let counts = read_json(read, &reporter, outcome.stopped, seconds);
+            let all = joined(counts, ingest_json(&outcome, read, certain));
+            // Keys in their order, whichever part has them.
+            print_json(&serde_json::to_value(all)?)?;
         } else if !(nothing && outcome.nothing_to_do) {
-            summary(&outcome, seconds, &reporter);
+            summary(&outcome, read, seconds, &reporter);
         }
         if outcome.nothing_to_do {
             self.advise_settling(&job, log);
         }
         if nothing {
-            let asked =
-                ReadChoices::new(&reporter, &job.inputs, self.format.0, &job.settings.input);
-            log.warn(&nothing_text(&outcome, &asked));
+            let (inputs, rules) = (&job.inputs, &job.settings.input);
+            let mut message = nothing_read(&reporter, read, inputs, self.format, rules);
+            if outcome.pages == 0 {
+                message.push(' ');
+                message.push_str(&start_over(rules));
+            }
+            log.warn(&message);
         }
         if let Some((_, info)) = &outcome.snapshot {
             self.warn_of_ranking(info, &job, log);
@@ -286,13 +300,9 @@ impl IngestArgs {
             let message = certain_pages(certain_top(&outcome)?);
             message.iter().for_each(|message| log.info(message));
         }
-        let (now, before) = (&outcome.counters, &outcome.before);
         Ok(if outcome.stopped {
             Exit::Stopped
-        } else if now.skipped_total() > before.skipped_total()
-            || nothing
-            || (remarks.lack_links() && now.links == before.links)
-        {
+        } else if read.skipped_total() > 0 || nothing || (remarks.lack_links() && read.links == 0) {
             Exit::Skipped
         } else {
             Exit::Done
@@ -303,12 +313,11 @@ impl IngestArgs {
         let settles = job.settle.is_some()
             && job.settings.config.is_settled()
             && job.keep_links != KeepRows::None;
-        let bound = match self.settle {
-            Some(OrNone(Some(_))) => Some("--settle"),
-            _ => None,
-        };
-        let cold = self.cold.then_some("--cold");
-        if let Some(option) = self.settle_time.map(|_| "--settle-time").or(bound).or(cold) {
+        if let Some(option) = first_given(&[
+            (self.settle_time.is_some(), "--settle-time"),
+            (self.settle.flatten().is_some(), "--settle"),
+            (self.cold, "--cold"),
+        ]) {
             anyhow::ensure!(
                 settles,
                 "{option}: importance is not settled, which --settle none, --keep-links none, --window and --max-age \
@@ -321,7 +330,7 @@ impl IngestArgs {
              it out"
         );
         let of_streams = [(self.resume, "--resume"), (self.new_stream, "--new-stream")];
-        if let Some((_, option)) = of_streams.iter().find(|(given, _)| *given) {
+        if let Some(option) = first_given(&of_streams) {
             anyhow::ensure!(
                 job.inputs.iter().any(InputName::is_stream),
                 "{option} is for a stream on standard input: name `-` among the inputs"
@@ -332,7 +341,7 @@ impl IngestArgs {
 
     /// Warns about requests that the published ranking does not fulfil.
     fn warn_of_ranking(&self, info: &Info, job: &IngestJob, log: Verbosity) {
-        if let (Some(OrNone(Some(_))), None) = (&self.expire, &info.expired) {
+        if let (Some(Some(_)), None) = (&self.expire, &info.expired) {
             let why = if info.window.settled.is_some() {
                 "no record says when it was fetched, so no page is known to be old; name the records' time with --field"
             } else {
@@ -364,7 +373,7 @@ impl IngestArgs {
                 also.measure.name
             ));
         }
-        let Some(OrNone(Some(until))) = self.settle else {
+        let Some(Some(until)) = self.settle else {
             return;
         };
         // An unreadable snapshot is no reason to fail, because there was nothing to do.
@@ -380,30 +389,19 @@ impl IngestArgs {
         }
     }
 
-    /// Ingests, with the service running if requested. The outer error is that of the service.
-    fn ingest(
-        &self,
-        job: &IngestJob,
-        reporter: &mut Reporter,
-    ) -> anyhow::Result<cashrank::Result<IngestOutcome>> {
-        let disk = Arc::new(RealDisk);
-        #[cfg(feature = "serve")]
-        if let Some(listen) = self.listen {
-            let live = Arc::new(super::serve::LiveIngest::default());
-            let service =
-                super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
-            reporter.live = Some(live);
-            let done = ingest(job, disk, reporter);
-            service.stop();
-            return Ok(done);
-        }
-        #[cfg(feature = "serve")]
-        if self.service.is_given() {
-            anyhow::bail!(
+    /// Starts the service if it is asked for.
+    #[cfg(feature = "serve")]
+    fn serve(&self, reporter: &mut Reporter) -> anyhow::Result<Option<cashrank_serve::Service>> {
+        let Some(listen) = self.listen else {
+            anyhow::ensure!(
+                !self.service.is_given(),
                 "--token-file and --frontier belong to the service: add --listen ADDRESS"
             );
-        }
-        Ok(ingest(job, disk, reporter))
+            return Ok(None);
+        };
+        let live = Arc::new(super::serve::LiveIngest::default());
+        reporter.live = Some(live.clone());
+        super::serve::start(&self.store, listen, &self.service, Some(live)).map(Some)
     }
 
     /// Builds the job; settings that are not given are the store's.
@@ -440,21 +438,23 @@ impl IngestArgs {
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
         settings.input.shard = self.shard.or(settings.input.shard);
+        let spool = self.spool.then(|| self.spool_options(&job.stop));
+        let spool = spool.transpose()?;
         Ok(IngestJob {
             settings,
-            format: self.format.0,
+            format: self.format,
             repeat: self.repeat,
             keep_links: match self.keep_links {
-                Some(OrNone(None)) => KeepRows::None,
-                Some(OrNone(Some(most))) => KeepRows::AtMost(most),
+                Some(None) => KeepRows::None,
+                Some(Some(most)) => KeepRows::AtMost(most),
                 None => job.keep_links,
             },
             settle: self
                 .settle
-                .map_or(job.settle, |bound| bound.0.map(Goal::from)),
+                .map_or(job.settle, |bound| bound.map(Goal::from)),
             cold: self.cold,
             settle_time: self.settle_time,
-            expire: self.expire.and_then(|age| age.0),
+            expire: self.expire.flatten(),
             also: self.also.clone(),
             until: self.until,
             complete: self.complete,
@@ -465,10 +465,7 @@ impl IngestArgs {
                 (_, true) => Stream::Again,
                 _ => Stream::Auto,
             },
-            spool: self
-                .spool
-                .then(|| self.spool_options(&job.stop))
-                .transpose()?,
+            spool,
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(job.snapshot_every),
             keep_snapshots: self.keep.keep_snapshots,
@@ -480,12 +477,10 @@ impl IngestArgs {
     }
 
     fn spool_options(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<SpoolOptions> {
+        let ack = self.ack.as_deref();
+        let on_durable = ack.map(|path| on_durable(path, &self.store, stop.clone()));
         Ok(SpoolOptions {
-            on_durable: self
-                .ack
-                .as_deref()
-                .map(|path| super::ack::on_durable(path, &self.store, stop.clone()))
-                .transpose()?,
+            on_durable: on_durable.transpose()?,
             ..SpoolOptions::default()
         })
     }

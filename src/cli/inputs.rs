@@ -12,6 +12,7 @@ use cashrank_graph::engine::{Config, SelfLinks};
 use cashrank_ingest::load::{LoadedGraph, load};
 
 use super::common::{bytes, note_keyboard, parsed, positive, words};
+use super::levels::all_of;
 use super::values::{OrNone, formats};
 
 pub const INPUT: &str = "Input";
@@ -53,7 +54,7 @@ impl RulesArgs {
             (!self.drop_params.is_empty(), "--drop-params"),
             (!self.scope.is_empty(), "--scope"),
         ];
-        given.into_iter().find(|given| given.0).map(|given| given.1)
+        first_given(&given)
     }
 
     /// Returns the given rules; those not given are the store's.
@@ -69,14 +70,18 @@ impl RulesArgs {
             given.for_each(|names| rules.drop_params.add(names));
         }
         if !self.scope.is_empty() {
-            rules.scope = Scope::default();
-            self.scope
-                .iter()
-                .cloned()
-                .for_each(|pages| rules.scope.add(pages));
+            rules.scope = all_of(&self.scope);
         }
         Ok(rules)
     }
+}
+
+/// Returns the first option that is given.
+pub fn first_given<'n>(options: &[(bool, &'n str)]) -> Option<&'n str> {
+    options
+        .iter()
+        .find(|(is_given, _)| *is_given)
+        .map(|of| of.1)
 }
 
 pub const LIMITS: &str = "Limits on input";
@@ -164,8 +169,7 @@ impl LoadArgs {
             (self.follow.is_some(), "--follow"),
             (self.self_links.is_some(), "--self-links"),
         ];
-        let given = given.into_iter().find(|given| given.0);
-        given.map(|given| given.1).or(self.rules.given())
+        first_given(&given).or(self.rules.given())
     }
 
     /// Reads the inputs into a graph in at most `memory` bytes; `command` is named in messages.
@@ -187,7 +191,7 @@ impl LoadArgs {
         let rules = self.rules.resolve(None)?;
         Ok(load(
             &inputs,
-            self.format.and_then(|format| format.0),
+            self.format.flatten(),
             &config,
             &rules,
             &limits,

@@ -1,13 +1,12 @@
 //! `cashrank inspect`: what an ingest would read in an input.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 
 use cashrank::Limits;
 use cashrank_crawl::decode::Reason;
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::{Compression, InputName};
-use cashrank_graph::engine::Counters;
 use cashrank_ingest::ReadOptions;
 use cashrank_ingest::inspect::{
     DistinctCount, FetchTimeStats, InspectReport, Inspection, Odd, RecordPosition, SampleRecord,
@@ -16,14 +15,14 @@ use cashrank_ingest::inspect::{
 use serde_json::{Value, json};
 
 use super::common::{
-    self, Exit, MemoryArg, as_options, note_keyboard, positive, print, shown, thousands, threads,
-    time,
+    self, Exit, MemoryArg, as_options, note_keyboard, positive, print, say, shown, thousands,
+    threads, time, write_json,
 };
 use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
 use super::remarks::{missing_json, missing_text, ungrouped};
 use super::summary::{dropped_links, some_of};
+use super::table::FactList;
 use super::values::{OrNone, formats};
-use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,7 +102,7 @@ impl InspectArgs {
         let threads = threads(self.threads);
         Ok(Inspection {
             read: ReadOptions {
-                format: self.format.0,
+                format: self.format,
                 threads,
                 limits: Limits {
                     memory: self.memory.budget(threads + 3)?,
@@ -126,13 +125,12 @@ impl InspectArgs {
     ) -> anyhow::Result<Exit> {
         print(|out| {
             if self.json {
-                serde_json::to_writer(&mut *out, &as_json(input, report))?;
-                return Ok(out.write_all(b"\n")?);
+                return write_json(out, &as_json(input, report));
             }
             if apart {
                 out.write_all(b"\n")?;
             }
-            print_report(input, report, out)
+            write_plain(out, input, report)
         })?;
         Ok(match report {
             report if report.damage.is_some() => Exit::Corrupt,
@@ -153,80 +151,69 @@ fn severity(exit: &Exit) -> u8 {
     }
 }
 
-fn print_report(
+fn write_plain(
+    out: &mut dyn Write,
     input: &InputName,
     report: &InspectReport,
-    out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     writeln!(out, "{input}: {}", packed(report))?;
-    for (name, text) in lines(report) {
-        let text = if text.is_empty() { "none" } else { &text };
-        let colon = if name.is_empty() { "" } else { ":" };
-        writeln!(out, "  {:<10}{text}", format!("{name}{colon}"))?;
-    }
-    Ok(())
-}
-
-/// Returns the lines of the report, each with its name; the name is empty for a line that continues the one before it.
-fn lines(report: &InspectReport) -> Vec<(&'static str, String)> {
+    let mut facts = FactList::new(out, "  ", 9);
     let format = match report.format {
         Some(format) => format!("{} ({})", format.name(), report.recognised_by),
         None => "none: it holds nothing".into(),
     };
-    let mut lines = vec![("format", format), ("records", records(report))];
+    facts.add("format:", format)?;
+    facts.add("records:", records(report))?;
     if !report.other.is_empty() {
-        let other: Vec<_> = report
-            .other
-            .iter()
-            .map(|(kind, count)| (*kind, *count))
-            .collect();
-        lines.push(("no pages", some_of(&other).join(", ")));
+        let other = report.other.iter().map(|(kind, count)| (*kind, *count));
+        facts.add("no pages:", list(some_of(other)))?;
     }
     let statuses = report.statuses.iter();
     let statuses = statuses.map(|(status, count)| format!("{} with {status}", thousands(*count)));
-    let odd = [
+    let odd = some_of([
         ("with others", report.odd_statuses),
         ("without", report.no_status),
-    ];
-    lines.push(("statuses", list(statuses.chain(some_of(&odd)))));
-    lines.push(("links", links(report)));
-    lines.push(("pages", pages(report)));
-    lines.push(("times", times(&report.times)));
-    report.first.iter().for_each(|one| first(one, &mut lines));
+    ]);
+    facts.add("statuses:", list(statuses.chain(odd)))?;
+    facts.add("links:", links(report))?;
+    facts.add("pages:", pages(report))?;
+    facts.add("times:", times(&report.times))?;
+    for one in &report.first {
+        write_first(&mut facts, one)?;
+    }
     let skipped = report.skipped.iter();
-    let mut oddities: Vec<_> = skipped
-        .map(|(reason, odd)| (format!("skipped as {}", reason.name()), odd))
-        .collect();
-    oddities.push(("back in time".into(), &report.times.back));
-    let unread = "used without their times: bad-time".into();
-    oddities.push((unread, &report.times.unread));
-    for (what, odd) in oddities.iter().filter(|(_, odd)| odd.count > 0) {
-        lines.push(("odd", format!("{} {what}", thousands(odd.count))));
+    let skipped = skipped.map(|(reason, odd)| (format!("skipped as {}", reason.name()), odd));
+    let times = [
+        ("back in time".into(), &report.times.back),
+        (
+            "used without their times: bad-time".into(),
+            &report.times.unread,
+        ),
+    ];
+    for (what, odd) in skipped.chain(times).filter(|(_, odd)| odd.count > 0) {
+        facts.add("odd:", format!("{} {what}", thousands(odd.count)))?;
         for place in &odd.first {
             let detail = place.detail.as_ref();
             let detail = detail.map(|detail| format!(": {}", as_options(detail)));
-            let text = position(place) + &detail.unwrap_or_default();
-            lines.push(("", text));
+            facts.add("", position(place) + &detail.unwrap_or_default())?;
         }
     }
     if let Some(damage) = &report.damage {
         let records = thousands(damage.records);
-        lines.push((
-            "damage",
+        facts.add(
+            "damage:",
             format!("after {records} records: {}", damage.what),
-        ));
+        )?;
     } else if !report.whole {
         let stopped = "as --records asks; the rest was not read";
-        lines.push(("stopped", stopped.into()));
+        facts.add("stopped:", stopped.to_owned())?;
     }
-    let missing = report.missing.as_ref().map(missing_text);
-    lines.extend(missing.map(|text| ("unread", text)));
+    facts.add("unread:", report.missing.as_ref().map(missing_text))?;
     if report.ungrouped > 0 {
-        lines.push(("order", ungrouped(report.ungrouped)));
+        facts.add("order:", ungrouped(report.ungrouped))?;
     }
-    lines.extend(report.caveat.map(|caveat| ("note", as_options(caveat))));
-    lines.extend(nothing(report).map(|why| ("nothing", why.into())));
-    lines
+    facts.add("note:", report.caveat.map(as_options))?;
+    Ok(facts.add("nothing:", nothing(report).map(str::to_owned))?)
 }
 
 fn packed(report: &InspectReport) -> String {
@@ -257,7 +244,7 @@ fn packed(report: &InspectReport) -> String {
 }
 
 fn records(report: &InspectReport) -> String {
-    let of = [
+    let of = some_of([
         ("crawled", report.visits()),
         ("gone", report.counters.gone),
         ("unchanged", report.counters.unchanged - report.known_only),
@@ -266,11 +253,12 @@ fn records(report: &InspectReport) -> String {
         ("out of scope", report.counters.out_of_scope),
         ("skipped", report.counters.skipped_total()),
         ("not pages", report.counters.other),
-    ];
+    ]);
     let total = thousands(report.records);
-    match some_of(&of).join(", ") {
-        parts if parts.is_empty() => total,
-        parts => format!("{total}: {parts}"),
+    if of.is_empty() {
+        total
+    } else {
+        format!("{total}: {}", list(of))
     }
 }
 
@@ -280,8 +268,9 @@ fn links(report: &InspectReport) -> String {
         thousands(report.followed),
         thousands(report.followed_most)
     );
-    let dropped = dropped_links(&report.counters, &Counters::default());
-    let parts = std::iter::once(followed).chain(dropped);
+    let parts = [followed]
+        .into_iter()
+        .chain(dropped_links(&report.counters));
     format!("{} read: {}", thousands(report.counters.links), list(parts))
 }
 
@@ -306,41 +295,34 @@ fn distinct(count: DistinctCount) -> String {
 }
 
 fn times(times: &FetchTimeStats) -> String {
-    let range = match (times.earliest, times.latest) {
-        (None, _) => None,
-        (earliest, latest) => Some(format!("{} to {}", time(earliest), time(latest))),
-    };
-    list(
-        range
-            .into_iter()
-            .chain(some_of(&[("records without", times.none)])),
-    )
+    let range = times.earliest.map(|_| {
+        let [earliest, latest] = [times.earliest, times.latest].map(time);
+        format!("{earliest} to {latest}")
+    });
+    let none = some_of([("records without", times.none)]);
+    list(range.into_iter().chain(none))
 }
 
-fn first(first: &SampleRecord, lines: &mut Vec<(&'static str, String)>) {
-    let facts = [
+fn write_first(facts: &mut FactList<'_>, first: &SampleRecord) -> io::Result<()> {
+    let about = [
+        Some(first.what.into()),
         first.status.map(|status| status.to_string()),
         first.time.map(|at| time(Some(at))),
     ];
-    let facts = list(std::iter::once(first.what.into()).chain(facts.into_iter().flatten()));
+    let about = list(about.into_iter().flatten());
     let (url, place) = (shown(&first.url), position(&first.place));
-    lines.push(("first", format!("{url} ({facts}; {place})")));
-    let mut more = |text| lines.push(("", text));
-    if let Some(to) = &first.redirect {
-        more(format!("redirects to {to}"));
-    }
-    if let Some(base) = &first.base {
-        more(format!("base {base}"));
-    }
+    facts.add("first:", format!("{url} ({about}; {place})"))?;
+    let redirect = first.redirect.as_ref();
+    facts.add("", redirect.map(|to| format!("redirects to {to}")))?;
+    facts.add("", first.base.as_ref().map(|base| format!("base {base}")))?;
     let (read, followed) = (common::links(first.read), thousands(first.followed));
-    more(format!("{read} read, {followed} followed"));
+    facts.add("", format!("{read} read, {followed} followed"))?;
     for link in &first.links {
-        more(format!("-> {}", shown(link)));
+        facts.add("", format!("-> {}", shown(link)))?;
     }
     let rest = first.followed - first.links.len() as u64;
-    if rest > 0 {
-        more(format!("-> and {} more", thousands(rest)));
-    }
+    let rest = (rest > 0).then(|| format!("-> and {} more", thousands(rest)));
+    facts.add("", rest)
 }
 
 fn position(place: &RecordPosition) -> String {
@@ -362,16 +344,15 @@ fn nothing(report: &InspectReport) -> Option<&'static str> {
     }
 }
 
-fn list(parts: impl Iterator<Item = String>) -> String {
-    parts.collect::<Vec<_>>().join(", ")
+fn list(parts: impl IntoIterator<Item = String>) -> String {
+    let list = parts.into_iter().collect::<Vec<_>>().join(", ");
+    if list.is_empty() { "none".into() } else { list }
 }
 
 fn as_json(input: &InputName, report: &InspectReport) -> Value {
     let count = |count: DistinctCount| json!({"count": count.count, "at_least": count.at_least});
     let skipped = report.skipped.iter();
-    let skipped: serde_json::Map<_, _> = skipped
-        .map(|(reason, odd)| (reason.name().to_owned(), odd_json(odd)))
-        .collect();
+    let skipped = skipped.map(|(reason, odd)| (reason.name(), odd_json(odd)));
     let (counters, times) = (&report.counters, &report.times);
     let remarks = match times.unread.count {
         0 => json!({}),
@@ -400,7 +381,7 @@ fn as_json(input: &InputName, report: &InspectReport) -> Value {
         "known_only": report.known_only,
         "failed": counters.failed,
         "out_of_scope": counters.out_of_scope,
-        "skipped": skipped,
+        "skipped": skipped.collect::<Value>(),
         "remarks": remarks,
         "other": report.other,
         "statuses": report.statuses,

@@ -5,7 +5,7 @@ use std::path::Path;
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
 use cashrank_graph::sites::{Level, Pairing, RollUpBy, SiteLinks};
-use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
+use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 use clap::ArgAction;
 
@@ -35,28 +35,17 @@ impl LevelArgs {
 
     /// Returns all measures of a command that takes several; at least one.
     pub fn measures(&self) -> Vec<Option<&str>> {
-        let given = self.measure.iter().map(|name| match &**name {
-            IMPORTANCE => None,
-            name => Some(name),
-        });
         if self.measure.is_empty() {
-            vec![None]
-        } else {
-            given.collect()
+            return vec![None];
         }
+        let given = self.measure.iter().map(String::as_str);
+        given
+            .map(|name| (name != IMPORTANCE).then_some(name))
+            .collect()
     }
 
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
         self.open_named(snapshot, &self.name(), memory)
-    }
-
-    pub fn open_all(
-        &self,
-        snapshots: Vec<Snapshot>,
-        memory: &MemoryArg,
-    ) -> cashrank::Result<Vec<LevelRanking>> {
-        let open = |snapshot| self.open(snapshot, memory);
-        snapshots.into_iter().map(open).collect()
     }
 
     /// Returns the options that apply to the ranking of a single store, each with whether it is given.
@@ -107,34 +96,34 @@ impl LevelArgs {
     }
 }
 
-/// Option that selects the pages to show.
+/// Options that select the pages to show.
 #[derive(clap::Args)]
-pub struct ScopeArg {
+pub struct SelectionArgs {
     /// Only these pages, like domain:example.org; with ! in front: all but these [default: all].
     ///
     /// host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. Ranks stay those among
     /// all pages. May be repeated.
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
-}
-
-/// Option that leaves out gone pages.
-#[derive(clap::Args)]
-pub struct GoneArg {
     /// Leave out pages that are gone: that answered 404 or 410 when they were last fetched.
     #[arg(long)]
     pub without_gone: bool,
 }
 
-impl ScopeArg {
-    pub fn rules(&self) -> Scope {
-        let mut rules = Scope::default();
-        self.scope
-            .iter()
-            .cloned()
-            .for_each(|pages| rules.add(pages));
-        rules
+impl SelectionArgs {
+    pub fn selection(&self) -> Selection {
+        Selection {
+            scope: all_of(&self.scope),
+            without_gone: self.without_gone,
+        }
     }
+}
+
+/// Joins the rules of an option that may be repeated.
+pub fn all_of(rules: &[Scope]) -> Scope {
+    let mut all = Scope::default();
+    rules.iter().cloned().for_each(|rules| all.add(rules));
+    all
 }
 
 pub fn levels() -> Forms<Level> {

@@ -5,8 +5,7 @@ use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
-use super::common::{Exit, MemoryArg, StoreArg, print, shown, thousands, write_json};
-use crate::cli::common::say;
+use super::common::{Exit, MemoryArg, StoreArg, print, say, shown, thousands, write_json};
 
 /// Show what a page links to, or with --in what links to it.
 #[derive(clap::Args)]

@@ -1,7 +1,5 @@
 //! The command line: one file per subcommand. Data goes to standard output, messages to standard error.
 
-#[cfg(not(all(feature = "man", feature = "serve")))]
-mod absent;
 mod ack;
 mod common;
 mod compare;
@@ -45,8 +43,7 @@ use cashrank_store::memory::check_address_space;
 use cashrank_store::store::{PanicFate, fenced};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cli::common::say;
-use common::Exit;
+use common::{Exit, say};
 
 const HELP: &str = "\
 Options of many commands:
@@ -104,7 +101,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Answer questions about a store over HTTP (this build has none: cargo install --features serve).
     #[cfg(not(feature = "serve"))]
-    Serve(absent::Absent),
+    Serve(Absent),
     Export(export::ExportArgs),
     Compare(compare::CompareArgs),
     Local(Box<local::LocalArgs>),
@@ -116,7 +113,25 @@ enum Command {
     Man(man::ManArgs),
     /// Write man pages to a folder (this build has none: cargo install --features man).
     #[cfg(not(feature = "man"))]
-    Man(absent::Absent),
+    Man(Absent),
+}
+
+/// Arguments of a command that this build lacks: it accepts any, and refuses to run.
+#[cfg(not(all(feature = "man", feature = "serve")))]
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct Absent {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<std::ffi::OsString>,
+}
+
+#[cfg(not(all(feature = "man", feature = "serve")))]
+impl Absent {
+    fn run(self, feature: &str) -> anyhow::Result<Exit> {
+        let found = cashrank_base::model::Feature::require(feature);
+        found.map_err(|why| anyhow::anyhow!("{feature}: {why}"))?;
+        Ok(Exit::Done)
+    }
 }
 
 /// Print the completion script for a shell.
@@ -135,15 +150,9 @@ pub fn main() -> ExitCode {
     report_panics();
     common::survive_file_size_limit();
     let found = help::in_two_steps(Cli::command()).get_matches();
-    let command = match Cli::from_arg_matches(&found) {
-        Ok(cli) => cli.command,
-        Err(error) => error.exit(),
-    };
-    let done = match check_address_space(0, 0) {
-        Ok(()) => command.run(),
-        Err(error) => Err(error.into()),
-    };
-    match done {
+    let cli = Cli::from_arg_matches(&found).unwrap_or_else(|error| error.exit());
+    let checked = check_address_space(0, 0).map_err(anyhow::Error::from);
+    match checked.and_then(|()| cli.command.run()) {
         Ok(exit) => exit.into(),
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank_base::url::host;
-use cashrank_steer::answers::{NEXT, Parameter, SeedCoverage, Seeds, SkippedOf, Takes, seeds_of};
+use cashrank_steer::answers::{
+    NEXT, Parameter, SeedCoverage, Seeds, SkippedLines, SkippedOf, Takes, seeds_of,
+};
 use cashrank_steer::schedule::{
     Candidate, HostSet, NextOptions, STRATEGIES, Taker, next, next_of_shards,
 };
@@ -19,13 +21,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
     Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, counted, lines, positive, report_lines,
-    thousands, threads,
+    say, thousands, threads,
 };
 use super::coverage::percent;
 use super::output::OutputArgs;
 use super::snapshots::check_one;
 use super::values::takers;
-use crate::cli::common::say;
 
 const READERS: usize = 8;
 /// Memory per line of a list of URLs, in addition to its text, in bytes.
@@ -152,9 +153,9 @@ impl NextArgs {
             return list();
         }
         let Some(store) = self.stores.first() else {
-            let text =
-                "no store given: use --store DIR, or the environment variable CASHRANK_STORE";
-            return Err(Error::Usage(text.into()).into());
+            anyhow::bail!(
+                "no store given: use --store DIR, or the environment variable CASHRANK_STORE"
+            );
         };
         check_one(&self.stores, &[(self.coverage, "--coverage")])?;
         let output = self.output.open()?;
@@ -231,9 +232,8 @@ impl NextArgs {
         let count = self.count.min(most.saturating_mul(lists));
         let need = known * LIST_BYTES + count * lists * LISTED_BYTES + to_read(known);
         let work = || format!("a list of {count} of {known} pages");
-        let budget = self.memory.budget(threads)?;
-        check_room(budget, need, work, "list fewer pages")?;
-        Ok(budget.map(|budget| budget - need))
+        self.memory
+            .beside((need, threads), work, "list fewer pages")
     }
 
     /// Reads the excluded pages and the seeds for each store, and for the coverage the pages where readers start.
@@ -258,31 +258,27 @@ impl NextArgs {
             Err(Error::Missing(_)) => None,
             snapshot => Some(seeds_of(&snapshot?, seeds.lines(), room)?.0),
         };
-        let (mut all, mut skipped) = (Vec::new(), None);
+        let (mut all, mut skipped) = (Vec::new(), Vec::new());
         for store in stores {
             let mut options = options.clone();
-            let of_store = options.name(store, excluded.lines(), seeds.lines(), room)?;
-            skipped = Some(skipped.map_or(of_store, |skipped: SkippedOf| SkippedOf {
-                excluded: skipped.excluded.shared_with(of_store.excluded),
-                seeds: skipped.seeds.shared_with(of_store.seeds),
-            }));
+            skipped.push(options.name(store, excluded.lines(), seeds.lines(), room)?);
             all.push(options);
         }
-        let skipped = skipped.unwrap_or_default();
-        report_lines("--exclude", skipped.excluded);
-        report_lines("--seeds", skipped.seeds);
+        let shared = |list: fn(&SkippedOf) -> SkippedLines| {
+            let lists = skipped.iter().map(list);
+            lists.reduce(SkippedLines::shared_with).unwrap_or_default()
+        };
+        report_lines("--exclude", shared(|of| of.excluded));
+        report_lines("--seeds", shared(|of| of.seeds));
         Ok((all, starts))
     }
 
+    /// Names the output in an error of writing the list.
     fn named(&self, error: Error) -> Error {
         match error {
-            Error::Io { action, source, .. } => Error::Io {
-                path: match self.output.name() {
-                    name if name == Path::new("-") => "standard output".into(),
-                    name => name.into(),
-                },
-                action,
-                source,
+            Error::Io { action, source, .. } => match self.output.name() {
+                name if name == Path::new("-") => Error::io("standard output", action)(source),
+                name => Error::io(name, action)(source),
             },
             other => other,
         }
@@ -294,10 +290,8 @@ fn note_hosts<'p>(
     stores: &[&Path],
     pages: impl Iterator<Item = &'p Candidate>,
 ) -> anyhow::Result<()> {
-    let new: Vec<&[u8]> = pages
-        .filter(|page| !page.fetched)
-        .map(|page| page.url.as_bytes())
-        .collect();
+    let new = pages.filter(|page| !page.fetched);
+    let new: Vec<&[u8]> = new.map(|page| page.url.as_bytes()).collect();
     if new.is_empty() {
         return Ok(());
     }

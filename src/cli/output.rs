@@ -28,17 +28,10 @@ const LINKS: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
     Standard,
-    /// Regular file, with links resolved; it need not exist.
-    File(PathBuf, Existing),
+    /// Regular file, with links resolved, and whether it is replaced if it exists and is not empty.
+    File(PathBuf, bool),
     /// Anything other than a regular file.
     Stream(PathBuf),
-}
-
-/// Treatment of an existing file that is not empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    Replaced,
-    Stays,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,17 +113,15 @@ impl OutputTarget {
     /// Resolves a target like [`OutputTarget::of`]. Refuses a file that is not empty; with `force`, one of a store.
     pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<OutputTarget> {
         let mut output = OutputTarget::of(path)?;
-        if let OutputTarget::File(file, existing) = &mut output {
+        if let OutputTarget::File(file, is_replaced) = &mut output {
             let path = path.unwrap_or(file).display();
             if force && is_of_a_store(file) {
                 anyhow::bail!("{path}: is a file of a store; name another");
             }
-            if !force {
-                if holds_something(file) {
-                    anyhow::bail!("{path}: already exists; --force replaces it");
-                }
-                *existing = Existing::Stays;
+            if !force && holds_something(file) {
+                anyhow::bail!("{path}: already exists; --force replaces it");
             }
+            *is_replaced = force;
         }
         Ok(output)
     }
@@ -178,16 +169,14 @@ impl OutputTarget {
                         return Ok(OutputTarget::Stream(at));
                     }
                 }
-                Ok(found) if found.is_file() => {
-                    return Ok(OutputTarget::File(at, Existing::Replaced));
-                }
+                Ok(found) if found.is_file() => return Ok(OutputTarget::File(at, true)),
                 Ok(found) if found.is_dir() => {
                     let source = io::Error::from(io::ErrorKind::IsADirectory);
                     return Err(Error::io(&at, "write")(source));
                 }
                 Ok(_) => return Ok(OutputTarget::Stream(at)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(OutputTarget::File(at, Existing::Replaced));
+                    return Ok(OutputTarget::File(at, true));
                 }
                 Err(error) => return Err(Error::io(&at, "look at")(error)),
             }
@@ -210,11 +199,10 @@ impl OutputTarget {
     }
 
     pub fn must_show(&self, format: &str, is_text: bool) -> anyhow::Result<()> {
-        if !is_text && self.is_terminal() {
-            anyhow::bail!(
-                "{format} is not written to a terminal: name a file with -o, or choose --to tsv"
-            );
-        }
+        anyhow::ensure!(
+            is_text || !self.is_terminal(),
+            "{format} is not written to a terminal: name a file with -o, or choose --to tsv"
+        );
         Ok(())
     }
 
@@ -262,9 +250,14 @@ impl OutputTarget {
                 out.flush().map_err(Error::io(path, "write"))?;
                 Ok(value)
             }
-            OutputTarget::File(path, existing) => aside(path, *existing, write),
+            OutputTarget::File(path, is_replaced) => aside(path, *is_replaced, write),
         }
     }
+}
+
+pub fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 fn holds_something(path: &Path) -> bool {
@@ -290,7 +283,7 @@ fn is_descriptor(path: &Path) -> bool {
 /// Writes a regular file through a temporary file, with the permissions of the file that it replaces.
 fn aside<T>(
     path: &Path,
-    existing: Existing,
+    is_replaced: bool,
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
 ) -> anyhow::Result<T> {
     let (aside, file) = unfinished(path, |aside| File::create_new(aside))?;
@@ -317,7 +310,7 @@ fn aside<T>(
         fs::remove_file(&aside).map_err(Error::io(&aside, "remove"))?;
         return Ok(value);
     }
-    match give_name(&aside, path, existing) {
+    match give_name(&aside, path, is_replaced) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => anyhow::bail!(
             "{}: appeared while the result was written, and stays; the result is in {}",
             path.display(),
@@ -330,8 +323,7 @@ fn aside<T>(
         Ok(()) => {}
     }
     if keep == Keep::Durably {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        File::open(dir.unwrap_or(Path::new(".")))
+        File::open(folder_of(path))
             .and_then(|dir| dir.sync_all())
             .map_err(Error::io(path, "sync the directory of"))?;
     }
@@ -339,22 +331,21 @@ fn aside<T>(
 }
 
 /// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file that is not empty must stay.
-fn give_name(aside: &Path, path: &Path, existing: Existing) -> io::Result<()> {
-    if existing == Existing::Replaced {
+fn give_name(aside: &Path, path: &Path, is_replaced: bool) -> io::Result<()> {
+    if is_replaced {
         return fs::rename(aside, path);
     }
     let renamed = renameat_with(CWD, aside, CWD, path, RenameFlags::NOREPLACE);
+    let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
     let named = match renamed.map_err(io::Error::from) {
         // Some file systems cannot rename without replacing.
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+        Err(error) if !exists(&error) => {
             fs::hard_link(aside, path).and_then(|()| fs::remove_file(aside))
         }
         named => named,
     };
     match named {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !holds_something(path) => {
-            fs::rename(aside, path)
-        }
+        Err(error) if exists(&error) && !holds_something(path) => fs::rename(aside, path),
         named => named,
     }
 }

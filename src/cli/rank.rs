@@ -14,10 +14,9 @@ use super::common::{
     Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, print, report_lines, say,
     shown, thousands, words, write_certain, write_json,
 };
-use super::json::{Joined, object};
-use super::levels::LevelArgs;
+use super::json::{joined, object};
 use super::output::OutputTarget;
-use super::snapshots::{SnapshotArg, StoresArg};
+use super::snapshots::RankingArgs;
 use super::table::FactList;
 
 /// Show rank, importance and last fetch of pages, or of sites.
@@ -48,11 +47,7 @@ pub struct RankArgs {
     #[arg(long, value_name = "FORMAT", value_parser = words::<Format>(TABLES.map(|of| (of.name(), of.about()))), conflicts_with = "json")]
     to: Option<Format>,
     #[command(flatten)]
-    stores: StoresArg,
-    #[command(flatten)]
-    snapshot: SnapshotArg,
-    #[command(flatten)]
-    level: LevelArgs,
+    ranking: RankingArgs,
     #[command(flatten)]
     memory: MemoryArg,
     /// Print one JSON object per line, for programs.
@@ -62,10 +57,8 @@ pub struct RankArgs {
 
 impl RankArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        self.stores.check_one(&self.level.given())?;
-        let snapshots = self.stores.open(&self.snapshot)?;
-        let rankings = self.level.open_all(snapshots, &self.memory)?;
-        let rankings = Rankings::of(&rankings)?;
+        let opened = self.ranking.open(&self.memory)?;
+        let rankings = Rankings::of(&opened)?;
         let standard = (self.urls == ["-"]).then(|| "-".into());
         if let Some(list) = self.from.clone().or(standard) {
             return self.write_table(rankings, lines(&[list]));
@@ -92,7 +85,7 @@ impl RankArgs {
             for ((_, rank), above) in answers.iter().zip(above) {
                 if self.json {
                     let more = object! { "certainly_above": above };
-                    write_json(out, &Joined(rank, more))?;
+                    write_json(out, &joined(rank, more))?;
                 } else {
                     write_plain(out, rank, ranking)?;
                 }
@@ -119,7 +112,7 @@ impl RankArgs {
         });
         let setup = Setup {
             table: TableOf::LookedUp,
-            score: NumberColumn::of_measure(self.level.measure()),
+            score: NumberColumn::of_measure(self.ranking.level.measure()),
             ..Setup::default()
         };
         let held = rankings.held_bytes() + to_read(rankings.len());

@@ -30,11 +30,12 @@ pub struct Remarks {
 }
 
 /// Position and fault of a record.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 struct BadRecord {
     input: String,
     record: u64,
     byte: u64,
+    #[serde(skip)]
     reason: Reason,
     detail: String,
 }
@@ -116,30 +117,20 @@ impl Remarks {
     }
 
     pub fn as_json(&self) -> Value {
-        let mut all = serde_json::Map::new();
+        let mut all = json!({});
         if !self.missing.is_empty() {
-            let inputs = self.missing.iter();
-            let inputs: Vec<_> = inputs
-                .map(|(input, missing)| {
-                    let mut json = missing_json(missing);
-                    json["input"] = input.as_str().into();
-                    json
-                })
-                .collect();
-            all.insert("missing".into(), inputs.into());
+            let inputs = self.missing.iter().map(|(input, missing)| {
+                let mut json = missing_json(missing);
+                json["input"] = input.as_str().into();
+                json
+            });
+            all["missing"] = inputs.collect();
         }
-        let Some(first) = &self.first_timeless else {
-            return all.into();
-        };
-        let first = json!({
-            "input": first.input,
-            "record": first.record,
-            "byte": first.byte,
-            "detail": first.detail,
-        });
-        let bad = json!({"count": self.timeless(), "first": first});
-        all.insert(Reason::BadTime.name().into(), bad);
-        all.into()
+        if let Some(first) = &self.first_timeless {
+            let bad = json!({"count": self.timeless(), "first": first});
+            all[Reason::BadTime.name()] = bad;
+        }
+        all
     }
 }
 
@@ -192,15 +183,13 @@ fn has_links(missing: &Missing) -> bool {
 
 pub fn missing_json(missing: &Missing) -> Value {
     let fields = missing.fields.iter();
-    let fields: serde_json::Map<_, _> = fields
-        .map(|(field, likely)| (field.name().to_owned(), json!(likely)))
-        .collect();
-    let unread: serde_json::Map<_, _> = missing
-        .unread
-        .iter()
-        .map(|(name, count)| (name.clone(), json!(count)))
-        .collect();
-    json!({"records": missing.records, "fields": fields, "unread": unread})
+    let fields = fields.map(|(field, likely)| (field.name(), json!(likely)));
+    let unread = missing.unread.iter().cloned();
+    json!({
+        "records": missing.records,
+        "fields": fields.collect::<Value>(),
+        "unread": unread.collect::<Value>(),
+    })
 }
 
 /// Reports inputs that lack fields, a caveat about their formats, and lines that return to a source.
@@ -245,75 +234,47 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     Exit::Done
 }
 
-/// Choices that determine what a run can read.
-pub struct ReadChoices<'a> {
-    /// First empty input, or else the first input.
-    input: String,
-    format: Option<Format>,
-    rules: &'a InputRules,
-    first_bad: Option<&'a BadRecord>,
-}
-
-impl ReadChoices<'_> {
-    pub fn new<'a>(
-        reporter: &'a Reporter,
-        inputs: &[InputName],
-        format: Option<Format>,
-        rules: &'a InputRules,
-    ) -> ReadChoices<'a> {
-        let first = inputs.first().map(ToString::to_string);
-        ReadChoices {
-            input: reporter.empty.clone().or(first).unwrap_or_default(),
-            format,
-            rules,
-            first_bad: reporter.remarks.first_skipped.as_ref(),
-        }
-    }
-
-    /// Formats the rules that differ from the defaults as options.
-    fn given(&self) -> String {
-        let usual = InputRules::default().given();
-        let given = self.rules.given().into_iter();
-        let given = given.filter(|rule| !usual.contains(rule));
-        let typed: Vec<String> = given
-            .map(|(setting, value)| format!("`{setting}` {value}"))
-            .collect();
-        typed.join(" ")
-    }
-}
-
 /// Returns whether a completed run read nothing of its inputs; `empty` says that one of them was empty.
-pub fn is_nothing(outcome: &IngestOutcome, empty: bool) -> bool {
-    let (now, before) = (&outcome.counters, &outcome.before);
-    // All records of an input may belong to other shards.
-    let other_shards = now.shard.other_records > before.shard.other_records;
+pub fn is_nothing(outcome: &IngestOutcome, read: &Counters, empty: bool) -> bool {
     let idle = outcome.nothing_to_do && !empty
         || outcome.stopped
-        || now.records > before.records
-        || other_shards;
-    let passed_over = now.skipped_total() > before.skipped_total()
-        || now.other > before.other
-        || now.out_of_scope > before.out_of_scope;
+        || read.records > 0
+        // All records of an input may belong to other shards.
+        || read.shard.other_records > 0;
+    let passed_over = read.skipped_total() > 0 || read.other > 0 || read.out_of_scope > 0;
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-pub fn nothing_text(outcome: &IngestOutcome, asked: &ReadChoices<'_>) -> String {
-    let mut message = nothing_read((&outcome.counters, &outcome.before), asked);
-    if outcome.pages == 0 {
-        message.push_str(" The store has no pages yet: run the command again with other options, and it starts over.");
-        let given = asked.given();
-        if !given.is_empty() {
-            message.push_str(&format!(" Options left out stay as they were ({given})."));
-        }
+/// Says how to start over in a store without pages, and which of the rules that it keeps differ from the defaults.
+pub fn start_over(rules: &InputRules) -> String {
+    let usual = InputRules::default().given();
+    let given = rules.given().into_iter();
+    let given = given.filter(|rule| !usual.contains(rule));
+    let given: Vec<String> = given
+        .map(|(setting, value)| format!("`{setting}` {value}"))
+        .collect();
+    let mut message =
+        "The store has no pages yet: run the command again with other options, and it starts over."
+            .to_owned();
+    if !given.is_empty() {
+        let given = given.join(" ");
+        message.push_str(&format!(" Options left out stay as they were ({given})."));
     }
     message
 }
 
-/// Explains why nothing was read, by the counts after and before, and what would help.
-pub fn nothing_read((now, before): (&Counters, &Counters), asked: &ReadChoices<'_>) -> String {
-    let skipped = now.skipped_total() - before.skipped_total();
-    let out = now.out_of_scope - before.out_of_scope;
-    let why = match (asked.first_bad, skipped, out) {
+/// Explains why a run read nothing, by what it counted, and what would help.
+pub fn nothing_read(
+    reporter: &Reporter,
+    read: &Counters,
+    inputs: &[InputName],
+    format: Option<Format>,
+    rules: &InputRules,
+) -> String {
+    let first = inputs.first().map(ToString::to_string);
+    let input = reporter.empty.clone().or(first).unwrap_or_default();
+    let (skipped, out) = (read.skipped_total(), read.out_of_scope);
+    let why = match (&reporter.remarks.first_skipped, skipped, out) {
         (Some(place), 1.., _) => format!(
             "no record could be used. The first of {}: {}: record {} at byte {}: {}: {}.",
             thousands(skipped),
@@ -326,31 +287,24 @@ pub fn nothing_read((now, before): (&Counters, &Counters), asked: &ReadChoices<'
         (_, _, 1..) => format!(
             "everything that was read is {} of pages outside --scope {}.",
             common::records(out),
-            asked.rules.scope
+            rules.scope
         ),
-        (_, _, _) if now.other > before.other => format!(
+        _ if read.other > 0 => format!(
             "everything that was read is {}; no record is of a crawled page.",
             counted(
-                now.other - before.other,
+                read.other,
                 "item that is not a page",
                 "items that are not pages"
             )
         ),
-        _ => format!("{} is empty.", asked.input),
+        _ => format!("{input} is empty."),
     };
-    format!(
-        "nothing was read: {why} {}",
-        nothing_help(out, skipped, asked)
-    )
-}
-
-fn nothing_help(out: u64, skipped: u64, asked: &ReadChoices<'_>) -> String {
-    let inspect = if asked.input == "-" {
+    let inspect = if input == "-" {
         "Keep the stream in a file, and `cashrank inspect FILE` shows what is in it.".into()
     } else {
-        format!("`cashrank inspect {}` shows what is in it.", asked.input)
+        format!("`cashrank inspect {input}` shows what is in it.")
     };
-    match asked.format {
+    let help = match format {
         _ if out > skipped => {
             "Use a --scope that matches the URLs of the crawl: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; url:* matches \
             all."
@@ -361,5 +315,6 @@ fn nothing_help(out: u64, skipped: u64, asked: &ReadChoices<'_>) -> String {
             format.name()
         ),
         None => inspect,
-    }
+    };
+    format!("nothing was read: {why} {help}")
 }

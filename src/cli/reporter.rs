@@ -94,6 +94,47 @@ impl Reporter {
         }
     }
 
+    /// Counts and describes a problem, which `--quiet` still shows; `None` if the event is none, or was shown often.
+    fn problem(&mut self, note: &IngestEvent<'_>) -> Option<String> {
+        Some(match *note {
+            IngestEvent::Warning(text) => text.to_owned(),
+            IngestEvent::Missing { input, missing } => {
+                self.remarks.missing(input, missing);
+                format!("warning: {input}: {}", missing_text(missing))
+            }
+            IngestEvent::BadRecord {
+                input,
+                record,
+                offset,
+                reason,
+                detail,
+            } => return self.remarks.count(input, (record, offset), reason, detail),
+            IngestEvent::Ungrouped { input, sources } => {
+                format!("{input}: {}", ungrouped(sources))
+            }
+            IngestEvent::Unchecked { input, members } => format!(
+                "{input}: {} frame(s) without a checksum: their content could not be verified",
+                thousands(members)
+            ),
+            IngestEvent::RowsGivenUp { ref reason } => {
+                format!("links are no longer kept: {reason}; the ingest continues without them")
+            }
+            IngestEvent::Rebuilt { damage } => {
+                let what = match damage {
+                    Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
+                    other => other.to_string(),
+                };
+                format!("{what}; it was rebuilt")
+            }
+            IngestEvent::IndexNotKept { error } => {
+                format!("warning: {error}; the next run takes longer to start")
+            }
+            IngestEvent::Warm { warning } => format!("warning: {warning}"),
+            IngestEvent::Withheld { unverified } => withheld(unverified),
+            _ => return None,
+        })
+    }
+
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| self.log.warn(text)),
@@ -126,11 +167,14 @@ impl Observer for Reporter {
         if let IngestEvent::Guessed { input, .. } = note {
             self.remarks.begun(input);
         }
-        if self.log.quiet && !is_warning(&note) {
+        if let Some(text) = self.problem(&note) {
+            return self.say(&text);
+        }
+        if self.log.quiet {
             return;
         }
         let text = match note {
-            IngestEvent::Message(text) | IngestEvent::Warning(text) => text.to_owned(),
+            IngestEvent::Message(text) => text.to_owned(),
             IngestEvent::Memory {
                 need,
                 budget,
@@ -168,42 +212,7 @@ impl Observer for Reporter {
                 }
                 format!("{input}: {caveat}")
             }
-            IngestEvent::Missing { input, missing } => {
-                self.remarks.missing(input, missing);
-                format!("warning: {input}: {}", missing_text(missing))
-            }
             IngestEvent::Empty { input } => format!("{input}: is empty"),
-            IngestEvent::BadRecord {
-                input,
-                record,
-                offset,
-                reason,
-                detail,
-            } => match self.remarks.count(input, (record, offset), reason, detail) {
-                Some(message) => message,
-                None => return,
-            },
-            IngestEvent::Ungrouped { input, sources } => {
-                format!("{input}: {}", ungrouped(sources))
-            }
-            IngestEvent::Unchecked { input, members } => format!(
-                "{input}: {} frame(s) without a checksum: their content could not be verified",
-                thousands(members)
-            ),
-            IngestEvent::RowsGivenUp { reason } => {
-                format!("links are no longer kept: {reason}; the ingest continues without them")
-            }
-            IngestEvent::Rebuilt { damage } => {
-                let what = match damage {
-                    Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
-                    other => other.to_string(),
-                };
-                format!("{what}; it was rebuilt")
-            }
-            IngestEvent::IndexNotKept { error } => {
-                format!("warning: {error}; the next run takes longer to start")
-            }
-            IngestEvent::Warm { warning } => format!("warning: {warning}"),
             IngestEvent::Settling { progress } => {
                 if let Some(bar) = &self.bar {
                     bar.set_message(settling(progress));
@@ -214,7 +223,6 @@ impl Observer for Reporter {
             IngestEvent::Bound { pass, bound: found } => {
                 format!("pass {pass}: {}", accuracy(found, Basis::AsRead))
             }
-            IngestEvent::Withheld { unverified } => withheld(unverified),
             IngestEvent::Published { path, info } if info.pages == 0 => {
                 format!("snapshot {}: no pages", path.display())
             }
@@ -269,21 +277,4 @@ impl Observer for Reporter {
             bar.tick();
         }
     }
-}
-
-/// Returns whether the event is a problem, which `--quiet` still shows.
-fn is_warning(note: &IngestEvent<'_>) -> bool {
-    matches!(
-        note,
-        IngestEvent::Warning(_)
-            | IngestEvent::RowsGivenUp { .. }
-            | IngestEvent::Rebuilt { .. }
-            | IngestEvent::IndexNotKept { .. }
-            | IngestEvent::Warm { .. }
-            | IngestEvent::BadRecord { .. }
-            | IngestEvent::Ungrouped { .. }
-            | IngestEvent::Unchecked { .. }
-            | IngestEvent::Withheld { .. }
-            | IngestEvent::Missing { .. }
-    )
 }

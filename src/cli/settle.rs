@@ -9,19 +9,17 @@ use cashrank::Time;
 use cashrank_graph::engine::HistoryView;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
-use cashrank_store::memory::check_room;
 use cashrank_store::snapshot::{Info, SettleSettings, StartFrom, Watcher, publish, settling_needs};
 use cashrank_store::store::{RealDisk, View};
 
 use super::common::{
     Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages, parsed,
-    print_json, stop_on_signal, thousands, threads,
+    print_json, say, stop_on_signal, thousands, threads,
 };
-use super::compute::{ReportStyle, open_to_publish, publish_watched};
+use super::compute::{open_to_publish, publish_watched};
 use super::log::beside_a_bar;
 use super::snapshots::KeepArg;
 use super::values::{OrNone, age_or_none, bound, time};
-use crate::cli::common::say;
 
 /// Make the current ranking more accurate, from the kept links.
 #[derive(clap::Args)]
@@ -66,19 +64,16 @@ pub struct SettleArgs {
 impl SettleArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let view = open_to_publish(&self.store.store)?;
-        let again = Resettling::of(&view, self.expire.map(|OrNone(expire)| expire))?;
+        let again = Resettling::of(&view, self.expire)?;
         if let Some((path, info)) = again.done(self.until).filter(|_| !self.cold) {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());
         }
-        let budget = self.memory.budget(3)?;
         let known = view.state().totals.pages;
-        check_room(
-            budget,
-            settling_needs(view.totals().pages),
-            || format!("settling {} pages", thousands(known)),
-            "settle on a machine with more memory",
-        )?;
+        let work = || format!("settling {} pages", thousands(known));
+        let instead = "settle on a machine with more memory";
+        let need = settling_needs(view.totals().pages);
+        self.memory.beside((need, 3), work, instead)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
@@ -123,7 +118,7 @@ impl SettleArgs {
             options.damping = view.settings().config.damping_asked();
             options.threads = threads(None);
             options.memory = self.memory.budget(options.threads)?;
-            if publish_watched(view, &computing, watcher, ReportStyle::Text)? == Exit::Stopped {
+            if publish_watched(view, &computing, watcher, (false, false))? == Exit::Stopped {
                 return Ok(Exit::Stopped);
             }
         }
@@ -158,20 +153,12 @@ impl SettleArgs {
     }
 
     fn settling(&self, watcher: &Arc<Watcher>, again: &Resettling) -> SettleSettings {
-        let settle = SettleSettings {
-            time: self.settle_time,
-            watcher: watcher.clone(),
-            ..again.settle(self.until)
-        };
+        let mut settle = again.settle(self.until);
+        (settle.time, settle.watcher) = (self.settle_time, watcher.clone());
         if self.cold {
-            SettleSettings {
-                start: StartFrom::Nothing,
-                below: None,
-                ..settle
-            }
-        } else {
-            settle
+            (settle.start, settle.below) = (StartFrom::Nothing, None);
         }
+        settle
     }
 }
 

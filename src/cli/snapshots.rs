@@ -2,22 +2,23 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use cashrank::Error;
 use cashrank_store::memory::human;
 use cashrank_store::shards::open_shards;
 use cashrank_store::snapshot::{
-    Info, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotSelector, pin, snapshots,
+    Info, KeepSnapshots, LevelRanking, Snapshot, SnapshotEntry, SnapshotSelector, pin, snapshots,
 };
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Exit, STORE, StoreArg, parsed, print, print_json, rounded_up, thousands, time,
+    Exit, MemoryArg, STORE, StoreArg, parsed, print, print_json, rounded_up, say, thousands, time,
+    worst_of, written_at,
 };
+use super::inputs::first_given;
 use super::json::object;
+use super::levels::LevelArgs;
 use super::table::TextTable;
-use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,35 +70,49 @@ pub struct StoresArg {
     ///
     /// May be repeated, for all shards of a crawl that were ranked together: they are read as one store of all their pages.
     #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true, required = true)]
-    stores: Vec<PathBuf>,
+    pub all: Vec<PathBuf>,
 }
 
-impl StoresArg {
-    pub fn all(&self) -> &[PathBuf] {
-        &self.stores
+/// Options that select a ranking of a store, or of all shards of a crawl.
+#[derive(clap::Args)]
+pub struct RankingArgs {
+    #[command(flatten)]
+    pub stores: StoresArg,
+    #[command(flatten)]
+    snapshot: SnapshotArg,
+    #[command(flatten)]
+    pub level: LevelArgs,
+}
+
+impl RankingArgs {
+    /// Opens the ranking of each store.
+    pub fn open(&self, memory: &MemoryArg) -> anyhow::Result<Vec<LevelRanking>> {
+        let stores = &self.stores.all;
+        check_one(stores, &self.level.given())?;
+        let snapshots = open_shards(&RealDisk, stores, self.snapshot.snapshot)?.into_iter();
+        let opened = snapshots.map(|snapshot| self.level.open(snapshot, memory));
+        Ok(opened.collect::<cashrank::Result<_>>()?)
     }
 
     /// Returns the first store; it is the only one if [`check_one`] was called for the options in use.
-    pub fn first(&self) -> &Path {
-        &self.stores[0]
+    pub fn store(&self) -> &Path {
+        &self.stores.all[0]
     }
 
-    pub fn open(&self, snapshot: &SnapshotArg) -> cashrank::Result<Vec<Snapshot>> {
-        open_shards(&RealDisk, &self.stores, snapshot.snapshot)
-    }
-
-    pub fn check_one(&self, given: &[(bool, &str)]) -> anyhow::Result<()> {
-        check_one(&self.stores, given)
+    /// Opens the snapshot of the first store.
+    pub fn snapshot(&self) -> cashrank::Result<Snapshot> {
+        self.snapshot.open(self.store())
     }
 }
 
 /// Refuses options for a single store if there are several. `given` pairs each option with whether it is given.
 pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<()> {
-    let given = given.iter().find(|(is_given, _)| *is_given);
-    if let Some((_, option)) = given.filter(|_| stores.len() > 1) {
-        anyhow::bail!("{option} is for one store: leave it out, or give one --store");
+    match first_given(given) {
+        Some(option) if stores.len() > 1 => {
+            anyhow::bail!("{option} is for one store: leave it out, or give one --store")
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Option of commands that publish a snapshot.
@@ -114,10 +129,13 @@ pub struct KeepArg {
 impl SnapshotsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = &self.store.store;
-        let asked = self.pin.map(|number| (number, true));
-        if let Some((number, pinned)) = asked.or(self.unpin.map(|number| (number, false))) {
-            let changed = pin(&RealDisk, store, number, pinned)?;
-            let state = if pinned { "pinned" } else { "not pinned" };
+        if let Some(number) = self.pin.or(self.unpin) {
+            let changed = pin(&RealDisk, store, number, self.pin.is_some())?;
+            let state = if self.pin.is_some() {
+                "pinned"
+            } else {
+                "not pinned"
+            };
             let before = if changed { "" } else { ", as before" };
             say!("snapshot {number}: {state}{before}");
             return Ok(Exit::Done);
@@ -134,10 +152,8 @@ impl SnapshotsArgs {
         } else {
             print(|out| write_plain(out, &kept)).map(drop)?
         }
-        let failed = kept.iter().filter_map(|kept| kept.info.as_ref().err());
-        let exits: Vec<Exit> = failed.map(Exit::from).collect();
-        let worst = exits.iter().find(|exit| **exit == Exit::Damaged);
-        Ok(*worst.or(exits.first()).unwrap_or(&Exit::Done))
+        let errors = kept.iter().filter_map(|kept| kept.info.as_ref().err());
+        Ok(worst_of(errors))
     }
 }
 
@@ -153,19 +169,13 @@ fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
         "pinned": kept.pinned,
         "pages": info.map(|info| info.pages),
         "last_fetch": info.and_then(|info| info.time).map(|at| time(Some(at))),
-        "published": published(kept),
+        "published": written_at(&kept.path),
         "bound_l1": info.and_then(Info::bound_l1),
         "bytes": kept.bytes,
         "file": kept.path.display().to_string(),
         "damage": kept.info.is_err().then_some("it cannot be read"),
         "computed": computed.collect::<Vec<_>>(),
     }
-}
-
-fn published(kept: &SnapshotEntry) -> Option<String> {
-    let at: SystemTime = std::fs::metadata(&kept.path).ok()?.modified().ok()?;
-    let at = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    Some(time(Some(at.as_secs() as i64)))
 }
 
 fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()> {
@@ -181,7 +191,7 @@ fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()
             at.map_or("unknown".into(), |at| time(Some(at)))
         })
         .text("published", 20, |kept| {
-            published(kept).unwrap_or("unknown".into())
+            written_at(&kept.path).unwrap_or("unknown".into())
         })
         .number("error up to", 11, |kept| {
             let bound = kept.info.as_ref().ok().and_then(Info::bound_l1);

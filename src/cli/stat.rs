@@ -1,5 +1,6 @@
 //! `cashrank stat`: the contents of a store, or of all shards of a crawl.
 
+use std::fs::Metadata;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -16,15 +17,14 @@ use cashrank_store::store::{RealDisk, SpoolState, open_view, settings_of, spool_
 
 use super::common::{
     Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,
-    records, thousands, time,
+    records, say, thousands, time,
 };
-use super::json::object;
+use super::json::{joined, object};
 use super::levels::{certain_of, sureness};
 use super::record::origin_of;
-use super::snapshots::StoresArg;
+use super::snapshots::{StoresArg, check_one};
 use super::summary::memory;
 use super::table::FactList;
-use crate::cli::common::say;
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
@@ -158,14 +158,11 @@ impl serde::Serialize for DiskUsage {
 
 impl DiskUsage {
     fn of(store: &Path) -> io::Result<DiskUsage> {
-        let mut parts = Vec::new();
-        for (part, files) in PARTS {
-            let mut bytes = 0;
-            for file in files {
-                bytes += bytes_of(&store.join(file))?;
-            }
-            parts.push((part, bytes));
-        }
+        let parts = PARTS.iter().map(|(part, files)| {
+            let bytes = files.iter().map(|file| bytes_of(&store.join(file)));
+            Ok((*part, bytes.sum::<io::Result<u64>>()?))
+        });
+        let parts = parts.collect::<io::Result<Vec<_>>>()?;
         let total = parts.iter().map(|(_, bytes)| bytes).sum();
         Ok(DiskUsage { parts, total })
     }
@@ -173,16 +170,15 @@ impl DiskUsage {
 
 /// Returns the length of a file, or of all files in a folder; 0 if there is none.
 fn bytes_of(path: &Path) -> io::Result<u64> {
-    let found = match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => std::fs::read_dir(path)?,
-        found => return Ok(found.map_or(0, |found| found.len())),
-    };
-    let mut sum = 0;
-    for entry in found {
-        // A file may be removed in the meantime.
-        sum += entry?.metadata().map_or(0, |found| found.len());
+    // A file may be removed in the meantime.
+    let length = |found: io::Result<Metadata>| found.map_or(0, |found| found.len());
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            let entries = std::fs::read_dir(path)?;
+            entries.map(|entry| Ok(length(entry?.metadata()))).sum()
+        }
+        found => Ok(length(found)),
     }
-    Ok(sum)
 }
 
 #[cfg(feature = "serve")]
@@ -192,14 +188,12 @@ pub(super) fn disk_bytes(store: &Path) -> io::Result<u64> {
 
 impl StatArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        self.stores.check_one(&[(self.record, "--record")])?;
+        let stores = &*self.stores.all;
+        check_one(stores, &[(self.record, "--record")])?;
         if self.record {
-            return print_json(&origin_of(self.stores.first())?);
+            return print_json(&origin_of(&stores[0])?);
         }
-        let snapshots = match (
-            open_shards(&RealDisk, self.stores.all(), None),
-            self.stores.all(),
-        ) {
+        let snapshots = match (open_shards(&RealDisk, stores, None), stores) {
             (Err(Error::Missing(_)), [store]) if settings_of(&RealDisk, store)?.is_some() => {
                 return show_checkpoint(store, self.json);
             }
@@ -208,7 +202,7 @@ impl StatArgs {
         let (mut stats, mut exit) = (Vec::new(), Exit::Done);
         for snapshot in &snapshots {
             let (stat, of_store) = Stat::of(snapshot)?;
-            if !matches!(of_store, Exit::Done) {
+            if of_store != Exit::Done {
                 exit = of_store;
             }
             stats.push(stat);
@@ -272,9 +266,7 @@ impl<'a> Stat<'a> {
                 "certain_top": of.certain_top,
             }
         });
-        object! {
-            "shard"?: shard,
-            "cluster"?: info.cluster,
+        let all = object! {
             "records": counters.records,
             "gone": counters.gone,
             "unchanged": counters.unchanged,
@@ -310,7 +302,11 @@ impl<'a> Stat<'a> {
             "spool": self.spool,
             "disk_bytes": &self.disk,
             "memory_bytes": memory(&self.memory),
-        }
+        };
+        let shard = shard.map(|shard| object! { "shard": shard });
+        let cluster = info.cluster.as_ref();
+        let cluster = cluster.map(|cluster| object! { "cluster": cluster });
+        joined(shard, joined(cluster, all))
     }
 }
 
@@ -480,18 +476,22 @@ fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
         (pages, view.counters(), view.state().time, need)
     });
     if is_json {
-        let of = known.as_ref();
-        return print_json(&object! {
-            "pages"?: of.map(|of| of.0),
-            "visited"?: of.map(|of| of.1.visited),
-            "records"?: of.map(|of| of.1.records),
-            "links"?: of.map(|of| of.1.links),
-            "last_fetch"?: of.map(|of| of.2.map(|at| time(Some(at)))),
-            "memory_bytes"?: of.map(|of| memory(&of.3)),
-            "busy": of.is_none(),
+        let read = known.as_ref().map(|(pages, counters, at, need)| {
+            object! {
+                "pages": pages,
+                "visited": counters.visited,
+                "records": counters.records,
+                "links": counters.links,
+                "last_fetch": at.map(|at| time(Some(at))),
+                "memory_bytes": memory(need),
+            }
+        });
+        let rest = object! {
+            "busy": known.is_none(),
             "snapshot": None::<String>,
             "disk_bytes": &disk,
-        });
+        };
+        return print_json(&joined(read, rest));
     }
     print(|out| {
         let of = known.as_ref();

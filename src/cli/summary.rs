@@ -6,39 +6,57 @@ use cashrank_graph::rank::settle::SettlingProgress;
 use cashrank_ingest::ingest::IngestOutcome;
 use cashrank_store::memory::Need;
 use cashrank_store::store::Unverified;
+use serde_json::{Value, json};
 
 use super::common::{self, Basis, accuracy, counted, thousands};
-use super::remarks::Remarks;
 use super::reporter::Reporter;
 
-pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
-    Reason::ALL
-        .iter()
-        .map(|&reason| {
-            let count = counters.skipped[reason as usize] - before.skipped[reason as usize];
-            (reason.name(), count)
-        })
-        .filter(|(_, count)| *count > 0)
-        .collect()
+/// Returns what was counted since `before`, except the pages visited: those are all.
+pub(super) fn since(now: &Counters, before: &Counters) -> Counters {
+    let mut read = now.clone();
+    for (count, before) in [
+        (&mut read.records, before.records),
+        (&mut read.gone, before.gone),
+        (&mut read.unchanged, before.unchanged),
+        (&mut read.failed, before.failed),
+        (&mut read.other, before.other),
+        (&mut read.out_of_scope, before.out_of_scope),
+        (&mut read.links, before.links),
+        (&mut read.links_scheme, before.links_scheme),
+        (&mut read.links_invalid, before.links_invalid),
+        (&mut read.links_too_long, before.links_too_long),
+        (&mut read.links_own, before.links_own),
+        (&mut read.links_repeated, before.links_repeated),
+        (&mut read.links_out_of_scope, before.links_out_of_scope),
+        (&mut read.shard.other_records, before.shard.other_records),
+    ] {
+        *count -= before;
+    }
+    for (count, before) in read.skipped.iter_mut().zip(before.skipped) {
+        *count -= before;
+    }
+    read
 }
 
-pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json::Value {
-    let counts = skipped_list(counters, before).into_iter();
-    counts
-        .map(|(reason, count)| (reason.to_owned(), count.into()))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+/// Returns the reasons for which records were skipped, with their counts.
+pub(super) fn skipped(read: &Counters) -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = Reason::ALL.iter().zip(read.skipped);
+    let counts = counts.filter(|(_, count)| *count > 0);
+    counts.map(|(reason, count)| (reason.name(), count))
 }
 
-pub(super) fn summary(outcome: &IngestOutcome, seconds: f64, reporter: &Reporter) {
-    let log = reporter.log;
+pub(super) fn summary(outcome: &IngestOutcome, read: &Counters, seconds: f64, of: &Reporter) {
+    let log = of.log;
     if outcome.nothing_to_do {
         log.info("all inputs were read before: nothing to do");
         return;
     }
     let pages = outcome.pages - outcome.pages_before;
-    let (now, before) = (&outcome.counters, &outcome.before);
-    report_counts(now, before, Some(pages), seconds, reporter);
+    report_counts(read, Some(pages), seconds, of);
+    let all = &outcome.counters;
+    if all.links == 0 && all.visited > 0 && read.records > 0 {
+        log.warn("warning: no record has a link: all pages rank the same");
+    }
     if outcome.stopped {
         log.warn(stopped(outcome));
     }
@@ -64,91 +82,75 @@ fn stopped(outcome: &IngestOutcome) -> &'static str {
 }
 
 pub(super) fn report_counts(
-    now: &Counters,
-    before: &Counters,
+    read: &Counters,
     pages: Option<u64>,
     seconds: f64,
     reporter: &Reporter,
 ) {
     let (log, remarks) = (reporter.log, &reporter.remarks);
-    let records = now.records - before.records;
-    let links = now.links - before.links;
     log.info(&format!(
         "{}, {}{} in {seconds:.1} s ({} links/s)",
-        common::records(records),
-        common::links(links),
+        common::records(read.records),
+        common::links(read.links),
         pages.map_or(String::new(), |pages| format!(
             ", {}",
             counted(pages, "new page", "new pages")
         )),
-        thousands((links as f64 / seconds.max(1e-3)) as u64),
+        thousands((read.links as f64 / seconds.max(1e-3)) as u64),
     ));
-    let of_these = [
-        ("gone (404, 410)", now.gone - before.gone),
-        (remarks.unchanged(), now.unchanged - before.unchanged),
-        ("failed", now.failed - before.failed),
-    ];
-    let of_these = some_of(&of_these);
+    let of_these = some_of([
+        ("gone (404, 410)", read.gone),
+        (remarks.unchanged(), read.unchanged),
+        ("failed", read.failed),
+    ]);
     if !of_these.is_empty() {
         log.info(&format!("records by outcome: {}", of_these.join(", ")));
     }
-    let skipped = some_of(&skipped_list(now, before));
+    let skipped = some_of(skipped(read));
     if !skipped.is_empty() {
         log.warn(&format!("skipped records: {}", skipped.join(", ")));
     }
     if let Some(message) = remarks.message() {
         log.warn(&message);
     }
-    if now.other > before.other {
-        let other = thousands(now.other - before.other);
+    if read.other > 0 {
         log.info(&format!(
-            "{other} records that are not pages: requests, answers to methods other than GET, blank lines, comments and \
-             the like"
+            "{} records that are not pages: requests, answers to methods other than GET, blank lines, comments and \
+             the like",
+            thousands(read.other)
         ));
     }
-    if now.out_of_scope > before.out_of_scope {
-        let out = now.out_of_scope - before.out_of_scope;
-        log.info(&format!(
-            "{} of pages outside --scope",
-            common::records(out)
-        ));
+    let (out, others) = (read.out_of_scope, read.shard.other_records);
+    if out > 0 {
+        let out = common::records(out);
+        log.info(&format!("{out} of pages outside --scope"));
     }
-    let others = now.shard.other_records - before.shard.other_records;
     if others > 0 {
-        log.info(&format!(
-            "{} of other shards, passed over",
-            common::records(others)
-        ));
+        let others = common::records(others);
+        log.info(&format!("{others} of other shards, passed over"));
     }
-    if now.links == 0 && now.visited > 0 && records > 0 {
-        log.warn("warning: no record has a link: all pages rank the same");
-    }
-    let dropped = dropped_links(now, before);
+    let dropped = dropped_links(read);
     if !dropped.is_empty() {
         log.info(&format!("links not followed: {}", dropped.join(", ")));
     }
 }
 
-pub(super) fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
-    let some = counts.iter().filter(|(_, count)| *count > 0);
-    some.map(|(what, count)| format!("{} {what}", thousands(*count)))
+pub(super) fn some_of<'n>(counts: impl IntoIterator<Item = (&'n str, u64)>) -> Vec<String> {
+    let some = counts.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(what, count)| format!("{} {what}", thousands(count)))
         .collect()
 }
 
 /// Describes the links that were read and not followed, by reason; reasons with a count of 0 are left out.
-pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
-    let dropped = [
-        ("to no page", now.links_scheme - before.links_scheme),
-        ("invalid", now.links_invalid - before.links_invalid),
-        ("too long", now.links_too_long - before.links_too_long),
-        ("to the page itself", now.links_own - before.links_own),
-        (
-            "out of scope",
-            now.links_out_of_scope - before.links_out_of_scope,
-        ),
-        ("repeated", now.links_repeated - before.links_repeated),
-    ];
-    some_of(&dropped)
+pub(super) fn dropped_links(read: &Counters) -> Vec<String> {
+    some_of([
+        ("to no page", read.links_scheme),
+        ("invalid", read.links_invalid),
+        ("too long", read.links_too_long),
+        ("to the page itself", read.links_own),
+        ("out of scope", read.links_out_of_scope),
+        ("repeated", read.links_repeated),
+    ])
 }
 
 pub(super) fn withheld(unverified: &Unverified) -> String {
@@ -159,32 +161,38 @@ pub(super) fn withheld(unverified: &Unverified) -> String {
     )
 }
 
-pub(super) fn memory(need: &Need) -> serde_json::Value {
-    let mut parts = serde_json::json!(need);
+pub(super) fn memory(need: &Need) -> Value {
+    let mut parts = json!(need);
     parts["total"] = need.total().into();
     parts
 }
 
-pub(super) fn summary_json(
-    outcome: &IngestOutcome,
-    remarks: &Remarks,
-    seconds: f64,
-    certain_top: Option<u64>,
-) -> serde_json::Value {
-    let (now, before) = (&outcome.counters, &outcome.before);
-    let snapshot = outcome.snapshot.as_ref();
-    let mut summary = serde_json::json!({
-        "nothing_to_do": outcome.nothing_to_do,
-        "stopped": outcome.stopped,
-        "durable": outcome.durable,
-        "records": now.records - before.records,
-        "links": now.links - before.links,
-        "new_pages": outcome.pages - outcome.pages_before,
-        "skipped": skipped_json(now, before),
-        "remarks": remarks.as_json(),
-        "other": now.other - before.other,
-        "out_of_scope": now.out_of_scope - before.out_of_scope,
+/// Returns what every run that reads inputs tells programs.
+pub(super) fn read_json(read: &Counters, of: &Reporter, stopped: bool, seconds: f64) -> Value {
+    json!({
+        "stopped": stopped,
+        "records": read.records,
+        "links": read.links,
+        "skipped": skipped(read).collect::<Value>(),
+        "remarks": of.remarks.as_json(),
+        "other": read.other,
+        "out_of_scope": read.out_of_scope,
         "seconds": seconds,
+    })
+}
+
+/// Returns what only an ingest tells programs.
+pub(super) fn ingest_json(
+    outcome: &IngestOutcome,
+    read: &Counters,
+    certain_top: Option<u64>,
+) -> Value {
+    let now = &outcome.counters;
+    let snapshot = outcome.snapshot.as_ref();
+    let mut summary = json!({
+        "nothing_to_do": outcome.nothing_to_do,
+        "durable": outcome.durable,
+        "new_pages": outcome.pages - outcome.pages_before,
         "checkpoints": outcome.checkpoints.count,
         "checkpoint_seconds": outcome.checkpoints.time.as_secs_f64(),
         "total_records": now.records,
@@ -199,8 +207,7 @@ pub(super) fn summary_json(
         "snapshot": snapshot.map(|(path, _)| path.display().to_string()),
     });
     if now.shard != ShardCounts::default() {
-        let others = now.shard.other_records - before.shard.other_records;
-        summary["other_shards"] = others.into();
+        summary["other_shards"] = read.shard.other_records.into();
     }
     summary
 }

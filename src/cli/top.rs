@@ -11,9 +11,9 @@ use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 
 use super::common::{self, Exit, MemoryArg, positive, print, print_json, records, thousands};
-use super::levels::{GoneArg, LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
+use super::levels::{SelectionArgs, certain_of, counted_of, sureness_of};
 use super::log::{cut, width};
-use super::snapshots::{SnapshotArg, StoresArg};
+use super::snapshots::RankingArgs;
 use super::table::TextTable;
 
 /// Memory for a listed page, in bytes, with a name of some hundred bytes.
@@ -38,11 +38,7 @@ Examples:
 Importance is a share: all pages sum to 1. Long URLs are truncated on a terminal, and complete elsewhere.")]
 pub struct TopArgs {
     #[command(flatten)]
-    stores: StoresArg,
-    #[command(flatten)]
-    snapshot: SnapshotArg,
-    #[command(flatten)]
-    level: LevelArgs,
+    ranking: RankingArgs,
     /// Show N of them.
     #[arg(
         short,
@@ -53,9 +49,7 @@ pub struct TopArgs {
     )]
     n: usize,
     #[command(flatten)]
-    scope: ScopeArg,
-    #[command(flatten)]
-    gone: GoneArg,
+    pages: SelectionArgs,
     /// Of sites: also show the N most important pages of each.
     #[arg(long, value_name = "N", value_parser = positive)]
     best: Option<u64>,
@@ -68,18 +62,12 @@ pub struct TopArgs {
 
 impl TopArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        self.stores.check_one(&self.level.given())?;
-        let snapshots = self.stores.open(&self.snapshot)?;
         // Measured before the sites are held, which count below.
         let budget = self.memory.budget(0)?;
-        let rankings = self.level.open_all(snapshots, &self.memory)?;
-        let rankings = Rankings::of(&rankings)?;
+        let opened = self.ranking.open(&self.memory)?;
+        let rankings = Rankings::of(&opened)?;
         self.check_memory(rankings, budget)?;
-        let selection = Selection {
-            scope: self.scope.rules(),
-            without_gone: self.gone.without_gone,
-        };
-        let mut top = Top::of(rankings, self.n, &selection)?;
+        let mut top = Top::of(rankings, self.n, &self.pages.selection())?;
         if let Some(best) = self.best {
             top.add_pages(rankings.first(), best as usize, budget)?;
         }

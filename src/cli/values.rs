@@ -10,16 +10,15 @@ use cashrank_steer::schedule::Taker;
 
 use super::common::{Forms, one_of, parsed, some_bytes, words};
 
-/// Value that may be left open: a format that is recognised from the content, or `none`. clap reads a plain `Option` as
-/// an option that may lack its value.
-#[derive(Clone, Copy)]
-pub(super) struct OrNone<T>(pub(super) Option<T>);
+/// Value that may be left open: a format that is recognised from the content, or `none`. Under its own name, clap reads
+/// an `Option` as an option that may lack its value.
+pub(super) type OrNone<T> = Option<T>;
 
 fn or_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<OrNone<T>, String> {
     match text {
-        "none" => Ok(OrNone(None)),
+        "none" => Ok(None),
         _ => read(text)
-            .map(|value| OrNone(Some(value)))
+            .map(Some)
             .map_err(|what| format!("{what}; or none")),
     }
 }
@@ -28,8 +27,8 @@ pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<F
     let auto = ("auto", "recognised from the content");
     let formats = Format::ALL.map(|format| (format.name(), format.about()));
     one_of([auto].into_iter().chain(formats), |name| match name {
-        "auto" => Ok(OrNone(None)),
-        name => parsed(name).map(|format| OrNone(Some(format))),
+        "auto" => Ok(None),
+        name => parsed(name).map(Some),
     })
 }
 
@@ -82,15 +81,13 @@ pub(super) fn every(text: &str) -> Result<Every, String> {
     let timed = units
         .iter()
         .find_map(|&(unit, ms)| Some((text.strip_suffix(unit)?, ms)));
-    let number: u64 = timed
-        .map_or(text, |(number, _)| number)
-        .parse()
-        .map_err(|_| wrong())?;
+    let number = timed.map_or(text, |(number, _)| number).parse::<u64>();
     match (number, timed) {
-        (0, _) => Err(wrong()),
-        (number, None) => Ok(Every::Records(number)),
-        (number, Some((_, ms))) => Ok(Every::Time(Duration::from_millis(
-            number.saturating_mul(ms),
-        ))),
+        (Err(_) | Ok(0), _) => Err(wrong()),
+        (Ok(number), None) => Ok(Every::Records(number)),
+        (Ok(number), Some((_, ms))) => {
+            let time = number.saturating_mul(ms);
+            Ok(Every::Time(Duration::from_millis(time)))
+        }
     }
 }

@@ -9,8 +9,9 @@ use cashrank_store::store::{RealDisk, part_of};
 
 use super::common::{
     self, Exit, MemoryArg, StoreArg, as_options, counted, pages, print, print_json, say, thousands,
+    worst_of,
 };
-use super::json::{Joined, object};
+use super::json::{joined, object};
 use super::table::FactList;
 
 /// Check a store for damage.
@@ -58,10 +59,8 @@ impl VerifyArgs {
         }
         for error in &checked.damage {
             say!("cashrank: {error}");
-            if let Some(part) = file_of(error)
-                .filter(|_| is_damage(error))
-                .and_then(part_of)
-            {
+            let file = file_of(error).filter(|_| is_damage(error));
+            if let Some(part) = file.and_then(part_of) {
                 say!("    what this means: {}", part.meaning);
             }
         }
@@ -70,10 +69,7 @@ impl VerifyArgs {
         } else {
             print(|out| write_plain(out, &checked))?;
         }
-        let worst = |exit: &Exit| *exit == Exit::Damaged;
-        let exits: Vec<Exit> = checked.damage.iter().map(Exit::from).collect();
-        let exit = exits.iter().copied().find(worst);
-        Ok(exit.or(exits.first().copied()).unwrap_or(Exit::Done))
+        Ok(worst_of(&checked.damage))
     }
 }
 
@@ -124,7 +120,7 @@ fn verified(checked: &CheckReport, deep: bool) -> impl serde::Serialize {
         "notes": &checked.notes,
         "strangers": strangers.collect::<Vec<_>>(),
     };
-    Joined(Joined(head, checked.checkpoint.as_ref()), tail)
+    joined(joined(head, checked.checkpoint.as_ref()), tail)
 }
 
 fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()> {

@@ -6,14 +6,13 @@ mod side;
 
 use std::path::{Path, PathBuf};
 
-use cashrank::Error;
 use cashrank_graph::metrics::compare;
 use cashrank_graph::metrics::moved::{By, MoveOptions};
 use cashrank_graph::sites::RollUpBy;
 use cashrank_store::snapshot::LevelRanking;
 
 use super::common::{Exit, MemoryArg, STORE, positive, print, print_json, rounded_up, say, words};
-use super::json::Joined;
+use super::json::joined;
 use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
 use side::{CompareSide, is_scores, scores};
@@ -98,23 +97,23 @@ pub struct CompareArgs {
 
 impl CompareArgs {
     /// Returns the paths of both sides. Without a second side, the first is compared with the ranking before it.
-    fn paths(&self) -> Result<(&Path, Option<&Path>), Error> {
+    fn paths(&self) -> anyhow::Result<(&Path, Option<&Path>)> {
         let store = self.store.as_deref();
         match (self.left.as_deref(), self.right.as_deref(), store) {
             (Some(file), None, Some(store)) if is_scores(file) => Ok((store, Some(file))),
-            (Some(file), None, None) if is_scores(file) => Err(Error::Usage(format!(
+            (Some(file), None, None) if is_scores(file) => anyhow::bail!(
                 "{}: nothing to compare it with: name a second ranking, or a store by {STORE} in the environment",
                 file.display()
-            ))),
+            ),
             (Some(left), right, _) => Ok((left, right)),
             (None, _, Some(store)) => Ok((store, None)),
-            (None, _, None) => Err(Error::Usage(format!(
+            (None, _, None) => anyhow::bail!(
                 "nothing to compare: name one or two rankings, or a store by {STORE} in the environment"
-            ))),
+            ),
         }
     }
 
-    fn sides(&self) -> Result<(CompareSide, CompareSide), Error> {
+    fn sides(&self) -> anyhow::Result<(CompareSide, CompareSide)> {
         let (which, memory) = (&self.level, &self.memory);
         let (path, reference) = self.paths()?;
         let right = CompareSide::open(reference.unwrap_or(path), which, memory)?;
@@ -138,30 +137,16 @@ impl CompareArgs {
                 top: self.top,
                 certain_only: self.certain_only,
             };
-            let report = moved::report(&left, &right, wanted, &self.memory)?;
-            if self.json {
-                return print_json(&report.json());
-            }
-            return print(|out| report.write(out));
+            return moved::show(&left, &right, wanted, &self.memory, self.json);
         }
         if !self.page.is_empty() {
-            let report = pages::report(&left, &right, &self.page)?;
-            if self.json {
-                print_json(&report.json())?
-            } else {
-                print(|out| report.write(out))?
-            };
-            return Ok(if report.is_all_known() {
-                Exit::Done
-            } else {
-                Exit::Unknown
-            });
+            return pages::show([&left, &right], &self.page, self.json);
         }
         let (left_scores, right_scores) = scores(&left, &right, &self.memory)?;
         let comparison = compare(left_scores, right_scores)?;
         let agreement = Agreement::of([&left, &right], comparison.l1);
         if self.json {
-            return print_json(&Joined(agreement, comparison));
+            return print_json(&joined(agreement, comparison));
         }
         print(|out| Ok(write!(out, "{}\n{comparison}", agreement.line)?))
     }

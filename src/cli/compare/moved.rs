@@ -5,19 +5,20 @@ use std::io::Write;
 
 use cashrank::{Error, Mover, PageState};
 use cashrank_graph::metrics::NameHash;
-use cashrank_graph::metrics::moved::{By, MoveOptions, Moves, margin, moved_by_name};
-use cashrank_graph::metrics::moved::{ranks_risen, relative_change};
+use cashrank_graph::metrics::moved::{
+    By, MoveOptions, Moves, margin, moved_by_name, ranks_risen, relative_change,
+};
 use cashrank_steer::answers::named_moves;
 use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, same_numbers};
 
 use super::Agreement;
 use super::side::{CompareSide, scores};
-use crate::cli::common::{MemoryArg, say, shown};
-use crate::cli::json::{Joined, object};
+use crate::cli::common::{Exit, MemoryArg, print, print_json, say, shown};
+use crate::cli::json::{joined, object};
 use crate::cli::levels::note_parameters;
 use crate::cli::table::TextTable;
 
-pub struct MovesReport<'a> {
+struct MovesReport<'a> {
     agreement: Agreement,
     sides: [&'a CompareSide; 2],
     elapsed: Elapsed,
@@ -25,44 +26,41 @@ pub struct MovesReport<'a> {
     found: Moves<Mover>,
 }
 
-/// Compares by page number if both sides number pages alike, else by name.
-pub fn report<'a>(
-    left: &'a CompareSide,
-    right: &'a CompareSide,
+/// Shows what moved, by page number if both sides number pages alike, else by name.
+pub fn show(
+    left: &CompareSide,
+    right: &CompareSide,
     wanted: MoveOptions,
     memory: &MemoryArg,
-) -> anyhow::Result<MovesReport<'a>> {
+    is_json: bool,
+) -> anyhow::Result<Exit> {
     note_settings(left, right);
     if wanted.certain_only && margin(left.bound_l1(), right.bound_l1()).is_none() {
         say!(
             "note: a ranking has no bound, so no change is certain, and none is listed with --certain-only"
         );
     }
-    let snapshots = left.snapshot().zip(right.snapshot());
-    let (found, elapsed) = match snapshots {
-        Some((l, r)) if one_store(l, r)? => (
-            named_moves(l, r, wanted)?,
-            elapsed(l.info(), r.info(), true)?,
-        ),
+    let both = left.ranking().zip(right.ranking());
+    let both = both.map(|(left, right)| (left.snapshot(), right.snapshot()));
+    let (found, is_one_store) = match left.snapshot().zip(right.snapshot()) {
+        Some((l, r)) if one_store(l, r)? => (named_moves(l, r, wanted)?, true),
         _ => {
-            let elapsed = match left.ranking().zip(right.ranking()) {
-                Some((l, r)) => {
-                    let (l, r) = (l.snapshot(), r.snapshot());
-                    elapsed(l.info(), r.info(), l.store() == r.store())?
-                }
-                None => Elapsed::default(),
-            };
-            (by_name(left, right, wanted, memory)?, elapsed)
+            let is_one_store = both.is_some_and(|(l, r)| l.store() == r.store());
+            (by_name(left, right, wanted, memory)?, is_one_store)
         }
     };
-    let sides = [left, right];
-    Ok(MovesReport {
-        agreement: Agreement::of(sides, found.summary.l1),
-        sides,
-        elapsed,
+    let elapsed = both.map(|(l, r)| elapsed(l.info(), r.info(), is_one_store));
+    let report = MovesReport {
+        agreement: Agreement::of([left, right], found.summary.l1),
+        sides: [left, right],
+        elapsed: elapsed.transpose()?.unwrap_or_default(),
         by: wanted.by,
         found,
-    })
+    };
+    if is_json {
+        return print_json(&report.json());
+    }
+    print(|out| report.write(out))
 }
 
 /// Prints notes about settings that make importances differ although no link does.
@@ -135,7 +133,7 @@ fn relative(page: &Mover) -> Option<f64> {
 }
 
 impl MovesReport<'_> {
-    pub fn json(&self) -> impl serde::Serialize {
+    fn json(&self) -> impl serde::Serialize {
         let moving = |rows: &[Mover]| {
             let row = |row: &Mover| {
                 let change = row.change();
@@ -186,8 +184,8 @@ impl MovesReport<'_> {
             "new": single(&self.found.new),
             "missing": single(&self.found.missing),
         };
-        let agreement = Joined(&self.agreement, head);
-        Joined(agreement, Joined(&self.found.summary, lists))
+        let head = joined(&self.agreement, head);
+        joined(head, joined(&self.found.summary, lists))
     }
 
     /// Returns the days between the sides, if at least one.
@@ -202,7 +200,7 @@ impl MovesReport<'_> {
     }
 
     /// Writes the totals as `key<TAB>value` lines, then a table for each list.
-    pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let sums = &self.found.summary;
         writeln!(out, "{}", self.agreement.line)?;
         let [left, right] = self.sides;

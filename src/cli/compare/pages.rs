@@ -9,31 +9,15 @@ use cashrank_steer::answers::pages_of;
 
 use super::moved::{gone, note_settings, sure};
 use super::side::CompareSide;
-use crate::cli::common::{Asked, certainly_above, shown, thousands, write_certain};
+use crate::cli::common::{
+    Asked, Exit, certainly_above, print, print_json, shown, thousands, write_certain,
+};
 use crate::cli::json::object;
-
-pub struct PagesReport<'a> {
-    urls: &'a [String],
-    sides: [PagesSide<'a>; 2],
-}
 
 struct PagesSide<'a> {
     of: &'a CompareSide,
     pages: u64,
     ranks: Vec<Rank>,
-}
-
-pub fn report<'a>(
-    left: &'a CompareSide,
-    right: &'a CompareSide,
-    urls: &'a [String],
-) -> anyhow::Result<PagesReport<'a>> {
-    note_settings(left, right);
-    for side in [left, right] {
-        side.check_lasts("--page")?;
-    }
-    let sides = [PagesSide::of(left, urls)?, PagesSide::of(right, urls)?];
-    Ok(PagesReport { urls, sides })
 }
 
 impl<'a> PagesSide<'a> {
@@ -42,8 +26,11 @@ impl<'a> PagesSide<'a> {
             Some(snapshot) => (snapshot.info().pages, snapshot.ranks(urls)?),
             None => ranks_by_scores(side, urls)?,
         };
-        let of = side;
-        Ok(PagesSide { of, pages, ranks })
+        Ok(PagesSide {
+            of: side,
+            pages,
+            ranks,
+        })
     }
 
     fn asked(&self) -> Vec<Asked<'_>> {
@@ -102,34 +89,24 @@ fn ranks_by_scores(side: &CompareSide, urls: &[String]) -> Result<(u64, Vec<Rank
     Ok((pages, ranks.collect()))
 }
 
-impl PagesReport<'_> {
-    pub fn is_all_known(&self) -> bool {
-        let [left, right] = &self.sides;
-        let mut both = left.ranks.iter().zip(&right.ranks);
-        both.all(|(left, right)| left.known || right.known)
+/// Shows pages on both sides, the changes of those that both know, and which are certainly more important on each.
+pub fn show(sides: [&CompareSide; 2], urls: &[String], is_json: bool) -> anyhow::Result<Exit> {
+    let [left, right] = sides;
+    note_settings(left, right);
+    for side in sides {
+        side.check_lasts("--page")?;
     }
-
-    /// Returns the largest change that may be error alone; `None`: nothing is certain.
-    fn margin(&self) -> Option<f64> {
-        let [left, right] = &self.sides;
-        margin(left.of.bound_l1(), right.of.bound_l1())
-    }
-
-    /// Returns the changes of pages that both sides know, each with whether PageRank certainly moved in its direction.
-    fn changes(&self) -> impl Iterator<Item = Option<(f64, Option<bool>)>> {
-        let [left, right] = &self.sides;
-        let margin = self.margin();
-        let both = left.ranks.iter().zip(&right.ranks);
-        both.map(move |(left, right)| {
-            let change = right.importance? - left.importance?;
-            Some((change, margin.map(|_| is_moved(change, margin))))
-        })
-    }
-
-    pub fn json(&self) -> impl serde::Serialize {
-        let [left, right] = &self.sides;
-        let both = left.json().into_iter().zip(right.json());
-        let pages = self.urls.iter().zip(both).zip(self.changes());
+    let margin = margin(left.bound_l1(), right.bound_l1());
+    let [left, right] = [PagesSide::of(left, urls)?, PagesSide::of(right, urls)?];
+    let mut both = left.ranks.iter().zip(&right.ranks);
+    // A change is certain if PageRank itself moved in its direction; without a margin nothing is known of that.
+    let changes = both.clone().map(|(left, right)| {
+        let change = right.importance? - left.importance?;
+        Some((change, margin.map(|_| is_moved(change, margin))))
+    });
+    if is_json {
+        let ranks = left.json().into_iter().zip(right.json());
+        let pages = urls.iter().zip(ranks).zip(changes);
         let pages = pages.map(|((url, (left, right)), change)| {
             object! {
                 "url": url,
@@ -139,42 +116,53 @@ impl PagesReport<'_> {
                 "certain": change.and_then(|(_, is_certain)| is_certain),
             }
         });
-        object! {
+        print_json(&object! {
             "left": left.of.json(),
             "right": right.of.json(),
-            "margin": self.margin(),
+            "margin": margin,
             "pages": pages.collect::<Vec<_>>(),
-        }
+        })?;
+    } else {
+        print(|out| write_plain(out, urls, [("left", &left), ("right", &right)], changes))?;
     }
+    Ok(if both.all(|(left, right)| left.known || right.known) {
+        Exit::Done
+    } else {
+        Exit::Unknown
+    })
+}
 
-    pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let named = ["left", "right"].into_iter().zip(&self.sides);
-        for (name, side) in named.clone() {
-            side.of.write(out, name, side.pages)?;
-        }
-        for (at, (url, change)) in self.urls.iter().zip(self.changes()).enumerate() {
-            writeln!(out, "{}", shown(url))?;
-            for (name, side) in named.clone() {
-                let of = &side.ranks[at];
-                match (of.importance, of.rank) {
-                    (Some(importance), Some(rank)) => writeln!(
-                        out,
-                        "  {name:<6} {importance:.6e}, rank {}{}",
-                        thousands(rank),
-                        gone(of.state)
-                    )?,
-                    _ => writeln!(out, "  {name:<6} not known")?,
-                }
-            }
-            if let Some((change, is_certain)) = change {
-                let certain = sure(is_certain);
-                writeln!(out, "  change {change:+.6e}, certain: {certain}")?;
-            }
-        }
-        for (name, side) in named {
-            let bound = (side.of.bound_l1(), side.of.basis());
-            write_certain(out, &format!("{name}: "), &side.asked(), bound)?;
-        }
-        Ok(())
+fn write_plain(
+    out: &mut dyn Write,
+    urls: &[String],
+    sides: [(&str, &PagesSide<'_>); 2],
+    changes: impl Iterator<Item = Option<(f64, Option<bool>)>>,
+) -> anyhow::Result<()> {
+    for (name, side) in sides {
+        side.of.write(out, name, side.pages)?;
     }
+    for (at, (url, change)) in urls.iter().zip(changes).enumerate() {
+        writeln!(out, "{}", shown(url))?;
+        for (name, side) in sides {
+            let of = &side.ranks[at];
+            match (of.importance, of.rank) {
+                (Some(importance), Some(rank)) => writeln!(
+                    out,
+                    "  {name:<6} {importance:.6e}, rank {}{}",
+                    thousands(rank),
+                    gone(of.state)
+                )?,
+                _ => writeln!(out, "  {name:<6} not known")?,
+            }
+        }
+        if let Some((change, is_certain)) = change {
+            let certain = sure(is_certain);
+            writeln!(out, "  change {change:+.6e}, certain: {certain}")?;
+        }
+    }
+    for (name, side) in sides {
+        let bound = (side.of.bound_l1(), side.of.basis());
+        write_certain(out, &format!("{name}: "), &side.asked(), bound)?;
+    }
+    Ok(())
 }

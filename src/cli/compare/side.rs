@@ -24,21 +24,20 @@ pub enum CompareSide {
 impl CompareSide {
     /// Opens a side. A directory is a store and stands for its current snapshot. A file is a snapshot if its first
     /// bytes, which may be damaged, or its name say so. `which` chooses the snapshot's ranking.
-    pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
+    pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> anyhow::Result<CompareSide> {
         let snapshot = if path.is_dir() {
             Snapshot::latest(&RealDisk, path)?
         } else if !is_scores(path) {
             Snapshot::open(&RealDisk, path)?
         } else {
-            if which.is_usual() {
-                return Ok(CompareSide::File(path.to_owned()));
-            }
-            return Err(Error::Usage(format!(
+            anyhow::ensure!(
+                which.is_usual(),
                 "{}: a file of scores has one ranking: leave `measure` and `level` out, or name a store or a snapshot",
                 path.display()
-            )));
+            );
+            return Ok(CompareSide::File(path.to_owned()));
         };
-        CompareSide::of(snapshot, which, memory)
+        Ok(CompareSide::of(snapshot, which, memory)?)
     }
 
     pub fn of(
@@ -50,11 +49,11 @@ impl CompareSide {
     }
 
     /// Opens the ranking before this one in the store; by a measure, the last one for which the measure was computed.
-    pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> Result<CompareSide, Error> {
+    pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> anyhow::Result<CompareSide> {
         let Some(snapshot) = self.ranking().map(LevelRanking::snapshot) else {
-            return Err(Error::Usage(format!(
+            anyhow::bail!(
                 "{self}: of a file of scores no ranking before it is known: name another one"
-            )));
+            );
         };
         let number = snapshot.info().counters.records;
         let (level, measure) = (which.level, which.measure());
@@ -74,7 +73,8 @@ impl CompareSide {
                 snapshot.store().display()
             ))
         })?;
-        CompareSide::of(Snapshot::open(&RealDisk, &before.path)?, which, memory)
+        let before = Snapshot::open(&RealDisk, &before.path)?;
+        Ok(CompareSide::of(before, which, memory)?)
     }
 
     pub fn ranking(&self) -> Option<&LevelRanking> {
@@ -143,19 +143,17 @@ impl CompareSide {
     }
 
     /// Refuses a side that cannot be read twice, such as a pipe, on behalf of `option`.
-    pub fn check_lasts(&self, option: &str) -> Result<(), Error> {
+    pub fn check_lasts(&self, option: &str) -> anyhow::Result<()> {
         let lasts = match self {
             CompareSide::Ranking(_) => true,
             // If the file cannot be inspected, reading it reports the error.
             CompareSide::File(path) => path.metadata().map_or(true, |found| found.is_file()),
         };
-        if lasts {
-            Ok(())
-        } else {
-            Err(Error::Usage(format!(
-                "{self}: not a regular file; {option} reads each side twice: save it to a file first"
-            )))
-        }
+        anyhow::ensure!(
+            lasts,
+            "{self}: not a regular file; {option} reads each side twice: save it to a file first"
+        );
+        Ok(())
     }
 
     /// Returns the number of ranked nodes; 0 if it is unknown before reading.
@@ -180,11 +178,10 @@ impl CompareSide {
         let path = match self {
             CompareSide::File(path) => path,
             CompareSide::Ranking(ranking) => {
-                for row in ranking.rows() {
+                return ranking.rows().try_for_each(|row| {
                     let row = row?;
-                    each(row.url.as_bytes(), row.importance)?;
-                }
-                return Ok(());
+                    each(row.url.as_bytes(), row.importance)
+                });
             }
         };
         let limits = Limits::default();

@@ -23,15 +23,15 @@ impl ExportArgs {
             "--links: {to} holds no links; choose --to tsv, parquet or {COMMON_CRAWL}"
         );
         anyhow::ensure!(
-            self.level.is_roll_up() && self.scope.rules().is_all(),
+            self.ranking.level.is_roll_up() && self.pages.selection().scope.is_all(),
             "--links writes the links of all pages or sites: leave --measure, --roll-up and --scope out"
         );
         anyhow::ensure!(
-            !self.level.level.is_page() || self.sites.is_usual(),
+            !self.ranking.level.level.is_page() || self.sites.is_usual(),
             "--site-links and --inside are for the links of sites: add --level"
         );
-        let snapshot = self.snapshot.open(self.stores.first())?;
-        let ranking = self.level.open(snapshot, &self.memory)?;
+        let snapshot = self.ranking.snapshot()?;
+        let ranking = self.ranking.level.open(snapshot, &self.memory)?;
         let count = if to == "tsv" {
             self.links_as_lines(&ranking, output)?
         } else {
@@ -78,7 +78,9 @@ impl ExportArgs {
     /// Writes the ranks of hosts or domains, which must have been computed before.
     pub(super) fn export_ranks(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         anyhow::ensure!(
-            self.level.is_roll_up() && self.sort.is_none() && self.scope.rules().is_all(),
+            self.ranking.level.is_roll_up()
+                && self.sort.is_none()
+                && self.pages.selection().scope.is_all(),
             "common-crawl has both measures and an order of its own: leave --measure, --roll-up, --sort and --scope out"
         );
         let scoring = &self.scoring;
@@ -87,14 +89,14 @@ impl ExportArgs {
             !score
                 && scoring.into.is_none()
                 && !self.cash
-                && !self.gone.without_gone
+                && !self.pages.without_gone
                 && self.since.since.is_none(),
             "common-crawl has columns of its own: leave --score, --score-field, --into, --cash, --without-gone and --since out"
         );
         let open = |measure: &str| {
-            let snapshot = self.snapshot.open(self.stores.first())?;
-            let name = self.level.named(Some(measure));
-            self.level.open_named(snapshot, &name, &self.memory)
+            let snapshot = self.ranking.snapshot()?;
+            let name = self.ranking.level.named(Some(measure));
+            self.ranking.level.open_named(snapshot, &name, &self.memory)
         };
         let (harmonic, pagerank) = (open("harmonic")?, open("pagerank")?);
         let memory = self.memory.budget(1)?;
@@ -117,7 +119,7 @@ impl ExportArgs {
         let work = || "a dump of a store".to_owned();
         let instead = "dump it on a machine with more memory";
         let memory = self.memory.to_sort(0, work, instead)?;
-        let snapshot = self.snapshot.open(self.stores.first())?;
+        let snapshot = self.ranking.snapshot()?;
         let names = names_of(&snapshot)?;
         let folder = scratch(output);
         let room = SortRoom { memory, folder };

@@ -23,12 +23,6 @@ enum Numbers {
 }
 
 impl Further {
-    fn add(&mut self, column: NumberColumn, numbers: Numbers, held_bytes: u64) {
-        self.columns.push(column);
-        self.numbers.push(numbers);
-        self.held_bytes += held_bytes;
-    }
-
     /// Fills in the columns of rows; the rows must come in the order of the values.
     pub fn fill<'r, 'p: 'r>(
         &'r self,
@@ -61,48 +55,44 @@ impl Numbers {
 impl ExportArgs {
     pub(super) fn further(&self, ranking: &LevelRanking) -> anyhow::Result<Further> {
         let mut further = Further::default();
-        let measures = self.level.measures();
+        let measures = self.ranking.level.measures();
         for (at, &measure) in measures.iter().enumerate() {
             let column = NumberColumn::of_measure(measure);
             let is_new = !measures[..at].contains(&measure);
             anyhow::ensure!(is_new, "--measure: {} is named twice", column.name);
             if at > 0 {
-                self.add_measure(&mut further, ranking, measure)?;
+                let numbers = self.numbers(ranking, measure)?;
+                further.held_bytes += match &numbers {
+                    Numbers::Ranking(further) => further.held_bytes(),
+                    Numbers::Scores(_) => 8 * ranking.len(),
+                };
+                further.columns.push(column);
+                further.numbers.push(numbers);
             }
         }
         Ok(further)
     }
 
-    /// Adds scores by another measure. For pages, a measure without parameters need not have been computed before.
-    fn add_measure(
-        &self,
-        further: &mut Further,
-        ranking: &LevelRanking,
-        by: Option<&str>,
-    ) -> anyhow::Result<()> {
-        let (of, mut name) = (ranking.snapshot(), self.level.named(by));
+    /// Returns scores by another measure. For pages, a measure without parameters need not have been computed before.
+    fn numbers(&self, ranking: &LevelRanking, by: Option<&str>) -> anyhow::Result<Numbers> {
+        let (of, mut name) = (ranking.snapshot(), self.ranking.level.named(by));
         if by.is_some() {
             name.roll_up = Default::default();
         }
-        let column = NumberColumn::of_measure(by);
         let snapshot = Snapshot::open(&RealDisk, of.path())?;
-        let opened = self.level.open_named(snapshot, &name, &self.memory);
+        let opened = self.ranking.level.open_named(snapshot, &name, &self.memory);
         let spec = by.map(measure).transpose()?;
         let spec = spec.filter(|spec| name.level.is_page() && spec.uses.is_empty());
-        if let (Err(Error::Missing(_)), Some(spec)) = (&opened, spec) {
-            let options = MeasureOptions {
-                threads: threads(None),
-                memory: self.memory.budget(threads(None))?,
-                ..MeasureOptions::default()
-            };
-            let measured = spec.compute(&of.rows()?, &options, &mut ())?;
-            let scores = measured.context("nothing was ranked")?.scores;
-            further.add(column, Numbers::Scores(scores), 8 * ranking.len());
-        } else {
-            let opened = opened?;
-            let held_bytes = opened.held_bytes();
-            further.add(column, Numbers::Ranking(opened.into()), held_bytes);
-        }
-        Ok(())
+        let (Err(Error::Missing(_)), Some(spec)) = (&opened, spec) else {
+            return Ok(Numbers::Ranking(opened?.into()));
+        };
+        let options = MeasureOptions {
+            threads: threads(None),
+            memory: self.memory.budget(threads(None))?,
+            ..MeasureOptions::default()
+        };
+        let measured = spec.compute(&of.rows()?, &options, &mut ())?;
+        let scores = measured.context("nothing was ranked")?.scores;
+        Ok(Numbers::Scores(scores))
     }
 }

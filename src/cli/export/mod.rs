@@ -4,11 +4,11 @@ mod files;
 mod further;
 mod since;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
-use cashrank_store::memory::{check_room, to_read};
+use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Setup, TableOf,
     export, ordered,
@@ -18,11 +18,10 @@ use cashrank_store::store::RealDisk;
 
 use self::files::COMMON_CRAWL;
 use self::since::{ChangeFilter, SinceArgs};
-use super::common::{Exit, MemoryArg, counted, pages as common_pages, words};
-use super::levels::{GoneArg, LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
-use super::output::{OutputTarget, SummedOutputArgs};
-use super::snapshots::{SnapshotArg, StoresArg};
-use crate::cli::common::say;
+use super::common::{Exit, MemoryArg, counted, pages as common_pages, say, words};
+use super::levels::{SelectionArgs, SiteGraphArgs, counted_of};
+use super::output::{OutputTarget, SummedOutputArgs, folder_of};
+use super::snapshots::{RankingArgs, check_one};
 
 /// Write a ranking for other programs, as a table or for a search engine; or links.
 #[derive(clap::Args)]
@@ -46,15 +45,9 @@ Of sites, url is the name of the site.")]
 #[command(mut_arg("measure", |arg| arg.value_delimiter(',').help(MEASURES)))]
 pub struct ExportArgs {
     #[command(flatten)]
-    stores: StoresArg,
+    ranking: RankingArgs,
     #[command(flatten)]
-    snapshot: SnapshotArg,
-    #[command(flatten)]
-    level: LevelArgs,
-    #[command(flatten)]
-    scope: ScopeArg,
-    #[command(flatten)]
-    gone: GoneArg,
+    pages: SelectionArgs,
     /// The format to write; of links: tsv, parquet or common-crawl.
     #[arg(long, value_name = "FORMAT", value_parser = all_formats(), required_unless_present = "records")]
     to: Option<String>,
@@ -145,16 +138,6 @@ impl ScoringArgs {
     }
 }
 
-fn report_left_out(left_out: u64, format: Format) {
-    if left_out > 0 {
-        say!(
-            "left out: {}, which {} does not take as an _id (1 to 512 bytes)",
-            counted(left_out, "URL", "URLs"),
-            format.name()
-        );
-    }
-}
-
 pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let tables = Format::ALL.into_iter();
     let tables = tables.filter(|format| format.content() == Content::Table);
@@ -174,13 +157,16 @@ fn all_formats() -> impl clap::builder::TypedValueParser<Value = String> {
 
 impl ExportArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        self.stores.check_one(&self.level.given())?;
-        self.stores.check_one(&[
+        let [measure, level] = self.ranking.level.given();
+        let of_one = [
+            measure,
+            level,
             (self.records, "--records"),
             (self.links, "--links"),
             (self.since.since.is_some(), "--since"),
             (self.history, "--history"),
-        ])?;
+        ];
+        check_one(&self.ranking.stores.all, &of_one)?;
         let output = self.output.open()?;
         anyhow::ensure!(
             self.links || self.sites.is_usual(),
@@ -195,7 +181,7 @@ impl ExportArgs {
         }
         if to == COMMON_CRAWL {
             anyhow::ensure!(
-                !self.level.level.is_page(),
+                !self.ranking.level.level.is_page(),
                 "{COMMON_CRAWL} holds the links of pages (--links), or the ranks of hosts or domains: add --level barehost, \
                  host or domain"
             );
@@ -207,30 +193,28 @@ impl ExportArgs {
     fn export(&self, format: Format, output: &OutputTarget) -> anyhow::Result<Exit> {
         output.must_show(format.name(), format.is_text())?;
         self.check(format)?;
-        let snapshots = self.stores.open(&self.snapshot)?;
         let order = self.sort.unwrap_or(format.order());
         let path = self.output.file.name();
-        let rankings = self.level.open_all(snapshots, &self.memory)?;
-        let rankings = Rankings::of(&rankings)?;
+        let opened = self.ranking.open(&self.memory)?;
+        let rankings = Rankings::of(&opened)?;
         let ranking = rankings.first();
         let level = ranking.level();
         if level.is_page() && !rankings.snapshots().all(Snapshot::says_gone) {
-            let leaves_out = self.gone.without_gone;
-            anyhow::ensure!(!leaves_out, "--without-gone: {OLD}");
+            anyhow::ensure!(!self.pages.without_gone, "--without-gone: {OLD}");
             if format.is_of_documents() {
                 say!("note: pages that are gone are not left out: {OLD}");
             }
         }
-        let scope = self.scope.rules();
+        let scope = self.pages.selection().scope;
         if !level.is_page() {
             let of_pages = "is for pages: leave it or --level out";
             anyhow::ensure!(scope.is_all(), "--scope {of_pages}");
             anyhow::ensure!(!self.cash, "--cash {of_pages}");
-            anyhow::ensure!(!self.gone.without_gone, "--without-gone {of_pages}");
+            anyhow::ensure!(!self.pages.without_gone, "--without-gone {of_pages}");
         }
         let since = self
             .since
-            .open(self.stores.first(), &self.level, &self.memory)?;
+            .open(self.ranking.store(), &self.ranking.level, &self.memory)?;
         let further = self.further(ranking)?;
         let held = since.as_ref().map_or(0, ChangeFilter::held_bytes)
             + rankings.held_bytes()
@@ -248,7 +232,7 @@ impl ExportArgs {
         let setup = Setup {
             table: TableOf::Ranking,
             level,
-            score: NumberColumn::of_measure(self.level.measure()),
+            score: NumberColumn::of_measure(self.ranking.level.measure()),
             state: level.is_page(),
             cash: self.cash,
             more: further.columns.clone(),
@@ -256,7 +240,7 @@ impl ExportArgs {
             kind: self.scoring.score,
             field: self.scoring.score_field.clone(),
             into: self.scoring.into.clone(),
-            without_gone: self.gone.without_gone,
+            without_gone: self.pages.without_gone,
             pages: ranking.ranked(),
             folder: Some(folder.clone()),
             memory: cache,
@@ -266,14 +250,14 @@ impl ExportArgs {
             let url = page.as_ref().map(|page| page.url.as_bytes());
             scope.is_all() || url.is_ok_and(|url| scope.has(url)) || page.is_err()
         };
-        let is_listed = |page: &cashrank::Result<Page<'_>>| {
-            page.as_ref().map_or(true, |page| ranking.lists(page))
-        };
         let rows: Box<dyn Iterator<Item = _>> = match &since {
             None => Box::new(rankings.rows()),
             Some(since) => {
                 let kind = setup.kind.unwrap_or(Score::Importance);
                 let rows = since.rows(ranking, kind)?;
+                let is_listed = |page: &cashrank::Result<Page<'_>>| {
+                    page.as_ref().map_or(true, |page| ranking.lists(page))
+                };
                 Box::new(rows.filter(is_listed))
             }
         };
@@ -288,7 +272,13 @@ impl ExportArgs {
             left_out,
             gone,
         } = output.put(|out| Ok(export(format, &setup, out, path, rows)?))?;
-        report_left_out(left_out, format);
+        if left_out > 0 {
+            say!(
+                "left out: {}, which {} does not take as an _id (1 to 512 bytes)",
+                counted(left_out, "URL", "URLs"),
+                format.name()
+            );
+        }
         if gone > 0 {
             say!("left out, because they are gone: {}", common_pages(gone));
         }
@@ -301,7 +291,7 @@ impl ExportArgs {
         } else {
             summary["snapshot"] = paths.collect::<String>().into();
         }
-        if !self.level.is_usual() {
+        if !self.ranking.level.is_usual() {
             summary["level"] = level.to_string().into();
             summary["computed"] = serde_json::to_value(ranking.computed())?;
         }
@@ -318,7 +308,7 @@ impl ExportArgs {
         if !self.history {
             return Ok(Vec::new());
         }
-        let kept = snapshots(&RealDisk, self.stores.first())?.into_iter();
+        let kept = snapshots(&RealDisk, self.ranking.store())?.into_iter();
         let kept = kept.filter(|kept| kept.path.as_path() <= current.path());
         Ok(kept.map(|kept| (kept.number, kept.path)).collect())
     }
@@ -326,7 +316,7 @@ impl ExportArgs {
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
-        let by = self.level.measure().map(measure).transpose()?;
+        let by = self.ranking.level.measure().map(measure).transpose()?;
         let are_shares = by.is_none_or(|measure| measure.scores == ScoreKind::Share);
         let is_scaled = (self.scoring.score).is_some_and(|score| score != Score::Importance);
         anyhow::ensure!(
@@ -339,49 +329,40 @@ impl ExportArgs {
             "--history: {} is one table; choose --to sqlite",
             format.name()
         );
-        let columns = [
-            (self.cash, "--cash"),
-            (self.level.measures().len() > 1, "several measures"),
-        ];
-        if let Some((_, option)) = columns.into_iter().find(|(is_given, _)| *is_given) {
-            anyhow::ensure!(
-                format.content() == Content::Table,
-                "{option}: {} has no columns; choose --to tsv, csv, jsonl or parquet",
-                format.name()
-            );
-        }
+        let is_several = self.ranking.level.measures().len() > 1;
+        anyhow::ensure!(
+            format.content() == Content::Table || !self.cash && !is_several,
+            "{}: {} has no columns; choose --to tsv, csv, jsonl or parquet",
+            if self.cash {
+                "--cash"
+            } else {
+                "several measures"
+            },
+            format.name()
+        );
         Ok(())
     }
 
     /// Returns the number of bytes for sorting beside `held` bytes of other data; refuses the export if there is too
     /// little memory for both. An export in page order needs nothing for sorting.
     fn room(&self, order: Order, pages: u64, held: u64) -> cashrank::Result<u64> {
-        let held = if held > 0 || order != Order::Id {
-            held + to_read(pages)
-        } else {
-            0
-        };
         if order == Order::Id {
+            let need = if held > 0 { held + to_read(pages) } else { 0 };
             let work = || format!("an export of {pages} pages");
             let instead = "export on a machine with more memory";
-            check_room(self.memory.budget(2)?, held, work, instead)?;
+            self.memory.beside((need, 2), work, instead)?;
             return Ok(MOST_SORTING);
         }
         let work = || format!("sorting {pages} pages by {}", order.name());
         let instead = "export without --sort and sort the lines";
-        self.memory.to_sort(held, work, instead)
+        self.memory.to_sort(held + to_read(pages), work, instead)
     }
 }
 
 /// Returns the folder for temporary files: that of the output, or else the system's.
 pub(super) fn scratch(output: &OutputTarget) -> PathBuf {
     match output {
-        OutputTarget::File(path, _) => {
-            let folder = path
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty());
-            folder.unwrap_or(Path::new(".")).to_owned()
-        }
+        OutputTarget::File(path, _) => folder_of(path).to_owned(),
         _ => std::env::temp_dir(),
     }
 }

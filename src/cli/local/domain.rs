@@ -67,17 +67,6 @@ pub struct DomainPages {
     name_bytes: u64,
 }
 
-impl DomainPages {
-    fn add(&mut self, page: u32, name: &str) {
-        self.pages.push(page);
-        self.name_bytes += name.len() as u64;
-    }
-
-    fn bytes(&self) -> u64 {
-        self.pages.len() as u64 * MEMBER_BYTES + self.name_bytes
-    }
-}
-
 pub enum CrawlSource {
     Store(Box<Snapshot>),
     Files(Box<Crawled>),
@@ -86,19 +75,21 @@ pub enum CrawlSource {
 impl CrawlSource {
     pub fn members(&self, domain: &Domain) -> anyhow::Result<DomainPages> {
         let mut members = DomainPages::default();
+        let mut look_at = |page: u32, name: &str| {
+            if domain.has(name.as_bytes()) {
+                members.pages.push(page);
+                members.name_bytes += name.len() as u64;
+            }
+        };
         match self {
             CrawlSource::Store(snapshot) => {
                 for (page, name) in (0u32..).zip(snapshot.names()) {
-                    let name = name?;
-                    if domain.has(name.as_bytes()) {
-                        members.add(page, &name);
-                    }
+                    look_at(page, &name?);
                 }
             }
             CrawlSource::Files(crawled) => {
                 let named = (0u32..).zip(crawled.names());
-                let local = named.filter(|(_, name)| domain.has(name.as_bytes()));
-                local.for_each(|(page, name)| members.add(page, name));
+                named.for_each(|(page, name)| look_at(page, name));
             }
         }
         Ok(members)
@@ -117,8 +108,10 @@ impl CrawlSource {
             CrawlSource::Files(crawled) => (Size::of_rows(crawled.rows())?, crawled.bytes()),
         };
         let frontier = size.pages.saturating_sub(size.fetched);
-        let need =
-            size.search_bytes(policy) + members.bytes() + listed.min(frontier) * LISTED_BYTES;
+        let need = size.search_bytes(policy)
+            + members.pages.len() as u64 * MEMBER_BYTES
+            + members.name_bytes
+            + listed.min(frontier) * LISTED_BYTES;
         let work = || {
             format!(
                 "a search over {} pages and {} links",

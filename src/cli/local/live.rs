@@ -58,9 +58,9 @@ impl LocalArgs {
     /// Lists pages round by round, and reads the crawler's records in between.
     pub fn live(&self, domain: &Domain, outputs: &Outputs) -> anyhow::Result<Exit> {
         self.check_live(outputs)?;
-        let opened = self.store.as_deref().map(|store| self.open_store(store));
-        let (crawl, mut writer, budget) = match opened.transpose()? {
-            Some((snapshot, writer, budget)) => {
+        let (crawl, mut writer, budget) = match &self.store {
+            Some(store) => {
+                let (snapshot, writer, budget) = self.open_store(store)?;
                 (CrawlSource::Store(snapshot), Some(writer), budget)
             }
             None => {
@@ -136,9 +136,7 @@ impl LiveSearch<'_> {
         self.rounds += 1;
         let count = usize::try_from(self.args.n.unwrap_or(1)).unwrap_or(usize::MAX);
         let asked = self.search.next(count);
-        let names = asked
-            .iter()
-            .map(|asked| crawled.name(asked.page).to_owned());
+        let names = asked.iter().map(|of| crawled.name(of.page).to_owned());
         let pages = candidates(&asked, names);
         match self.args.list.write_round(&pages, self.rounds) {
             Err(error) if is_closed_pipe(&error) => {
@@ -196,10 +194,7 @@ impl LiveSearch<'_> {
                 })
             },
         )?;
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        failed.map_or(Ok(()), Err)
     }
 
     fn end(

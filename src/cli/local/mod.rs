@@ -206,13 +206,13 @@ impl LocalArgs {
     }
 
     fn outputs(&self) -> anyhow::Result<Outputs> {
-        let open = |path: &Option<PathBuf>| -> anyhow::Result<Option<OutputTarget>> {
-            let Some(path) = path else { return Ok(None) };
+        let open = |path: &PathBuf| -> anyhow::Result<OutputTarget> {
             let output = OutputTarget::open(Some(path), self.list.force)?;
             output.must_spare(&self.inputs)?;
-            Ok(Some(output))
+            Ok(output)
         };
-        let (ranks, impact) = (open(&self.ranks)?, open(&self.impact)?);
+        let ranks = self.ranks.as_ref().map(open).transpose()?;
+        let impact = self.impact.as_ref().map(open).transpose()?;
         let is_standard = |output: &Option<_>| *output == Some(OutputTarget::Standard);
         let (to_ranks, to_impact) = (is_standard(&ranks), is_standard(&impact));
         let lists = self.n.is_some() && !self.json && !self.live && self.list.is_standard()?;
@@ -228,7 +228,7 @@ impl LocalArgs {
     }
 
     fn format(&self) -> Option<Format> {
-        self.format.and_then(|format| format.0)
+        self.format.flatten()
     }
 
     fn search(&self) -> LocalSearchOptions {
@@ -258,11 +258,8 @@ impl LocalArgs {
         {
             bail!("{option} is for the list of pages to fetch: add -n K");
         }
-        if self.list.force
-            && self.list.output.is_none()
-            && self.ranks.is_none()
-            && self.impact.is_none()
-        {
+        let files = [&self.list.output, &self.ranks, &self.impact];
+        if self.list.force && files.into_iter().all(Option::is_none) {
             bail!("--force is for files: name one with -o or --ranks");
         }
         Ok(())
@@ -301,15 +298,12 @@ pub struct Outputs {
 /// Converts requested pages to candidates of a list. Their importance is what the known links pass to them.
 fn candidates(asked: &[PageRequest], names: impl IntoIterator<Item = String>) -> Vec<Candidate> {
     let named = asked.iter().zip(names);
-    let pages = named.map(|(asked, url)| {
-        let page = PageId(u64::from(asked.page));
-        Candidate {
-            page: Some(page),
-            url,
-            score: asked.score,
-            importance: asked.flow,
-            ..Candidate::default()
-        }
+    let pages = named.map(|(asked, url)| Candidate {
+        page: Some(PageId(asked.page.into())),
+        url,
+        score: asked.score,
+        importance: asked.flow,
+        ..Candidate::default()
     });
     pages.collect()
 }

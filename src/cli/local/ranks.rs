@@ -1,5 +1,6 @@
 //! Results of `cashrank local`: the domain's estimated ranks, and the pages outside that link into it.
 
+use cashrank_graph::engine::ranks;
 use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
 
 use super::Outputs;
@@ -53,11 +54,11 @@ impl Findings<'_> {
             crawl.names(&numbers)
         };
         let names = named(&mut (0..known.domain()))?;
-        let pages = names.into_iter().enumerate();
-        let pages = pages.map(|(member, url)| LocalPageRank {
+        let pages = names.into_iter().zip(ranks(&estimate.ranks)).enumerate();
+        let pages = pages.map(|(member, (url, rank))| LocalPageRank {
             url,
             importance: estimate.ranks[member],
-            rank: 0,
+            rank,
             outside: estimate.outside[member],
             certified: estimate.certified[member],
             at_least: estimate.at_least[member],
@@ -67,15 +68,6 @@ impl Findings<'_> {
             let order = b.importance.total_cmp(&a.importance);
             order.then_with(|| a.url.cmp(&b.url))
         });
-        // A rank is 1 + the number of pages of strictly greater importance.
-        for at in 0..pages.len() {
-            let alike = at > 0 && pages[at - 1].importance == pages[at].importance;
-            pages[at].rank = if alike {
-                pages[at - 1].rank
-            } else {
-                at as u64 + 1
-            };
-        }
         let all: f64 = estimate.impacts.iter().map(Impact::value).sum();
         let names = named(&mut estimate.impacts.iter().map(|of| of.member))?;
         let lifts = names.into_iter().zip(&estimate.impacts);
@@ -118,10 +110,10 @@ impl Findings<'_> {
         })
     }
 
-    pub fn write_ranks(&self, ranks: &OutputTarget) -> anyhow::Result<()> {
+    pub fn write_ranks(&self, to: &OutputTarget) -> anyhow::Result<()> {
         // Rounds down, so that a certified value stays valid.
         let down = |value: f64| (value * 1e4).floor() / 1e4;
-        ranks.put(|out| {
+        to.put(|out| {
             writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
             for page in &self.pages {
                 writeln!(
@@ -152,17 +144,18 @@ impl Findings<'_> {
             count(beyond),
             count(frontier)
         );
-        if gone > 0 {
-            let gone = count(gone);
-            say!(
-                "pages found gone: {gone}; they count as pages without links, and have no rank here"
-            );
-        }
-        if known.failed() > 0 {
-            let failed = count(known.failed());
-            say!(
-                "pages that could not be fetched: {failed}; they count as pages without links until they are"
-            );
+        for (what, pages, so) in [
+            ("found gone", gone, ", and have no rank here"),
+            (
+                "that could not be fetched",
+                known.failed(),
+                " until they are",
+            ),
+        ] {
+            if pages > 0 {
+                let pages = count(pages);
+                say!("pages {what}: {pages}; they count as pages without links{so}");
+            }
         }
         if self.unfetched > 0 {
             say!(

@@ -16,10 +16,10 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::AnswerCache;
-use super::current::{Current, written};
+use super::current::Current;
 use super::live::LiveIngest;
 use super::status::{CoverageStatus, ServiceStatus, SnapshotStatus};
-use crate::cli::common::{say, time};
+use crate::cli::common::{say, time, written_at};
 use crate::cli::stat::disk_bytes;
 
 /// Maximum number of snapshots whose counts `/status` lists.
@@ -57,7 +57,7 @@ impl StoreBackend {
             if !infos.contains_key(name)
                 && let Ok(columns) = SnapshotColumns::of(&RealDisk, &snapshots.join(name))
             {
-                let made = written(&snapshots.join(name));
+                let made = written_at(&snapshots.join(name));
                 let status = SnapshotStatus::of(name, columns.info(), made);
                 infos.insert(name.clone(), status);
             }

@@ -13,8 +13,8 @@ use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, History, HistoryOptions, Host, LinkList, Moment, Rank, SeedCoverage,
-    Seeds, SnapshotMovers, Subject, Top, history, ranks_of,
+    Covered, CoveredHost, HistoryOptions, Host, LinkList, SeedCoverage, Seeds, SnapshotMovers,
+    Subject, Top, history, ranks_of,
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
@@ -24,6 +24,7 @@ use serde::Serialize;
 use super::backend::{as_parameters, json, problem};
 use super::live::thin;
 use crate::cli::common::say;
+use crate::cli::json::{joined, object};
 
 const HISTORY: usize = 400;
 const OPENED: usize = 2;
@@ -51,30 +52,6 @@ pub struct OpenSnapshot {
 
 /// Answer whose first rows can be written as JSON.
 pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
-
-#[derive(Serialize)]
-struct SnapshotAnswer<'a, T> {
-    snapshot: &'a str,
-    #[serde(flatten)]
-    answer: T,
-}
-
-#[derive(Serialize)]
-struct RankAnswer {
-    #[serde(flatten)]
-    rank: Rank,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<Vec<Moment>>,
-}
-
-/// Coverage with the hosts that have the most unread, and the coverage of earlier snapshots.
-#[derive(Serialize)]
-struct CoverageAnswer<'a> {
-    #[serde(flatten)]
-    covered: &'a Covered,
-    hosts: &'a [CoveredHost],
-    history: Vec<Covered>,
-}
 
 impl Current {
     pub fn new(store: PathBuf) -> Current {
@@ -161,9 +138,16 @@ impl OpenSnapshot {
     /// Answers with at most `n` rows; answers about all pages can be written with fewer.
     pub fn answer(&self, subject: &Subject, n: usize) -> Result<AnswerRows> {
         let name = self.name.clone();
+        let of = |name: &str| object! { "snapshot": name.to_owned() };
         Ok(match subject {
-            Subject::Top(ranking, selection, pages) => {
-                let top = self.top(ranking, selection, *pages, n)?;
+            Subject::Top(ranking, selection, best) => {
+                let top = self.with_ranking(ranking, |ranking| {
+                    let mut top = Top::of(ranking, n, selection)?;
+                    if let Some(best) = best {
+                        top.add_pages(ranking, *best, Some(SITES_BYTES))?;
+                    }
+                    Ok(top)
+                })?;
                 Arc::new(move |n| json(&top.first(n)))
             }
             Subject::Movers(certain_only) => {
@@ -178,88 +162,63 @@ impl OpenSnapshot {
                 let (covered, hosts) = self.coverage(n)?;
                 let history = self.covered.clone();
                 Arc::new(move |n| {
-                    let answer = CoverageAnswer {
-                        covered: &covered,
-                        hosts: first(&hosts, n),
-                        history: lock(&history).clone(),
+                    let rest = object! {
+                        "hosts": first(&hosts, n),
+                        "history": lock(&history).clone(),
                     };
-                    let snapshot = &name;
-                    json(&SnapshotAnswer { snapshot, answer })
+                    json(&joined(of(&name), joined(&covered, rest)))
                 })
             }
             Subject::Failures => {
                 let failing = self.snapshot().failing(n).map_err(problem)?;
-                Arc::new(move |n| {
-                    let (snapshot, answer) = (&*name, failing.first(n));
-                    json(&SnapshotAnswer { snapshot, answer })
-                })
+                Arc::new(move |n| json(&joined(of(&name), failing.first(n))))
             }
             Subject::Search(wanted) => {
-                let answer = self.snapshot().search(wanted).map_err(problem)?;
-                let snapshot = &name;
-                whole(json(&SnapshotAnswer { snapshot, answer })?)
+                let found = self.snapshot().search(wanted).map_err(problem)?;
+                whole(json(&joined(of(&name), found))?)
             }
             Subject::Rank(urls, ranking, history) => {
                 let pages = self.rank(urls, ranking, *history)?;
                 whole(json(&serde_json::json!({ "pages": pages }))?)
             }
-            Subject::Links(url, within) => whole(json(&self.links(url, n, *within)?)?),
-        })
-    }
-
-    /// Returns the first `n` selected rows of a ranking, with the best `pages` pages of each site.
-    fn top(
-        &self,
-        name: &RankingName,
-        selection: &Selection,
-        pages: Option<usize>,
-        n: usize,
-    ) -> Result<Top> {
-        self.with_ranking(name, |ranking| {
-            let mut top = Top::of(ranking, n, selection)?;
-            if let Some(pages) = pages {
-                top.add_pages(ranking, pages, Some(SITES_BYTES))?;
+            Subject::Links(url, within) => {
+                let links = LinkList::of(self.snapshot(), url, n, *within, |_| Ok(()));
+                let unknown = || Problem::Unknown(format!("{url}: not known"));
+                let links = links.map_err(problem)?.ok_or_else(unknown)?;
+                whole(json(&links)?)
             }
-            Ok(top)
         })
     }
 
+    /// Returns the ranks of pages or sites, and those in this number of the newest snapshots.
     fn rank(
         &self,
         urls: &[String],
         ranking: &RankingName,
         snapshots: Option<usize>,
-    ) -> Result<Vec<RankAnswer>> {
+    ) -> Result<Vec<impl Serialize + use<>>> {
         let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
-        let past = snapshots.map(|most| self.past(urls, ranking, most));
-        let mut past = past.transpose()?.unwrap_or_default().into_iter();
-        let answers = ranks.into_iter().map(|(_, rank)| RankAnswer {
-            rank,
-            history: past.next().map(|history| history.history),
+        let mut past = Vec::new();
+        if snapshots.is_some() {
+            let options = HistoryOptions {
+                ranking: ranking.clone(),
+                most: snapshots,
+                ..HistoryOptions::default()
+            };
+            // Snapshots that cannot be read are left out.
+            let mut failed = |error: Error| {
+                say!("cashrank: {error}");
+                Ok(())
+            };
+            let store = self.snapshot().store();
+            past = history(&RealDisk, store, urls, &options, &mut failed).map_err(problem)?;
+        }
+        let mut past = past.into_iter();
+        let answers = ranks.into_iter().map(|(_, rank)| {
+            let history = past.next();
+            joined(rank, history.map(|of| object! { "history": of.history }))
         });
         Ok(answers.collect())
-    }
-
-    /// Returns the history of pages. Snapshots that cannot be read are left out and reported.
-    fn past(&self, urls: &[String], ranking: &RankingName, most: usize) -> Result<Vec<History>> {
-        let options = HistoryOptions {
-            ranking: ranking.clone(),
-            most: Some(most),
-            ..HistoryOptions::default()
-        };
-        let mut failed = |error: Error| {
-            say!("cashrank: {error}");
-            Ok(())
-        };
-        let store = self.snapshot().store();
-        history(&RealDisk, store, urls, &options, &mut failed).map_err(problem)
-    }
-
-    /// Returns a page's links, best rank first; with `within`, incoming ones, by a sweep over at most `within` links.
-    fn links(&self, url: &str, n: usize, within: Option<u64>) -> Result<LinkList> {
-        LinkList::of(self.snapshot(), url, n, within, |_| Ok(()))
-            .map_err(problem)?
-            .ok_or_else(|| Problem::Unknown(format!("{url}: not known")))
     }
 
     fn with_ranking<T>(
@@ -359,6 +318,6 @@ fn whole(json: Vec<u8>) -> AnswerRows {
     Arc::new(move |_| Ok(json.clone()))
 }
 
-pub fn written(path: &Path) -> Option<SystemTime> {
+fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }

@@ -23,8 +23,7 @@ use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::{RealDisk, settings_of};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use super::common::{Exit, StoreArg, check_list, stop_on_signal};
-use crate::cli::common::say;
+use super::common::{Exit, StoreArg, check_list, say, stop_on_signal};
 use backend::{StoreBackend, as_parameters};
 pub use live::LiveIngest;
 
@@ -108,9 +107,9 @@ impl ServiceArgs {
             "{}: holds more than {TOKEN_BYTES} bytes, so it is no token",
             path.display()
         );
-        let token =
-            Token::new(&text).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))?;
-        Ok(Some(token))
+        let token = Token::new(&text);
+        let token = token.map_err(|why| anyhow::anyhow!("{}: {why}", path.display()));
+        token.map(Some)
     }
 
     pub fn is_given(&self) -> bool {
@@ -138,13 +137,11 @@ impl ServiceArgs {
 impl ServeArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = self.store.store;
-        if settings_of(&RealDisk, &store)?.is_none() {
-            let text = format!(
-                "{}: not a cashrank store; `cashrank ingest` creates one",
-                store.display()
-            );
-            return Err(Error::Usage(text).into());
-        }
+        anyhow::ensure!(
+            settings_of(&RealDisk, &store)?.is_some(),
+            "{}: not a cashrank store; `cashrank ingest` creates one",
+            store.display()
+        );
         // Lists and answers hold data of each page while they are made.
         let pages = Snapshot::latest(&RealDisk, &store).map_or(0, |snapshot| snapshot.info().pages);
         check_list(pages, THREADS)?;
@@ -166,15 +163,13 @@ pub fn start(
     live: Option<Arc<LiveIngest>>,
 ) -> anyhow::Result<Service> {
     let token = args.token()?;
-    if token.is_none() && !cashrank_serve::is_loopback(&listen) {
-        let text = format!(
-            "{listen}: other machines can reach this address: give a token (--token-file), or listen at 127.0.0.1"
-        );
-        return Err(Error::Usage(text).into());
-    }
+    anyhow::ensure!(
+        token.is_some() || cashrank_serve::is_loopback(&listen),
+        "{listen}: other machines can reach this address: give a token (--token-file), or listen at 127.0.0.1"
+    );
     if args.frontier.is_some() {
         NextOptions::of(&args.frontier_next)
-            .map_err(|why| Error::Usage(format!("--frontier-next: {}", as_parameters(&why))))?;
+            .map_err(|why| anyhow::anyhow!("--frontier-next: {}", as_parameters(&why)))?;
     }
     let options = ServiceOptions {
         token,
@@ -183,7 +178,7 @@ pub fn start(
     };
     let backend = Arc::new(StoreBackend::new(store.into(), live));
     let service = Service::start(options, backend).map_err(|error| match error.kind() {
-        ErrorKind::InvalidInput => Error::Usage(error.to_string()).into(),
+        ErrorKind::InvalidInput => anyhow::anyhow!(error.to_string()),
         ErrorKind::WouldBlock => Error::io("thread", "start")(error).into(),
         _ => anyhow::anyhow!("cannot serve at {listen}: {error}"),
     })?;

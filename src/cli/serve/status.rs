@@ -8,7 +8,6 @@ use cashrank_store::snapshot::Info;
 use serde::Serialize;
 
 use super::live::IngestStatus;
-use crate::cli::common::time;
 
 /// State of the store and of a running ingest. Counts are those of the ingest, or else of the snapshot.
 #[derive(Clone, Default, Serialize)]
@@ -64,11 +63,10 @@ pub struct SnapshotStatus {
 }
 
 impl SnapshotStatus {
-    pub fn of(name: &str, info: &Info, made: Option<SystemTime>) -> SnapshotStatus {
-        let seconds = made.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    pub fn of(name: &str, info: &Info, made: Option<String>) -> SnapshotStatus {
         SnapshotStatus {
             snapshot: name.into(),
-            made: seconds.map(|since| time(Some(since.as_secs() as i64))),
+            made,
             records: info.counters.records,
             pages: info.pages,
             visited: info.counters.visited,
@@ -89,35 +87,23 @@ impl ServiceStatus {
             }
         };
         let one = |value: f64| [(String::new(), value)];
-        for (name, help, value) in [
-            ("records_total", "Records read.", self.records),
-            ("links_total", "Links read.", self.links),
-            ("gone_total", "Records of pages that are gone.", self.gone),
-            (
-                "unchanged_total",
-                "Records of unchanged pages.",
-                self.unchanged,
-            ),
-            (
-                "failed_total",
-                "Records of fetches that failed.",
-                self.failed,
-            ),
-        ] {
-            put(name, "counter", help, &one(value as f64));
-        }
+        let mut counter = |name, count: u64, help| put(name, "counter", help, &one(count as f64));
+        counter("records_total", self.records, "Records read.");
+        counter("links_total", self.links, "Links read.");
+        let help = "Records of pages that are gone.";
+        counter("gone_total", self.gone, help);
+        let help = "Records of unchanged pages.";
+        counter("unchanged_total", self.unchanged, help);
+        let help = "Records of fetches that failed.";
+        counter("failed_total", self.failed, help);
         let skipped = self.skipped.iter();
         let skipped = skipped.map(|(reason, count)| (label("reason", reason), *count as f64));
         let skipped: Vec<_> = skipped.collect();
         let help = "Records that could not be used, by reason.";
         put("skipped_total", "counter", help, &skipped);
         let help = "The version of the program, as a label.";
-        put(
-            "build_info",
-            "gauge",
-            help,
-            &[(label("version", self.version), 1.0)],
-        );
+        let version = label("version", self.version);
+        put("build_info", "gauge", help, &[(version, 1.0)]);
         let mut gauge = |name, value: Option<f64>, help| {
             if let Some(value) = value {
                 put(name, "gauge", help, &one(value));
@@ -134,23 +120,14 @@ impl ServiceStatus {
         gauge("frontier_pages", Some(self.frontier as f64), help);
         let help = "Certified bound on the L1 error of the current snapshot.";
         gauge("bound_l1", self.bound_l1, help);
-        gauge(
-            "turnovers",
-            Some(self.turnovers),
-            "How often all cash was passed on.",
-        );
+        let help = "How often all cash was passed on.";
+        gauge("turnovers", Some(self.turnovers), help);
         let help = "When the current snapshot was published, in seconds since 1970.";
-        gauge(
-            "snapshot_timestamp_seconds",
-            self.snapshot_time.and_then(seconds),
-            help,
-        );
+        let published = self.snapshot_time.and_then(seconds);
+        gauge("snapshot_timestamp_seconds", published, help);
         let help = "Seconds since the current snapshot was published.";
-        gauge(
-            "snapshot_age_seconds",
-            self.snapshot_age_seconds.map(|age| age as f64),
-            help,
-        );
+        let snapshot_age = self.snapshot_age_seconds.map(|age| age as f64);
+        gauge("snapshot_age_seconds", snapshot_age, help);
         let help = "The latest fetch in the current snapshot, in seconds since 1970.";
         gauge("last_fetch_timestamp_seconds", last_fetch, help);
         let help = "Seconds since the latest fetch in the current snapshot.";

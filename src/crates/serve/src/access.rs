@@ -67,12 +67,7 @@ impl Token {
 
 /// Returns whether only this machine can reach the address.
 pub fn is_loopback(address: &SocketAddr) -> bool {
-    match address.ip() {
-        IpAddr::V4(ip) => ip.is_loopback(),
-        IpAddr::V6(ip) => {
-            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
-        }
-    }
+    address.ip().to_canonical().is_loopback()
 }
 
 /// Checks whether a request may be answered. The error is the status to refuse it with, and the reason.
@@ -101,10 +96,8 @@ pub(crate) fn check<B>(
         ));
     }
     let header = header.map(|host| host.to_str().unwrap_or_default());
-    let mut named = authority
-        .map(|authority| authority.as_str())
-        .into_iter()
-        .chain(header);
+    let authority = authority.map(|authority| authority.as_str());
+    let mut named = authority.into_iter().chain(header);
     if named.all(is_own_name) {
         Ok(())
     } else {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
 use axum::body::HttpBody;
-use axum::extract::{RawQuery, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri, Version};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -73,6 +73,7 @@ pub(crate) fn routes(context: Arc<ServiceContext>, calls: Option<Router>) -> Rou
         .route("/status", any(status))
         .route("/metrics", any(metrics))
         .route("/end", any(end))
+        .route_layer(from_fn(without_parameters))
         .route("/next", any(next))
         .fallback(question)
         .with_state(context.clone())
@@ -133,29 +134,31 @@ async fn only_http_2(request: Request, next: Next) -> Response {
     refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text)
 }
 
-async fn page(RawQuery(query): RawQuery) -> Result<Response> {
-    none_given(query)?;
+/// Layer around paths without parameters.
+async fn without_parameters(request: Request, next: Next) -> Result<Response> {
+    none_given(request.uri().query())?;
+    Ok(next.run(request).await)
+}
+
+async fn page() -> Response {
     let mut page = response(StatusCode::OK, HTML, PAGE.as_bytes().into());
     set(&mut page, header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
     set(&mut page, header::REFERRER_POLICY, "no-referrer");
-    Ok(page)
+    page
 }
 
-async fn status(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
-    none_given(query)?;
+async fn status(State(context): Context) -> Result<Response> {
     context.ask(|backend| backend.status()).await
 }
 
-async fn metrics(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
-    none_given(query)?;
+async fn metrics(State(context): Context) -> Result<Response> {
     let job = context.clone();
     let text = context.workers.run(move || job.backend.metrics()).await?;
     Ok(response(StatusCode::OK, PROMETHEUS, text.into()))
 }
 
 /// Waits until the service ends, at most for [`END_WAIT`], and answers whether it ended, then with the final state.
-async fn end(State(context): Context, RawQuery(query): RawQuery) -> Result<Response> {
-    none_given(query)?;
+async fn end(State(context): Context) -> Result<Response> {
     let mut waiting = context.ended.clone();
     let wait = tokio::time::timeout(END_WAIT, waiting.wait_for(|ended| *ended));
     let ended = wait.await.is_ok();
@@ -172,11 +175,7 @@ async fn end(State(context): Context, RawQuery(query): RawQuery) -> Result<Respo
     answer
 }
 
-async fn question(
-    State(context): Context,
-    uri: Uri,
-    RawQuery(query): RawQuery,
-) -> Result<Response> {
+async fn question(State(context): Context, uri: Uri) -> Result<Response> {
     let questions = context.backend.questions();
     let name = uri.path().strip_prefix('/').unwrap_or(uri.path());
     let Some(question) = questions.iter().find(|question| **question == name) else {
@@ -185,10 +184,9 @@ async fn question(
             questions.join(", /")
         )));
     };
-    let parameters = parameters(query);
-    context
-        .ask(move |backend| backend.answer(question, &parameters))
-        .await
+    let parameters = parameters(uri.query());
+    let answer = context.ask(move |backend| backend.answer(question, &parameters));
+    answer.await
 }
 
 impl ServiceContext {
@@ -260,12 +258,8 @@ struct NextListJson<'a> {
 }
 
 /// Waits for a list. While it is being made, it is checked for at intervals, without occupying a worker.
-async fn next(
-    State(context): Context,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Result<Response> {
-    let mut options = parameters(query);
+async fn next(State(context): Context, headers: HeaderMap, uri: Uri) -> Result<Response> {
+    let mut options = parameters(uri.query());
     let most = context.limits.next_pages;
     let n = match take(&mut options, "n")? {
         None => most.min(100),
@@ -310,14 +304,12 @@ fn names(known: &HeaderValue, mark: &HeaderValue) -> bool {
     })
 }
 
-fn parameters(query: Option<String>) -> Parameters {
-    let query = query.unwrap_or_default();
-    form_urlencoded::parse(query.as_bytes())
-        .into_owned()
-        .collect()
+fn parameters(query: Option<&str>) -> Parameters {
+    let query = query.unwrap_or_default().as_bytes();
+    form_urlencoded::parse(query).into_owned().collect()
 }
 
-fn none_given(query: Option<String>) -> Result<()> {
+fn none_given(query: Option<&str>) -> Result<()> {
     match parameters(query).first() {
         None => Ok(()),
         Some((name, _)) => Err(Problem::Asked(format!(
@@ -387,17 +379,14 @@ mod tests {
 
     #[test]
     fn values_are_decoded_and_checked() {
-        let query = || parameters(Some("url=http%3A%2F%2Fa%2F%3Fx%3D1&n=7&url=b+c".into()));
+        let query = || parameters(Some("url=http%3A%2F%2Fa%2F%3Fx%3D1&n=7&url=b+c"));
         let url = |value: &str| ("url".to_owned(), value.to_owned());
         let mut all = query();
         assert_eq!(take(&mut all, "n"), Ok(Some("7".into())));
         assert_eq!(take(&mut all, "n"), Ok(None));
         assert_eq!(all, [url("http://a/?x=1"), url("b c")]);
         assert!(take(&mut query(), "url").is_err());
-        assert!(none_given(Some("m=1".into())).is_err());
-        assert_eq!(
-            (none_given(None), none_given(Some(String::new()))),
-            (Ok(()), Ok(()))
-        );
+        assert!(none_given(Some("m=1")).is_err());
+        assert_eq!((none_given(None), none_given(Some(""))), (Ok(()), Ok(())));
     }
 }

@@ -19,45 +19,28 @@ pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
     })
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// Pool of threads. On drop the threads end after all jobs.
-pub(crate) struct Pool {
-    jobs: Sender<Job>,
-    /// Disconnected once all threads have ended; nothing is ever sent.
-    end: Receiver<()>,
+/// Starts threads that run jobs as they come; a panic of one is printed and otherwise ignored. They end after all jobs,
+/// once the sender is dropped. Fails like [`start`] if one of the threads cannot be started.
+pub(crate) fn pool(threads: usize) -> io::Result<(Sender<Job>, PoolEnd)> {
+    let (jobs, waiting) = unbounded::<Job>();
+    let (alive, end) = unbounded();
+    for _ in 0..threads {
+        let (waiting, alive) = (waiting.clone(), alive.clone());
+        start("answer", move || {
+            for job in waiting {
+                // A panic drops the job's sender, so the receiver of the result notices.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+            }
+            drop(alive);
+        })?;
+    }
+    Ok((jobs, PoolEnd(end)))
 }
 
-impl Pool {
-    /// Fails like [`start`] if one of the threads cannot be started.
-    pub(crate) fn new(threads: usize) -> io::Result<Pool> {
-        let (jobs, waiting) = unbounded::<Job>();
-        let (alive, end) = unbounded();
-        for _ in 0..threads {
-            let (waiting, alive) = (waiting.clone(), alive.clone());
-            start("answer", move || {
-                for job in waiting {
-                    // A panic drops the job's sender, so the receiver of the result notices.
-                    let _ = catch_unwind(AssertUnwindSafe(job));
-                }
-                drop(alive);
-            })?;
-        }
-        Ok(Pool { jobs, end })
-    }
-
-    /// Runs a job as soon as a thread is free. A panic is printed and otherwise ignored.
-    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
-        // The threads receive as long as the pool exists, so sending cannot fail.
-        let _ = self.jobs.send(Box::new(job));
-    }
-
-    pub(crate) fn ending(&self) -> PoolEnd {
-        PoolEnd(self.end.clone())
-    }
-}
-
-/// Handle for waiting until a pool's threads have ended.
+/// Handle for waiting until a pool's threads have ended: then this is disconnected. Nothing is ever sent.
+#[derive(Clone)]
 pub struct PoolEnd(Receiver<()>);
 
 impl PoolEnd {
@@ -80,18 +63,18 @@ mod tests {
 
     #[test]
     fn so_many_jobs_run_at_once() {
-        let pool = Pool::new(3).unwrap();
-        let ending = pool.ending();
+        let (jobs, ending) = pool(3).unwrap();
         let (started, starts) = channel();
         let (go_on, gone_on) = channel();
         let gone_on = Arc::new(Mutex::new(gone_on));
         for number in 0..5 {
             let (started, gone_on) = (started.clone(), gone_on.clone());
-            pool.run(move || {
+            let job = move || {
                 started.send(number).unwrap();
                 gone_on.lock().unwrap().recv().unwrap();
                 assert!(number != 1, "as it should be: a job that panics");
-            });
+            };
+            jobs.send(Box::new(job)).unwrap();
         }
         // Each job waits for its signal; the others wait for a thread, in order.
         let mut begun: Vec<i32> = (0..3)
@@ -105,7 +88,7 @@ mod tests {
             assert_eq!(starts.recv_timeout(PATIENCE).unwrap(), number);
         }
         // Threads end after their jobs.
-        drop(pool);
+        drop(jobs);
         let begun = Instant::now();
         ending.wait_until(begun + Duration::from_millis(50));
         assert!(begun.elapsed() >= Duration::from_millis(50));

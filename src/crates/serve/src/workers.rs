@@ -5,12 +5,13 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::Sender;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::backend::{Problem, Result};
 use crate::limits::ServiceLimits;
-use crate::pool::{Pool, PoolEnd};
+use crate::pool::{Job, PoolEnd, pool};
 
 /// Workers for a bounded number of jobs, each on a thread that may block.
 #[derive(Clone)]
@@ -19,24 +20,27 @@ pub struct Workers {
     admitted: Arc<Semaphore>,
     /// Permits of jobs that run.
     running: Arc<Semaphore>,
-    pool: Arc<Pool>,
+    jobs: Sender<Job>,
+    ending: PoolEnd,
     time: Duration,
 }
 
 impl Workers {
     /// Starts the threads for the running jobs that the limits allow.
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
+        let (jobs, ending) = pool(limits.workers)?;
         Ok(Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.workers)),
-            pool: Arc::new(Pool::new(limits.workers)?),
+            jobs,
+            ending,
             time: limits.answer_time,
         })
     }
 
     /// Returns a handle for waiting until all jobs have ended.
     pub fn ending(&self) -> PoolEnd {
-        self.pool.ending()
+        self.ending.clone()
     }
 
     /// Runs a job. After its time limit it continues and keeps its place, but nobody waits for it. Fails with the job's
@@ -55,7 +59,7 @@ impl Workers {
             // A job whose time is up while it waits gives its place to another one.
             let place = running.acquire_owned().await;
             let (sender, receiver) = oneshot::channel();
-            self.pool.run(move || {
+            let job = move || {
                 // The caller may have stopped waiting.
                 if !sender.is_closed() {
                     let done = job();
@@ -63,7 +67,9 @@ impl Workers {
                     drop((place, admitted));
                     let _ = sender.send(done);
                 }
-            });
+            };
+            // The threads receive as long as this sender exists, so sending cannot fail.
+            let _ = self.jobs.send(Box::new(job));
             receiver
                 .await
                 .unwrap_or_else(|_| Err(Problem::Failed("looking for the answer failed".into())))
