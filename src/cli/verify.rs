@@ -60,8 +60,8 @@ impl VerifyArgs {
         for error in &checked.damage {
             say!("cashrank: {error}");
             let file = file_of(error).filter(|_| is_damage(error));
-            if let Some(part) = file.and_then(part_of) {
-                say!("    what this means: {}", part.meaning);
+            if let Some((meaning, _)) = file.and_then(part_of) {
+                say!("    what this means: {meaning}");
             }
         }
         if self.json {
@@ -97,8 +97,8 @@ fn verified(checked: &CheckReport, deep: bool) -> impl serde::Serialize {
                 Error::Damaged { what, .. } => as_options(what),
                 other => as_options(&other.to_string()),
             },
-            "meaning": part.map(|part| as_options(part.meaning)),
-            "remedy": part.map(|part| as_options(part.remedy)),
+            "meaning": part.map(|(meaning, _)| as_options(meaning)),
+            "remedy": part.map(|(_, remedy)| as_options(remedy)),
         }
     });
     let unreadable = unreadable.into_iter();

@@ -1,6 +1,6 @@
 //! Checks a store's whole directory: `cashrank verify`. Nothing is changed, whatever is found.
 //!
-//! One damaged file does not hide another. [`crate::store::PARTS`] says what each file means and what to do.
+//! One damaged file does not hide another. [`crate::store::part_of`] says what each file means and what to do.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

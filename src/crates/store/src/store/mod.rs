@@ -24,7 +24,7 @@
 //! removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
 //! **Damage** is detected and never used. It is repaired only in caches: the row directory, the warm start, the index
-//! and the numbers of remote pages. [`PARTS`] says what damage to each file means; [`crate::check`] finds it.
+//! and the numbers of remote pages. [`part_of`] says what damage to each file means; [`crate::check`] finds it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all further writes, because
 //! the disk's contents are unknown after a failed sync.
@@ -50,7 +50,7 @@ pub use crate::codec::varint::number;
 pub use crate::disk::{
     Disk, DiskFile, RealDisk, TempFile, read_whole, temporary, unfinished, write_whole,
 };
-pub use crate::model::{PARTS, StoreFile, part_of};
+pub use crate::model::part_of;
 pub use cashrank_fence::{PanicFate, fenced};
 pub use checkpoint::{StoreWriter, checkpoint};
 pub use folder::{IDENTITY, blame_move, is_busy, is_own, lock_soon};
