@@ -8,7 +8,7 @@ use cashrank_graph::engine::{Config, SelfLinks};
 use cashrank_graph::graph::Graph;
 use cashrank_graph::rank::RankOptions;
 use cashrank_graph::rank::settle::settle;
-use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank_graph::rows::{Row, Rows, RowsVisitor, Stop};
 
 use super::order::{Random, breadth_first};
 use crate::cnr;
@@ -43,10 +43,10 @@ impl Rows for Ordered {
         self.links
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.rows
             .iter()
-            .try_for_each(|(page, targets)| visit(Row::new(*page, targets)))
+            .try_for_each(|(page, targets)| visit(&[Row::new(*page, targets)]))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank_graph::rows::{Row, Rows, RowsVisitor, Stop};
 use cashrank_steer::schedule::{
-    Choice, CrawlFacts, CrawlHistory, NameOrder, STRATEGIES, SettledRanking, name_key,
+    Choice, CrawlFacts, CrawlHistory, STRATEGIES, SettledRanking, by_key, name_key,
 };
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
@@ -28,9 +28,9 @@ impl Rows for Read {
         self.rows.iter().map(|row| row.1.len() as u64).sum()
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         for (page, targets) in &self.rows {
-            visit(Row::new(*page, targets))?;
+            visit(&[Row::new(*page, targets)])?;
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Read {
             .nodes
             .iter()
             .map(|&node| name_key(url(node).as_bytes()));
-        let names = NameOrder::of_keys(&keys.collect::<Vec<_>>());
+        let names = by_key(keys.zip(0..).collect());
         let facts = CrawlFacts {
             names: Some(&names),
             ranking: Some(SettledRanking {

@@ -4,7 +4,7 @@
 //! A *row* holds the result of a page's latest visit: its distinct targets. A page that was visited and has no links
 //! has an empty row; a page that is only known as a target has none.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use crate::graph::Links;
 use crate::{Error, Result};
@@ -13,49 +13,41 @@ use crate::{Error, Result};
 pub const PAGES_MAX: u64 = u32::MAX as u64;
 
 /// Row of one page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row<'a> {
     pub page: u32,
     /// True if the page was found gone (404, 410): it has no links, and must not be crawled.
     pub gone: bool,
-    /// Distinct targets, in no particular order.
-    pub targets: &'a [u32],
-    /// Weight of each target; empty if all links weigh the same. The sum is below 2^63. A target of weight 0 is a page,
-    /// but not linked.
-    pub weights: &'a [u64],
+    /// Links to distinct targets, in no particular order, without weights if all weigh the same. A target of weight 0 is a
+    /// page, but not linked.
+    pub links: Links<'a>,
+}
+
+impl<'a> Deref for Row<'a> {
+    type Target = Links<'a>;
+
+    fn deref(&self) -> &Links<'a> {
+        &self.links
+    }
 }
 
 impl<'a> Row<'a> {
     /// Returns the row of a page that exists, with links of equal weight.
     pub fn new(page: u32, targets: &'a [u32]) -> Row<'a> {
-        Row {
-            page,
-            gone: false,
-            targets,
-            weights: &[],
-        }
+        Links::from(targets).of(page)
     }
 
     /// Yields the targets that are links: those whose weight is not 0.
     pub fn links(self) -> impl Iterator<Item = u32> + 'a {
-        Links::from(self).linked().map(|(target, _)| target)
-    }
-
-    /// Returns the number of links: the page's out-degree.
-    pub fn degree(self) -> usize {
-        Links::from(self).degree()
-    }
-
-    /// Returns the sum of the weights of all links; without weights, the number of links.
-    pub fn weight(self) -> u64 {
-        Links::from(self).total()
+        self.links.linked().map(|(target, _)| target)
     }
 
     /// Yields the targets that are links, each with its part of what the page passes on.
     pub fn parts(self) -> impl Iterator<Item = (u32, f64)> + 'a {
-        let all = self.weight() as f64;
-        let links = Links::from(self).linked();
-        links.map(move |(target, weight)| (target, weight as f64 / all))
+        let all = self.total() as f64;
+        self.links
+            .linked()
+            .map(move |(target, weight)| (target, weight as f64 / all))
     }
 }
 
@@ -96,29 +88,21 @@ pub trait Rows: Sync {
     /// Returns the number of links in all rows that a sweep reads.
     fn links(&self) -> u64;
     /// Calls `visit` with the row of each page that has one, once per page, in storage order, which is the same in
-    /// every sweep. Implemented by stores of rows; readers call [`Rows::sweep`].
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
-
-    /// Calls `visit` with several adjacent rows at a time, in the order of [`Rows::walk`], so that the visitor can
-    /// prefetch its data for the later ones.
-    fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        self.walk(&mut |row| visit(&[row]))
-    }
+    /// every sweep; with several adjacent rows at a time where possible, so that the visitor can prefetch its data for the
+    /// later ones.
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop>;
 
     /// Calls `visit` with each row, like [`Rows::walk`]. Returns whether it reached the last row: `visit` may end it
     /// with [`Stop::Enough`].
     fn sweep(&self, visit: &mut RowVisitor<'_>) -> Result<bool> {
-        Stop::is_whole(self.walk(visit))
+        Stop::is_whole(self.walk(&mut |rows| rows.iter().try_for_each(|row| visit(*row))))
     }
 
     /// Calls `visit` with the rows of the marked pages, several at a time, in sweep order. The default is a full sweep.
     fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        self.walk(&mut |row| {
-            if marked.get(row.page.into()) {
-                visit(&[row])
-            } else {
-                Ok(())
-            }
+        self.walk(&mut |rows| {
+            let mut rows = rows.iter().filter(|row| marked.get(row.page.into()));
+            rows.try_for_each(|row| visit(&[*row]))
         })
     }
 }
@@ -161,12 +145,12 @@ impl Rows for Without<'_> {
         self.links
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.rows.walk(&mut |row| {
-            if self.left_out.get(row.page.into()) {
-                return Ok(());
-            }
-            visit(row)
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.rows.walk(&mut |rows| {
+            let mut rows = rows
+                .iter()
+                .filter(|row| !self.left_out.get(row.page.into()));
+            rows.try_for_each(|row| visit(&[*row]))
         })
     }
 

@@ -147,7 +147,7 @@ impl SeedFlow {
         }
         let units = std::mem::take(&mut self.waiting[page]);
         self.own[page] += units;
-        let all = row.weight();
+        let all = row.total();
         if all == 0 {
             self.pool += Shares::over(units, self.damping, 1).at(1);
             return Ok(());

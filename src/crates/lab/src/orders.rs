@@ -255,7 +255,7 @@ pub fn larger_sites(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use cashrank_graph::rows::{RowVisitor, Rows, Stop};
+    use cashrank_graph::rows::{Rows, RowsVisitor, Stop};
     use cashrank_steer::schedule::CrawlHistory;
 
     use super::*;
@@ -274,10 +274,10 @@ pub(crate) mod tests {
             5
         }
 
-        fn walk(&self, visit: &mut RowVisitor<'_>) -> std::result::Result<(), Stop> {
+        fn walk(&self, visit: &mut RowsVisitor<'_>) -> std::result::Result<(), Stop> {
             SMALL
                 .iter()
-                .try_for_each(|&(page, targets)| visit(Row::new(page, targets)))
+                .try_for_each(|&(page, targets)| visit(&[Row::new(page, targets)]))
         }
     }
 

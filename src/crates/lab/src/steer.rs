@@ -27,9 +27,9 @@ use cashrank_graph::metrics::kendall::tau_b;
 use cashrank_graph::rank::RankOptions;
 use cashrank_graph::rank::coverage::CoverageBounds;
 use cashrank_graph::rank::settle::{settle, settle_near};
-use cashrank_graph::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank_graph::rows::{Row, Rows, RowsVisitor, Stop};
 use cashrank_steer::schedule::{
-    Choice, CrawlFacts, CrawlHistory, NameOrder, SettledRanking, name_key,
+    Choice, CrawlFacts, CrawlHistory, SettledRanking, by_key, name_key,
 };
 
 use crate::flow::SeedFlow;
@@ -106,7 +106,7 @@ pub struct Point {
 
 /// Names of the nodes of a web: their order, and their hosts.
 pub struct NodeNames {
-    order: NameOrder,
+    order: Vec<u32>,
     /// Host of each node, numbered in order of first appearance.
     host: Vec<u32>,
     hosts: u32,
@@ -118,7 +118,7 @@ impl NodeNames {
         let mut keys = Vec::with_capacity(names.len());
         let mut numbers = HashMap::new();
         let mut host_of = |name: &String| {
-            keys.push(name_key(name.as_bytes()));
+            keys.push((name_key(name.as_bytes()), keys.len() as u32));
             let next = numbers.len() as u32;
             *numbers
                 .entry(host(name.as_bytes()).to_vec())
@@ -126,20 +126,16 @@ impl NodeNames {
         };
         let host = names.iter().map(&mut host_of).collect();
         NodeNames {
-            order: NameOrder::of_keys(&keys),
+            order: by_key(keys),
             host,
             hosts: numbers.len() as u32,
         }
     }
 
     /// Returns the order of the pages with these numbers; `UNKNOWN` for nodes that are not known.
-    fn of_pages(&self, numbers: &[u32]) -> NameOrder {
-        let pages = self
-            .order
-            .pages()
-            .iter()
-            .map(|&node| numbers[node as usize]);
-        NameOrder::of(pages.filter(|&page| page != UNKNOWN).collect())
+    fn of_pages(&self, numbers: &[u32]) -> Vec<u32> {
+        let pages = self.order.iter().map(|&node| numbers[node as usize]);
+        pages.filter(|&page| page != UNKNOWN).collect()
     }
 }
 
@@ -245,10 +241,10 @@ impl Rows for RowsRead {
         self.targets.len() as u64
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         let mut start = 0;
         for (&page, &end) in self.pages.iter().zip(&self.ends) {
-            visit(Row::new(page, &self.targets[start..end]))?;
+            visit(&[Row::new(page, &self.targets[start..end])])?;
             start = end;
         }
         Ok(())
@@ -474,7 +470,7 @@ impl<'a> Crawl<'a> {
                 importances: &of.importance,
             });
             let facts = CrawlFacts {
-                names: names.as_ref(),
+                names: names.as_deref(),
                 ranking,
                 ..CrawlFacts::of(&self.rows_read)
             };

@@ -1,23 +1,5 @@
 //! What to crawl next, answers about stores, and the ranking of a domain within the web.
 //!
-//! ```
-//! use cashrank_base::model::Record;
-//! use cashrank_steer::answers::Store;
-//! use cashrank_steer::schedule::NextOptions;
-//! use cashrank_store::session::{Options, Writer};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let home = tempfile::tempdir()?;
-//! # let dir = home.path().join("store");
-//! let mut writer = Writer::open(&dir, &Options::default())?;
-//! writer.push(&Record::new("http://a.example/", ["/about"]))?;
-//! writer.publish()?;
-//! let list = Store::open(&dir)?.next(&NextOptions::default())?;
-//! assert_eq!(list[0].url, "http://a.example/about");
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! | | |
 //! |---|---|
 //! | [`schedule`] | crawl orders, refreshing, and a list that follows a crawl |

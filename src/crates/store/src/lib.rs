@@ -29,7 +29,7 @@ use cashrank_base::{codec, disk, model, rules, threads, url};
 #[cfg(any(test, feature = "testing"))]
 use cashrank_crawl::formats;
 use cashrank_crawl::{batch, decode, source};
-use cashrank_graph::{engine, metrics, rank, rows, sites};
+use cashrank_graph::{engine, graph, metrics, rank, rows, sites};
 
 pub mod check;
 pub mod memory;

@@ -133,35 +133,30 @@ impl Config {
     /// Checks the limits and combinations that the types do not enforce.
     pub fn check(&self) -> Result<()> {
         let (window, estimator) = (self.window, self.estimator());
-        if !window.allows(estimator) {
-            return Err(Error::Usage(format!(
+        let chooses = window == WindowPolicy::Auto;
+        let wrong = if !window.allows(estimator) {
+            format!(
                 "`window` {window} keeps what pages distributed, not what they received: use `estimator` \
                  distributed"
-            )));
-        }
-        let chooses = window == WindowPolicy::Auto;
-        if window.uses_marks(estimator) && !chooses && self.marks == 0 {
-            return Err(Error::Usage(format!(
+            )
+        } else if window.uses_marks(estimator) && !chooses && self.marks == 0 {
+            format!(
                 "`window` {window} begins at a mark, and `marks` 0 keeps none: keep some, or use `estimator` \
                  distributed"
-            )));
-        }
-        if self.max_age.is_some() && !chooses {
-            return Err(Error::Usage(format!(
+            )
+        } else if self.max_age.is_some() && !chooses {
+            format!(
                 "`max_age` limits how far back `window` auto may reach, and has no meaning with `window` {window}: \
                  leave one of them out"
-            )));
-        }
-        if self.recycle_after > 12 {
-            return Err(Error::Usage(format!(
-                "`recycle_after` {}: at most 12 rounds",
-                self.recycle_after
-            )));
-        }
-        if self.marks > 64 {
-            return Err(Error::Usage(format!("`marks` {}: at most 64", self.marks)));
-        }
-        Ok(())
+            )
+        } else if self.recycle_after > 12 {
+            format!("`recycle_after` {}: at most 12 rounds", self.recycle_after)
+        } else if self.marks > 64 {
+            format!("`marks` {}: at most 64", self.marks)
+        } else {
+            return Ok(());
+        };
+        Err(Error::Usage(wrong))
     }
 }
 

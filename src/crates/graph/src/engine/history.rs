@@ -28,11 +28,7 @@ pub const LOG_ROWS: usize = 1 << 21;
 /// Returns the maximum memory of a log per row, in bytes: its notes and, if the policy needs them, their times, also
 /// those of the run that is being packed, and that run's sort keys.
 pub fn log_bytes(is_timed: bool) -> u64 {
-    let moment = if is_timed {
-        size_of::<MeasureTime>()
-    } else {
-        0
-    };
+    let moment = usize::from(is_timed) * size_of::<MeasureTime>();
     (2 * (size_of::<HistoryNote>() + moment) + size_of::<u64>()) as u64
 }
 
@@ -55,8 +51,8 @@ pub(super) struct Visit {
 /// Rows that are not yet in a run, in stream order. All of them become one run.
 pub struct Notes {
     policy: RowPolicy,
-    /// Number of notes at which the log is cut.
-    full: usize,
+    /// Number of notes at which the log is cut; results do not depend on it.
+    pub(super) full: usize,
     notes: Vec<HistoryNote>,
     /// Time of each note, if the policy needs it.
     moments: Vec<MeasureTime>,
@@ -135,11 +131,6 @@ impl Notes {
         self.policy.is_timed()
     }
 
-    /// Sets the number of rows at which the log is cut; results do not depend on it.
-    pub(super) fn set_full(&mut self, rows: usize) {
-        self.full = rows;
-    }
-
     pub(super) fn is_full(&self) -> bool {
         // Totals are three times as large as a note.
         self.notes.len() + 2 * self.totals.len() >= self.full
@@ -182,41 +173,33 @@ impl Notes {
     fn row(&self, at: usize) -> HistoryRow {
         let note = self.notes[at];
         let MeasureTime { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
-        let is_reached = note.page & REACHED != 0;
-        let row = HistoryRow {
+        let time = (note.page & FETCHED != 0).then_some(note.fetched);
+        let (visits, last_fetch, fetches) = match note.page & TOTALS {
+            TOTALS => {
+                let (fetched, totals) = self.totals[note.fetched as usize];
+                let fetches = RowFetches::of(&totals, note.digest, fetched);
+                (totals.visits.into(), fetched, fetches)
+            }
+            FAILED => (0, None, RowFetches::failure(time)),
+            visited => {
+                let fetches = RowFetches::look(note.digest, time);
+                (u64::from(visited != 0), time, fetches)
+            }
+        };
+        let is_visit = note.page & VISITED != 0;
+        let is_fetch = note.page & REACHED != 0 || note.page & TOTALS == FAILED;
+        HistoryRow {
             page: note.page >> NOTE_BITS,
             cash: note.cash.into(),
             clock,
             pages,
             span,
-            ..HistoryRow::default()
-        };
-        let time = (note.page & FETCHED != 0).then_some(note.fetched);
-        match note.page & TOTALS {
-            TOTALS => {
-                let (fetched, totals) = self.totals[note.fetched as usize];
-                let fetches = is_reached.then(|| RowFetches::of(&totals, note.digest, fetched));
-                HistoryRow {
-                    visits: totals.visits.into(),
-                    last_fetch: fetched,
-                    fetches: fetches.unwrap_or_default(),
-                    ..row
-                }
-            }
-            FAILED => HistoryRow {
-                fetches: RowFetches::failure(time),
-                ..row
-            },
-            visited => {
-                let fetches = is_reached.then(|| RowFetches::look(note.digest, time));
-                HistoryRow {
-                    visits: u64::from(visited != 0),
-                    last_fetch: time,
-                    fetches: fetches.unwrap_or_default(),
-                    recycled: if visited == 0 { note.cash } else { 0 },
-                    ..row
-                }
-            }
+            visits,
+            last_fetch,
+            fetches: is_fetch.then_some(fetches).unwrap_or_default(),
+            // A fetch that was not a visit distributed nothing.
+            recycled: if is_visit { 0 } else { note.cash },
+            folded: false,
         }
     }
 

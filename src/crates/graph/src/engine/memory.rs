@@ -41,16 +41,13 @@ impl Storage for InMemory {
         links: TargetLinks<'_>,
         _again: bool,
     ) -> Result<()> {
-        let Some(rows) = &mut self.rows else {
-            return Ok(());
-        };
-        let targets: Result<Vec<u32>> = links.targets.iter().map(|to| node(to.0)).collect();
-        rows.grow(self.name_ends.len() as u64);
-        rows.set(
-            node(page.0)?,
-            gone,
-            graph::Links::new(&targets?, links.weights),
-        );
+        if let Some(rows) = &mut self.rows {
+            let targets: Result<Vec<u32>> = links.targets.iter().map(|to| node(to.0)).collect();
+            let targets = targets?;
+            rows.grow(self.name_ends.len() as u64);
+            let links = graph::Links::new(&targets, links.weights);
+            rows.set(node(page.0)?, gone, links);
+        }
         Ok(())
     }
 

@@ -192,7 +192,7 @@ impl<S: Storage> Engine<S> {
 
     /// Sets the number of rows at which the log is cut into a run.
     pub fn cut_log_at(&mut self, rows: usize) {
-        self.log.set_full(rows);
+        self.log.full = rows;
     }
 
     /// Returns the largest number of pages that fit in memory and in the storage.
@@ -234,7 +234,7 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Applies an entry, whose pages were admitted. `links` are the distinct targets of a visit; of an unchanged page,
-    /// the page with the same content. `totals` are those of the page's fetches so far, if the record gives these instead
+    /// the page with the same content; none of any other. `totals` are those of the page's fetches so far, if the record gives these instead
     /// of one fetch. After an error the record may have been applied in part, and the engine must not be used.
     pub fn apply(
         &mut self,
@@ -252,25 +252,17 @@ impl<S: Storage> Engine<S> {
         self.state.counters.take(what, &entry.counts);
         let fetch = self.fetch(entry.fetched_at, totals);
         match what {
-            What::Visit => {
+            What::Visit | What::Gone => {
+                let gone = what == What::Gone;
                 let again = self.has_row(page);
-                self.storage.row(page, false, links, again)?;
+                self.storage.row(page, gone, links, again)?;
                 let digest = match entry.digest {
+                    _ if gone => Digest::GONE,
                     Digest::NONE if self.tracks_fetches() => digest_of(links),
                     digest => digest,
                 };
-                self.visit(page, links, age::NOW, Visit { digest, ..fetch });
-            }
-            What::Gone => {
-                let again = self.has_row(page);
-                self.storage.row(page, true, TargetLinks::NONE, again)?;
-                let digest = Digest::GONE;
-                self.visit(
-                    page,
-                    TargetLinks::NONE,
-                    age::GONE,
-                    Visit { digest, ..fetch },
-                );
+                let age = if gone { age::GONE } else { age::NOW };
+                self.visit(page, links, age, Visit { digest, ..fetch });
             }
             What::Unchanged => {
                 let digest = Digest::UNCHANGED;
@@ -290,7 +282,6 @@ impl<S: Storage> Engine<S> {
     /// Visits a page with the links of its last record, in a pass after the first. This is not a fetch, but counts as a
     /// record.
     pub fn replay_visit(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>) -> Result<()> {
-        self.note_time(None);
         self.state.counters.records += 1;
         self.state.counters.gone += u64::from(gone);
         self.state.counters.links += links.targets.len() as u64;
@@ -324,11 +315,6 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Returns the time that a record without one counts as of: the latest time so far that is not an outlier.
-    fn latest_time(&self) -> Option<Time> {
-        self.state.fetch_times.latest().map(|(time, _)| time)
-    }
-
     /// Returns [`Error::Usage`] if the window is in fetch time and records were applied but none had a time.
     pub fn check_times(&self) -> Result<()> {
         let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
@@ -356,11 +342,14 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Returns the fetch that a record reports, without a digest. Unless the record is replayed, the page was fetched at
-    /// the record's own time or, without one, at the [latest accepted time](Engine::latest_time). Totals that a record
+    /// the record's own time or, without one, at the latest time so far that is not an outlier. Totals that a record
     /// gives are taken as they are.
     fn fetch(&self, fetched_at: Option<Time>, totals: Option<FetchTotals>) -> Visit {
         let totals = totals.filter(|_| !self.is_replay);
-        let latest = || self.latest_time().filter(|_| totals.is_none());
+        let latest = || match totals {
+            None => Some(self.state.fetch_times.latest()?.0),
+            Some(_) => None,
+        };
         Visit {
             flags: if self.tracks_fetches() { REACHED } else { 0 },
             fetched: fetched_at.or_else(latest).filter(|_| !self.is_replay),
@@ -431,10 +420,10 @@ impl<S: Storage> Engine<S> {
 
     /// Begins another pass over the same records: ends the current round, unless it is empty.
     pub fn begin_pass(&mut self) -> Result<()> {
-        match self.ledger.totals().round_records {
-            0 => Ok(()),
-            _ => self.end_round(),
+        if self.ledger.totals().round_records == 0 {
+            return Ok(());
         }
+        self.end_round()
     }
 
     fn end_round(&mut self) -> Result<()> {
@@ -451,16 +440,12 @@ impl<S: Storage> Engine<S> {
             }
             Ok::<(), Error>(())
         })?;
-        self.move_window();
-        self.make_mark()
-    }
-
-    /// Moves the start of the window forward, at the end of a round.
-    fn move_window(&mut self) {
+        // The start of the window moves forward.
         let Totals { clock, pages, .. } = *self.ledger.totals();
         let length = |span: Span| span.units(clock, pages, &self.state.times);
-        let start = self.config.window.start(clock, &length);
+        let start = window.start(clock, &length);
         self.state.window_start = self.state.window_start.max(start);
+        self.make_mark()
     }
 
     fn make_mark(&mut self) -> Result<()> {
@@ -475,11 +460,8 @@ impl<S: Storage> Engine<S> {
         };
         self.storage.keep_mark(&mark, self.ledger.cells())?;
         self.state.marks.push(mark);
-        let limit = usize::from(self.config.marks);
-        let window = self.config.window;
-        let start = self.state.window_start;
-        let superfluous = window.superfluous(&self.state.marks, limit, start);
-        if let Some(at) = superfluous {
+        let (limit, start) = (self.config.marks.into(), self.state.window_start);
+        if let Some(at) = (self.config.window).superfluous(&self.state.marks, limit, start) {
             let dropped = self.state.marks.remove(at);
             self.storage.drop_mark(dropped.number)?;
         }

@@ -81,24 +81,11 @@ impl Resolver {
         at: usize,
     ) -> Result<()> {
         let entry = &batch.entries[at];
-        if entry.what.is_of_page() {
-            self.check_room(engine, batch, entry.names_end, engine.page_limit())?;
-        }
-        self.apply_in_room(engine, batch, at)
-    }
-
-    /// Applies an entry after [`Resolver::check_room`] found room for this entry or a later one.
-    pub fn apply_in_room<S: Storage>(
-        &mut self,
-        engine: &mut Engine<S>,
-        batch: &Batch,
-        at: usize,
-    ) -> Result<()> {
-        let entry = &batch.entries[at];
         if !entry.what.is_of_page() {
             engine.count(entry);
             return Ok(());
         }
+        self.check_room(engine, batch, entry.names_end, engine.page_limit())?;
         self.admit(engine, batch, entry.names_end)?;
         let page = self.page(entry.source);
         let links = match entry.what {

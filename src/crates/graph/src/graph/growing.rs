@@ -6,7 +6,7 @@
 
 use super::{Graph, Links};
 use crate::Result;
-use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::rows::{Row, Rows, RowsVisitor, Stop};
 
 /// Smallest number of links or rows that are kept before replaced ones are removed.
 const LEAST: usize = 1 << 16;
@@ -80,11 +80,7 @@ impl LatestRows {
     pub fn bytes(&self) -> u64 {
         let of_page = size_of::<Option<(u32, bool)>>() + size_of::<u32>() + size_of::<usize>();
         let table = self.live * size_of::<u32>() + self.rows.len() * of_page;
-        let weights = if self.log.is_weighted() {
-            self.live * size_of::<u64>()
-        } else {
-            0
-        };
+        let weights = usize::from(self.log.is_weighted()) * self.live * size_of::<u64>();
         self.log.bytes() + (table + weights) as u64
     }
 
@@ -110,14 +106,11 @@ impl Rows for LatestRows {
         self.live as u64
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        for &page in &self.visited {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.visited.iter().try_for_each(|&page| {
             let (at, gone) = self.rows[page as usize].unwrap_or_default();
-            visit(Row {
-                gone,
-                ..self.log.at(at as usize).of(page)
-            })?;
-        }
-        Ok(())
+            let row = self.log.at(at as usize).of(page);
+            visit(&[Row { gone, ..row }])
+        })
     }
 }

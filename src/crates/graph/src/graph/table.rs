@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Graph;
-use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::rows::{Row, Rows, RowsVisitor, Stop};
 use crate::{Error, Result};
 
 pub trait Weight: Copy {
@@ -251,20 +251,13 @@ impl<W: Weight> LinkRows<W> {
     }
 }
 
-impl<'a> From<Row<'a>> for Links<'a> {
-    fn from(row: Row<'a>) -> Links<'a> {
-        Links::new(row.targets, row.weights)
-    }
-}
-
 impl<'a> Links<'a> {
     /// Returns the row of a page that exists, with these links.
     pub fn of(self, page: u32) -> Row<'a> {
         Row {
             page,
             gone: false,
-            targets: self.targets,
-            weights: self.weights,
+            links: self,
         }
     }
 }
@@ -285,7 +278,7 @@ impl Graph {
         let mut weights = vec![1; if is_weighted { sum } else { 0 }];
         rows.sweep(&mut |row| {
             let end = &mut ends[row.page as usize];
-            for (target, weight) in Links::from(row).linked() {
+            for (target, weight) in row.linked() {
                 let place = targets.get_mut(*end);
                 *place.ok_or_else(|| Error::internal("rows differ between two sweeps"))? = target;
                 if let Some(place) = weights.get_mut(*end) {
@@ -324,11 +317,9 @@ impl Rows for Graph {
         Graph::links(self) as u64
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        for (page, links) in (0..).zip(self.all()) {
-            visit(links.of(page))?;
-        }
-        Ok(())
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        let mut rows = (0..).zip(self.all());
+        rows.try_for_each(|(page, links)| visit(&[links.of(page)]))
     }
 }
 

@@ -20,14 +20,8 @@ pub struct Positions {
     bound: f64,
     /// Greatest importance below the bound: no page from there on stands before a gap.
     low: Option<f64>,
-    stretches: BTreeMap<u64, ImportanceBin>,
-}
-
-#[derive(Debug)]
-struct ImportanceBin {
-    pages: u64,
-    least: f64,
-    greatest: f64,
+    /// Greatest and smallest importance of each stretch, and number of pages.
+    stretches: BTreeMap<u64, (f64, f64, u64)>,
 }
 
 impl Positions {
@@ -45,22 +39,18 @@ impl Positions {
             return;
         }
         let at = (importance / self.bound) as u64;
-        let stretch = self.stretches.entry(at).or_insert(ImportanceBin {
-            pages: 0,
-            least: importance,
-            greatest: importance,
-        });
-        stretch.pages += 1;
-        stretch.least = stretch.least.min(importance);
-        stretch.greatest = stretch.greatest.max(importance);
+        let stretch = self.stretches.entry(at);
+        let (greatest, least, pages) = stretch.or_insert((importance, importance, 0));
+        *greatest = greatest.max(importance);
+        *least = least.min(importance);
+        *pages += 1;
     }
 
     /// Returns the greatest n below the number of pages for which the first n pages are the n of greatest PageRank.
     pub fn certain(&self) -> u64 {
         let (mut above, mut before, mut certain) = (None, 0, 0);
         let low = self.low.map(|low| (low, low, 0));
-        let stretches = (self.stretches.values().rev())
-            .map(|stretch| (stretch.greatest, stretch.least, stretch.pages));
+        let stretches = self.stretches.values().rev().copied();
         for (greatest, least, pages) in stretches.chain(low) {
             if above.is_some_and(|above| is_certainly_above(above, greatest, Some(self.bound))) {
                 certain = before;

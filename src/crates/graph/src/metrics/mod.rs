@@ -172,6 +172,7 @@ pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
         }
     });
     drop((left, right)); // Tau needs the room.
+    let [l1, l2, linf] = norms.finish();
     let mut common_pages = 0;
     let overlaps = ks.into_iter().zip(common_by_k).map(|(k, more)| {
         common_pages += more;
@@ -186,9 +187,9 @@ pub fn compare(mut left: Scores, mut right: Scores) -> Result<Comparison> {
         right_pages,
         common_pages: common.len() as u64,
         union_pages,
-        l1: norms.l1(),
-        l2: norms.l2(),
-        linf: norms.linf(),
+        l1,
+        l2,
+        linf,
         relative_error_percent: all.percent(),
         relative_error_pages: all.pages,
         relative_error_top_tenth_percent: top.percent(),
@@ -224,8 +225,7 @@ impl ComparedSide {
                 pair[0].score, pair[1].score
             )));
         }
-        let total = rows.iter().map(|row| row.score);
-        let total = total.collect::<CompensatedSum>().value();
+        let total = CompensatedSum::of(rows.iter().map(|row| row.score));
         if total == 0.0 || total.is_infinite() {
             return Err(Error::Unsupported(format!(
                 "the scores of the {name} side sum to {total}: they cannot be normalised"

@@ -8,6 +8,11 @@ pub struct CompensatedSum {
 }
 
 impl CompensatedSum {
+    /// Returns the sum of terms, in this order.
+    pub fn of(terms: impl IntoIterator<Item = f64>) -> f64 {
+        terms.into_iter().collect::<CompensatedSum>().value()
+    }
+
     pub fn add(&mut self, term: f64) {
         let sum = self.sum + term;
         // The smaller of the two loses digits, which are kept here.
@@ -53,16 +58,9 @@ impl NormSums {
         self.largest = self.largest.max(difference);
     }
 
-    pub fn l1(&self) -> f64 {
-        self.sum.value()
-    }
-
-    pub fn l2(&self) -> f64 {
-        self.squares.value().sqrt()
-    }
-
-    pub fn linf(&self) -> f64 {
-        self.largest
+    /// Returns the L1, L2 and L-infinity distance.
+    pub fn finish(self) -> [f64; 3] {
+        [self.sum.value(), self.squares.value().sqrt(), self.largest]
     }
 }
 

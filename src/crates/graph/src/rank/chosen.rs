@@ -127,7 +127,7 @@ impl ChosenList {
 pub struct ChosenPages {
     chosen: Arc<ChosenList>,
     weights: Vec<u32>,
-    found: u64,
+    pub found: u64,
     /// Lines that are not URLs, and name a page.
     opaque: BTreeSet<u32>,
 }
@@ -156,10 +156,6 @@ impl ChosenPages {
         let first = lines.min_by_key(|line| line.number);
         self.found += u64::from(first.is_some());
         self.weights.push(first.map_or(0, |line| line.weight));
-    }
-
-    pub fn found(&self) -> u64 {
-        self.found
     }
 
     fn skipped(&self) -> Result<SkippedLines> {
@@ -244,7 +240,7 @@ mod tests {
             assert_eq!(pages.weights, weights, "{lines}");
         }
         let found = pages("domain:b.example\nurl:*news*\t0");
-        assert_eq!(found.found(), 2);
+        assert_eq!(found.found, 2);
     }
 
     #[test]

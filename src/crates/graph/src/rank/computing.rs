@@ -136,7 +136,7 @@ impl Computing {
             })?;
         }
         let sites = sites.map(SitesBuilder::build).transpose()?;
-        let parameters = self.parameters(chosen.as_ref().map(ChosenPages::found));
+        let parameters = self.parameters(chosen.as_ref().map(|pages| pages.found));
         let mut skipped = SkippedLines::default();
         if let Some(chosen) = chosen {
             (options.teleport, skipped) = chosen.teleport(sites.as_ref())?;

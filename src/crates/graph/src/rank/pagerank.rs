@@ -158,13 +158,8 @@ impl<W: Weight> Walk<'_, W> {
 
     /// Computes `next` = F(`now`).
     pub fn step(&self, now: &[f64], next: &mut [f64]) {
-        let linked = self
-            .links
-            .rows()
-            .zip(now)
-            .filter(|(row, _)| !row.is_empty());
-        let linked: CompensatedSum = linked.map(|(_, &x)| x).collect();
-        let paid = 1.0 - self.damping * linked.value();
+        let linked = || (self.links.rows().zip(now)).filter(|(row, _)| !row.is_empty());
+        let paid = 1.0 - self.damping * CompensatedSum::of(linked().map(|(_, &x)| x));
         if self.teleport.is_uniform() {
             next.fill(paid / now.len() as f64);
         } else {
@@ -174,8 +169,7 @@ impl<W: Weight> Walk<'_, W> {
                 .for_each(|(next, share)| *next = share);
         }
         if !self.links.is_weighted() {
-            let rows = self.links.rows().zip(now);
-            for (row, &x) in rows.filter(|(row, _)| !row.is_empty()) {
+            for (row, &x) in linked() {
                 let share = self.damping * x / row.len() as f64;
                 for &target in row {
                     next[target as usize] += share;
@@ -201,7 +195,7 @@ impl<W: Weight> Walk<'_, W> {
     /// Bounds one step's rounding in L1, given the last vector and its difference from the one before.
     fn rounding(&self, scores: &[f64], difference: f64) -> f64 {
         let by_links = self.links.targets().iter().map(|&t| scores[t as usize]);
-        let by_links = by_links.collect::<CompensatedSum>().value();
+        let by_links = CompensatedSum::of(by_links);
         let unit = f64::EPSILON / 2.0;
         let terms = if self.teleport.is_uniform() {
             19.0
@@ -215,8 +209,7 @@ impl<W: Weight> Walk<'_, W> {
 
 /// Returns ||a - b||_1.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    let terms = a.iter().zip(b).map(|(a, b)| (a - b).abs());
-    terms.collect::<CompensatedSum>().value()
+    CompensatedSum::of(a.iter().zip(b).map(|(a, b)| (a - b).abs()))
 }
 
 #[cfg(test)]

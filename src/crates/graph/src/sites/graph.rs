@@ -7,7 +7,7 @@ use super::{NO_SITE, Sites};
 use crate::Result;
 use crate::graph::Graph;
 use crate::model::check_room;
-use crate::rows::{RowVisitor, Rows, Stop};
+use crate::rows::{Rows, RowsVisitor, Stop};
 
 /// Maximum memory in which pairs of linked sites are sorted, in bytes.
 const SORTING_BYTES: u64 = 256 << 20;
@@ -122,12 +122,10 @@ impl Rows for SiteGraph {
         Rows::links(&self.0)
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.0.walk(&mut |row| {
-            if row.targets.is_empty() {
-                return Ok(());
-            }
-            visit(row)
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        self.0.walk(&mut |rows| match rows {
+            [row] if row.targets.is_empty() => Ok(()),
+            rows => visit(rows),
         })
     }
 }
@@ -141,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::Error;
-    use crate::graph::{GraphBuilder, Links};
+    use crate::graph::GraphBuilder;
     use crate::model::SelfLinks;
     use crate::sites::Level;
 
@@ -152,8 +150,7 @@ mod tests {
         let mut links = 0;
         graph
             .sweep(&mut |row| {
-                let links_of = Links::from(row);
-                pairs.extend(links_of.iter().map(|(to, weight)| ((row.page, to), weight)));
+                pairs.extend(row.iter().map(|(to, weight)| ((row.page, to), weight)));
                 links += row.targets.len() as u64;
                 Ok(())
             })

@@ -150,13 +150,7 @@ mod tests {
     /// returns to 0 is passed on while it exceeds 0.05/2: three eighths of the previous amount, three times.
     #[test]
     fn circulating_cash_follows_weights() {
-        let rows = [
-            Row::new(0, &[1, 2]),
-            Row {
-                weights: &[3, 1],
-                ..Row::new(1, &[0, 3])
-            },
-        ];
+        let rows = [Row::new(0, &[1, 2]), Links::new(&[0, 3], &[3, 1]).of(1)];
         let back: f64 = (1..=3).map(|turn| 0.375f64.powi(turn) / 2.0).sum();
         close(&after(&rows), &[(2, 0.5 + back), (3, 0.125 + back / 4.0)]);
     }

@@ -32,7 +32,7 @@ pub struct Covered {
 }
 
 /// Contribution of a host to the coverage.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CoveredHost {
     pub host: String,
     pub pages: u64,
@@ -132,12 +132,10 @@ impl SeedCoverage {
             }
             let name = host(name);
             if !hosts.contains_key(name) {
+                let host = String::from_utf8_lossy(name).into_owned();
                 let new = CoveredHost {
-                    host: String::from_utf8_lossy(name).into_owned(),
-                    pages: 0,
-                    read: 0,
-                    at_least: 0.0,
-                    unread: 0.0,
+                    host,
+                    ..CoveredHost::default()
                 };
                 hosts.insert(name.to_vec(), new);
             }

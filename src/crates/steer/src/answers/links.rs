@@ -52,14 +52,25 @@ impl LinkList {
             None => own,
         };
         check(found.ends.len())?;
-        let (count, links) = found.listed(snapshot, n)?;
+        let mut ranked = found.ranked(snapshot)?;
+        let count = ranked.len() as u64;
+        ranked.truncate(n);
+        let pages: Vec<PageId> = ranked.iter().map(|(page, _)| *page).collect();
+        let links = snapshot.named_pages(&pages)?.into_iter().zip(ranked);
+        let links = links.map(|(page, (_, weight))| LinkTarget {
+            url: page.url.into_owned(),
+            rank: page.rank,
+            importance: page.importance,
+            state: page.state,
+            weight,
+        });
         Ok(Some(LinkList {
             page,
             url: url.to_owned(),
             visited,
             gone,
             count,
-            links,
+            links: links.collect(),
             swept: found.swept,
         }))
     }
@@ -151,22 +162,5 @@ impl Ends {
         let mut ranked: Vec<_> = snapshot.ranks_of(&pages)?.into_iter().zip(known).collect();
         ranked.sort_by_key(|((rank, _), (page, _))| (*rank, *page));
         Ok(ranked.into_iter().map(|(_, end)| end).collect())
-    }
-
-    /// Returns the number of ends that the snapshot knows, and the `n` of best rank with their names and states.
-    pub fn listed(&self, snapshot: &Snapshot, n: usize) -> Result<(u64, Vec<LinkTarget>)> {
-        let mut ranked = self.ranked(snapshot)?;
-        let count = ranked.len() as u64;
-        ranked.truncate(n);
-        let pages: Vec<PageId> = ranked.iter().map(|(page, _)| *page).collect();
-        let listed = snapshot.named_pages(&pages)?.into_iter().zip(ranked);
-        let listed = listed.map(|(page, (_, weight))| LinkTarget {
-            url: page.url.into_owned(),
-            rank: page.rank,
-            importance: page.importance,
-            state: page.state,
-            weight,
-        });
-        Ok((count, listed.collect()))
     }
 }

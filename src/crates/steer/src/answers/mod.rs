@@ -1,17 +1,4 @@
 //! Questions about a store and their answers, as types that the command, the service and other programs share.
-//!
-//! | item | meaning |
-//! |---|---|
-//! | [`Question`], [`Subject`] | question about a snapshot, by name |
-//! | [`NEXT`] | parameters of a list of pages to crawl, by name |
-//! | [`Store`] | store that answers questions |
-//! | [`Page`](crate::model::Page), [`Rank`], [`History`], [`Top`], [`LinkList`] | answers, for people and as JSON |
-//! | [`named_moves`], [`SnapshotMovers`], [`Host`] | further answers |
-//! | [`Ends`] | outgoing or incoming links of a page |
-//! | [`SeedCoverage`] | share of what readers see that was read |
-//! | [`Resettling`] | more accurate ranking of a store's records |
-//! | [`Rankings`] | shards of a crawl, read as one |
-//! | [`pages_of`], [`ranks_of`], [`look_up`] | lookup of pages by URLs in any form |
 
 mod coverage;
 mod history;

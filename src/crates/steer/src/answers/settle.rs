@@ -29,11 +29,14 @@ impl Resettling {
         }
         let latest = match Snapshot::latest(&RealDisk, view.dir()) {
             Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
+            // A ranking that exists but cannot be read at the moment may be more accurate than the new one, or leave
+            // out more links.
+            Err(error) if matches!(&error, Error::Io { source, .. } if source.kind() != ErrorKind::NotFound) =>
+            {
+                return Err(error);
+            }
             // An absent or damaged ranking is replaced.
-            Err(error) if !is_unreadable(&error) => None,
-            // A ranking that is unreadable at the moment may be more accurate than the new one, or leave out more
-            // links.
-            Err(error) => return Err(error),
+            Err(_) => None,
         };
         let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
         if expire.is_some() && view.state().time.is_none() {
@@ -77,9 +80,4 @@ impl Resettling {
             ..SettleSettings::until(until)
         }
     }
-}
-
-/// Returns whether the file exists but cannot be read at the moment.
-fn is_unreadable(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() != ErrorKind::NotFound)
 }

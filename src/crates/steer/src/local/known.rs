@@ -47,24 +47,21 @@ impl LocalGraph {
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
         let mut gone = Vec::new();
         rows.sweep(&mut |row| {
-            if !is_local(row.page) {
-                return Ok(());
-            }
-            if row.gone {
+            if is_local(row.page) && row.gone {
                 gone.push(row.page);
-                return Ok(());
+            } else if is_local(row.page) {
+                known.row(row)?;
             }
-            Ok(known.row(row)?)
+            Ok(())
         })?;
         known.close_domain()?;
         gone.into_iter().try_for_each(|page| known.gone(page))?;
         if outside {
             rows.sweep(&mut |row| {
-                if is_local(row.page) {
-                    Ok(())
-                } else {
-                    Ok(known.row(row)?)
+                if !is_local(row.page) {
+                    known.row(row)?;
                 }
+                Ok(())
             })?;
         }
         Ok(known)
@@ -74,7 +71,7 @@ impl LocalGraph {
         if row.gone {
             return self.gone(row.page);
         }
-        self.fetch_weighted(row.page, Links::from(row).iter())
+        self.fetch_weighted(row.page, row.links.iter())
     }
 
     /// Closes the domain: pages fetched so far are local, later ones outside. Fails with [`Error::Missing`] if there
@@ -226,24 +223,16 @@ impl LocalGraph {
         for slot in self.failed_slots() {
             failed.insert(slot, (members + failed.len()) as u32);
         }
-        let inside = |slot: u32| {
-            let member = self.members[slot as usize];
-            let fetched = (member as usize) < members;
-            if fetched {
-                Some(member)
-            } else {
-                failed.get(&slot).copied()
-            }
+        let inside = |slot: u32| match self.members[slot as usize] {
+            member if (member as usize) < members => Some(member),
+            _ => failed.get(&slot).copied(),
         };
         let mut numbers = vec![NONE; self.pages.len()];
         let mut matrix = Matrix {
             domain: self.domain,
             failed: failed.len(),
-            inside: LinkRows::default(),
-            beyond: LinkRows::default(),
             out: Vec::with_capacity(members + failed.len()),
-            sources: LinkRows::default(),
-            frontier: Vec::new(),
+            ..Matrix::default()
         };
         let is_weighted = self.rows.is_weighted();
         for row in self.rows.all().take(members) {
@@ -270,7 +259,7 @@ impl LocalGraph {
 }
 
 /// Links of the members, among each other and to the frontier: sparse, by member.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matrix {
     /// Number of members in the domain, which come first.
     pub domain: usize,
@@ -322,10 +311,6 @@ impl Matrix {
             }
         });
         into
-    }
-
-    pub(super) fn weights_inside(&self) -> Vec<f64> {
-        self.inside.all().map(|links| links.weight()).collect()
     }
 
     /// Returns the sum of `part` over the members that link to the page at `place` of the frontier, and the weights of
@@ -385,15 +370,8 @@ impl Size {
 
     /// Returns the maximum memory of a [`LocalSearch`](super::LocalSearch) with this policy and its estimate, in bytes.
     pub fn search_bytes(&self, policy: Policy) -> u64 {
-        let of_frontier = match policy {
-            Policy::Complement => FRONTIER + COMPLEMENT,
-            _ => FRONTIER,
-        };
-        let link = if self.is_weighted {
-            LINK + WEIGHT
-        } else {
-            LINK
-        };
+        let of_frontier = FRONTIER + u64::from(policy == Policy::Complement) * COMPLEMENT;
+        let link = LINK + u64::from(self.is_weighted) * WEIGHT;
         let frontier = self.pages.saturating_sub(self.fetched);
         self.pages * PAGE + frontier * of_frontier + self.fetched * FETCHED + self.links * link
     }

@@ -31,6 +31,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng as _;
 
 use super::Matrix;
+use crate::graph::Links;
 use crate::metrics::BestItems;
 
 cashrank_base::words! {
@@ -86,22 +87,16 @@ impl Policy {
 
 /// Returns for each page of the frontier the sum of `held[k] w/(o[k] + w)` over the members k that link to it.
 fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
-    let out = matrix.weights_inside();
+    let out: Vec<f64> = matrix.inside.all().map(Links::weight).collect();
     matrix.flows(|k, weight| held[k] * weight / (out[k] + weight))
 }
 
 /// Returns c\[k\] times what each member k holds: the part that can return to the domain.
 fn returned(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
-    let part = |k: usize| {
-        if k < matrix.domain {
-            return 1.0;
-        }
-        let local = matrix.into_domain(k);
-        if local > 0.0 {
-            local / matrix.out(k)
-        } else {
-            0.0
-        }
+    let part = |k: usize| match matrix.into_domain(k) {
+        _ if k < matrix.domain => 1.0,
+        local if local > 0.0 => local / matrix.out(k),
+        _ => 0.0,
     };
     let members = held.iter().enumerate();
     members.map(|(k, held)| held * part(k)).collect()

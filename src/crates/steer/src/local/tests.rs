@@ -7,9 +7,9 @@ use super::select::complement::differences;
 use super::*;
 use crate::Result;
 use crate::engine::SelfLinks;
-use crate::graph::{Graph, GraphBuilder};
+use crate::graph::{Graph, GraphBuilder, Links};
 use crate::rank::pagerank::{self, PowerOptions, pagerank};
-use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::rows::{Row, Rows, RowsVisitor, Stop};
 
 /// 0.85 as exact PageRank uses it: in steps of 2^-32.
 const ALPHA: f64 = 3_650_722_201.0 / 4_294_967_296.0;
@@ -547,8 +547,8 @@ impl Rows for OneRow {
         self.0.targets.len() as u64
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        visit(self.0)
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        visit(&[self.0])
     }
 }
 
@@ -565,8 +565,7 @@ fn what_cannot_be_is_refused() {
         OneRow(Row {
             page: 1,
             gone,
-            targets,
-            weights,
+            links: Links { targets, weights },
         })
     };
     // No page of the domain has links, since none was fetched or all are gone.

@@ -49,9 +49,13 @@ impl FromStr for FocusRule {
     }
 }
 
-/// Rules of a crawl; none: no focus.
+/// Rules of a crawl, and once it is known the rule of each page; without rules there is no focus.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Focus(Vec<FocusRule>);
+pub struct Focus {
+    rules: Vec<FocusRule>,
+    /// Rule of each page, from 1; 0 if there is none.
+    pages: Vec<u8>,
+}
 
 impl Focus {
     /// Collects rules, in this order. Fails like [`Focus::add`].
@@ -64,62 +68,51 @@ impl Focus {
 
     /// Adds a rule after the others. Fails with a message if the shares exceed 1 together, or there are too many rules.
     pub fn add(&mut self, rule: FocusRule) -> Result<(), String> {
-        let shares = self.0.iter().chain([&rule]).map(|rule| rule.share);
+        let shares = self.rules.iter().chain([&rule]).map(|rule| rule.share);
         let sum: f64 = shares.sum();
         if sum > 1.0 + 1e-9 {
             return Err(format!(
                 "the shares of the focus are {sum} together: at most 1"
             ));
         }
-        if self.0.len() == RULES_MAX {
+        if self.rules.len() == RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules of a focus"));
         }
-        self.0.push(rule);
+        self.rules.push(rule);
         Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rules.is_empty()
     }
 
     /// Returns the rule of the page with this name, from 1; 0 if there is none.
     pub fn rule_of(&self, name: &[u8]) -> u8 {
         let names = |rule: &FocusRule| rule.pages.as_ref().is_none_or(|pages| pages.has(name));
-        self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
+        self.rules
+            .iter()
+            .position(names)
+            .map_or(0, |at| at as u8 + 1)
     }
 
     /// Assigns rules to the pages of a crawl; `each` calls its visitor with their names in page order.
     pub fn places<E>(
-        &self,
+        mut self,
         each: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
-    ) -> Result<Focused, E> {
-        let mut rules = Vec::new();
-        each(&mut |name| rules.push(self.rule_of(name)))?;
-        let focus = self.clone();
-        Ok(Focused { focus, rules })
+    ) -> Result<Focus, E> {
+        let mut pages = Vec::new();
+        each(&mut |name| pages.push(self.rule_of(name)))?;
+        self.pages = pages;
+        Ok(self)
     }
-}
 
-/// Rules, and the rule of each page of a crawl.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Focused {
-    focus: Focus,
-    /// Rule of each page, from 1; 0 if there is none.
-    rules: Vec<u8>,
-}
-
-impl Focused {
     pub(super) fn shares(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.focus.0.iter().map(|rule| rule.share)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.focus.is_empty()
+        self.rules.iter().map(|rule| rule.share)
     }
 
     /// Returns the rule of a page, from 0.
     pub(super) fn rule(&self, page: u32) -> Option<usize> {
-        let rule = *self.rules.get(page as usize)?;
+        let rule = *self.pages.get(page as usize)?;
         usize::from(rule).checked_sub(1)
     }
 
@@ -151,7 +144,7 @@ impl Focused {
     }
 
     fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
-        let is_for_unread = |rule: usize| self.focus.0[rule].pages.is_none();
+        let is_for_unread = |rule: usize| self.rules[rule].pages.is_none();
         self.rule(page)
             .filter(|&rule| !(is_read && is_for_unread(rule)))
     }
@@ -174,7 +167,7 @@ mod tests {
     fn a_page_belongs_to_the_first_rule_that_names_it() {
         let rules = ["url:*news*=0.25", "domain:b.example=0.5", "unread=0.125"];
         let focus = focus(&rules).unwrap();
-        let shares: Vec<f64> = focus.0.iter().map(|rule| rule.share).collect();
+        let shares: Vec<f64> = focus.shares().collect();
         assert_eq!(shares, [0.25, 0.5, 0.125]);
         for (name, rule) in [
             ("http://a.example/news/1", 1),

@@ -385,7 +385,7 @@ mod tests {
     use super::*;
     use crate::rank::RankOptions;
     use crate::rank::settle::settle;
-    use crate::rows::{RowVisitor, Rows, Stop};
+    use crate::rows::{Rows, RowsVisitor, Stop};
     use crate::schedule::CrawlHistory;
 
     const DAMPING: f64 = 0.85;
@@ -405,9 +405,9 @@ mod tests {
             self.rows.iter().map(|(_, row)| row.len() as u64).sum()
         }
 
-        fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
             let mut rows = self.rows.iter();
-            rows.try_for_each(|(page, targets)| visit(Row::new(*page, targets)))
+            rows.try_for_each(|(page, targets)| visit(&[Row::new(*page, targets)]))
         }
     }
 

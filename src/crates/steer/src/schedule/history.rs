@@ -1,6 +1,6 @@
 //! State of a crawl, and the strategy that follows it row by row.
 
-use super::{CrawlFacts, Focused, ScoredPage, Strategy};
+use super::{CrawlFacts, Focus, ScoredPage, Strategy};
 use crate::Result;
 use crate::rows::{Bits, Row};
 
@@ -16,7 +16,7 @@ pub struct CrawlState {
     is_held: Bits,
     seeds: Vec<u32>,
     read: u32,
-    focus: Focused,
+    focus: Focus,
 }
 
 impl CrawlState {
@@ -53,7 +53,7 @@ impl CrawlState {
         self.is_found.get(page.into())
     }
 
-    pub fn focus(&self) -> &Focused {
+    pub fn focus(&self) -> &Focus {
         &self.focus
     }
 
@@ -85,7 +85,7 @@ impl CrawlHistory {
     }
 
     /// Sets the pages that the virtual page pays more, before any row is added.
-    pub fn set_focus(&mut self, focus: Focused) {
+    pub fn set_focus(&mut self, focus: Focus) {
         self.crawl.focus = focus;
     }
 

@@ -14,11 +14,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::names::by_name;
 use super::next::{HostSet, ListLimits, listed_seeds};
 use super::refresh::{self, Looks};
 use super::{
-    Candidate, CrawlFacts, CrawlHistory, CrawlState, NameOrder, NextOptions, PageSelection,
-    ScoredPage, SettledRanking,
+    Candidate, CrawlFacts, CrawlHistory, CrawlState, NextOptions, PageSelection, ScoredPage,
+    SettledRanking,
 };
 use crate::decode::Time;
 use crate::graph::Graph;
@@ -140,7 +141,7 @@ impl ListSource<'_> {
         }
         let (mut history, names, cash) = self.follow()?;
         let facts = CrawlFacts {
-            names: names.as_ref(),
+            names: names.as_deref(),
             cash: cash.as_deref(),
             ..self.facts()
         };
@@ -288,19 +289,24 @@ impl ListSource<'_> {
 
     /// Returns the kept rows, if any, and the ranking.
     fn facts(&self) -> CrawlFacts<'_> {
-        let rows: &dyn Rows = match &self.rows {
-            Some(rows) => rows,
-            None => &self.none,
-        };
+        let rows = (self.rows.as_ref()).map_or(&self.none as &dyn Rows, |rows| rows);
+        let info = self.snapshot.info();
+        // A ranking without expired rows has no bound for all of the rows.
+        let is_settled = info.window.settled.is_some() && info.expired.is_none();
+        let bound = info.bound_l1().filter(|_| is_settled);
         CrawlFacts {
-            ranking: Some(ranking_of(self.snapshot)),
+            ranking: Some(SettledRanking {
+                damping: info.settings.config.damping(),
+                bound_l1: bound.unwrap_or(f64::INFINITY),
+                importances: self.snapshot.ranking(),
+            }),
             ..CrawlFacts::of(rows)
         }
     }
 
     /// Follows the crawl to the snapshot. Returns it with the name order and the claims of all pages, if the strategy
     /// uses them.
-    fn follow(&self) -> Result<(CrawlHistory, Option<NameOrder>, Option<Vec<f64>>)> {
+    fn follow(&self) -> Result<(CrawlHistory, Option<Vec<u32>>, Option<Vec<f64>>)> {
         let (options, snapshot) = (self.options, self.snapshot);
         let spec = options.strategy.spec();
         if self.rows.is_none() && !spec.without_rows {
@@ -319,11 +325,11 @@ impl ListSource<'_> {
                 )));
             }
             let each = |visit: &mut dyn FnMut(&[u8])| snapshot.each_name(0..pages, visit);
-            history.set_focus(options.focus.places(each)?);
+            history.set_focus(options.focus.clone().places(each)?);
         }
         let sort = || {
             let each = |pages, visit: &mut dyn FnMut(&[u8])| snapshot.each_name(pages, visit);
-            let order = || NameOrder::of_names(pages, self.threads, each);
+            let order = || by_name(pages, self.threads, each);
             spec.by_names.then(order).transpose()
         };
         let sweep = || {
@@ -423,16 +429,4 @@ fn interleave(chosen: Vec<Candidate>) -> Vec<Candidate> {
         }
     });
     mixed.collect()
-}
-
-fn ranking_of(snapshot: &Snapshot) -> SettledRanking<'_> {
-    let info = snapshot.info();
-    // A ranking without expired rows has no bound for all of the rows.
-    let is_settled = info.window.settled.is_some() && info.expired.is_none();
-    let bound = info.bound_l1().filter(|_| is_settled);
-    SettledRanking {
-        damping: info.settings.config.damping(),
-        bound_l1: bound.unwrap_or(f64::INFINITY),
-        importances: snapshot.ranking(),
-    }
 }

@@ -25,25 +25,21 @@ pub fn next_of_shards(shards: &[(&Snapshot, NextOptions)]) -> Result<Vec<Candida
     }
     let mut asked = first.count;
     loop {
-        let lists = shards.iter().map(|shard| list(shard, asked));
-        let lists = lists.collect::<Result<Vec<_>>>()?;
+        let list = |(snapshot, options): &(&Snapshot, NextOptions)| {
+            if snapshot.is_empty() && options.seeds.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut options = options.clone();
+            options.count = asked;
+            next_of(snapshot, &options, THREADS)
+        };
+        let lists = shards.iter().map(list).collect::<Result<Vec<_>>>()?;
         let options: Vec<&NextOptions> = shards.iter().map(|(_, options)| options).collect();
         if let Some(merged) = merge(&options, lists, asked) {
             return Ok(merged);
         }
         asked = asked.saturating_mul(4);
     }
-}
-
-fn list((snapshot, options): &(&Snapshot, NextOptions), count: usize) -> Result<Vec<Candidate>> {
-    if snapshot.is_empty() && options.seeds.is_empty() {
-        return Ok(Vec::new());
-    }
-    let options = NextOptions {
-        count,
-        ..options.clone()
-    };
-    next_of(snapshot, &options, THREADS)
 }
 
 /// Merges lists of up to `asked` pages each; `None` if they are too short.

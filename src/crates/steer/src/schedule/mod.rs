@@ -26,16 +26,15 @@ mod tests;
 mod xyleme;
 
 pub use choice::{Choice, StrategyParameters};
-pub use focus::{Focus, FocusRule, Focused};
+pub use focus::{Focus, FocusRule};
 pub use history::{CrawlHistory, CrawlState};
 pub use list::{next, next_of};
 pub use merged::next_of_shards;
-pub use names::{NameOrder, name_key};
+pub use names::{by_key, name_key};
 pub use next::{
     Candidate, HostSet, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
     SeedChoice,
 };
-pub use refresh::{Looks, change_rate, gain};
 pub use takers::Taker;
 
 use std::cmp::Ordering;
@@ -72,8 +71,8 @@ impl ScoredPage {
 pub struct CrawlFacts<'a> {
     /// Rows that were added to the history, for further sweeps.
     pub rows: &'a dyn Rows,
-    /// Name order of the pages, for strategies that use it ([`StrategySpec::by_names`]).
-    pub names: Option<&'a NameOrder>,
+    /// All pages by their names, for strategies that use this order ([`StrategySpec::by_names`]).
+    pub names: Option<&'a [u32]>,
     /// Settled ranking of `rows`; `None` if there is none.
     pub ranking: Option<SettledRanking<'a>>,
     /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).

@@ -14,50 +14,32 @@ use crate::Result;
 use crate::threads::{par_map, sort_by_key};
 use crate::url::host_and_path;
 
-#[derive(Debug, Default)]
-pub struct NameOrder(Vec<u32>);
+/// Returns `pages` pages by their names, for which `each` calls its visitor in page order; `threads` threads each ask for a
+/// range.
+pub(super) fn by_name(
+    pages: u64,
+    threads: usize,
+    each: impl Fn(Range<u64>, &mut dyn FnMut(&[u8])) -> Result<()> + Sync,
+) -> Result<Vec<u32>> {
+    let mut keyed: Vec<(u64, u32)> = (0..pages as u32).map(|page| (0, page)).collect();
+    let part = pages.div_ceil(threads.max(1) as u64).max(1);
+    let mut parts: Vec<&mut [(u64, u32)]> = keyed.chunks_mut(part as usize).collect();
+    par_map(&mut parts, |at, keyed| {
+        let first = at as u64 * part;
+        let mut next = keyed.iter_mut();
+        each(first..first + next.len() as u64, &mut |name| {
+            if let Some((key, _)) = next.next() {
+                *key = name_key(name);
+            }
+        })
+    })?;
+    Ok(by_key(keyed))
+}
 
-impl NameOrder {
-    /// Returns the order of `pages` names, for which `each` calls its visitor in page order; `threads` threads each ask
-    /// for a range.
-    pub fn of_names(
-        pages: u64,
-        threads: usize,
-        each: impl Fn(Range<u64>, &mut dyn FnMut(&[u8])) -> Result<()> + Sync,
-    ) -> Result<NameOrder> {
-        let mut keyed: Vec<(u64, u32)> = (0..pages as u32).map(|page| (0, page)).collect();
-        let part = pages.div_ceil(threads.max(1) as u64).max(1);
-        let mut parts: Vec<&mut [(u64, u32)]> = keyed.chunks_mut(part as usize).collect();
-        par_map(&mut parts, |at, keyed| {
-            let first = at as u64 * part;
-            let mut next = keyed.iter_mut();
-            each(first..first + next.len() as u64, &mut |name| {
-                if let Some((key, _)) = next.next() {
-                    *key = name_key(name);
-                }
-            })
-        })?;
-        Ok(NameOrder::sorted(keyed))
-    }
-
-    /// Returns the order of pages whose names have these keys ([`name_key`]), in page order.
-    pub fn of_keys(keys: &[u64]) -> NameOrder {
-        NameOrder::sorted(keys.iter().copied().zip(0..).collect())
-    }
-
-    fn sorted(mut keyed: Vec<(u64, u32)>) -> NameOrder {
-        sort_by_key(&mut keyed, |of| *of);
-        NameOrder(keyed.iter().map(|(_, page)| *page).collect())
-    }
-
-    /// Returns the order of these pages, which must be all pages, each once.
-    pub fn of(pages: Vec<u32>) -> NameOrder {
-        NameOrder(pages)
-    }
-
-    pub fn pages(&self) -> &[u32] {
-        &self.0
-    }
+/// Returns pages by their keys ([`name_key`]).
+pub fn by_key(mut keyed: Vec<(u64, u32)>) -> Vec<u32> {
+    sort_by_key(&mut keyed, |of| *of);
+    keyed.iter().map(|(_, page)| *page).collect()
 }
 
 fn hash(text: &[u8], bits: u32) -> u64 {
@@ -111,9 +93,9 @@ fn in_folder(name: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn order(names: &[&str]) -> NameOrder {
+    fn order(names: &[&str]) -> Vec<u32> {
         let keys = names.iter().map(|name| name_key(name.as_bytes()));
-        NameOrder::of_keys(&keys.collect::<Vec<_>>())
+        by_key(keys.zip(0..).collect())
     }
 
     #[test]
@@ -123,7 +105,6 @@ mod tests {
         let numbers = order(&names);
         assert!(
             numbers
-                .pages()
                 .iter()
                 .map(|&at| names[at as usize])
                 .eq((0..50).map(|n| n.to_string()))
@@ -135,7 +116,7 @@ mod tests {
             "http://a.example/d/p11.html",
         ];
         let order = order(&pages);
-        let at = |page: u32| order.pages().iter().position(|&p| p == page).unwrap();
+        let at = |page: u32| order.iter().position(|&p| p == page).unwrap();
         assert_eq!((at(0), at(3)), (at(1) + 1, at(1) + 2));
     }
 
@@ -170,7 +151,7 @@ mod tests {
         let names: Vec<&str> = pages.iter().map(String::as_str).collect();
         let order = order(&names);
         let changes = |of: &dyn Fn(u32) -> u32| {
-            let pairs = order.pages().windows(2);
+            let pairs = order.windows(2);
             pairs.filter(|pair| of(pair[0]) != of(pair[1])).count()
         };
         assert_eq!(changes(&|page| page % 3), 2);
@@ -192,10 +173,10 @@ mod tests {
         expected.sort_unstable();
         let expected: Vec<u32> = expected.into_iter().map(|(_, page)| page).collect();
         for threads in [1, 2, 8] {
-            let order = NameOrder::of_names(count, threads, each).unwrap();
-            assert!(order.pages() == expected, "{threads}");
+            let order = by_name(count, threads, each).unwrap();
+            assert!(order == expected, "{threads}");
         }
-        let none = NameOrder::of_names(0, 2, each).unwrap();
-        assert!(none.pages().is_empty());
+        let none = by_name(0, 2, each).unwrap();
+        assert!(none.is_empty());
     }
 }

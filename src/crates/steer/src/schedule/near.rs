@@ -22,7 +22,7 @@
 //! Neighbours by name are counted a chunk of names at a time, on several threads: the result does not depend on their
 //! number. Takes 16 bytes per page.
 
-use super::{CrawlState, NameOrder};
+use super::CrawlState;
 use crate::Result;
 use crate::rows::Bits;
 use crate::threads::par_map;
@@ -47,7 +47,7 @@ pub(super) struct Powers {
 pub(super) struct Near<'a> {
     pub crawl: &'a CrawlState,
     /// Name order; if absent, only pages of the same finder are neighbours.
-    pub names: Option<&'a NameOrder>,
+    pub names: Option<&'a [u32]>,
     /// The page that found each page; [`NO_FINDER`] if none.
     pub found_by: &'a [u32],
     /// Bitmap of the pages that were read and have links.
@@ -63,10 +63,6 @@ type Tally = [f64; 3];
 
 fn plus(one: Tally, other: Tally) -> Tally {
     std::array::from_fn(|at| one[at] + other[at])
-}
-
-fn minus(one: Tally, other: Tally) -> Tally {
-    std::array::from_fn(|at| one[at] - other[at])
 }
 
 /// Totals over the pages of one finder, in little memory.
@@ -140,7 +136,7 @@ impl Near<'_> {
             let found = means.found(near) * means.found(same);
             ((1.0 + links * (unseen - 1.0)) * libm::pow(found, powers.found)) as f32
         };
-        let Some(names) = self.names.map(NameOrder::pages) else {
+        let Some(names) = self.names else {
             for page in (0..self.crawl.pages()).filter(|&page| !self.crawl.is_read(page)) {
                 scores[page as usize] *= factor(page, 1.0, Tally::default());
             }
@@ -163,7 +159,8 @@ impl Near<'_> {
             let around = |at: usize, radius: usize| {
                 let from = at.saturating_sub(radius).max(begin);
                 let until = (at + radius + 1).min(end);
-                let tally = minus(before[until - begin], before[from - begin]);
+                let (until_there, until_here) = (before[until - begin], before[from - begin]);
+                let tally: Tally = std::array::from_fn(|at| until_there[at] - until_here[at]);
                 (until - from, tally)
             };
             for (at, factor_of) in (first..).zip(&mut **factors) {
@@ -231,7 +228,7 @@ impl super::Strategy for Nothing {}
 mod tests {
     use super::*;
     use crate::rows::Row;
-    use crate::schedule::{CrawlHistory, name_key};
+    use crate::schedule::{CrawlHistory, by_key, name_key};
 
     /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f32> {
@@ -249,10 +246,10 @@ mod tests {
         }
         history.known_below(pages);
         let keys = (0..pages).map(|page| name_key(page.to_string().as_bytes()));
-        let order = NameOrder::of_keys(&keys.collect::<Vec<_>>());
+        let order = by_key(keys.zip(0..).collect());
         let near = Near {
             crawl: history.crawl(),
-            names: names.then_some(&order),
+            names: names.then_some(&order[..]),
             found_by: &found_by,
             with_links: &with_links,
         };

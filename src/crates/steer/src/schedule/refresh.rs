@@ -20,21 +20,13 @@
 use crate::model::{Fetches, Time};
 
 /// Returns the estimated rate of changes, per unit of `interval`.
-///
-/// ```
-/// use cashrank_steer::schedule::change_rate;
-///
-/// // Three visits, ten days apart, of which one found a change.
-/// let rate = change_rate(3, 1, 10.0);
-/// assert!((rate - -(2.5f64 / 3.5).ln() / 10.0).abs() < 1e-15);
-/// ```
-pub fn change_rate(visits: u64, changes: u64, interval: f64) -> f64 {
+fn change_rate(visits: u64, changes: u64, interval: f64) -> f64 {
     let (n, x) = (visits as f64, changes.min(visits) as f64);
     -libm::log((n - x + 0.5) / (n + 0.5)) / interval
 }
 
 /// Returns the gain of one more fetch of a page of this weight that changes at `rate` and is fetched every `age`.
-pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
+fn gain(weight: f64, rate: f64, age: f64) -> f64 {
     let missed = rate * age;
     if missed <= 0.0 {
         return 0.0;
@@ -50,7 +42,7 @@ pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
 
 /// Observations of changes: comparisons of successive fetches.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Looks {
+pub(super) struct Looks {
     /// Number of comparisons of successive fetches.
     pub compared: u64,
     pub changed: u64,

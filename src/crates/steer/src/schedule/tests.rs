@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::SelfLinks;
 use crate::rank::RankOptions;
 use crate::rank::settle::settle;
-use crate::rows::{Row, RowVisitor, Stop};
+use crate::rows::{Row, RowsVisitor, Stop};
 
 /// Rows in the order of reading, and the number of pages.
 struct Read(Vec<(u32, Vec<u32>)>, u32);
@@ -18,9 +18,9 @@ impl Rows for Read {
         self.0.iter().map(|(_, row)| row.len() as u64).sum()
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         for (page, targets) in &self.0 {
-            visit(Row::new(*page, targets))?;
+            visit(&[Row::new(*page, targets)])?;
         }
         Ok(())
     }
@@ -67,9 +67,9 @@ fn close_to(found: &[(u32, f64)], expected: &[(u32, f64)], within: f64) {
 }
 
 /// Returns the name order of pages that are named by their numbers.
-fn numbers(pages: u32) -> NameOrder {
+fn numbers(pages: u32) -> Vec<u32> {
     let keys = (0..pages).map(|page| name_key(page.to_string().as_bytes()));
-    NameOrder::of_keys(&keys.collect::<Vec<_>>())
+    by_key(keys.zip(0..).collect())
 }
 
 /// Page 0 is a seed with three links; page 1 passes cash on to 2 and 4.

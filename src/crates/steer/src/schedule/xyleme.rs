@@ -10,7 +10,6 @@
 //! read, sum exactly to what the seeds brought, after every page.
 
 use super::{CrawlFacts, CrawlState, Strategy, StrategySpec};
-use crate::graph::Links;
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -126,9 +125,9 @@ impl Strategy for Xyleme {
         self.make_room(crawl);
         let cash = self.take(crawl, row.page);
         let damped = part(cash, self.damping);
-        let all = u128::from(row.weight());
+        let all = u128::from(row.total());
         let mut rest = cash;
-        for (target, weight) in Links::from(row).linked() {
+        for (target, weight) in row.links.linked() {
             let weight = u128::from(weight);
             let share = damped / all * weight + damped % all * weight / all;
             rest -= share;

@@ -550,7 +550,7 @@ impl Writer {
     /// Applies entry `at` of the batch, after [`Writer::check_room`] found room for it or a later one. Entries come in
     /// order, without gaps.
     pub fn apply_entry(&mut self, batch: &Batch, at: usize) -> Result<()> {
-        self.resolver.apply_in_room(&mut self.engine, batch, at)
+        self.resolver.apply(&mut self.engine, batch, at)
     }
 
     /// Checks that the pages of the batch's names up to `names_end` fit.

@@ -84,7 +84,7 @@ impl IndexShare<'_> {
     ) -> Result<Option<u64>> {
         let mut entries = 0;
         for (number, segment) in (self.first..).zip(&mut *self.segments) {
-            fill(number, segment.slots_mut())?;
+            fill(number, &mut segment.slots)?;
             if !segment.count(pages) {
                 return Ok(None);
             }
@@ -155,11 +155,8 @@ impl Index {
 
     /// Prefetches the homes of some fingerprints. The loads overlap, which halves search times at a million pages.
     pub fn touch(&self, fingerprints: &[Fingerprint]) {
-        let homes = fingerprints.iter().map(|&fingerprint| {
-            let (segment, tag) = Self::split(fingerprint);
-            (&self.segments[segment], tag)
-        });
-        touch(homes);
+        let tags = fingerprints.iter().map(|&of| Self::split(of));
+        touch(tags.map(|(segment, tag)| (&self.segments[segment], tag)));
     }
 
     pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
@@ -220,7 +217,7 @@ impl Index {
     pub fn each_segment(&self, each: &mut dyn FnMut(&[Slot]) -> Result<()>) -> Result<()> {
         let homes = homes_for(self.pages);
         let mut segments = self.segments.iter();
-        segments.try_for_each(|segment| each(segment.laid_out(homes)?.slots()))
+        segments.try_for_each(|segment| each(&segment.laid_out(homes)?.slots))
     }
 
     pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = IndexShare<'_>> {
@@ -250,13 +247,11 @@ impl Index {
 
     /// Returns the peak size while growing to `pages` pages, in bytes; a segment that grows counts twice.
     pub fn bytes_at(&self, pages: u64) -> u64 {
-        let more = pages.saturating_sub(self.pages) >> SEGMENT_BITS;
-        // Occupancies of random buckets vary by their square root; six times that never occurs.
-        let more = if pages > self.pages {
-            more + 6 * more.isqrt() + 8
-        } else {
-            0
-        };
+        let mut more = pages.saturating_sub(self.pages) >> SEGMENT_BITS;
+        if pages > self.pages {
+            // Occupancies of random buckets vary by their square root; six times that never occurs.
+            more += 6 * more.isqrt() + 8;
+        }
         let (mut sum, mut largest) = (0, 0);
         for segment in &self.segments {
             let mut homes = segment.homes();

@@ -54,11 +54,6 @@ fn word_of(slot: Slot) -> u64 {
     u64::from_le_bytes(word)
 }
 
-fn low_of(slot: Slot) -> u16 {
-    let [a, b, ..] = slot;
-    u16::from_le_bytes([a, b])
-}
-
 /// Mapping from tags to homes and slot contents, for a given number of homes.
 #[derive(Clone, Copy)]
 pub(super) struct SegmentLayout {
@@ -80,11 +75,6 @@ fn turn(at: usize) -> u64 {
 fn steps_right(at: usize, word: u64) -> usize {
     let last = (word >> (64 - HOME_BITS)) as usize;
     at.wrapping_sub(last) % REACH
-}
-
-/// Returns true if the entry in slot `at` is as far from its home as is allowed.
-fn is_at_end_of_reach(at: usize, slot: Slot) -> bool {
-    word_of(slot).wrapping_sub(turn(at)) >> (64 - HOME_BITS) == 0
 }
 
 impl SegmentLayout {
@@ -126,7 +116,9 @@ impl SegmentLayout {
     }
 
     pub(super) fn page_of(&self, slot: Slot) -> Option<PageId> {
-        let stored = (word_of(slot) & self.page_mask) << 16 | u64::from(low_of(slot));
+        let [a, b, ..] = slot;
+        let low = u64::from(u16::from_le_bytes([a, b]));
+        let stored = (word_of(slot) & self.page_mask) << 16 | low;
         stored.checked_sub(1).map(PageId)
     }
 
@@ -190,7 +182,7 @@ impl SegmentLayout {
 /// Array of slots sorted by tag.
 pub(super) struct IndexSegment {
     layout: SegmentLayout,
-    slots: Cells<Slot>,
+    pub(super) slots: Cells<Slot>,
     pub(super) used: usize,
 }
 
@@ -246,7 +238,8 @@ impl IndexSegment {
             match slots.get(gap) {
                 None => return false,
                 Some(&GAP) => break,
-                Some(&slot) if is_at_end_of_reach(at + gap, slot) => return false,
+                // As far from its home as is allowed.
+                Some(&slot) if steps_right(at + gap, word_of(slot)) == REACH - 1 => return false,
                 Some(_) => gap += 1,
             }
         }
@@ -295,14 +288,6 @@ impl IndexSegment {
             }
             homes = grown(homes);
         }
-    }
-
-    pub(super) fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
-    pub(super) fn slots_mut(&mut self) -> &mut [Slot] {
-        &mut self.slots
     }
 
     /// Counts the entries of slots filled from outside. Returns false unless all are of the first `pages` pages and

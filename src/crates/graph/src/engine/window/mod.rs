@@ -172,8 +172,9 @@ impl WindowPolicy {
         start: u128,
     ) -> Option<usize> {
         match self {
-            WindowPolicy::Fixed(_) => superfluous_since(marks, limit, start),
-            _ => superfluous(marks, limit),
+            _ if marks.len() <= limit => None,
+            WindowPolicy::Fixed(_) => Some(superfluous_since(marks, start)),
+            _ => Some(superfluous(marks)),
         }
     }
 
@@ -265,45 +266,37 @@ pub struct CashMark {
     pub totals: Totals,
 }
 
-/// Returns the index of the mark to drop so that at most `limit` remain, never one of the newest two unless `limit` is
-/// below 2; `marks` are oldest first and end with the new one. The mark dropped is the one whose neighbours' ages are
-/// closest in proportion, so ages grow geometrically.
-fn superfluous(marks: &[CashMark], limit: usize) -> Option<usize> {
-    if marks.len() <= limit {
-        return None;
-    }
-    let now = marks.last()?.totals.rounds;
-    let age = |mark: &CashMark| u128::from(now - mark.totals.rounds);
-    let mut best: Option<(usize, u128, u128)> = None;
-    for at in 0..marks.len().saturating_sub(2) {
-        let older = if at == 0 {
-            u128::from(now)
+/// Returns the index of the mark to drop, never one of the newest two if there are more; `marks` are oldest first and
+/// end with the new one. The mark dropped is the one whose neighbours' ages are closest in proportion, so ages grow
+/// geometrically.
+fn superfluous(marks: &[CashMark]) -> usize {
+    let now = marks.last().map_or(0, |newest| newest.totals.rounds);
+    let age = |at: usize| u128::from(now - marks[at].totals.rounds);
+    let ages = |at: usize| (at.checked_sub(1).map_or(now.into(), age), age(at + 1));
+    let closer = |best: usize, at: usize| {
+        let ((older, newer), (best_older, best_newer)) = (ages(at), ages(best));
+        if older * best_newer < best_older * newer {
+            at
         } else {
-            age(&marks[at - 1])
-        };
-        let newer = age(&marks[at + 1]);
-        if best.is_none_or(|(_, o, n)| older * n < o * newer) {
-            best = Some((at, older, newer));
+            best
         }
-    }
-    Some(best.map_or(0, |(at, _, _)| at))
+    };
+    (0..marks.len().saturating_sub(2))
+        .reduce(closer)
+        .unwrap_or(0)
 }
 
 /// Returns the index of the mark to drop for a window that begins at the mark nearest to G = `start`. One mark before
 /// `start` is kept, and the others are kept evenly spaced.
-fn superfluous_since(marks: &[CashMark], limit: usize, start: u128) -> Option<usize> {
-    if marks.len() <= limit {
-        return None;
-    }
+fn superfluous_since(marks: &[CashMark], start: u128) -> usize {
     let clock = |at: usize| marks[at].totals.clock;
     let before = marks.partition_point(|mark| mark.totals.clock <= start);
     if before > 1 {
-        return Some(before - 2);
+        return before - 2;
     }
     // Gap between the neighbours if the mark is dropped.
     let apart = |&at: &usize| clock(at + 1) - at.checked_sub(1).map_or(0, clock);
-    let least = (0..marks.len() - 1).min_by_key(apart);
-    Some(least.unwrap_or(0))
+    (0..marks.len() - 1).min_by_key(apart).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -379,7 +372,7 @@ mod tests {
             };
             mark.totals.rounds = round;
             marks.push(mark);
-            if let Some(at) = superfluous(&marks, 6) {
+            if let Some(at) = WindowPolicy::Auto.superfluous(&marks, 6, 0) {
                 marks.remove(at);
             }
             assert!(marks.len() <= 6);
@@ -404,13 +397,14 @@ mod tests {
     #[test]
     fn marks_since_a_start_are_evenly_apart() {
         let (limit, length) = (6, 100u128);
+        let window: WindowPolicy = "fixed:1".parse().unwrap();
         let mut marks: Vec<CashMark> = Vec::new();
         for round in 1..=2_000u64 {
             let mut mark = CashMark::default();
             mark.totals.clock = u128::from(round);
             marks.push(mark);
             let start = u128::from(round).saturating_sub(length);
-            if let Some(at) = superfluous_since(&marks, limit, start) {
+            if let Some(at) = window.superfluous(&marks, limit, start) {
                 marks.remove(at);
             }
             assert!(marks.len() <= limit);

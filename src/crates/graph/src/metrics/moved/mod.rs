@@ -47,7 +47,6 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::best::BestItems;
-use super::scores::ScoreRow;
 use super::sum::{CompensatedSum, NormSums};
 use super::{ComparedSide, NameHash, Scores, join};
 use crate::Result;
@@ -372,8 +371,8 @@ impl<P: Copy + Ord> MoveCollector<P> {
     }
 
     pub fn finish(self) -> Moves<Move<P>> {
-        let by = self.wanted.by;
-        let found = self.summary;
+        let (by, found) = (self.wanted.by, self.summary);
+        let [l1, l2, linf] = self.norms.finish();
         let (left_pages, right_pages) = (
             found.common_pages + found.missing_pages,
             found.common_pages + found.new_pages,
@@ -383,9 +382,9 @@ impl<P: Copy + Ord> MoveCollector<P> {
                 left_pages,
                 right_pages,
                 margin: self.margin,
-                l1: self.norms.l1(),
-                l2: self.norms.l2(),
-                linf: self.norms.linf(),
+                l1,
+                l2,
+                linf,
                 dilution_l1: self.dilution.value(),
                 top: self.stays.finish(left_pages.min(right_pages)),
                 ..found
@@ -416,16 +415,11 @@ pub fn moved_by_name(
     let pages = [&left, &right].map(|side| side.rows.len() as u64);
     let mut movers = MoveCollector::new(wanted, bounds, pages);
     join(&left.rows, &right.rows, |l, r| {
-        let standing = |side: &ComparedSide, ranks: &SortedScores, row: &ScoreRow| Standing {
-            importance: side.share(Some(row)),
-            rank: ranks.of_score(row.score),
-            ranks: ranks.bounds(side, row),
-        };
         let Some(name) = l.or(r).map(|row| row.name) else {
             return;
         };
-        let l = l.map(|row| standing(&left, &ranks[0], row));
-        let r = r.map(|row| standing(&right, &ranks[1], row));
+        let l = l.map(|row| ranks[0].standing(&left, row));
+        let r = r.map(|row| ranks[1].standing(&right, row));
         movers.add(name, l, r);
     });
     Ok(movers.finish())
@@ -462,14 +456,10 @@ pub struct Stay {
 const LEVELS: usize = 20;
 
 /// Counts, for all powers of ten k at once, how many of the first k pages of one side are among the first k of the
-/// other. Pages of equal rank are treated equally, so the first k can be more than k pages. Holds the number of pages
-/// by the smallest level that contains their rank.
+/// other. Pages of equal rank are treated equally, so the first k can be more than k pages. Holds the numbers of pages of
+/// the left side, the right side and both by the smallest level that contains their rank.
 #[derive(Debug, Default)]
-struct Stays {
-    left: [u64; LEVELS],
-    right: [u64; LEVELS],
-    both: [u64; LEVELS],
-}
+struct Stays([[u64; 3]; LEVELS]);
 
 /// Returns the smallest `i` with `rank <= 10^(i + 1)`.
 fn level(rank: u64) -> usize {
@@ -479,35 +469,30 @@ fn level(rank: u64) -> usize {
 
 impl Stays {
     fn add(&mut self, left: Option<u64>, right: Option<u64>) {
-        let (left, right) = (left.map(level), right.map(level));
-        if let Some(level) = left {
-            self.left[level] += 1;
-        }
-        if let Some(level) = right {
-            self.right[level] += 1;
-        }
-        if let Some((left, right)) = left.zip(right) {
-            self.both[left.max(right)] += 1;
+        let both = left.zip(right).map(|(left, right)| left.max(right));
+        for (side, rank) in [left, right, both].into_iter().enumerate() {
+            if let Some(rank) = rank {
+                self.0[level(rank)][side] += 1;
+            }
         }
     }
 
     /// Returns the counts for k = 10, 100, ... up to `shorter`.
     fn finish(self, shorter: u64) -> Vec<Stay> {
         let powers = (1..).map_while(|exponent| 10u64.checked_pow(exponent));
-        let (mut left, mut right, mut both) = (0, 0, 0);
-        let mut stays = Vec::new();
-        for (level, k) in powers.enumerate().take_while(|&(_, k)| k <= shorter) {
-            left += self.left[level];
-            right += self.right[level];
-            both += self.both[level];
-            stays.push(Stay {
+        let levels = powers.take_while(|&k| k <= shorter).zip(self.0);
+        let mut sums = [0; 3];
+        let stays = levels.map(|(k, counts)| {
+            sums = std::array::from_fn(|side| sums[side] + counts[side]);
+            let [left, right, stayed] = sums;
+            Stay {
                 k,
-                stayed: both,
-                entered: right - both,
-                left: left - both,
-            });
-        }
-        stays
+                stayed,
+                entered: right - stayed,
+                left: left - stayed,
+            }
+        });
+        stays.collect()
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Two rankings certainly differ in a page's rank if the two intervals do not overlap.
 
+use super::Standing;
 use crate::metrics::ComparedSide;
 use crate::metrics::scores::ScoreRow;
 
@@ -82,17 +83,18 @@ impl SortedScores {
         SortedScores { scores, bound }
     }
 
-    pub fn bounds(&self, side: &ComparedSide, row: &ScoreRow) -> Option<[u64; 2]> {
+    /// Returns the standing of a page of this side.
+    pub fn standing(&self, side: &ComparedSide, row: &ScoreRow) -> Standing {
+        let importance = side.share(Some(row));
         let above = |limit: f64| {
             let is_above = |&score: &f64| side.share_of(score) > limit;
             Some(self.scores.partition_point(is_above) as u64)
         };
-        ranks(side.share(Some(row)), self.bound?, above)
-    }
-
-    /// Returns 1 + the number of strictly greater scores.
-    pub fn of_score(&self, score: f64) -> u64 {
-        1 + self.scores.partition_point(|&other| other > score) as u64
+        Standing {
+            importance,
+            rank: 1 + self.scores.partition_point(|&score| score > row.score) as u64,
+            ranks: (self.bound).and_then(|bound| ranks(importance, bound, above)),
+        }
     }
 }
 

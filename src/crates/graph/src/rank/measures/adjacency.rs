@@ -21,11 +21,10 @@
 //! ```
 
 use super::eigenvector::{PowerIteration, Step, eigenvector, normalise, uniform};
-use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
+use super::{MeasureSpec, Measured, ScoreKind, Uses, Work};
 use crate::Result;
 use crate::graph::{Graph, Links};
 use crate::metrics::sum::CompensatedSum;
-use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
 pub(super) const ADJACENCY: MeasureSpec = MeasureSpec {
@@ -34,8 +33,9 @@ pub(super) const ADJACENCY: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, _, _| 16 * nodes,
-    compute: |rows, options, watch| {
-        with_virtual_page(rows, options, watch, &mut |x, next| {
+    compute: |work| {
+        let rows = work.rows;
+        with_virtual_page(work, &mut |x, next| {
             rows.sweep(&mut |row| {
                 let own = x[row.page as usize];
                 row.links().for_each(|target| next[target as usize] += own);
@@ -52,9 +52,9 @@ pub(super) const UNDIRECTED: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, links, _| nodes * (16 + 40) + links * 16,
-    compute: |rows, options, watch| {
-        let neighbours = neighbours(rows)?;
-        with_virtual_page(rows, options, watch, &mut |x, next| {
+    compute: |work| {
+        let neighbours = neighbours(work.rows)?;
+        with_virtual_page(work, &mut |x, next| {
             for (next, row) in next.iter_mut().zip(neighbours.rows()) {
                 *next += row.iter().map(|&near| x[near as usize]).sum::<f64>();
             }
@@ -79,30 +79,20 @@ fn neighbours(rows: &dyn Rows) -> Result<Graph> {
 }
 
 /// Computes the eigenvector of links and the virtual page; `add` adds what the first vector passes on to the second.
-fn with_virtual_page(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-    add: &mut Step<'_>,
-) -> Result<Option<Measured>> {
-    let nodes = rows.pages() as usize;
+fn with_virtual_page(work: &mut Work<'_>, add: &mut Step<'_>) -> Result<Option<Measured>> {
+    let nodes = work.rows.pages() as usize;
     let mut apply = |x: &[f64], next: &mut [f64]| {
         next[..nodes].fill(x[nodes]);
-        next[nodes] = x[..nodes]
-            .iter()
-            .copied()
-            .collect::<CompensatedSum>()
-            .value();
+        next[nodes] = CompensatedSum::of(x[..nodes].iter().copied());
         add(&x[..nodes], &mut next[..nodes])
     };
     let power = PowerIteration {
         name: "an eigenvector",
         start: uniform(nodes + 1),
         shifted: true,
-        until: options.until,
         residual,
     };
-    let mut measured = eigenvector(power, rows, watch, &mut apply)?;
+    let mut measured = eigenvector(power, work, &mut apply)?;
     measured.scores.truncate(nodes);
     normalise(&mut measured.scores);
     Ok(Some(measured))
@@ -115,9 +105,8 @@ fn residual(x: &[f64], step: &[f64]) -> f64 {
     };
     // The virtual page pays all nodes alike and receives the sum of the nodes.
     let linked = || step.iter().map(|step| (step - paid) / all);
-    let sum = linked().collect::<CompensatedSum>().value();
+    let sum = CompensatedSum::of(linked());
     let r = (sum + (sum * sum + 4.0 * x.len() as f64).sqrt()) / 2.0;
     let apart = x.iter().zip(linked());
-    let apart = apart.map(|(x, linked)| ((linked + 1.0 / r) / r - x / all).abs());
-    apart.collect::<CompensatedSum>().value()
+    CompensatedSum::of(apart.map(|(x, linked)| ((linked + 1.0 / r) / r - x / all).abs()))
 }

@@ -14,8 +14,8 @@ pub(super) const IN_DEGREE: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Count,
     uses: &[],
     bytes: |nodes, _, _| 8 * nodes,
-    compute: |rows, _, _| {
-        degrees(rows, |row, degrees| {
+    compute: |work| {
+        degrees(work.rows, |row, degrees| {
             for target in row.links() {
                 degrees[target as usize] += 1.0;
             }
@@ -29,8 +29,8 @@ pub(super) const OUT_DEGREE: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Count,
     uses: &[],
     bytes: |nodes, _, _| 8 * nodes,
-    compute: |rows, _, _| {
-        degrees(rows, |row, degrees| {
+    compute: |work| {
+        degrees(work.rows, |row, degrees| {
             degrees[row.page as usize] = row.degree() as f64;
         })
     },

@@ -13,11 +13,9 @@
 //! The residual is that of the returned vector, ||L x/||L x|| - x|| in L1, without s, or the one that a measure defines
 //! ([`PowerIteration::residual`]).
 
-use super::{Accuracy, Measured, no_links, swept};
+use super::{Accuracy, Measured, Work, no_links};
 use crate::Result;
 use crate::metrics::sum::CompensatedSum;
-use crate::rank::settle::Watch;
-use crate::rows::Rows;
 
 /// Number of steps without a gain of a thousandth after which iteration ends: 64-bit numbers resolve no more.
 const PATIENCE: u32 = 64;
@@ -31,7 +29,6 @@ pub(super) struct PowerIteration {
     pub start: Vec<f64>,
     /// True to add half of ||L x||_1 times the identity to L.
     pub shifted: bool,
-    pub until: f64,
     /// Function that returns the residual of x, given x and L x, neither of them 0.
     pub residual: fn(&[f64], &[f64]) -> f64,
 }
@@ -42,17 +39,15 @@ pub(super) fn uniform(len: usize) -> Vec<f64> {
 
 /// Returns ||L x/||L x|| - x|| given x, which sums to 1, and L x.
 pub(super) fn step_residual(x: &[f64], step: &[f64]) -> f64 {
-    let norm = sum(step);
-    let apart = x.iter().zip(step).map(|(x, step)| (step / norm - x).abs());
-    apart.collect::<CompensatedSum>().value()
+    let norm = CompensatedSum::of(step.iter().copied());
+    CompensatedSum::of(x.iter().zip(step).map(|(x, step)| (step / norm - x).abs()))
 }
 
 /// Runs the iteration. `apply` writes L x for a vector x. The scores are the eigenvector, and sum to 1. Fails with
 /// [`Error::Unsupported`](crate::Error::Unsupported) if L is 0.
 pub(super) fn eigenvector(
     power: PowerIteration,
-    rows: &dyn Rows,
-    watch: &mut dyn Watch,
+    work: &mut Work<'_>,
     apply: &mut Step<'_>,
 ) -> Result<Measured> {
     let mut x = power.start;
@@ -62,8 +57,8 @@ pub(super) fn eigenvector(
     loop {
         apply(&x, &mut next)?;
         steps += 1;
-        swept(watch, rows, steps);
-        let norm = sum(&next);
+        work.swept(steps);
+        let norm = CompensatedSum::of(next.iter().copied());
         if norm == 0.0 {
             return Err(no_links(power.name));
         }
@@ -73,8 +68,8 @@ pub(super) fn eigenvector(
         } else {
             (best.0, best.1 + 1)
         };
-        let reached = residual <= power.until;
-        if reached || best.1 > PATIENCE || watch.is_over() {
+        let reached = residual <= work.options.until;
+        if reached || best.1 > PATIENCE || work.watch.is_over() {
             return Ok(Measured {
                 scores: x,
                 accuracy: Accuracy::ResidualL1(residual),
@@ -91,13 +86,9 @@ pub(super) fn eigenvector(
     }
 }
 
-fn sum(x: &[f64]) -> f64 {
-    x.iter().copied().collect::<CompensatedSum>().value()
-}
-
 /// Scales a vector to sum 1, unless it is 0.
 pub(super) fn normalise(x: &mut [f64]) {
-    let sum = sum(x);
+    let sum = CompensatedSum::of(x.iter().copied());
     if sum > 0.0 {
         x.iter_mut().for_each(|x| *x /= sum);
     }

@@ -24,12 +24,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, swept};
+use super::{MeasureSpec, Measured, ScoreKind, Uses, Work};
 use crate::Result;
 use crate::graph::Graph;
 use crate::rank::coverage::seeds;
 use crate::rank::settle::Watch;
-use crate::rows::{Bits, Rows};
+use crate::rows::Bits;
 
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     name: "fica",
@@ -44,23 +44,20 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
 /// Number of nodes between two checks whether to stop.
 const ASK_EVERY: u64 = 1 << 16;
 
-fn fica(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
+fn fica(work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let (rows, teleport) = (work.rows, &work.options.teleport);
     let graph = Graph::of_rows(rows, true)?;
-    let roots = if options.teleport.is_uniform() {
+    let roots = if teleport.is_uniform() {
         seeds(rows, &Bits::default())?
     } else {
-        options.teleport.check(rows.pages())?;
-        let chosen = |node: &u32| options.teleport.weight(*node as usize) > 0;
+        teleport.check(rows.pages())?;
+        let chosen = |node: &u32| teleport.weight(*node as usize) > 0;
         (0..graph.nodes() as u32).filter(chosen).collect()
     };
-    let Some(distances) = distances(&graph, &roots, watch) else {
+    let Some(distances) = distances(&graph, &roots, work.watch) else {
         return Ok(None);
     };
-    swept(watch, rows, 1);
+    work.swept(1);
     let scores = distances.into_iter().map(|distance| 1.0 / (1.0 + distance));
     Ok(Some(Measured::exact(scores.collect())))
 }

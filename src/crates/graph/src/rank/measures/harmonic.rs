@@ -12,10 +12,8 @@
 //! Common Crawl publishes it for hosts and domains. It is harder to forge from a few pages than PageRank, but reflects
 //! the quality of the linking pages less.
 
-use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, hyperball, swept};
+use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses, Work, hyperball};
 use crate::graph::Graph;
-use crate::rank::settle::Watch;
-use crate::rows::Rows;
 use crate::threads::each_of;
 use crate::{Error, Result};
 
@@ -53,26 +51,18 @@ pub fn check(registers: u32) -> Result<()> {
     Ok(())
 }
 
-fn harmonic(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
-    let Some(registers) = registers(rows.pages(), rows.links(), options) else {
-        return exact(rows, options, watch);
+fn harmonic(work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let Some(registers) = registers(work.rows.pages(), work.rows.links(), work.options) else {
+        return exact(work);
     };
     check(registers)?;
-    hyperball::harmonic(rows, registers, options, watch)
+    hyperball::harmonic(work, registers)
 }
 
-fn exact(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
-    let graph = Graph::of_rows(rows, false)?;
+fn exact(work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let graph = Graph::of_rows(work.rows, false)?;
     let nodes = graph.nodes();
-    let threads = options.threads.clamp(1, GROUPS as usize);
+    let threads = work.options.threads.clamp(1, GROUPS as usize);
     let parts = each_of(threads, |thread| {
         let groups = (thread..GROUPS as usize).step_by(threads);
         let mut search = BfsBatch::new(nodes);
@@ -88,7 +78,7 @@ fn exact(
             .zip(sums)
             .for_each(|(score, sum)| *score += sum);
     }
-    swept(watch, rows, 1);
+    work.swept(1);
     Ok(Some(Measured::exact(scores)))
 }
 

@@ -12,10 +12,8 @@
 //! components, only the most densely linked one has scores above 0: "topic drift".
 
 use super::eigenvector::{PowerIteration, eigenvector, normalise, step_residual, uniform};
-use super::{MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
+use super::{MeasureSpec, Measured, ScoreKind, Uses, Work};
 use crate::Result;
-use crate::graph::Links;
-use crate::rank::settle::Watch;
 use crate::rows::Rows;
 
 pub(super) const AUTHORITIES: MeasureSpec = MeasureSpec {
@@ -24,7 +22,7 @@ pub(super) const AUTHORITIES: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, _, _| 24 * nodes,
-    compute: |rows, options, watch| hits(rows, options, watch, false),
+    compute: |work| hits(work, false),
 };
 
 pub(super) const HUBS: MeasureSpec = MeasureSpec {
@@ -33,63 +31,48 @@ pub(super) const HUBS: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[Uses::Until],
     bytes: |nodes, _, _| 24 * nodes,
-    compute: |rows, options, watch| hits(rows, options, watch, true),
+    compute: |work| hits(work, true),
 };
 
-fn hits(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-    wants_hubs: bool,
-) -> Result<Option<Measured>> {
+fn hits(work: &mut Work<'_>, wants_hubs: bool) -> Result<Option<Measured>> {
+    let rows = work.rows;
     let nodes = rows.pages() as usize;
     let mut start = uniform(nodes);
     let mut other = vec![0.0; nodes];
     if wants_hubs {
-        gather(rows, &start, &mut other)?;
+        multiply(rows, false, &start, &mut other)?;
         normalise(&mut other);
         std::mem::swap(&mut start, &mut other);
     }
     let mut apply = |x: &[f64], next: &mut [f64]| {
-        if wants_hubs {
-            scatter(rows, x, &mut other)?;
-            normalise(&mut other);
-            return gather(rows, &other, next);
-        }
-        gather(rows, x, &mut other)?;
+        multiply(rows, wants_hubs, x, &mut other)?;
         normalise(&mut other);
-        scatter(rows, &other, next)
+        multiply(rows, !wants_hubs, &other, next)
     };
     let power = PowerIteration {
         name: "HITS",
         start,
         shifted: false,
-        until: options.until,
         residual: step_residual,
     };
-    let mut measured = eigenvector(power, rows, watch, &mut apply)?;
+    let mut measured = eigenvector(power, work, &mut apply)?;
     measured.sweeps = 2 * measured.sweeps + u64::from(wants_hubs);
     Ok(Some(measured))
 }
 
-/// Computes A^T x: the sum of x over the pages that link to each page.
-fn scatter(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
+/// Computes A x, the sum of x over the pages that each page links to, or if `transposed` A^T x, over those that link to it.
+fn multiply(rows: &dyn Rows, transposed: bool, x: &[f64], out: &mut [f64]) -> Result<()> {
     out.fill(0.0);
-    rows.sweep(&mut |row| {
-        let hub = x[row.page as usize];
-        Links::from(row).each(|target, weight: u64| out[target as usize] += hub * weight as f64);
+    let all = rows.sweep(&mut |row| {
+        let (page, links) = (row.page as usize, row.links);
+        if transposed {
+            let hub = x[page];
+            links.each(|target, weight: u64| out[target as usize] += hub * weight as f64);
+        } else {
+            let sum = &mut out[page];
+            links.each(|target, weight: u64| *sum += x[target as usize] * weight as f64);
+        }
         Ok(())
-    })?;
-    Ok(())
-}
-
-/// Computes A x: the sum of x over the pages that each page links to.
-fn gather(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
-    out.fill(0.0);
-    rows.sweep(&mut |row| {
-        let sum = &mut out[row.page as usize];
-        Links::from(row).each(|target, weight: u64| *sum += x[target as usize] * weight as f64);
-        Ok(())
-    })?;
-    Ok(())
+    });
+    all.map(drop)
 }

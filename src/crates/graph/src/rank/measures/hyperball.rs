@@ -19,10 +19,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Accuracy, MeasureOptions, Measured, swept};
+use super::{Accuracy, Measured, Work};
 use crate::Result;
-use crate::rank::settle::Watch;
-use crate::rows::Rows;
 use crate::threads::par_map;
 
 /// Number of links that are gathered before threads process them.
@@ -33,16 +31,12 @@ pub(super) fn bytes(nodes: u64, registers: u32) -> u64 {
 }
 
 /// Estimates by counters with this number of registers, a power of 2.
-pub(super) fn harmonic(
-    rows: &dyn Rows,
-    registers: u32,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
-    let mut balls = Balls::new(rows.pages() as usize, registers, options.threads);
+pub(super) fn harmonic(work: &mut Work<'_>, registers: u32) -> Result<Option<Measured>> {
+    let rows = work.rows;
+    let mut balls = Balls::new(rows.pages() as usize, registers, work.options.threads);
     let mut sweeps = 0;
     let mut reached = false;
-    while !reached && !watch.is_over() {
+    while !reached && !work.watch.is_over() {
         let mut links = Vec::new();
         rows.sweep(&mut |row| {
             if balls.grew[row.page as usize] {
@@ -57,7 +51,7 @@ pub(super) fn harmonic(
         balls.join(&links)?;
         sweeps += 1;
         reached = !balls.step(sweeps)?;
-        swept(watch, rows, sweeps);
+        work.swept(sweeps);
     }
     Ok((sweeps > 0).then_some(Measured {
         scores: balls.scores,

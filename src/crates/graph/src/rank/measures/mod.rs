@@ -144,7 +144,24 @@ pub enum Uses {
     Registers,
 }
 
-type Compute = fn(&dyn Rows, &MeasureOptions, &mut dyn Watch) -> Result<Option<Measured>>;
+/// Computation of a measure of the nodes of `rows`.
+struct Work<'a> {
+    rows: &'a dyn Rows,
+    options: &'a MeasureOptions,
+    watch: &'a mut dyn Watch,
+}
+
+impl Work<'_> {
+    fn swept(&mut self, sweeps: u64) {
+        let links = self.rows.links();
+        self.watch.swept(&SettlingProgress {
+            sweeps,
+            links_touched: sweeps * links,
+            links,
+            bound: None,
+        });
+    }
+}
 
 #[derive(Debug)]
 pub struct MeasureSpec {
@@ -155,7 +172,7 @@ pub struct MeasureSpec {
     pub uses: &'static [Uses],
     /// Function that returns the memory for nodes and links in bytes, including the scores.
     bytes: fn(u64, u64, &MeasureOptions) -> u64,
-    compute: Compute,
+    compute: fn(&mut Work<'_>) -> Result<Option<Measured>>,
 }
 
 /// Table of all measures; the first is the default.
@@ -225,17 +242,12 @@ impl MeasureSpec {
             work,
             "rank a coarser level, such as hosts",
         )?;
-        (self.compute)(rows, options, watch)
+        (self.compute)(&mut Work {
+            rows,
+            options,
+            watch,
+        })
     }
-}
-
-fn swept(watch: &mut dyn Watch, rows: &dyn Rows, sweeps: u64) {
-    watch.swept(&SettlingProgress {
-        sweeps,
-        links_touched: sweeps * rows.links(),
-        links: rows.links(),
-        bound: None,
-    });
 }
 
 fn no_links(name: &str) -> Error {

@@ -9,11 +9,10 @@
 //! Haveliwala, WWW 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen,
 //! VLDB 2004) pages that are trusted. Both are settled, with the bound proven in [`settle`](crate::rank::settle).
 
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
+use super::{Accuracy, MeasureSpec, Measured, ScoreKind, Uses, Work};
 use crate::Result;
-use crate::rank::settle::{BYTES, Watch, settle_for};
+use crate::rank::settle::{BYTES, settle_for};
 use crate::rank::{RankOptions, Teleport};
-use crate::rows::Rows;
 
 pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
     name: "pagerank",
@@ -21,7 +20,7 @@ pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[Uses::Damping, Uses::Until],
     bytes: |nodes, _, _| nodes * (BYTES + 8),
-    compute: |rows, options, watch| settled(rows, options, &Teleport::default(), watch),
+    compute: |work| settled(&Teleport::default(), work),
 };
 
 pub(super) const PERSONALISED: MeasureSpec = MeasureSpec {
@@ -30,20 +29,16 @@ pub(super) const PERSONALISED: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[Uses::Damping, Uses::Until, Uses::Teleport],
     bytes: |nodes, _, _| nodes * (BYTES + 8 + 8),
-    compute: |rows, options, watch| settled(rows, options, &options.teleport, watch),
+    compute: |work| settled(&work.options.teleport, work),
 };
 
-pub(super) fn settled(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    teleport: &Teleport,
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
+pub(super) fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let options = work.options;
     let config = options.config()?;
     // The bound includes the rounding of the damping.
     let left = config.bound_for(options.until);
     let settling = RankOptions::until(config.damping_units(), left.unwrap_or(options.until));
-    let settled = settle_for(rows, &settling, teleport, watch)?;
+    let settled = settle_for(work.rows, &settling, teleport, work.watch)?;
     Ok(settled.map(|settled| {
         let bound = settled.certificate.received_l1.unwrap_or(2.0);
         Measured {

@@ -16,7 +16,6 @@
 
 use super::{MeasureSpec, Measured, ScoreKind, no_links};
 use crate::Result;
-use crate::graph::Links;
 use crate::rows::Rows;
 
 pub(super) const MEASURE: MeasureSpec = MeasureSpec {
@@ -25,7 +24,7 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     scores: ScoreKind::Share,
     uses: &[],
     bytes: |nodes, _, _| nodes * (8 + 4 + 4 + 8),
-    compute: |rows, _, _| salsa(rows).map(Some),
+    compute: |work| salsa(work.rows).map(Some),
 };
 
 fn salsa(rows: &dyn Rows) -> Result<Measured> {
@@ -34,7 +33,7 @@ fn salsa(rows: &dyn Rows) -> Result<Measured> {
     let mut sets = Sets((0..nodes as u32).collect());
     rows.sweep(&mut |row| {
         let mut first = None;
-        Links::from(row).each(|target, weight: u64| {
+        row.links.each(|target, weight: u64| {
             if weight > 0 {
                 scores[target as usize] += weight as f64;
                 sets.join(*first.get_or_insert(target), target);

@@ -18,10 +18,10 @@
 //! since v is uniform.
 
 use super::personalised::settled;
-use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, ScoreKind, Uses};
+use super::{Accuracy, MeasureSpec, Measured, ScoreKind, Uses, Work};
 use crate::metrics::sum::CompensatedSum;
 use crate::rank::Teleport;
-use crate::rank::settle::{BYTES, Watch};
+use crate::rank::settle::BYTES;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
@@ -34,22 +34,19 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     compute: mass,
 };
 
-fn mass(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
+fn mass(work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let options = work.options;
     if !(options.gamma > 0.0 && options.gamma <= 1.0) {
         return Err(Error::Usage(format!(
             "`gamma` is {}: above 0 and at most 1",
             options.gamma
         )));
     }
-    let linked = linked(rows)?;
-    let Some(mut all) = linear(rows, options, &Teleport::default(), &linked, watch)? else {
+    let linked = linked(work.rows)?;
+    let Some(mut all) = linear(&Teleport::default(), &linked, work)? else {
         return Ok(None);
     };
-    let Some(trusted) = linear(rows, options, &options.teleport, &linked, watch)? else {
+    let Some(trusted) = linear(&options.teleport, &linked, work)? else {
         return Ok(None);
     };
     for (p, of_trusted) in all.scores.iter_mut().zip(&trusted.scores) {
@@ -77,23 +74,15 @@ fn linked(rows: &dyn Rows) -> Result<Vec<bool>> {
 }
 
 /// Computes the linear PageRank of a teleport vector of sum 1.
-fn linear(
-    rows: &dyn Rows,
-    options: &MeasureOptions,
-    teleport: &Teleport,
-    linked: &[bool],
-    watch: &mut dyn Watch,
-) -> Result<Option<Measured>> {
-    let Some(mut measured) = settled(rows, options, teleport, watch)? else {
+fn linear(teleport: &Teleport, linked: &[bool], work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let Some(mut measured) = settled(teleport, work)? else {
         return Ok(None);
     };
     let on_linked = measured.scores.iter().zip(linked);
-    let on_linked: CompensatedSum = on_linked
-        .filter(|(_, linked)| **linked)
-        .map(|(x, _)| *x)
-        .collect();
-    let damping = options.config()?.damping();
-    let part = (1.0 - damping) / (1.0 - damping * on_linked.value());
+    let on_linked = on_linked.filter(|(_, linked)| **linked);
+    let on_linked = CompensatedSum::of(on_linked.map(|(x, _)| *x));
+    let damping = work.options.config()?.damping();
+    let part = (1.0 - damping) / (1.0 - damping * on_linked);
     measured.scores.iter_mut().for_each(|x| *x *= part);
     Ok(Some(measured))
 }

@@ -323,7 +323,7 @@ impl LedgerBlock {
 
     /// Passes on the difference between the shares of X after a visit and before it. Returns their sum.
     fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
-        let all = row.weight();
+        let all = row.total();
         let [before, after] = [before, after].map(|own| {
             let shares = Shares::over(own.unsigned_abs(), self.totals.damping, all);
             move |weight| {

@@ -351,7 +351,7 @@ fn sweep_block(
         Ok(())
     };
     let ended = match &marked {
-        None => rows.walk_many(&mut |rows| visit_all(block, rows)),
+        None => rows.walk(&mut |rows| visit_all(block, rows)),
         Some(marked) => rows.walk_some(marked, &mut |rows| visit_all(block, rows)),
     };
     swept.whole = Stop::is_whole(ended)?;

@@ -67,11 +67,13 @@ impl StartState for Held<'_> {
     }
 
     fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.only(&self.before, self.latest).walk(visit)
+        let old = self.only(&self.before, self.latest);
+        old.walk(&mut |rows| rows.iter().try_for_each(|row| visit(*row)))
     }
 
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.only(self.latest, &self.before).walk(visit)
+        let new = self.only(self.latest, &self.before);
+        new.walk(&mut |rows| rows.iter().try_for_each(|row| visit(*row)))
     }
 }
 

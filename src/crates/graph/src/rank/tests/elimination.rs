@@ -3,7 +3,8 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng as _;
 
-use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::graph::Links;
+use crate::rows::{Rows, RowsVisitor, Stop};
 
 /// Latest rows in memory, in the order of their last visits.
 #[derive(Default, Clone)]
@@ -28,14 +29,9 @@ impl Rows for Kept {
         self.rows.iter().map(|row| row.1.len() as u64).sum()
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         for (page, targets, weights) in &self.rows {
-            visit(Row {
-                page: *page,
-                gone: false,
-                targets,
-                weights,
-            })?;
+            visit(&[Links::new(targets, weights).of(*page)])?;
         }
         Ok(())
     }

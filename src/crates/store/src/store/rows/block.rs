@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::frame;
 use crate::codec::varint::{number, put, take, unzigzag, zigzag};
+use crate::graph::Links;
 use crate::rows::{PAGES_MAX, Row};
 
 /// Length of the fields before the heads, in bytes.
@@ -63,8 +64,10 @@ impl BlockRows {
             Row {
                 page: head.page,
                 gone: head.gone,
-                targets: targets.split_off(links).unwrap_or_default(),
-                weights: weights.unwrap_or_default(),
+                links: Links {
+                    targets: targets.split_off(links).unwrap_or_default(),
+                    weights: weights.unwrap_or_default(),
+                },
             }
         })
     }

@@ -12,7 +12,7 @@ use super::places::Places;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::log::{BlockLog, LogBlock};
 use crate::disk::{Access, Disk};
-use crate::rows::{Bits, Row, RowVisitor, Rows, RowsVisitor, Stop};
+use crate::rows::{Bits, Row, Rows, RowsVisitor, Stop};
 use crate::threads::{lock, spawn_in};
 use crate::{Error, Result};
 
@@ -423,7 +423,7 @@ impl KeptRows {
         visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>,
     ) -> Result<bool> {
         let mut passed = 0;
-        Stop::is_whole(self.walk_many(&mut |rows| {
+        Stop::is_whole(self.walk(&mut |rows| {
             let skipped = from.saturating_sub(passed).min(rows.len() as u64);
             passed += rows.len() as u64;
             visit(&rows[skipped as usize..])
@@ -450,18 +450,9 @@ impl Rows for KeptRows {
         self.links
     }
 
-    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.walk_many(&mut one_by_one(visit))
-    }
-
-    fn walk_many(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
         self.each_from(0, |at, _| self.counts(at), visit)
     }
-}
-
-/// Returns a visitor of several rows that passes them on one by one.
-fn one_by_one(visit: &mut RowVisitor<'_>) -> impl FnMut(&[Row<'_>]) -> Result<(), Stop> {
-    |rows| rows.iter().try_for_each(|row| visit(*row))
 }
 
 /// Cache of the first blocks of a row file, unpacked, up to a number of bytes: sweeps repeat over the same rows. A reader
