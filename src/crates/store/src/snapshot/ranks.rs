@@ -1,18 +1,28 @@
 //! Ranks of all pages: 1 + the number of pages of strictly greater importance.
 //!
-//! Pages are sorted in memory if they fit in the memory of a ranking. Others are sorted on disk twice: by importance,
-//! which gives their ranks, then by page number.
+//! Pages are sorted in memory if they fit in the memory of a ranking. Otherwise splits, from a sample of the importances,
+//! divide these into ranges that fit, each in a file, and one range is sorted at a time. All pages with the importance of a
+//! split have the same rank, which needs no sorting.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::Result;
-use crate::disk::ExternalSorter;
+use crate::disk::unnamed;
+use crate::{Error, Result};
 
 /// Memory for sorting a value in bytes: itself, and twice its first bits with its position.
 const SORT_BYTES: u64 = 24;
 /// Maximum number of values sorted in memory: their positions take half of 64 bits.
 const SORT_MAX: u64 = 1 << 32;
+/// Number of pages for each that is in the sample.
+const SAMPLED: u64 = 1024;
+/// Maximum number of ranges, each of which has a file open.
+const RANGES_MAX: u64 = 256;
+/// Size of the buffer of a file, in bytes.
+const BUFFER: usize = 1 << 16;
 /// Number of bits by which keys are sorted at a time; fewer than 2^`DIGIT` keys are sorted by comparison.
 const DIGIT: u32 = 11;
 
@@ -82,15 +92,15 @@ fn sorted_from(mut keys: Vec<u64>, bits: Range<u32>) -> Vec<u64> {
     keys
 }
 
-/// Returns a function that takes values in ascending order, and returns the rank of each.
-fn ranking() -> impl FnMut(u64) -> u64 {
-    let (mut number, mut rank, mut last) = (0, 0, None);
-    move |value| {
-        number += 1;
+/// Replaces values by their ranks; `before` smaller ones are elsewhere.
+fn rank(values: &mut [u64], before: u64) {
+    let (mut rank, mut last) = (0, None);
+    for (number, at) in (before + 1..).zip(sorted_positions(values)) {
+        let value = values[at];
         if last.replace(value) != Some(value) {
             rank = number;
         }
-        rank
+        values[at] = rank;
     }
 }
 
@@ -98,26 +108,25 @@ fn ranking() -> impl FnMut(u64) -> u64 {
 pub(super) enum RankCollector {
     /// Importances as sort keys.
     InMemory(Vec<u64>),
-    /// Number of pages so far, and sorters: of pages by importance, and of ranks by page number.
-    OnDisk {
-        pages: u64,
-        by_importance: Box<ExternalSorter>,
-        by_page: Box<ExternalSorter>,
-    },
+    OnDisk(RangeRanker),
 }
 
 impl RankCollector {
-    /// Returns a collector for `pages` pages; it sorts all of them in `folder` if they do not fit in `memory` bytes.
-    pub fn new(pages: u64, memory: u64, folder: &Path) -> RankCollector {
-        if pages <= SORT_MAX && pages * SORT_BYTES <= memory {
-            return RankCollector::InMemory(Vec::with_capacity(pages as usize));
+    /// Returns a collector for `pages` pages; it has files in `folder` if they do not fit in `memory` bytes.
+    pub fn new(pages: u64, memory: u64, folder: &Path) -> Result<RankCollector> {
+        let need = pages.saturating_mul(SORT_BYTES);
+        if pages <= SORT_MAX && need <= memory {
+            return Ok(RankCollector::InMemory(Vec::with_capacity(pages as usize)));
         }
-        let sorter = || Box::new(ExternalSorter::new((memory / 2) as usize, folder));
-        RankCollector::OnDisk {
+        // A range may have twice the mean number of pages, as splits are those of a sample.
+        let ranges = need.saturating_mul(2).div_ceil(memory.max(1));
+        Ok(RankCollector::OnDisk(RangeRanker {
+            keys: NumberFile::new(folder)?,
             pages: 0,
-            by_importance: sorter(),
-            by_page: sorter(),
-        }
+            sample: Vec::new(),
+            ranges: ranges.min(RANGES_MAX) as usize,
+            folder: folder.to_owned(),
+        }))
     }
 
     pub fn add(&mut self, importances: impl Iterator<Item = f64>) -> Result<()> {
@@ -127,48 +136,140 @@ impl RankCollector {
                 all.extend(keys);
                 Ok(())
             }
-            RankCollector::OnDisk {
-                pages,
-                by_importance,
-                ..
-            } => keys.try_for_each(|key| {
-                by_importance.push(&key.to_be_bytes(), &pages.to_be_bytes())?;
-                *pages += 1;
-                Ok(())
-            }),
+            RankCollector::OnDisk(ranker) => keys.try_for_each(|key| ranker.push(key)),
         }
     }
 
     /// Returns the ranks of all pages, in page order.
     pub fn ranks(self) -> Result<Box<dyn Iterator<Item = Result<u64>>>> {
-        let mut rank_of = ranking();
         match self {
             RankCollector::InMemory(mut values) => {
-                for at in sorted_positions(&values) {
-                    values[at] = rank_of(values[at]);
-                }
+                rank(&mut values, 0);
                 Ok(Box::new(values.into_iter().map(Ok)))
             }
-            RankCollector::OnDisk {
-                by_importance,
-                mut by_page,
-                ..
-            } => {
-                for record in by_importance.sorted()? {
-                    let (key, page) = record?;
-                    by_page.push(&page, &rank_of(number(&key)).to_be_bytes())?;
-                }
-                Ok(Box::new(
-                    by_page.sorted()?.map(|record| Ok(number(&record?.1))),
-                ))
-            }
+            RankCollector::OnDisk(ranker) => Ok(Box::new(ranker.ranks()?)),
         }
     }
 }
 
-/// Decodes a big-endian number; encoded like this, numbers sort as bytes.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
+/// Ranks more pages than fit in memory, by ranges of importances.
+pub(super) struct RangeRanker {
+    /// Sort keys of all pages, in page order.
+    keys: NumberFile,
+    pages: u64,
+    /// Sort keys of one page in [`SAMPLED`], chosen by their numbers.
+    sample: Vec<u64>,
+    ranges: usize,
+    folder: PathBuf,
+}
+
+impl RangeRanker {
+    fn push(&mut self, key: u64) -> Result<()> {
+        // Multiples of the golden ratio are spread evenly, and follow no pattern of the pages.
+        if self.pages.wrapping_mul(0x9e37_79b9_7f4a_7c15) < u64::MAX / SAMPLED {
+            self.sample.push(key);
+        }
+        self.pages += 1;
+        self.keys.push(key)
+    }
+
+    /// Returns keys that divide the sample into equal parts, in ascending order.
+    fn splits(&mut self) -> Vec<u64> {
+        let mut sample = std::mem::take(&mut self.sample);
+        sample.sort_unstable();
+        let split = |range: usize| sample.get(range * sample.len() / self.ranges).copied();
+        let mut splits: Vec<u64> = (1..self.ranges).filter_map(split).collect();
+        splits.dedup();
+        splits
+    }
+
+    fn ranks(mut self) -> Result<impl Iterator<Item = Result<u64>>> {
+        let splits = self.splits();
+        // Groups of keys in ascending order: a range of them, those that equal a split, a range, and so on.
+        let group = move |key: u64| match splits.binary_search(&key) {
+            Ok(split) => 2 * split + 1,
+            Err(range) => 2 * range,
+        };
+        let mut files = Vec::new();
+        let mut sizes: Vec<u64> = Vec::new();
+        for key in self.keys.numbers()? {
+            let key = key?;
+            let group = group(key);
+            while sizes.len() <= group {
+                if sizes.len().is_multiple_of(2) {
+                    files.push(NumberFile::new(&self.folder)?);
+                }
+                sizes.push(0);
+            }
+            sizes[group] += 1;
+            if group.is_multiple_of(2) {
+                files[group / 2].push(key)?;
+            }
+        }
+        // Numbers of keys before each group.
+        let before: Vec<u64> = sizes
+            .into_iter()
+            .scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)))
+            .collect();
+        let mut ranked = Vec::new();
+        for (range, mut file) in files.into_iter().enumerate() {
+            let mut values = file.numbers()?.collect::<Result<Vec<u64>>>()?;
+            rank(&mut values, before[2 * range]);
+            file.rewind()?;
+            values.into_iter().try_for_each(|rank| file.push(rank))?;
+            ranked.push(file.numbers()?);
+        }
+        Ok(self.keys.numbers()?.map(move |key| {
+            let group = group(key?);
+            if group.is_multiple_of(2) {
+                let rank = ranked[group / 2].next();
+                return rank.unwrap_or_else(|| Err(Error::internal("a page without a rank")));
+            }
+            Ok(before[group] + 1)
+        }))
+    }
+}
+
+/// Numbers in an unnamed file, which vanishes with the process: written in order, then read, and maybe replaced.
+struct NumberFile {
+    path: PathBuf,
+    file: BufWriter<Arc<File>>,
+}
+
+impl NumberFile {
+    fn new(folder: &Path) -> Result<NumberFile> {
+        let (path, file) = unnamed(&folder.join("cashrank-sort"))?;
+        let file = BufWriter::with_capacity(BUFFER, Arc::new(file));
+        Ok(NumberFile { path, file })
+    }
+
+    fn push(&mut self, number: u64) -> Result<()> {
+        let written = self.file.write_all(&number.to_le_bytes());
+        written.map_err(Error::io(&self.path, "write"))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        let rewound = self.file.rewind();
+        rewound.map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Returns the numbers, from the first on.
+    fn numbers(&mut self) -> Result<impl Iterator<Item = Result<u64>> + use<>> {
+        self.rewind()?;
+        let mut file = BufReader::with_capacity(BUFFER, self.file.get_ref().clone());
+        let path = self.path.clone();
+        let mut read = move || {
+            let mut bytes = [0; 8];
+            if file.fill_buf()?.is_empty() {
+                return Ok(None);
+            }
+            file.read_exact(&mut bytes)?;
+            Ok(Some(u64::from_le_bytes(bytes)))
+        };
+        Ok(std::iter::from_fn(move || {
+            read().map_err(Error::io(&path, "read")).transpose()
+        }))
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +286,7 @@ mod tests {
 
     fn ranks(values: &[f64], memory: u64) -> Vec<u64> {
         let home = cashrank_base::folder::in_memory();
-        let mut collector = RankCollector::new(values.len() as u64, memory, home.path());
+        let mut collector = RankCollector::new(values.len() as u64, memory, home.path()).unwrap();
         for block in values.chunks(33) {
             collector.add(block.iter().copied()).unwrap();
         }
@@ -215,6 +316,21 @@ mod tests {
             prop_assert_eq!(&ranks(&values, u64::MAX), &expected);
             let too_little = (values.len() as u64 * SORT_BYTES).saturating_sub(1);
             prop_assert_eq!(&ranks(&values, too_little), &expected);
+        }
+    }
+
+    /// Ranges of few and of many pages, below, between and above importances that many pages share.
+    #[test]
+    fn ranks_of_many_ranges_are_those_in_memory() {
+        let value = |at: u64| match at % 7 {
+            0..3 => 0.5,
+            3 => 0.125,
+            _ => (at.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 40) as f64 / (1 << 24) as f64,
+        };
+        let values: Vec<f64> = (0..200_000).map(value).collect();
+        let expected = ranks(&values, u64::MAX);
+        for memory in [1, 10_000, 1_000_000, 4_000_000] {
+            assert!(ranks(&values, memory) == expected, "{memory}");
         }
     }
 
