@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use cashrank::{Error, Limits};
 pub use cashrank_base::model::{Exit, counted, thousands};
-use cashrank_base::model::{Feature, name_settings};
+use cashrank_base::model::{name_settings, require_feature};
 use cashrank_crawl::decode::{Time, utc};
 use cashrank_crawl::source::{InputName, open_plain};
 use cashrank_steer::answers::SkippedLines;
@@ -315,7 +315,7 @@ where
     T: FromStr<Err: ToString> + Clone + Send + Sync + 'static,
 {
     one_of(words, |name| {
-        Feature::require(name)?;
+        require_feature(name)?;
         parsed(name)
     })
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cashrank::{Limits, Time};
-use cashrank_base::model::Feature;
+use cashrank_base::model::require_feature;
 use cashrank_base::rules::{Follow, Shard};
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
@@ -237,7 +237,7 @@ const WINDOWS: &str = "Ranking a part of the crawl";
 
 /// Parses an address, for clap; a build without the service refuses it.
 fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    Feature::require("serve")?;
+    require_feature("serve")?;
     parsed(text)
 }
 

@@ -199,11 +199,8 @@ fn write_plain(
         }
     }
     if let Some(damage) = &report.damage {
-        let records = thousands(damage.records);
-        facts.add(
-            "damage:",
-            format!("after {records} records: {}", damage.what),
-        )?;
+        let records = thousands(report.records);
+        facts.add("damage:", format!("after {records} records: {damage}"))?;
     } else if !report.whole {
         let stopped = "as --records asks; the rest was not read";
         facts.add("stopped:", stopped.to_owned())?;
@@ -369,10 +366,10 @@ fn as_json(input: &InputName, report: &InspectReport) -> Value {
         "format_told_by": report.recognised_by,
         "whole": report.whole,
         "damage": report.damage.as_ref().map(|damage| json!({
-            "what": damage.what,
-            "records_before": damage.records,
-            "member_at": damage.member,
-            "verified_bytes": damage.verified,
+            "what": damage.to_string(),
+            "records_before": report.records,
+            "member_at": damage.member.map(|member| member.compressed),
+            "verified_bytes": damage.unverified_from,
         })),
         "records": report.records,
         "visits": report.visits(),

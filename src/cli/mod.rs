@@ -128,7 +128,7 @@ struct Absent {
 #[cfg(not(all(feature = "man", feature = "serve")))]
 impl Absent {
     fn run(self, feature: &str) -> anyhow::Result<Exit> {
-        let found = cashrank_base::model::Feature::require(feature);
+        let found = cashrank_base::model::require_feature(feature);
         found.map_err(|why| anyhow::anyhow!("{feature}: {why}"))?;
         Ok(Exit::Done)
     }

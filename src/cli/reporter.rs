@@ -126,9 +126,6 @@ impl Reporter {
                 };
                 format!("{what}; it was rebuilt")
             }
-            IngestEvent::IndexNotKept { error } => {
-                format!("warning: {error}; the next run takes longer to start")
-            }
             IngestEvent::Warm { warning } => format!("warning: {warning}"),
             IngestEvent::Withheld { unverified } => withheld(unverified),
             _ => return None,

@@ -1,7 +1,7 @@
 //! Builds that lack a feature: a command that needs it is refused at once, with instructions. `full` lacks nothing, so
 //! run `cargo test --test cli built` without it as well.
 
-use cashrank_base::model::Feature;
+use cashrank_base::model::require_feature;
 
 use crate::support::Lab;
 
@@ -55,7 +55,7 @@ fn what_a_build_lacks_is_named_in_errors_and_help() {
         // Help is wrapped.
         let words: Vec<&str> = help.out.split_whitespace().collect();
         let is_named = words.join(" ").contains(&advice);
-        let why = Feature::require(feature);
+        let why = require_feature(feature);
         assert_eq!(is_named, why.is_err(), "{feature}: {}", help.out);
         let Err(why) = why else { continue };
         assert!(

@@ -1,6 +1,6 @@
 //! Help in two steps, and its extent.
 
-use cashrank_base::model::Feature;
+use cashrank_base::model::require_feature;
 
 use crate::support::Lab;
 
@@ -96,7 +96,7 @@ fn options_are_few_and_explained_once() {
     let reading = options(&help(&lab, "ingest --help"));
     let mut count = common.len();
     // A command that the build lacks has no options.
-    let built = |command: &&&str| Feature::require(command).is_ok();
+    let built = |command: &&&str| require_feature(command).is_ok();
     for command in every_day.iter().chain(&special).filter(built) {
         let help = help(&lab, &format!("{command} --help"));
         let found = options(&help);

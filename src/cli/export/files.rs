@@ -1,7 +1,7 @@
 //! Exports other than tables of ranks: the link graph, crawl records, and Common Crawl's ranks.
 
 #[cfg(not(feature = "parquet"))]
-use cashrank_base::model::Feature;
+use cashrank_base::model::require_feature;
 use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
 #[cfg(feature = "parquet")]
 use cashrank_store::snapshot::links::write_parquet;
@@ -143,6 +143,6 @@ impl ExportArgs {
 
 #[cfg(not(feature = "parquet"))]
 fn write_parquet(_: &LinkGraph<'_>, _: &std::path::Path) -> anyhow::Result<u64> {
-    Feature::require("parquet").map_err(anyhow::Error::msg)?;
+    require_feature("parquet").map_err(anyhow::Error::msg)?;
     Ok(0)
 }

@@ -176,7 +176,7 @@ impl LiveSearch<'_> {
                         let is_local = is_new && domain.has(crawled.name(page).as_bytes());
                         self.late += usize::from(is_local);
                         let known = self.search.known_mut();
-                        known.fetch_weighted(page, crawled.targets(page))?;
+                        known.fetch_weighted(page, crawled.rows().get(page).iter())?;
                     }
                     FetchOutcome::Gone => self.search.known_mut().gone(page)?,
                     FetchOutcome::Failed => self.search.known_mut().lost(page)?,

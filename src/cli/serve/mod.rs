@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cashrank::{Error, NextOptions};
-use cashrank_base::model::Feature;
+use cashrank_base::model::require_feature;
 #[cfg(feature = "frontier")]
 use cashrank_frontier::{FrontierLimits, FrontierOptions};
 use cashrank_serve::{Calls, Service, ServiceOptions, Token};
@@ -83,7 +83,7 @@ pub struct ServiceArgs {
 
 /// Parses the frontier's file, for clap; a build without the frontier refuses it.
 fn frontier_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| Feature::require("frontier").map(|()| path))
+    PathBufValueParser::new().try_map(|path| require_feature("frontier").map(|()| path))
 }
 
 fn option(text: &str) -> Result<(String, String), String> {

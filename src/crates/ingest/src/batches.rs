@@ -63,12 +63,6 @@ pub(crate) fn report_format(
     Ok(found.map(|(format, _)| format))
 }
 
-pub(crate) fn report_caveat(input: &InputName, format: Format, observer: &mut dyn Observer) {
-    if let Some(caveat) = format.caveat() {
-        observer.note(IngestEvent::Caveat { input, caveat });
-    }
-}
-
 pub(crate) fn report_remark(input: &InputName, remark: &Remark, observer: &mut dyn Observer) {
     observer.note(match remark {
         Remark::Missing(missing) => IngestEvent::Missing { input, missing },
@@ -92,50 +86,46 @@ pub(crate) fn report_end(
     }
 }
 
-/// Record of a batch, and the position before it.
-pub(crate) struct RecordAt<'a> {
-    pub input: &'a InputName,
-    pub place: InputPosition,
-    pub batch: &'a Batch,
-    /// Index of the record in the batch.
-    pub at: usize,
+/// Reports the record of a batch at `place` if it is unusable and has a detail or, in the first pass, if its time is
+/// unreadable. With `strict`, an unusable record is an error.
+pub(crate) fn report_record(
+    input: &InputName,
+    place: InputPosition,
+    (batch, at): (&Batch, usize),
+    strict: bool,
+    first_pass: bool,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let detail = batch.complaint(at);
+    if let What::Skipped(reason) = batch.entries[at].what {
+        return report_skipped(input, place, reason, detail, strict, observer);
+    }
+    if first_pass && batch.entries[at].is_timeless {
+        observer.note(IngestEvent::BadRecord {
+            input,
+            record: place.records + 1,
+            offset: place.offset,
+            reason: Reason::BadTime,
+            detail,
+        });
+    }
+    Ok(())
 }
 
-impl RecordAt<'_> {
-    /// Reports an unusable record that has a detail and, in the first pass, an unreadable time. With `strict`, an
-    /// unusable record is an error.
-    pub fn report(
-        &self,
-        strict: bool,
-        first_pass: bool,
-        observer: &mut dyn Observer,
-    ) -> Result<()> {
-        if let What::Skipped(reason) = self.batch.entries[self.at].what {
-            let detail = self.batch.complaint(self.at);
-            return report_skipped(self.input, self.place, reason, detail, strict, observer);
-        }
-        if first_pass && self.batch.entries[self.at].is_timeless {
-            observer.note(IngestEvent::BadRecord {
-                input: self.input,
-                record: self.place.records + 1,
-                offset: self.place.offset,
-                reason: Reason::BadTime,
-                detail: self.batch.complaint(self.at),
-            });
-        }
-        Ok(())
-    }
-
-    /// Tracks that the record is used, `verified` or not; a verified one vouches for all before it.
-    pub fn note_use(&self, verified: bool, unverified: &mut Option<Unverified>) {
-        if verified {
-            *unverified = None;
-        } else if unverified.is_none() {
-            *unverified = Some(Unverified {
-                input: self.input.to_string(),
-                from_record: self.place.records + 1,
-            });
-        }
+/// Tracks that a record at `place` is used, `verified` or not; a verified one vouches for all before it.
+pub(crate) fn note_use(
+    verified: bool,
+    input: &InputName,
+    place: InputPosition,
+    unverified: &mut Option<Unverified>,
+) {
+    if verified {
+        *unverified = None;
+    } else if unverified.is_none() {
+        *unverified = Some(Unverified {
+            input: input.to_string(),
+            from_record: place.records + 1,
+        });
     }
 }
 

@@ -63,6 +63,11 @@ pub fn number(bytes: &[u8]) -> u64 {
         .fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
+/// Reads a big-endian number of up to eight bytes; encoded like this, numbers sort as bytes.
+pub fn be_number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
+}
+
 /// Maps signed to unsigned so that small magnitudes stay small.
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64

@@ -74,8 +74,9 @@ impl ExternalSorter {
     /// Adds a record, whose key and value must be smaller than 4 GiB.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.run.push(key, value)?;
+        let SorterRun { bytes, records } = &self.run;
         // Buffers that grow by doubling may have twice the size in use.
-        if self.run.bytes_used() >= self.most / 2 {
+        if bytes.len() + records.len() * size_of::<RecordSpan>() >= self.most / 2 {
             self.spill()?;
         }
         Ok(())
@@ -90,7 +91,8 @@ impl ExternalSorter {
         };
         spilled.write((0..run.records.len()).map(|at| Ok(run.record(at))))?;
         // The memory is reused for the next run.
-        run.clear();
+        run.bytes.clear();
+        run.records.clear();
         self.run = run;
         Ok(())
     }
@@ -101,11 +103,10 @@ impl ExternalSorter {
         }
         match self.spilled {
             None => {
-                let mut run = self.run;
-                run.sort();
-                let records = 0..run.records.len();
+                self.run.sort();
+                let records = 0..self.run.records.len();
                 Ok(Box::new(records.map(move |at| {
-                    let (key, value) = run.record(at);
+                    let (key, value) = self.run.record(at);
                     Ok((key.to_vec(), value.to_vec()))
                 })))
             }
@@ -134,15 +135,6 @@ impl SorterRun {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         Ok(())
-    }
-
-    fn bytes_used(&self) -> usize {
-        self.bytes.len() + self.records.len() * size_of::<RecordSpan>()
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.records.clear();
     }
 
     fn sort(&mut self) {

@@ -4,9 +4,20 @@ use std::hash::Hasher as _;
 
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_secret};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128, xxh3_128_with_secret};
 
 use super::{Error, Result};
+
+/// Hash of a page's name (XXH3, 128 bits) without a key: for memory, not for files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameHash([u64; 2]);
+
+impl NameHash {
+    pub fn of(name: &[u8]) -> NameHash {
+        let hash = xxh3_128(name);
+        NameHash([(hash >> 64) as u64, hash as u64])
+    }
+}
 
 /// Keyed 128-bit hash of a URL.
 pub type Fingerprint = u128;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words;
+
 /// Position in an input, at a record boundary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputPosition {
@@ -36,26 +38,16 @@ pub struct Restart {
     pub compression: Compression,
 }
 
-/// Compression of an input, the same throughout. Manifests store its number: new kinds must be added at the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Compression {
-    Plain,
-    /// gzip (RFC 1952), any number of members.
-    Gzip,
-    /// zstd (RFC 8878), any number of frames, including skippable ones.
-    Zstd,
-    /// Table, such as a Parquet file: its rows are read as text.
-    Table,
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Compression::Plain => "plain",
-            Compression::Gzip => "gzip",
-            Compression::Zstd => "zstd",
-            Compression::Table => "table",
-        })
+words! {
+    /// Compression of an input, the same throughout. Manifests store its number: new kinds must be added at the end.
+    Compression {
+        Plain = "plain",
+        /// gzip (RFC 1952), any number of members.
+        Gzip = "gzip",
+        /// zstd (RFC 8878), any number of frames, including skippable ones.
+        Zstd = "zstd",
+        /// Table, such as a Parquet file: its rows are read as text.
+        Table = "table",
     }
 }
 

@@ -112,14 +112,8 @@ pub fn split_time(text: &str) -> Option<(&str, u32)> {
 
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
 }
 
 /// Formats a count with its noun: `1 record`, `1,204 records`.

@@ -14,7 +14,7 @@ mod setting;
 
 pub use crate::registry;
 pub use error::{Error, Exit, Result};
-pub use hash::{Digest, Fingerprint, Fingerprints, HashKey};
+pub use hash::{Digest, Fingerprint, Fingerprints, HashKey, NameHash};
 pub use input::{Compression, Damage, DamageKind, InputPosition, Member, Restart};
 pub use input::{InputSignature, SIGNATURE_HEAD, Signature, signature_fronts};
 pub use limits::{LINE_BYTES, LINKS_MAX, LOOK_EVERY, Limits, check_room};
@@ -26,4 +26,4 @@ pub use record::{Link, Names, Parsed, Reason, Record, Rel, SelfLinks, Time, utc}
 pub use record::{has_page, is_redirect, keep};
 pub use registry::unknown_word;
 pub use remedy::{part_of, remedy};
-pub use setting::{FEATURES, Feature, SETTINGS, name_settings};
+pub use setting::{is_setting, lacks_feature, name_settings, require_feature};

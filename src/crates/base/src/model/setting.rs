@@ -5,61 +5,17 @@
 //! replaces it with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 53] = [
-    "also",
-    "best",
-    "budget",
-    "complete",
-    "damping",
-    "deep",
-    "drop_params",
-    "estimator",
-    "expire",
-    "field",
-    "follow",
-    "format",
-    "gamma",
-    "inside",
-    "into",
-    "keep_links",
-    "keep_snapshots",
-    "leave_unfinished",
-    "level",
-    "limit_distinct",
-    "limit_expansion",
-    "limit_line",
-    "limit_links",
-    "limit_pages",
-    "limit_url",
-    "limit_zstd_window",
-    "marks",
-    "max_age",
-    "measure",
-    "memory",
-    "new_stream",
-    "older_than",
-    "outlinks",
-    "recycle_after",
-    "refetch",
-    "registers",
-    "repeat",
-    "resume",
-    "roll_up",
-    "scope",
-    "self_links",
-    "settle",
-    "shard",
-    "site_links",
-    "snapshot_every",
-    "spool",
-    "store",
-    "strategy",
-    "teleport",
-    "threads",
-    "until",
-    "window",
-    "without_gone",
-];
+const SETTINGS: &str = "
+    also best budget complete damping deep drop_params estimator expire field follow format gamma inside into
+    keep_links keep_snapshots leave_unfinished level limit_distinct limit_expansion limit_line limit_links
+    limit_pages limit_url limit_zstd_window marks max_age measure memory new_stream older_than outlinks
+    recycle_after refetch registers repeat resume roll_up scope self_links settle shard site_links snapshot_every
+    spool store strategy teleport threads until window without_gone";
+
+/// Returns whether messages name a setting by this word.
+pub fn is_setting(word: &str) -> bool {
+    SETTINGS.split_whitespace().any(|setting| setting == word)
+}
 
 /// Returns a message with each setting replaced by the caller's word for it.
 ///
@@ -74,7 +30,7 @@ pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     while let Some((before, after)) = rest.split_once('`') {
         out.push_str(before);
         match after.split_once('`') {
-            Some((name, behind)) if SETTINGS.contains(&name) => {
+            Some((name, behind)) if is_setting(name) => {
                 out.push_str(&word(name));
                 rest = behind;
             }
@@ -88,51 +44,32 @@ pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     out
 }
 
-/// Part of the program that a build may lack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Feature {
-    /// Name in `Cargo.toml`. The feature of an export has the name of its format.
-    pub name: &'static str,
-    what: &'static str,
-    is_built: bool,
-}
-
-pub const FEATURES: [Feature; 6] = [
-    Feature::new("arrow", "Arrow", cfg!(feature = "arrow")),
-    Feature::new("frontier", "URLFrontier", cfg!(feature = "frontier")),
-    Feature::new("man", "man pages", cfg!(feature = "man")),
-    Feature::new("parquet", "Parquet", cfg!(feature = "parquet")),
-    Feature::new("serve", "service", cfg!(feature = "serve")),
-    Feature::new("sqlite", "SQLite", cfg!(feature = "sqlite")),
+/// Parts of the program that a build may lack: the feature in `Cargo.toml` (that of an export has the name of its
+/// format), its name in messages, and whether it is built.
+const FEATURES: [(&str, &str, bool); 6] = [
+    ("arrow", "Arrow", cfg!(feature = "arrow")),
+    ("frontier", "URLFrontier", cfg!(feature = "frontier")),
+    ("man", "man pages", cfg!(feature = "man")),
+    ("parquet", "Parquet", cfg!(feature = "parquet")),
+    ("serve", "service", cfg!(feature = "serve")),
+    ("sqlite", "SQLite", cfg!(feature = "sqlite")),
 ];
 
-impl Feature {
-    const fn new(name: &'static str, what: &'static str, is_built: bool) -> Feature {
-        Feature {
-            name,
-            what,
-            is_built,
-        }
+/// Fails with a message for users of the command if the build lacks the feature of this name.
+pub fn require_feature(name: &str) -> Result<(), String> {
+    match FEATURES.iter().find(|(feature, ..)| *feature == name) {
+        Some((_, what, false)) => Err(format!(
+            "this build has no {what}; cargo install --features {name}"
+        )),
+        _ => Ok(()),
     }
+}
 
-    /// Fails with a message for users of the command if the build lacks the feature of this name.
-    pub fn require(name: &str) -> Result<(), String> {
-        let lacks = |feature: &Feature| feature.name == name && !feature.is_built;
-        match FEATURES.into_iter().find(lacks) {
-            Some(Feature { name, what, .. }) => Err(format!(
-                "this build has no {what}; cargo install --features {name}"
-            )),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the library's error for `what`, which needs a feature that this build lacks.
-    #[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
-    pub fn refusal(what: impl std::fmt::Display, name: &str) -> super::Error {
-        super::Error::Unsupported(format!(
-            "{what}: this build of cashrank lacks the feature {name}"
-        ))
-    }
+/// Returns the library's error for `what`, which needs a feature that this build lacks.
+pub fn lacks_feature(what: impl std::fmt::Display, name: &str) -> super::Error {
+    super::Error::Unsupported(format!(
+        "{what}: this build of cashrank lacks the feature {name}"
+    ))
 }
 
 #[cfg(test)]

@@ -66,39 +66,29 @@ impl FromStr for FieldChoice {
 
     fn from_str(text: &str) -> Result<FieldChoice> {
         let choices = &FieldName::ALL[..FieldName::CHOICES];
-        let names = || {
-            choices
-                .iter()
-                .map(|field| field.name())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let names: Vec<&str> = choices.iter().map(|field| field.name()).collect();
+        let names = names.join(", ");
         let Some((ours, theirs)) = text.split_once('=') else {
             return Err(Error::Usage(format!(
-                "{text:?}: FIELD=NAME is expected, like url=response_url; the fields are {}",
-                names()
+                "{text:?}: FIELD=NAME is expected, like url=response_url; the fields are {names}"
             )));
         };
         let known = choices.iter().find(|field| field.name() == ours);
-        match (known, theirs) {
-            (None, _) => Err(Error::Usage(format!(
-                "no field {ours:?}; there are: {}",
-                names()
-            ))),
-            (_, "") => Err(Error::Usage(format!(
+        let ours =
+            *known.ok_or_else(|| Error::Usage(format!("no field {ours:?}; there are: {names}")))?;
+        if theirs.is_empty() {
+            return Err(Error::Usage(format!(
                 "{text:?}: the file's name for it is missing"
-            ))),
-            (Some(&ours), theirs) => Ok(FieldChoice {
-                ours,
-                theirs: theirs.to_owned(),
-            }),
+            )));
         }
+        let theirs = theirs.to_owned();
+        Ok(FieldChoice { ours, theirs })
     }
 }
 
 /// Fields with chosen names; all others have the usual ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<FieldChoice>", into = "Vec<FieldChoice>")]
+#[serde(try_from = "Vec<FieldChoice>")]
 pub struct FieldNames(Vec<FieldChoice>);
 
 impl FieldNames {
@@ -154,12 +144,6 @@ impl TryFrom<Vec<FieldChoice>> for FieldNames {
 
     fn try_from(choices: Vec<FieldChoice>) -> Result<FieldNames> {
         FieldNames::of(choices)
-    }
-}
-
-impl From<FieldNames> for Vec<FieldChoice> {
-    fn from(fields: FieldNames) -> Vec<FieldChoice> {
-        fields.0
     }
 }
 

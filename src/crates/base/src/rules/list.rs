@@ -9,11 +9,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use xxhash_rust::xxh3::xxh3_128;
-
 use super::scope::is_rule;
 use crate::Result;
-use crate::model::check_room;
+use crate::model::{NameHash, check_room};
 use crate::url::{Reject, name_of};
 
 /// Counts of the lines of a list that name no page, by reason.
@@ -33,14 +31,6 @@ pub struct SkippedLines {
 impl SkippedLines {
     pub fn is_none(&self) -> bool {
         *self == SkippedLines::default()
-    }
-
-    pub fn add(&mut self, other: SkippedLines) {
-        self.comments += other.comments;
-        self.no_scheme += other.no_scheme;
-        self.other_scheme += other.other_scheme;
-        self.invalid += other.invalid;
-        self.other_shards += other.other_shards;
     }
 
     /// Returns the counts of lines of the same list that another store skips as well. Lines skipped as pages of another
@@ -67,10 +57,6 @@ impl SkippedLines {
 
 impl fmt::Display for SkippedLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all =
-            self.comments + self.no_scheme + self.other_scheme + self.invalid + self.other_shards;
-        let lines = if all == 1 { "line" } else { "lines" };
-        write!(f, "{all} {lines} skipped")?;
         let reasons = [
             (self.comments, "comments"),
             (self.no_scheme, "no http:// or https://"),
@@ -78,6 +64,9 @@ impl fmt::Display for SkippedLines {
             (self.invalid, "no URL"),
             (self.other_shards, "of other shards"),
         ];
+        let all = reasons.iter().map(|(count, _)| count).sum::<u64>();
+        let lines = if all == 1 { "line" } else { "lines" };
+        write!(f, "{all} {lines} skipped")?;
         let mut between = ": ";
         for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
             write!(f, "{between}{reason} ({count})")?;
@@ -87,16 +76,9 @@ impl fmt::Display for SkippedLines {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineParts<'l> {
-    /// The URL, rule or name.
-    pub text: &'l [u8],
-    /// Text after the tab.
-    pub behind: Option<&'l [u8]>,
-}
-
-/// Returns the parts of a line that counts; `None` if it is blank. The text of a comment begins with `#`.
-pub fn parts(line: &[u8]) -> Option<LineParts<'_>> {
+/// Returns the URL, rule or name of a line, and the text after the tab; `None` if the line is blank. A comment begins
+/// with `#`.
+pub fn parts(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let line = line
         .strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(line)
@@ -113,14 +95,12 @@ pub fn parts(line: &[u8]) -> Option<LineParts<'_>> {
     let comment = memchr::memchr_iter(b'#', line).find(is_comment);
     let line = &line[..comment.unwrap_or(line.len())];
     let (text, behind) = match memchr::memchr(b'\t', line) {
-        Some(tab) => (&line[..tab], Some(line[tab + 1..].trim_ascii())),
-        None => (line, None),
+        Some(tab) => (&line[..tab], line[tab + 1..].trim_ascii()),
+        None => (line, &[][..]),
     };
     let text = text.trim_ascii();
-    (!text.is_empty()).then_some(LineParts {
-        text,
-        behind: behind.filter(|behind| !behind.is_empty()),
-    })
+    let behind = (!behind.is_empty()).then_some(behind);
+    (!text.is_empty()).then_some((text, behind))
 }
 
 pub struct ListLine {
@@ -150,9 +130,9 @@ impl ListLine {
 }
 
 /// Map from names to values; names are distinguished by 128 bits of their hashes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NameMap<V> {
-    values: HashMap<[u64; 2], V>,
+    values: HashMap<NameHash, V>,
     memory: Option<u64>,
     /// Memory that the list takes beside the names, in bytes.
     beside: u64,
@@ -161,14 +141,9 @@ pub struct NameMap<V> {
 /// Set of names, as hashes.
 pub type NameSet = NameMap<()>;
 
-fn hash(name: &[u8]) -> [u64; 2] {
-    let hash = xxh3_128(name);
-    [hash as u64, (hash >> 64) as u64]
-}
-
 impl<V> NameMap<V> {
     /// Memory of a name while the map grows, in bytes: 8 slots per 7 names in the old table, and 16 in the new one.
-    const NAME_BYTES: u64 = (size_of::<([u64; 2], V)>() as u64 + 1) * 24 / 7;
+    const NAME_BYTES: u64 = (size_of::<(NameHash, V)>() as u64 + 1) * 24 / 7;
 
     /// Creates an empty map of at most `memory` bytes; `None` for no limit.
     pub fn new(memory: Option<u64>) -> NameMap<V> {
@@ -182,7 +157,7 @@ impl<V> NameMap<V> {
     /// Returns the value of a name, which is `value` if the name is new.
     pub fn get_or_add(&mut self, name: &[u8], value: V) -> Result<&mut V> {
         self.check(1)?;
-        Ok(self.values.entry(hash(name)).or_insert(value))
+        Ok(self.values.entry(NameHash::of(name)).or_insert(value))
     }
 
     /// Reserves memory that the list takes beside the names.
@@ -210,7 +185,7 @@ impl<V> NameMap<V> {
         if self.values.is_empty() {
             return None;
         }
-        self.values.get(&hash(name))
+        self.values.get(&NameHash::of(name))
     }
 
     pub fn len(&self) -> usize {
@@ -222,17 +197,11 @@ impl<V> NameMap<V> {
     }
 }
 
-impl<V> Default for NameMap<V> {
-    fn default() -> NameMap<V> {
-        NameMap::new(None)
-    }
-}
-
 impl NameSet {
     /// Adds a name. Returns whether it is new.
     pub fn add(&mut self, name: &[u8]) -> Result<bool> {
         self.check(1)?;
-        Ok(self.values.insert(hash(name), ()).is_none())
+        Ok(self.values.insert(NameHash::of(name), ()).is_none())
     }
 
     pub fn has(&self, name: &[u8]) -> bool {
@@ -259,7 +228,7 @@ mod tests {
     fn comments_end_urls_and_rules_but_not_names() {
         let parts = |line: &str| {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-            parts(line.as_bytes()).map(|of| (text(of.text), of.behind.map(text)))
+            parts(line.as_bytes()).map(|(of, behind)| (text(of), behind.map(text)))
         };
         let is = |text: &str, behind: Option<&str>| Some((text.into(), behind.map(Into::into)));
         assert_eq!(parts("http://a/ # of\tuse"), is("http://a/", None));

@@ -66,7 +66,7 @@ impl InputRules {
             ("scope", self.scope.to_string()),
             (
                 "shard",
-                self.shard.map_or(String::new(), |shard| shard.to_string()),
+                self.shard.as_ref().map_or(String::new(), Shard::to_string),
             ),
         ]
     }

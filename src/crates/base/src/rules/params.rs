@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::url::is_dots;
 use crate::{Error, Result};
 
 /// Names of parameters that are removed from URLs, ignoring case; a name that ends with `*` matches all that begin so.
@@ -58,8 +59,8 @@ impl DropParams {
         let mut parts = path[last..].split(|&byte| byte == b';');
         let name = parts.next().unwrap_or_default();
         out.extend_from_slice(&path[..last + name.len()]);
-        // The longest is %2e%2e.
-        let keeps_all = name.len() <= 6 && is_dots(name);
+        // Without the parameters after it, such a name would mean a folder.
+        let keeps_all = is_dots(name);
         for part in parts.filter(|part| keeps_all || !self.drops(part)) {
             out.push(b';');
             out.extend_from_slice(part);
@@ -91,12 +92,6 @@ impl DropParams {
                 None => name.eq_ignore_ascii_case(dropped.as_bytes()),
             })
     }
-}
-
-/// Returns whether a name, without the parameters after it, would mean a folder.
-fn is_dots(name: &[u8]) -> bool {
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    matches!(&*name.replace("%2e", "."), "." | "..")
 }
 
 impl FromStr for DropParams {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::{host, name_of, path_and_query, without_www};
+use crate::url::{host, host_and_path, name_of, without_www};
 use crate::{Error, Result, words};
 
 /// Rules that decide which pages count. Records of other pages are left out, and so are links to them. If any rules
@@ -90,10 +90,11 @@ impl Rule {
             }
             RuleKind::Prefix => {
                 let (of, folders) = self.text.split_once('/').unwrap_or((&self.text, ""));
-                let path = path_and_query(url).strip_prefix(b"/").unwrap_or_default();
+                let (host, path) = host_and_path(url);
+                let path = path.strip_prefix(b"/").unwrap_or_default();
                 let below = path.strip_prefix(folders.as_bytes());
                 // A folder ends at a `/`, not within a query.
-                host(url) == of.as_bytes()
+                host == of.as_bytes()
                     && below.is_some_and(|below| folders.is_empty() || below.starts_with(b"/"))
             }
             RuleKind::Url => {
@@ -324,7 +325,7 @@ fn prefix(mark: &str, name: &str) -> Read<String> {
         )));
     }
     let url = canonical_of(&format!("http://{of}/{folders}")).ok_or(None)?;
-    let path = String::from_utf8_lossy(path_and_query(url.as_bytes())).into_owned();
+    let path = String::from_utf8_lossy(host_and_path(url.as_bytes()).1).into_owned();
     Ok(match path.trim_matches('/') {
         "" => of,
         path => format!("{of}/{path}"),

@@ -42,13 +42,8 @@ pub fn is_web(name: &[u8]) -> bool {
     name.starts_with(b"http://") || name.starts_with(b"https://")
 }
 
-/// Returns what follows host and port in a URL in canonical form: the path, from its `/` on, and the query. Empty if
-/// `canonical` is not such a URL.
-pub fn path_and_query(canonical: &[u8]) -> &[u8] {
-    host_and_path(canonical).1
-}
-
-/// Returns [`host`] and [`path_and_query`].
+/// Returns the [`host`] of a URL in canonical form, and what follows host and port: the path, from its `/` on, and the
+/// query. Both are empty if `canonical` is not such a URL.
 pub fn host_and_path(canonical: &[u8]) -> (&[u8], &[u8]) {
     let host = host(canonical);
     if host.is_empty() {
@@ -123,7 +118,12 @@ fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
         return Some(at);
     };
     let digits = upto(rest, |byte| byte == b'/');
-    let canonical = number(digits).is_some_and(|port| port != default_port);
+    // The parser drops leading zeros and the default port.
+    let is_plain = matches!(digits, [b'0'] | [b'1'..=b'9', ..]);
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|port| port.parse::<u16>().ok());
+    let canonical = is_plain && number.is_some_and(|port| port != default_port);
     let slash = at + 1 + digits.len();
     (canonical && slash < raw.len()).then_some(slash)
 }
@@ -131,15 +131,4 @@ fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
 /// Returns whether `host` consists of four decimal numbers up to 255.
 fn is_ipv4(host: &[u8]) -> bool {
     std::str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv4Addr>().is_ok())
-}
-
-/// Parses a decimal number without leading zeros, up to 65,535.
-fn number(digits: &[u8]) -> Option<u16> {
-    if digits.is_empty() || digits.len() > 5 || (digits[0] == b'0' && digits.len() > 1) {
-        return None;
-    }
-    digits.iter().try_fold(0u16, |number, &digit| {
-        let digit = digit.is_ascii_digit().then(|| u16::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
 }

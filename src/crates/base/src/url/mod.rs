@@ -16,10 +16,11 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use host::{domain, host, host_and_path, is_web, path_and_query, without_www};
+pub use host::{domain, host, host_and_path, is_web, without_www};
 pub use join::LinkBase;
 pub use parse::text;
 pub use scan::is_canonical;
+pub(crate) use scan::is_dots;
 
 use parse::{Scheme, scheme, trim};
 

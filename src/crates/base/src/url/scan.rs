@@ -59,7 +59,7 @@ fn end(raw: &[u8], at: usize) -> Option<usize> {
     ends.then_some(at)
 }
 
-/// Returns whether a segment of `path` consists of one or two dots, plain or escaped: the parser acts on those.
+/// Returns whether a segment of `path` [`is_dots`]: the parser acts on those.
 #[inline]
 fn has_dots(path: &[u8]) -> bool {
     let begins = |byte: u8| (byte == b'.') | (byte == b'%');
@@ -72,7 +72,8 @@ fn has_dots(path: &[u8]) -> bool {
     any && path.split(|&byte| byte == b'/').any(is_dots)
 }
 
-fn is_dots(segment: &[u8]) -> bool {
+/// Returns whether a segment means its folder or the one above: one or two dots, plain or escaped.
+pub fn is_dots(segment: &[u8]) -> bool {
     let (mut rest, mut dots) = (segment, 0);
     while let [b'.', after @ ..] | [b'%', b'2', b'e' | b'E', after @ ..] = rest {
         rest = after;

@@ -27,11 +27,12 @@ use crate::{Error, Result};
 use scores::ScoreRow;
 use sum::{CompensatedSum, NormSums};
 
+pub use crate::model::NameHash;
 pub use best::BestItems;
 pub use certain::Positions;
 #[cfg(any(test, feature = "testing"))]
 pub use scores::read_scores;
-pub use scores::{NameHash, Scores, read_each_score};
+pub use scores::{Scores, read_each_score};
 
 /// Maximum bytes per page and side, while [`compare`] or [`moved_by_name`](moved::moved_by_name) joins them.
 pub const JOINED_BYTES: u64 = 32;

@@ -5,8 +5,7 @@
 
 use std::io::{BufRead, Read};
 
-use xxhash_rust::xxh3::xxh3_128;
-
+use crate::model::NameHash;
 use crate::{Error, Limits, Result};
 
 /// Hash of a page's name, and its score: finite, not negative, not -0.
@@ -14,17 +13,6 @@ use crate::{Error, Limits, Result};
 pub(super) struct ScoreRow {
     pub(super) name: NameHash,
     pub(super) score: f64,
-}
-
-/// Hash of a page's name (XXH3, 128 bits).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NameHash([u64; 2]);
-
-impl NameHash {
-    pub fn of(name: &[u8]) -> NameHash {
-        let hash = xxh3_128(name);
-        NameHash([(hash >> 64) as u64, hash as u64])
-    }
 }
 
 /// Scores of one side of a comparison, in any order. Each name may occur once, as [`compare`](super::compare) checks.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::rank::Teleport;
 use crate::rules::Scope;
-use crate::rules::list::{self, LineParts, ListLine, NameMap, SkippedLines};
+use crate::rules::list::{self, ListLine, NameMap, SkippedLines};
 use crate::rules::{is_rule, looks_like_rule};
 use crate::sites::Sites;
 use crate::url::Reject;
@@ -34,7 +34,7 @@ pub struct ChosenList {
 }
 
 /// Number of a line, and the weight of its pages.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct ChosenLine {
     number: u32,
     weight: u32,
@@ -66,18 +66,18 @@ impl ChosenList {
                 .map_err(|_| Error::Usage("`teleport`: a list of more than 2^32 lines".into()))?;
             match list::parts(&line) {
                 None => (),
-                Some(parts) if parts.text.starts_with(b"#") => chosen.comments += 1,
-                Some(parts) => chosen.add(parts, number)?,
+                Some(([b'#', ..], _)) => chosen.comments += 1,
+                Some((text, behind)) => chosen.add(text, behind, number)?,
             }
         }
         Ok(chosen)
     }
 
-    fn add(&mut self, line: LineParts<'_>, number: u32) -> Result<()> {
+    fn add(&mut self, text: &[u8], behind: Option<&[u8]>, number: u32) -> Result<()> {
         let wrong = |why: String| {
             Error::Usage(format!("`teleport`: line {}: {why}", u64::from(number) + 1))
         };
-        let behind = String::from_utf8_lossy(line.behind.unwrap_or(b"1"));
+        let behind = String::from_utf8_lossy(behind.unwrap_or(b"1"));
         let weight = behind.parse().map_err(|_| {
             wrong(format!(
                 "{behind:?} behind a tab is no weight: a whole number from 0 to {}",
@@ -85,8 +85,8 @@ impl ChosenList {
             ))
         })?;
         let chosen = ChosenLine { number, weight };
-        if is_rule(line.text) {
-            let rule = String::from_utf8_lossy(line.text);
+        if is_rule(text) {
+            let rule = String::from_utf8_lossy(text);
             let scope = rule
                 .parse()
                 .map_err(|error: Error| wrong(error.to_string()))?;
@@ -94,7 +94,7 @@ impl ChosenList {
             self.patterns.push((scope, chosen));
             return Ok(());
         }
-        let line = ListLine::of(line.text, u64::from(number));
+        let line = ListLine::of(text, u64::from(number));
         let first = *self.named.get_or_add(&line.name, chosen)?;
         if let Some(typed) = &line.typed {
             self.named.get_or_add(typed, chosen)?;

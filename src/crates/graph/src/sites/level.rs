@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::{domain, host, path_and_query, without_www};
+use crate::url::{domain, host, host_and_path, without_www};
 use crate::{Error, Result};
 
 /// Unit of a ranking: pages, or sites of some kind.
@@ -60,7 +60,7 @@ impl Level {
             Level::BareHost => Some(without_www(host).into()),
             Level::Domain => Some(domain(host).into()),
             Level::Prefix(folders) => Some(
-                [host, folders_of(path_and_query(name), folders)]
+                [host, folders_of(host_and_path(name).1, folders)]
                     .concat()
                     .into(),
             ),

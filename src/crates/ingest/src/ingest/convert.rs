@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{IngestEvent, Observer, ProgressReport};
 use crate::batches::{
-    ReadOptions, RecordAt, is_unsound, report_caveat, report_end, report_format, report_remark,
+    ReadOptions, is_unsound, note_use, report_end, report_format, report_record, report_remark,
 };
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
@@ -128,14 +128,16 @@ impl BatchVisitor for ConversionRun<'_> {
         let (input, batch) = (&records.input, &piece.batch);
         let mut lines = batch.lines.split_inclusive(|&byte| byte == b'\n');
         for (at, entry) in batch.entries.iter().enumerate() {
-            let record = RecordAt {
+            let place = self.place;
+            report_record(
                 input,
-                place: self.place,
-                batch,
-                at,
-            };
-            record.report(self.job.strict, true, self.observer)?;
-            record.note_use(piece.chunk.verified, &mut self.unverified);
+                place,
+                (batch, at),
+                self.job.strict,
+                true,
+                self.observer,
+            )?;
+            note_use(piece.chunk.verified, input, place, &mut self.unverified);
             if entry.what.is_of_page() {
                 let line = lines.next().unwrap_or_default();
                 self.written += 1;
@@ -205,7 +207,9 @@ impl ConversionRun<'_> {
             self.observer.note(IngestEvent::Empty { input });
             return Ok(());
         };
-        report_caveat(input, format, self.observer);
+        if let Some(caveat) = format.caveat() {
+            self.remark(input, Remark::Caveat(caveat));
+        }
         let names = format.decoder().names();
         self.begin(names, &input.to_string())?;
         let mut records = self.reader.read(source, format)?;

@@ -67,8 +67,7 @@ pub(super) fn plan_files(
     if progress.finished && !new.is_empty() {
         progress.finished = false;
         progress.pass = 1;
-        progress.input = begun as u64;
-        progress.place = InputPosition::start();
+        progress.go_to(begun as u64);
     }
     inputs.extend(new);
     Ok(Plan::of(progress, inputs))
@@ -124,8 +123,7 @@ fn end_unfinished(job: &IngestJob, progress: &mut InputProgress, is_named: bool)
         }
     }
     last.end = Some(place);
-    progress.input = progress.inputs.len() as u64;
-    progress.place = InputPosition::start();
+    progress.go_to(progress.inputs.len() as u64);
     Ok(())
 }
 

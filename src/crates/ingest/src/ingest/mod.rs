@@ -12,7 +12,6 @@ mod run;
 mod stream;
 mod stream_match;
 
-use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,10 +28,9 @@ use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::snapshot::{ComputedInfo, Info, KeepSnapshots};
 use crate::source::{InputName, Source, SourceOptions};
-use crate::store::rows::{GiveUpReason, KeepRows};
+use crate::store::rows::{GiveUpReason, KeepRows, ROWS_BYTES};
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
-pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, convert};
 pub use run::ingest;
 
@@ -46,7 +44,7 @@ pub enum Every {
     Never,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct IngestJob {
     pub store: PathBuf,
     /// Settings that change results.
@@ -186,12 +184,6 @@ impl Default for StandardInput {
     }
 }
 
-impl fmt::Debug for StandardInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StandardInput")
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
     /// After an unfinished stream: the same stream again, from its start or, if it is spooled, from its first byte that
@@ -309,8 +301,6 @@ pub enum IngestEvent<'a> {
     RowsGivenUp { reason: GiveUpReason },
     /// The index or the directory of kept rows was damaged and was rebuilt.
     Rebuilt { damage: &'a crate::Error },
-    /// The index was not written to disk: the next run builds it from the fingerprints.
-    IndexNotKept { error: &'a crate::Error },
     /// A problem with the warm start, which does not affect the ranking.
     Warm { warning: &'a str },
     /// Members or frames of an input had no checksum.

@@ -202,8 +202,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     } else {
         // An abandoned stream counts as ended where it stopped.
         last.end.get_or_insert(progress.place);
-        progress.place = InputPosition::start();
-        progress.input = begun as u64;
+        progress.go_to(begun as u64);
     }
     progress.pass = 1;
     progress.finished = false;
@@ -244,8 +243,7 @@ fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan>
     if job.stream == Stream::New {
         return refused("`new_stream`: a stream of several passes (`repeat`) needs another store");
     }
-    check_repeat(job, &progress)?;
-    progress.repeat = job.repeat;
+    set_repeat(job, &mut progress)?;
     Ok(Plan::of(progress, job.inputs.clone()))
 }
 
@@ -325,28 +323,27 @@ fn files(
             );
         }
         progress.pass = 1;
-        progress.input = begun as u64;
-        progress.place = InputPosition::start();
+        progress.go_to(begun as u64);
     } else if more && progress.pass > 1 {
         return refused("pass 1 is over, so no inputs can be added; use another store");
     }
     if done {
         progress.repeat = progress.repeat.max(job.repeat);
     } else {
-        check_repeat(job, &progress)?;
-        progress.repeat = job.repeat;
+        set_repeat(job, &mut progress)?;
     }
     progress.finished = progress.pass > progress.repeat;
     Ok(Plan::of(progress, job.inputs.clone()))
 }
 
-fn check_repeat(job: &IngestJob, progress: &InputProgress) -> Result<()> {
+fn set_repeat(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
     let pass = progress.pass;
     if job.repeat < pass {
         return refused(format!(
             "pass {pass} is under way: give `repeat` {pass} or more"
         ));
     }
+    progress.repeat = job.repeat;
     Ok(())
 }
 

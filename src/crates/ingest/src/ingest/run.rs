@@ -226,7 +226,7 @@ impl IngestRun<'_> {
     fn end_pass(&mut self) -> Result<()> {
         let is_first = !self.is_repeating();
         self.progress.pass += 1;
-        self.go_to(0);
+        self.progress.go_to(0);
         if !self.is_between_passes() || !is_first && self.job.until.is_none() {
             return Ok(());
         }
@@ -249,29 +249,25 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Makes the last snapshot.
+    /// Makes the last snapshot, and settles it in memory that only further records would need.
     fn rank_at_last(&mut self, due: Due) -> Result<()> {
-        self.release_memory()?;
-        self.final_snapshot(due)
-    }
-
-    /// Releases memory that only further records would need, for settling.
-    fn release_memory(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        self.writer.release_memory()
+        self.writer.release_memory()?;
+        self.final_snapshot(due)
     }
 
     /// Writes the index to disk, so that the next run starts faster.
     fn keep_index(&mut self) {
-        if let Err(error) = &self.writer.keep_index() {
-            self.observer.note(IngestEvent::IndexNotKept { error });
+        if let Err(error) = self.writer.keep_index() {
+            let what = format!("warning: {error}; the next run takes longer to start");
+            self.observer.warn(what);
         }
     }
 
     /// Ranks what was read when the remaining passes cannot be made.
     fn leave_out_passes(mut self, refusal: Error) -> Error {
         self.progress.repeat = self.progress.pass - 1;
-        self.go_to(0);
+        self.progress.go_to(0);
         let finished = self.finish();
         self.end_spooling();
         finished.err().unwrap_or(refusal)
@@ -315,10 +311,8 @@ impl IngestRun<'_> {
         if !keep || self.check_as_in_pass_1().is_err() {
             return error;
         }
-        let kept = self
-            .checkpoint()
-            .and_then(|()| self.release_memory())
-            .and_then(|()| self.final_snapshot(Due::Partial));
+        let kept = self.checkpoint();
+        let kept = kept.and_then(|()| self.rank_at_last(Due::Partial));
         self.end_spooling();
         // Damage is final, unless the input was only cut short.
         let is_final =
@@ -511,7 +505,7 @@ impl IngestRun<'_> {
             )));
         }
         self.progress.unverified = None;
-        self.go_to(self.progress.input + 1);
+        self.progress.go_to(self.progress.input + 1);
         Ok(())
     }
 
@@ -522,10 +516,5 @@ impl IngestRun<'_> {
             self.progress.input = self.progress.inputs.len() as u64;
             self.inputs.truncate(self.progress.inputs.len());
         }
-    }
-
-    fn go_to(&mut self, input: u64) {
-        self.progress.input = input;
-        self.progress.place = InputPosition::start();
     }
 }

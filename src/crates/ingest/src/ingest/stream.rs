@@ -43,23 +43,18 @@ pub(super) fn with_stream(job: &IngestJob) -> Result<Cow<'_, IngestJob>> {
     };
     let mut job = job.clone();
     job.inputs[at] = InputName::Stdin;
-    job.stdin = StandardInput::new(move || Box::new(Late::Closed(path.clone())));
+    job.stdin = StandardInput::new(move || Box::new(LateFile(path.clone(), None)));
     Ok(Cow::Owned(job))
 }
 
 /// Input that is opened when it is first read: a FIFO waits for its writer.
-enum Late {
-    Closed(PathBuf),
-    Open(File),
-}
+struct LateFile(PathBuf, Option<File>);
 
-impl Read for Late {
+impl Read for LateFile {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self {
-                Late::Open(file) => return file.read(out),
-                Late::Closed(path) => *self = Late::Open(File::open(path)?),
-            }
+        match &mut self.1 {
+            Some(file) => file.read(out),
+            none => none.insert(File::open(&self.0)?).read(out),
         }
     }
 }

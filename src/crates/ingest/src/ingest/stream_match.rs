@@ -9,6 +9,7 @@
 //! Little is held back: the bytes that both have in common, and a sixteenth and one read more. Beyond [`HELD`] bytes,
 //! the stream is taken for the same one; if it differs later, it is refused, and nothing of it was counted.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
@@ -102,8 +103,7 @@ pub(super) enum StreamMatch {
 pub(super) struct SignedStream {
     stream: Box<dyn Read + Send>,
     signer: SharedSigner,
-    held: Vec<u8>,
-    given: usize,
+    held: VecDeque<u8>,
     /// Signature with which the rest must agree.
     known: Option<Signature>,
 }
@@ -113,8 +113,7 @@ impl SignedStream {
         SignedStream {
             stream,
             signer: Arc::new(Mutex::new(Signer::new())),
-            held: Vec::new(),
-            given: 0,
+            held: VecDeque::new(),
             known: None,
         }
     }
@@ -130,13 +129,16 @@ impl SignedStream {
         if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {
             return Ok(StreamMatch::Different);
         }
+        // Number of leading bytes that the signature covers.
+        let covered = fronts().take(known.fronts.len()).last();
+        let covered = covered.unwrap_or(known.head.len() as u64);
         let mut buffer = vec![0; READ];
         loop {
             let read = match self.stream.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read.map_err(Error::io("-", "read"))?,
             };
-            self.held.extend_from_slice(&buffer[..read]);
+            self.held.extend(&buffer[..read]);
             let mut signer = lock(&self.signer);
             if read == 0 {
                 signer.end();
@@ -158,7 +160,14 @@ impl SignedStream {
                     self.known = Some(known.clone());
                     return Ok(StreamMatch::Extends);
                 }
-                None if len > known_to(known) || len >= HELD => return Err(is_unsure(len)),
+                None if len > covered || len >= HELD => {
+                    return Err(Error::InputChanged(format!(
+                        "-: nothing was counted: the first {} of this stream ({len} bytes) are those of the last stream, \
+                         and too little is known of its rest; use `resume` if it is that one, and send what follows its \
+                         end, or `new_stream` if it is another",
+                        human(len)
+                    )));
+                }
                 None => {}
             }
         }
@@ -167,21 +176,22 @@ impl SignedStream {
 
 impl Read for SignedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.given < self.held.len() {
-            let rest = &self.held[self.given..];
-            let part = rest.len().min(out.len());
-            out[..part].copy_from_slice(&rest[..part]);
-            self.given += part;
-            if self.given == self.held.len() {
-                (self.held, self.given) = (Vec::new(), 0);
+        if !self.held.is_empty() {
+            let held = self.held.read(out);
+            if self.held.is_empty() {
+                self.held = VecDeque::new();
             }
-            return Ok(part);
+            return held;
         }
         let read = self.stream.read(out)?;
         let mut signer = lock(&self.signer);
         if read > 0 {
             if !signer.take(&out[..read], self.known.as_ref()) {
-                return Err(io::Error::other(differs_late(signer.len)));
+                return Err(io::Error::other(refused(format!(
+                    "this stream begins with {} of the last stream, and then differs (before byte {})",
+                    human(HELD),
+                    signer.len
+                ))));
             }
             if let Some((whole, _)) = self.known.as_ref().and_then(|known| known.whole)
                 && signer.len >= whole
@@ -198,12 +208,6 @@ impl Read for SignedStream {
     }
 }
 
-/// Returns the number of leading bytes that a signature covers.
-fn known_to(known: &Signature) -> u64 {
-    let fronts = fronts().take(known.fronts.len()).last();
-    fronts.unwrap_or(known.head.len() as u64)
-}
-
 fn refused(what: String) -> Error {
     Error::InputChanged(format!(
         "-: nothing was counted: {what}; if it is that stream again, send all of it; if it is another, use `new_stream`"
@@ -213,22 +217,6 @@ fn refused(what: String) -> Error {
 fn ends_early(len: u64) -> Error {
     refused(format!(
         "this stream ends after {} ({len} bytes), and up to there it is the same as the last stream",
-        human(len)
-    ))
-}
-
-fn differs_late(len: u64) -> Error {
-    refused(format!(
-        "this stream begins with {} of the last stream, and then differs (before byte {len})",
-        human(HELD)
-    ))
-}
-
-fn is_unsure(len: u64) -> Error {
-    Error::InputChanged(format!(
-        "-: nothing was counted: the first {} of this stream ({len} bytes) are those of the last stream, and \
-        too little is known of its rest; use `resume` if it is that one, and send what follows its end, or \
-        `new_stream` if it is another",
         human(len)
     ))
 }

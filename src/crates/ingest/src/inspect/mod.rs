@@ -20,9 +20,7 @@ use crate::source::{Chunk, InputName, InputSummary};
 use crate::url;
 use crate::{Error, Result};
 
-pub use report::{
-    DamageReport, DistinctCount, FetchTimeStats, InspectReport, Odd, RecordPosition, SampleRecord,
-};
+pub use report::{DistinctCount, FetchTimeStats, InspectReport, Odd, RecordPosition, SampleRecord};
 
 /// Statuses that are counted individually.
 const STATUSES: RangeInclusive<i32> = -999..=999;
@@ -57,8 +55,8 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let mut report = InspectReport::default();
     let mut source = match reader.open(input) {
         Ok(source) => source,
-        Err(error @ Error::Corrupt { .. }) => {
-            report.damage = Some(DamageReport::of(&error, 0));
+        Err(Error::Corrupt { damage, .. }) => {
+            report.damage = Some(damage);
             return Ok(report);
         }
         Err(error) => return Err(error),
@@ -89,11 +87,11 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let summary = match how.records {
         Some(0) => None,
         _ => match records.visit(&mut reading) {
-            Ok(summary) => summary,
-            Err(error) => {
-                reading.damaged(error)?;
+            Err(Error::Corrupt { damage, .. }) => {
+                reading.report.damage = Some(damage);
                 records.summary()
             }
+            visited => visited?,
         },
     };
     Ok(reading.finish(summary.as_ref()))
@@ -290,15 +288,6 @@ impl InspectionRun<'_> {
             byte: self.offset,
             detail: detail.map(str::to_owned),
         }
-    }
-
-    /// Notes that damage ended the reading; returns other errors.
-    fn damaged(&mut self, error: Error) -> Result<()> {
-        if !matches!(error, Error::Corrupt { .. }) {
-            return Err(error);
-        }
-        self.report.damage = Some(DamageReport::of(&error, self.report.records));
-        Ok(())
     }
 
     /// Returns the report; `summary` is that of the source, as far as it was read to its end or to damage.

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::Error;
 use crate::decode::{Missing, Reason, Time};
 use crate::engine::Counters;
 use crate::formats::Format;
-use crate::source::Compression;
+use crate::source::{Compression, Damage};
 
 /// Report on an input, from its start to its end, to damage, or as far as requested.
 #[derive(Debug, Default)]
@@ -24,7 +23,8 @@ pub struct InspectReport {
     pub recognised_by: String,
     /// True if the input was read to a sound end.
     pub whole: bool,
-    pub damage: Option<DamageReport>,
+    /// Damage that ended the reading, if any. The records below come before it.
+    pub damage: Option<Box<Damage>>,
     /// Number of records of whatever kind: the sum of those below.
     pub records: u64,
     /// Counts of records and links as in an ingest, except the pages visited.
@@ -92,34 +92,6 @@ impl Odd {
         self.count += 1;
         if self.first.len() < Odd::PLACES {
             self.first.push(place);
-        }
-    }
-}
-
-/// Damage that ended the reading.
-#[derive(Debug)]
-pub struct DamageReport {
-    /// Description of the damage: what is wrong, where, and how much of the input was used.
-    pub what: String,
-    /// Number of records read before the damage.
-    pub records: u64,
-    /// Offset in the compressed input of the damaged gzip member or zstd frame.
-    pub member: Option<u64>,
-    /// Offset in the decompressed input up to which everything was verified.
-    pub verified: u64,
-}
-
-impl DamageReport {
-    pub(super) fn of(error: &Error, records: u64) -> DamageReport {
-        let damage = match error {
-            Error::Corrupt { damage, .. } => Some(damage),
-            _ => None,
-        };
-        DamageReport {
-            what: damage.map_or_else(|| error.to_string(), ToString::to_string),
-            records,
-            member: damage.and_then(|damage| Some(damage.member?.compressed)),
-            verified: damage.map_or(0, |damage| damage.unverified_from),
         }
     }
 }

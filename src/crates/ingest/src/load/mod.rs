@@ -20,6 +20,7 @@ use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
 use crate::snapshot::Snapshot;
 use crate::source::{InputName, Source, SourceOptions};
+use crate::threads::processors;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchOutcome {
@@ -77,12 +78,13 @@ pub fn load(
     input: &InputRules,
     limits: &Limits,
 ) -> Result<LoadedGraph> {
-    let mut crawled = Crawled::graph(Rules {
+    let rules = Rules {
         self_links: config.self_links,
         follow: config.follow.clone(),
         ..rules_in_memory(limits, input)?
-    })?;
-    crawled.threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    };
+    let mut crawled = Crawled::of(rules, true)?;
+    crawled.threads = processors();
     for input in inputs {
         crawled.read(input, format)?;
     }
@@ -119,13 +121,14 @@ const NODE_BYTES: u64 = 3 * (24 + 24 + 4) + ALLOCATION + 32;
 impl Crawled {
     /// Returns an empty crawl. Fails if the system has no random numbers for the key of hashes.
     pub fn new(input: &InputRules, follow: &Follow, limits: &Limits) -> Result<Crawled> {
-        Crawled::of(Rules {
+        let rules = Rules {
             follow: follow.clone(),
             ..rules_in_memory(limits, input)?
-        })
+        };
+        Crawled::of(rules, false)
     }
 
-    fn of(rules: Rules) -> Result<Crawled> {
+    fn of(rules: Rules, is_graph: bool) -> Result<Crawled> {
         Ok(Crawled {
             rules,
             threads: 1,
@@ -136,19 +139,12 @@ impl Crawled {
             },
             resolver: Resolver::default(),
             rows: LatestRows::default(),
-            visits: None,
+            visits: is_graph.then(Vec::new),
             of_store: false,
             kind: None,
             is_grouped: false,
             links: Default::default(),
             report: LoadReport::default(),
-        })
-    }
-
-    fn graph(rules: Rules) -> Result<Crawled> {
-        Ok(Crawled {
-            visits: Some(Vec::new()),
-            ..Crawled::of(rules)?
         })
     }
 
@@ -171,7 +167,7 @@ impl Crawled {
     /// added ([`Crawled::deliver`]). Fails with [`Error::TooLarge`](crate::Error::TooLarge) if their names take more
     /// than `memory` bytes, and with [`Error::Unsupported`](crate::Error::Unsupported) if there are too many.
     pub fn of_store(snapshot: &Snapshot, writer: &Writer, memory: Option<u64>) -> Result<Crawled> {
-        let mut crawled = Crawled::of(writer.rules())?;
+        let mut crawled = Crawled::of(writer.rules(), false)?;
         crawled.limit_memory(memory);
         crawled.of_store = true;
         for name in snapshot.names() {
@@ -215,11 +211,6 @@ impl Crawled {
     /// Returns the links of the pages that were read here.
     pub fn rows(&self) -> &LatestRows {
         &self.rows
-    }
-
-    /// Yields the targets of a page that was read here, with their weights.
-    pub fn targets(&self, page: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.rows.get(page).iter()
     }
 
     /// Returns whether rules on names may have left out pages.

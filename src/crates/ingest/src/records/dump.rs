@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::iter::Peekable;
 
 use super::{RecordFile, SortRoom, time_key};
-use crate::codec::varint::number;
+use crate::codec::varint::{be_number, number};
 use crate::decode::records::write::write;
 use crate::decode::{Link, Names, Record};
 use crate::disk::{ExternalSorter, Sorted};
@@ -68,15 +68,12 @@ pub fn dump(
     let mut line = Vec::new();
     for (page, name) in snapshot.pages().zip(snapshot.names()) {
         let (page, name) = (page?, name?);
-        let number = page.page.0 as u32;
-        let row = NamedRow::next(number, &mut parts)?;
+        let row = NamedRow::next(page.page.0 as u32, &mut parts)?;
         dumped.pages += 1;
         dumped.links += row.links.len() as u64;
         line.clear();
         write(&record(&name, &page.fetches, &row)?, names, &mut line);
-        let mut key = time_key(page.fetches.last).to_vec();
-        key.extend_from_slice(&number.to_be_bytes());
-        by_time.push(&key, &line)?;
+        by_time.push(&time_key(page.fetches.last), &line)?;
     }
     for line in by_time.sorted()? {
         file.line(&line?.1)?;
@@ -136,12 +133,6 @@ fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut ExternalSorter
 /// Returns the key of a part of a page's row: 0 for the row itself, then its links.
 fn part_key(page: u32, place: u32) -> [u8; 8] {
     (u64::from(page) << 32 | u64::from(place)).to_be_bytes()
-}
-
-fn be_number(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
 /// Row of a page, if it has one, by the names of its targets.

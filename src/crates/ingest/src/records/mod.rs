@@ -56,7 +56,7 @@ impl RecordFormat {
         ] {
             if name.ends_with(end) {
                 if format == RecordFormat::Parquet {
-                    crate::model::Feature::require("parquet").map_err(Error::Usage)?;
+                    crate::model::require_feature("parquet").map_err(Error::Usage)?;
                 }
                 return Ok(format);
             }
@@ -82,8 +82,7 @@ pub struct RecordFile<'w> {
 }
 
 enum RecordSink<'w> {
-    Lines(Box<dyn Write + Send + 'w>),
-    Members(MemberWriter<'w>),
+    Lines(LineWriter<'w>),
     #[cfg(feature = "parquet")]
     Table(Box<parquet::ParquetWriter<'w>>),
 }
@@ -97,15 +96,6 @@ impl<'w> RecordFile<'w> {
         path: &Path,
     ) -> Result<RecordFile<'w>> {
         let kind = match format {
-            RecordFormat::Jsonl => RecordSink::Lines(out),
-            RecordFormat::JsonlGzip | RecordFormat::JsonlZstd => {
-                RecordSink::Members(MemberWriter {
-                    out,
-                    is_gzip: format == RecordFormat::JsonlGzip,
-                    lines: Vec::new(),
-                    begun: false,
-                })
-            }
             #[cfg(feature = "parquet")]
             RecordFormat::Parquet => {
                 RecordSink::Table(Box::new(parquet::ParquetWriter::new(out, names, path)?))
@@ -113,8 +103,14 @@ impl<'w> RecordFile<'w> {
             #[cfg(not(feature = "parquet"))]
             RecordFormat::Parquet => {
                 let file = format!("{}: a table of {names:?} records", path.display());
-                return Err(crate::model::Feature::refusal(file, "parquet"));
+                return Err(crate::model::lacks_feature(file, "parquet"));
             }
+            _ => RecordSink::Lines(LineWriter {
+                out,
+                format,
+                lines: Vec::new(),
+                begun: false,
+            }),
         };
         Ok(RecordFile {
             kind,
@@ -125,8 +121,7 @@ impl<'w> RecordFile<'w> {
     /// Writes a record, one line of JSON with its line end.
     pub fn line(&mut self, line: &[u8]) -> Result<()> {
         let written = match &mut self.kind {
-            RecordSink::Lines(out) => out.write_all(line),
-            RecordSink::Members(members) => members.line(line),
+            RecordSink::Lines(lines) => lines.line(line),
             #[cfg(feature = "parquet")]
             RecordSink::Table(table) => return table.line(line),
         };
@@ -136,8 +131,7 @@ impl<'w> RecordFile<'w> {
     /// Ends and flushes the file. If it is dropped instead, readers notice the truncation, except in plain lines.
     pub fn finish(self) -> Result<()> {
         let ended = match self.kind {
-            RecordSink::Lines(mut out) => out.flush(),
-            RecordSink::Members(members) => members.finish(),
+            RecordSink::Lines(lines) => lines.finish(),
             #[cfg(feature = "parquet")]
             RecordSink::Table(table) => return table.finish(),
         };
@@ -145,17 +139,21 @@ impl<'w> RecordFile<'w> {
     }
 }
 
-/// Lines in gzip members or zstd frames, each compressed once it is complete.
-struct MemberWriter<'w> {
+/// Lines, plain or in gzip members or zstd frames, each compressed once it is complete.
+struct LineWriter<'w> {
     out: Box<dyn Write + Send + 'w>,
-    /// True for gzip, false for zstd.
-    is_gzip: bool,
+    format: RecordFormat,
+    /// Lines of the current member.
     lines: Vec<u8>,
+    /// True if a member was written.
     begun: bool,
 }
 
-impl MemberWriter<'_> {
+impl LineWriter<'_> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.format == RecordFormat::Jsonl {
+            return self.out.write_all(line);
+        }
         self.lines.extend_from_slice(line);
         if self.lines.len() >= MEMBER_BYTES {
             self.end()?;
@@ -164,7 +162,7 @@ impl MemberWriter<'_> {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        if self.is_gzip {
+        if self.format == RecordFormat::JsonlGzip {
             let mut member = GzEncoder::new(&mut self.out, flate2::Compression::default());
             member.write_all(&self.lines)?;
             member.finish()?;
@@ -181,7 +179,8 @@ impl MemberWriter<'_> {
     }
 
     fn finish(mut self) -> io::Result<()> {
-        if !self.lines.is_empty() || !self.begun {
+        let is_packed = self.format != RecordFormat::Jsonl;
+        if is_packed && (!self.lines.is_empty() || !self.begun) {
             self.end()?;
         }
         self.out.flush()

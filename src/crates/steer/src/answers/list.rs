@@ -110,7 +110,7 @@ fn each_line<P: Copy>(
         let (mut piece, mut bytes) = (Vec::new(), 0);
         for (number, line) in lines.by_ref() {
             let line = line?;
-            match parts(&line).map(|parts| parts.text) {
+            match parts(&line).map(|(text, _)| text) {
                 None => continue,
                 Some([b'#', ..]) => comments += 1,
                 Some(text) => {
@@ -138,7 +138,7 @@ pub fn names_of(
     let (mut skipped, mut opaque) = (SkippedLines::default(), 0);
     for line in lines {
         let line = line?;
-        match parts(&line).map(|parts| parts.text) {
+        match parts(&line).map(|(text, _)| text) {
             None => (),
             Some([b'#', ..]) => skipped.comments += 1,
             Some(text) => {

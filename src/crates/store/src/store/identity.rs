@@ -15,7 +15,7 @@ use crate::batch::HashKey;
 use crate::codec::sealed;
 use crate::disk::{Disk, read_whole, recreate};
 use crate::engine::Config;
-use crate::model::{Limits, SETTINGS};
+use crate::model::{Limits, is_setting};
 use crate::rules::InputRules;
 use crate::{Error, Result};
 
@@ -240,7 +240,7 @@ impl Settings {
         let both = as_given(self).into_iter().zip(as_given(&usual));
         let chosen = both.filter(|((setting, given), (_, usual))| {
             let usual = if *setting == "window" { &window } else { usual };
-            given != usual && SETTINGS.contains(setting)
+            given != usual && is_setting(setting)
         });
         chosen.map(|(given, _)| given).collect()
     }
@@ -289,7 +289,7 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
 
 /// Quotes the name of a setting for messages; other names stay as they are.
 fn named(setting: &str) -> String {
-    if SETTINGS.contains(&setting) {
+    if is_setting(setting) {
         format!("`{setting}`")
     } else {
         setting.into()
@@ -300,7 +300,7 @@ fn named(setting: &str) -> String {
 fn as_typed(settings: &Settings) -> String {
     let typed = as_given(settings)
         .into_iter()
-        .filter(|(setting, value)| SETTINGS.contains(setting) && !value.is_empty())
+        .filter(|(setting, value)| is_setting(setting) && !value.is_empty())
         .map(|(setting, value)| format!("{} {value}", named(setting)));
     typed.collect::<Vec<_>>().join(" ")
 }

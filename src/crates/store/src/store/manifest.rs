@@ -343,6 +343,12 @@ impl InputProgress {
         )))
     }
 
+    /// Moves to the start of the input with this index.
+    pub fn go_to(&mut self, input: u64) {
+        self.input = input;
+        self.place = InputPosition::start();
+    }
+
     /// Returns true if only passes after the first remain or remained; they need no stream.
     pub fn is_past_first(&self) -> bool {
         self.repeat > 1 && self.pass > 1

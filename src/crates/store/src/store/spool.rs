@@ -20,7 +20,6 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -41,7 +40,7 @@ use read::{BLOCK_BYTES, BlockReader, HEADER, SpoolBlockHeader, held, missing, se
 pub(super) const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SpoolOptions {
     /// Interval of syncs, even if the stream is silent (1 s by default); `None`: only at checkpoints and by size.
     pub sync_every: Option<Duration>,
@@ -71,12 +70,6 @@ pub struct OnDurable(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
 impl OnDurable {
     pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> OnDurable {
         OnDurable(Arc::new(tell))
-    }
-}
-
-impl fmt::Debug for OnDurable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnDurable")
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn parquet(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Resul
 
 #[cfg(not(feature = "parquet"))]
 fn without_parquet() -> Error {
-    crate::model::Feature::refusal("a Parquet file", "parquet")
+    crate::model::lacks_feature("a Parquet file", "parquet")
 }
 
 /// Replaces the reader of two tables in a build without Parquet.

@@ -6,7 +6,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use super::{EarlyEnd, IngestRun};
 use crate::batch::{Batch, BatchEntry, What};
 use crate::batches::{
-    RecordAt, report_caveat, report_end, report_format, report_remark, report_skipped,
+    note_use, report_end, report_format, report_record, report_remark, report_skipped,
 };
 use crate::decode::{Names, Reason};
 use crate::engine::age;
@@ -27,14 +27,14 @@ impl<'a> IngestRun<'a> {
         let input = self.inputs[self.progress.input as usize].clone();
         let mut records = self.begin_input(&input)?;
         self.begun = true;
-        report_caveat(&input, records.format, self.observer);
+        if let Some(caveat) = records.format.caveat() {
+            report_remark(&input, &Remark::Caveat(caveat), self.observer);
+        }
         let from = self.progress.place.offset;
         let mut reading = InputInProgress {
             input: &input,
-            is_spooled: !self.is_repeating() && self.is_spooling(),
             from,
             start: from,
-            end: from,
             whole: true,
             torn: false,
             known: self.writer.pages(),
@@ -77,23 +77,21 @@ impl<'a> IngestRun<'a> {
             ));
             source = self.patiently(move || pass_over(source, format, place, trusted))?;
         }
-        let spooled = Spooled {
-            restart: Restart {
-                raw: 0,
-                offset: 0,
-                compression: source.compression(),
-            },
-            total: None,
-        };
-        let spooled = self.is_spooling().then_some(spooled);
         if let Some(begun) = self.current_mut() {
             begun.format = format.name().into();
         } else {
+            let spooled = Spooled {
+                restart: Restart {
+                    compression: source.compression(),
+                    ..plain(0)
+                },
+                total: None,
+            };
             self.progress.inputs.push(Input {
                 name: name.to_string(),
                 format: format.name().into(),
                 end: None,
-                spooled,
+                spooled: self.is_spooling().then_some(spooled),
             });
         }
         let mut records = self.reader.read(source, format)?;
@@ -177,15 +175,11 @@ impl<'a> IngestRun<'a> {
 struct InputInProgress<'r, 'a> {
     run: &'r mut IngestRun<'a>,
     input: &'r InputName,
-    /// True in the first pass of a spooled input: what the spool keeps of it moves with the position.
-    is_spooled: bool,
     /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
     from: u64,
     /// Offset of the start of the last visit at which reading may stop.
     start: u64,
-    /// Offset of the end of the last record at which reading may stop.
-    end: u64,
-    /// True if nothing was applied after `end`.
+    /// True if nothing was applied after the position, the end of the last record at which reading may stop.
     whole: bool,
     /// True if the stream was cut inside its last record, which is neither counted nor part of the position: if the
     /// stream is sent again, the record may be whole.
@@ -251,13 +245,13 @@ impl InputInProgress<'_, '_> {
             if is_request && *self.input == InputName::Stdin && !self.run.is_repeating() {
                 self.run.progress.requests = Some(self.run.progress.input);
             }
+            let before = self.run.progress.place.offset;
             // Otherwise this is a line inside the next record, where reading cannot stop.
-            self.whole = end > self.end;
+            self.whole = end > before;
             if self.whole {
-                if entry.what == What::Visit && self.end > self.from {
-                    self.start = self.end;
+                if entry.what == What::Visit && before > self.from {
+                    self.start = before;
                 }
-                self.end = end;
                 self.run.progress.place.offset = end;
                 if self.run.is_due() {
                     self.note_place(records, piece);
@@ -270,9 +264,9 @@ impl InputInProgress<'_, '_> {
 
     /// Refuses the next record, with lines inside it, before anything is applied, so that a checkpoint can be made.
     fn check_next(&self, piece: &Piece, at: usize) -> Result<()> {
-        let batch = &piece.batch;
+        let (batch, offset) = (&piece.batch, self.run.progress.place.offset);
         let mut next = batch.entries[at..].iter();
-        match next.find(|entry| piece.chunk.offset + entry.end > self.end) {
+        match next.find(|entry| piece.chunk.offset + entry.end > offset) {
             Some(record) => self.run.writer.check_room(batch, record.names_end),
             None => Ok(()),
         }
@@ -281,14 +275,15 @@ impl InputInProgress<'_, '_> {
     fn apply_entry(&mut self, format: Format, piece: &Piece, at: usize) -> Result<()> {
         let is_first_pass = !self.run.is_repeating();
         let run = &mut *self.run;
-        let record = RecordAt {
-            input: self.input,
-            place: run.progress.place,
-            batch: &piece.batch,
-            at,
-        };
-        record.report(run.job.strict, is_first_pass, run.observer)?;
-        record.note_use(piece.chunk.verified, &mut run.progress.unverified);
+        let (input, place, record) = (self.input, run.progress.place, (&piece.batch, at));
+        let strict = run.job.strict;
+        report_record(input, place, record, strict, is_first_pass, run.observer)?;
+        note_use(
+            piece.chunk.verified,
+            input,
+            place,
+            &mut run.progress.unverified,
+        );
         if format.is_grouped() && is_first_pass {
             self.ungrouped += u64::from(self.comes_back(&piece.batch, &piece.batch.entries[at]));
         }
@@ -311,7 +306,8 @@ impl InputInProgress<'_, '_> {
     fn note_place(&mut self, records: &mut InputRecords, piece: &Piece) {
         let chunk = &*piece.chunk;
         let place = self.run.progress.place;
-        if self.is_spooled {
+        if self.run.is_spooling() {
+            // What the spool keeps of the input moves with the position.
             let restart = match chunk.member {
                 Some(member) => Restart {
                     raw: member.compressed,
@@ -324,8 +320,6 @@ impl InputInProgress<'_, '_> {
                 let total = None;
                 input.spooled = Some(Spooled { restart, total });
             }
-        }
-        if self.run.is_spooling() {
             self.run.progress.place.prefix = 0;
         } else if let Some(prefix) = records.prefix_at(chunk, place.offset) {
             self.run.progress.place.prefix = prefix;
@@ -375,8 +369,6 @@ impl InputInProgress<'_, '_> {
         }
         if self.run.is_spooling() {
             end.prefix = 0;
-        }
-        if self.is_spooled {
             if records.compression == Compression::Plain {
                 let from = self.restart_at(records.format, end);
                 restart = Some(plain(from));

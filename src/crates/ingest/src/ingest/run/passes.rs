@@ -93,7 +93,7 @@ impl IngestRun<'_> {
         if !whole {
             return Err(EarlyEnd::Stopped);
         }
-        self.go_to(self.inputs.len() as u64);
+        self.progress.go_to(self.inputs.len() as u64);
         Ok(())
     }
 

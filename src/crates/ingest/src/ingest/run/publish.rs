@@ -77,13 +77,11 @@ struct RankingJob {
     before: Option<Counters>,
 }
 
-/// File of a ranking by another measure; `None` if it was stopped.
-type Computed = Option<(PathBuf, ComputedInfo)>;
-
 /// Snapshot, unless it was stopped, and the rankings by other measures beside it.
 struct RankedCommit {
     published: Option<PublishedSnapshot>,
-    also: Vec<(ComputedName, Result<Computed>)>,
+    /// Files of these rankings, or why there is none.
+    also: Vec<(ComputedName, Result<(PathBuf, ComputedInfo), String>)>,
 }
 
 pub(super) struct Publisher {
@@ -317,6 +315,8 @@ impl IngestRun<'_> {
                 let also = also.iter().filter(|_| published.is_some());
                 let also = also.map(|computing| {
                     let done = publish_computed(&*disk, &view, computing, &watcher);
+                    let done = done.map_err(|error| error.to_string());
+                    let done = done.and_then(|done| done.ok_or_else(|| "stopped".into()));
                     (ComputedName::of(computing), done)
                 });
                 RankedCommit {
@@ -467,21 +467,15 @@ impl IngestRun<'_> {
                 path: &made.path,
                 info: &made.info,
             });
-            for (name, done) in &also {
-                let why = match done {
-                    Ok(Some((path, info))) => {
-                        self.observer.note(IngestEvent::Computed { path, info });
-                        continue;
-                    }
-                    Ok(None) => "stopped".into(),
-                    Err(error) => error.to_string(),
-                };
-                let ComputedName { level, measure } = name;
-                self.observer.say(format!(
-                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute` with `measure` \
-                     {measure} and `level` {level} makes it",
-                    level.plural()
-                ));
+            for (ComputedName { level, measure }, done) in &also {
+                match done {
+                    Ok((path, info)) => self.observer.note(IngestEvent::Computed { path, info }),
+                    Err(why) => self.observer.say(format!(
+                        "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute` with \
+                         `measure` {measure} and `level` {level} makes it",
+                        level.plural()
+                    )),
+                }
             }
             self.publisher.published = Some((made.path, made.info));
             if settle.is_some_and(|settle| settle.writes_warm) {

@@ -1,7 +1,7 @@
 //! Stand-ins for formats that this build lacks.
 
 use super::{Content, ExportFormatSpec};
-use crate::model::Feature;
+use crate::model::lacks_feature;
 
 /// Defines a stand-in for the module of a format, which has the name of its feature.
 macro_rules! absent {
@@ -16,12 +16,7 @@ macro_rules! absent {
                 ),
                 is_text: false,
                 content: super::Content::Table,
-                write: |_, _, _| {
-                    Err(super::Feature::refusal(
-                        stringify!($name),
-                        stringify!($name),
-                    ))
-                },
+                write: |_, _, _| Err(super::lacks_feature(stringify!($name), stringify!($name))),
             };
         }
     };

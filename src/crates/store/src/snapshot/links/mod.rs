@@ -26,7 +26,7 @@ use flate2::write::GzEncoder;
 use super::LevelRanking;
 use super::common_crawl::hosts_of;
 use super::export::{MOST_SORTING, name_without, reversed};
-use crate::codec::varint::number;
+use crate::codec::varint::{be_number, number};
 use crate::disk::ExternalSorter;
 use crate::memory::{LOOK_EVERY, check_room, to_read};
 use crate::rows::{Row, Rows, Stop};
@@ -128,10 +128,8 @@ impl<'g> LinkGraph<'g> {
             );
             links.sort_unstable();
             count += links.len() as u64;
-            let page =
-                <[u8; 4]>::try_from(&*page).map_err(|_| Error::internal("a page is no number"))?;
             if !links.is_empty() {
-                visit(u32::from_be_bytes(page), &links)?;
+                visit(be_number(&page) as u32, &links)?;
             }
         }
         Ok(count)
