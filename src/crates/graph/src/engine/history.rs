@@ -196,7 +196,11 @@ impl Notes {
             span,
             visits,
             last_fetch,
-            fetches: is_fetch.then_some(fetches).unwrap_or_default(),
+            fetches: if is_fetch {
+                fetches
+            } else {
+                RowFetches::default()
+            },
             // A fetch that was not a visit distributed nothing.
             recycled: if is_visit { 0 } else { note.cash },
             folded: false,

@@ -86,6 +86,9 @@ pub fn next_of(
     source.list()
 }
 
+/// Crawl, with the order of pages by name and the claims of all pages if its strategy uses them.
+type ClaimedCrawl = (CrawlHistory, Option<Vec<u32>>, Option<Vec<f64>>);
+
 struct ListSource<'a> {
     snapshot: &'a Snapshot,
     rows: Option<KeptRows>,
@@ -304,9 +307,8 @@ impl ListSource<'_> {
         }
     }
 
-    /// Follows the crawl to the snapshot. Returns it with the name order and the claims of all pages, if the strategy
-    /// uses them.
-    fn follow(&self) -> Result<(CrawlHistory, Option<Vec<u32>>, Option<Vec<f64>>)> {
+    /// Follows the crawl to the snapshot.
+    fn follow(&self) -> Result<ClaimedCrawl> {
         let (options, snapshot) = (self.options, self.snapshot);
         let spec = options.strategy.spec();
         if self.rows.is_none() && !spec.without_rows {

@@ -8,6 +8,7 @@
 //! change: after a crash at any point, repeating the step gives the same numbers and the same files.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::remote_pages::{KnownRemote, NamesState, foreign, unowned};
@@ -196,8 +197,8 @@ impl<'e> Asker<'e> {
         // Most files state the same.
         let mut known = BTreeMap::new();
         for state in states.clone() {
-            if !known.contains_key(&state) {
-                known.insert(state, state.begins(&self.names, self.pages)?);
+            if let Entry::Vacant(vacant) = known.entry(state) {
+                vacant.insert(state.begins(&self.names, self.pages)?);
             }
         }
         Ok(states.map(|state| known[&state]).collect())

@@ -77,11 +77,13 @@ struct RankingJob {
     before: Option<Counters>,
 }
 
+/// Ranking by another measure: its file, or why there is none.
+type OtherRanking = (ComputedName, Result<(PathBuf, ComputedInfo), String>);
+
 /// Snapshot, unless it was stopped, and the rankings by other measures beside it.
 struct RankedCommit {
     published: Option<PublishedSnapshot>,
-    /// Files of these rankings, or why there is none.
-    also: Vec<(ComputedName, Result<(PathBuf, ComputedInfo), String>)>,
+    also: Vec<OtherRanking>,
 }
 
 pub(super) struct Publisher {
