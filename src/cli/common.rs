@@ -39,7 +39,8 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-/// Returns the exit code of damage if any of the errors is damage, or else that of the first error.
+/// Returns the exit code of damage if any of the errors is damage, or else that of the first error;
+/// [`Exit::Done`] if there is none.
 pub fn worst_of<'e>(errors: impl IntoIterator<Item = &'e Error>) -> Exit {
     let exits: Vec<Exit> = errors.into_iter().map(Exit::from).collect();
     let damage = exits.iter().find(|exit| **exit == Exit::Damaged);
@@ -165,8 +166,8 @@ impl MemoryArg {
         Ok(self.memory.or_else(|| available(threads)))
     }
 
-    /// Returns what is left of the [`MemoryArg::budget`] beside `need` bytes for this `work`. Fails like it, and with
-    /// [`Error::TooLarge`], which says what to do `instead`, if these do not fit.
+    /// Returns what is left of the [`MemoryArg::budget`] when this `work`, which has additional `threads`, takes `need`
+    /// bytes. Fails like it, and with [`Error::TooLarge`], which says what to do `instead`, if these bytes do not fit.
     pub fn beside(
         &self,
         (need, threads): (u64, usize),

@@ -295,7 +295,7 @@ fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
 }
 
-/// Publishes a ranking and reports it as JSON or in words, of which only problems if `is_quiet`.
+/// Publishes a ranking and reports it: as JSON, or else in words, and then only problems if `is_quiet`.
 pub(super) fn publish_watched(
     view: &View,
     computing: &Computing,

@@ -234,7 +234,8 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     Exit::Done
 }
 
-/// Returns whether a completed run read nothing of its inputs; `empty` says that one of them was empty.
+/// Returns whether a completed run read nothing of its inputs. `read` is what this run counted; `empty` says that one of
+/// the inputs was empty.
 pub fn is_nothing(outcome: &IngestOutcome, read: &Counters, empty: bool) -> bool {
     let idle = outcome.nothing_to_do && !empty
         || outcome.stopped

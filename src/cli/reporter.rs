@@ -94,7 +94,8 @@ impl Reporter {
         }
     }
 
-    /// Counts and describes a problem, which `--quiet` still shows; `None` if the event is none, or was shown often.
+    /// Counts and describes a problem, which `--quiet` still shows; `None` if the event is no problem, or a bad record that
+    /// is only counted.
     fn problem(&mut self, note: &IngestEvent<'_>) -> Option<String> {
         Some(match *note {
             IngestEvent::Warning(text) => text.to_owned(),

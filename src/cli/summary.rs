@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::common::{self, Basis, accuracy, counted, thousands};
 use super::reporter::Reporter;
 
-/// Returns what was counted since `before`, except the pages visited: those are all.
+/// Returns what was counted since `before`; pages visited and remote pages stay totals.
 pub(super) fn since(now: &Counters, before: &Counters) -> Counters {
     let mut read = now.clone();
     for (count, before) in [

@@ -10,8 +10,8 @@ use cashrank_steer::schedule::Taker;
 
 use super::common::{Forms, one_of, parsed, some_bytes, words};
 
-/// Value that may be left open: a format that is recognised from the content, or `none`. Under its own name, clap reads
-/// an `Option` as an option that may lack its value.
+/// Value that may be left open: a format that is recognised from the content, or `none`. It is an alias because clap's
+/// derive takes a field spelled `Option<Option<_>>` for an option that may lack its value.
 pub(super) type OrNone<T> = Option<T>;
 
 fn or_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<OrNone<T>, String> {

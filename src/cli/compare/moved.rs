@@ -42,18 +42,21 @@ pub fn show(
     }
     let both = left.ranking().zip(right.ranking());
     let both = both.map(|(left, right)| (left.snapshot(), right.snapshot()));
-    let (found, is_one_store) = match left.snapshot().zip(right.snapshot()) {
-        Some((l, r)) if one_store(l, r)? => (named_moves(l, r, wanted)?, true),
+    let elapsed_if = |is_one_store| {
+        let elapsed = both.map(|(l, r)| elapsed(l.info(), r.info(), is_one_store));
+        Ok::<_, Error>(elapsed.transpose()?.unwrap_or_default())
+    };
+    let (found, elapsed) = match left.snapshot().zip(right.snapshot()) {
+        Some((l, r)) if one_store(l, r)? => (named_moves(l, r, wanted)?, elapsed_if(true)?),
         _ => {
-            let is_one_store = both.is_some_and(|(l, r)| l.store() == r.store());
-            (by_name(left, right, wanted, memory)?, is_one_store)
+            let elapsed = elapsed_if(both.is_some_and(|(l, r)| l.store() == r.store()))?;
+            (by_name(left, right, wanted, memory)?, elapsed)
         }
     };
-    let elapsed = both.map(|(l, r)| elapsed(l.info(), r.info(), is_one_store));
     let report = MovesReport {
         agreement: Agreement::of([left, right], found.summary.l1),
         sides: [left, right],
-        elapsed: elapsed.transpose()?.unwrap_or_default(),
+        elapsed,
         by: wanted.by,
         found,
     };

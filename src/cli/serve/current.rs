@@ -190,7 +190,7 @@ impl OpenSnapshot {
         })
     }
 
-    /// Returns the ranks of pages or sites, and those in this number of the newest snapshots.
+    /// Returns the ranks of pages or sites; with `snapshots` also their ranks in that many of the newest snapshots.
     fn rank(
         &self,
         urls: &[String],
@@ -205,7 +205,7 @@ impl OpenSnapshot {
                 most: snapshots,
                 ..HistoryOptions::default()
             };
-            // Snapshots that cannot be read are left out.
+            // Snapshots that cannot be read are reported and left out.
             let mut failed = |error: Error| {
                 say!("cashrank: {error}");
                 Ok(())

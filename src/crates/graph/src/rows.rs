@@ -88,8 +88,8 @@ pub trait Rows: Sync {
     /// Returns the number of links in all rows that a sweep reads.
     fn links(&self) -> u64;
     /// Calls `visit` with the row of each page that has one, once per page, in storage order, which is the same in
-    /// every sweep; with several adjacent rows at a time where possible, so that the visitor can prefetch its data for the
-    /// later ones.
+    /// every sweep; with several adjacent rows at a time where possible, so that the visitor can prefetch its data for
+    /// the later ones. [`Rows::sweep`] visits them one by one.
     fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop>;
 
     /// Calls `visit` with each row, like [`Rows::walk`]. Returns whether it reached the last row: `visit` may end it

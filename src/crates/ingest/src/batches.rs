@@ -96,8 +96,8 @@ pub(crate) fn report_record(
     first_pass: bool,
     observer: &mut dyn Observer,
 ) -> Result<()> {
-    let detail = batch.complaint(at);
     if let What::Skipped(reason) = batch.entries[at].what {
+        let detail = batch.complaint(at);
         return report_skipped(input, place, reason, detail, strict, observer);
     }
     if first_pass && batch.entries[at].is_timeless {
@@ -106,7 +106,7 @@ pub(crate) fn report_record(
             record: place.records + 1,
             offset: place.offset,
             reason: Reason::BadTime,
-            detail,
+            detail: batch.complaint(at),
         });
     }
     Ok(())

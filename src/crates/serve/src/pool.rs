@@ -21,8 +21,8 @@ pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
 
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// Starts threads that run jobs as they come; a panic of one is printed and otherwise ignored. They end after all jobs,
-/// once the sender is dropped. Fails like [`start`] if one of the threads cannot be started.
+/// Starts threads that run jobs as they come; a job's panic is printed and otherwise ignored. The threads end after all
+/// jobs, once every sender is dropped. Fails like [`start`] if one of the threads cannot be started.
 pub(crate) fn pool(threads: usize) -> io::Result<(Sender<Job>, PoolEnd)> {
     let (jobs, waiting) = unbounded::<Job>();
     let (alive, end) = unbounded();
@@ -39,7 +39,7 @@ pub(crate) fn pool(threads: usize) -> io::Result<(Sender<Job>, PoolEnd)> {
     Ok((jobs, PoolEnd(end)))
 }
 
-/// Handle for waiting until a pool's threads have ended: then this is disconnected. Nothing is ever sent.
+/// Handle for waiting until a pool's threads have ended: then its channel is disconnected. Nothing is ever sent on it.
 #[derive(Clone)]
 pub struct PoolEnd(Receiver<()>);
 

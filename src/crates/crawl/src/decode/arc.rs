@@ -5,9 +5,9 @@
 
 use memchr::{memchr, memrchr};
 
-use super::exchange::Archives;
-use super::frame::{Framing, WarcHeader, whole_length, without_cr};
-use super::{Bad, FormatSpec, HELD_MAX, warc};
+use super::exchange::{Archives, CaptureFacts};
+use super::frame::{Frame, Framing, WarcHeader, whole_length, without_cr};
+use super::{Bad, FormatSpec, HELD_MAX, ReadResult, Record, warc};
 use crate::rules::Outlinks;
 
 pub const FORMAT: FormatSpec = FormatSpec {
@@ -21,7 +21,7 @@ pub const FORMAT: FormatSpec = FormatSpec {
             outlinks: Outlinks::Html,
             limit: limits.line_bytes,
             shard: rules.shard,
-            read: warc::read,
+            read,
         })
     },
 };
@@ -31,7 +31,27 @@ static ARC: Framing = Framing {
     next,
     header_cut: "the ARC header is cut short",
     block_cut: "the input ends inside an ARC block",
+    takes_line_ends: true,
 };
+
+/// Reads a record as that of a WARC file, but for the one that describes the file.
+fn read<'a>(
+    archives: &Archives,
+    frame: Frame<'a>,
+    facts: &mut CaptureFacts<'a>,
+    record: &mut Record<'a>,
+    large: &mut dyn FnMut(),
+) -> ReadResult {
+    let target = frame
+        .parts
+        .as_ref()
+        .ok()
+        .and_then(|(header, _)| header.target);
+    if target.is_some_and(|url| url.starts_with(b"filedesc:")) {
+        return Ok(Some("filedesc"));
+    }
+    warc::read(archives, frame, facts, record, large)
+}
 
 pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
@@ -57,9 +77,8 @@ fn warc_header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     };
     let length =
         length.ok_or_else(|| Bad::malformed("the length in an ARC header is not a number"))?;
-    let is_of_file = url.starts_with(b"filedesc:");
     Ok(Some(WarcHeader {
-        kind: if is_of_file { b"filedesc" } else { b"response" },
+        kind: b"response",
         target: Some(url),
         date,
         length,

@@ -1,4 +1,5 @@
-//! Exchanges in WARC files: a capture (a response or revisit) with its request, and the metadata about it.
+//! The decoder of archives (WARC, ARC, WAT), and exchanges in them: a capture (a response or revisit) with its request,
+//! and the metadata about it.
 //!
 //! An exchange is a capture, at most one request directly before it, and the *tail* behind it: a request if none was
 //! before, and metadata, as far as one of them is wanted. All have the capture's target. If records name each other
@@ -197,9 +198,14 @@ impl Archives {
 }
 
 impl Decoder for Archives {
-    /// Stops before the last exchange, which may continue. The line ends after it precede the next record's tail.
+    /// Stops before an exchange that may continue.
     fn whole(&self, buf: &[u8]) -> usize {
-        whole_by(buf, |rest| Some(self.first(rest, false)?.end))
+        let end = whole_by(buf, |rest| Some(self.first(rest, false)?.end));
+        if self.framing.takes_line_ends {
+            end + line_ends(&buf[end..])
+        } else {
+            end
+        }
     }
 
     /// Returns whether `rest` ends in a request without its capture, in a capture without the metadata with its links,
@@ -227,7 +233,7 @@ impl Decoder for Archives {
         Box::new(FrameSkipper::by(self.framing))
     }
 
-    /// Emits the records beside a capture before it, without moving the offset: it counts as read only with them.
+    /// Emits the records beside a capture before it, without moving the offset: the capture counts as read only with them.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut done = 0;

@@ -1,9 +1,9 @@
-//! Records with a header that tells the length of the block after it. In WARC: a version line, header lines, a blank
-//! line, then `Content-Length` bytes.
+//! Records with a header that tells the length of the block after it, and the header of WARC: a version line, header
+//! lines, a blank line, then `Content-Length` bytes. Lines end with LF; CRs before the LF are dropped.
 //!
-//! A record begins with any line ends left over from the record before, and ends with its block. Lines end with LF; CRs
-//! before the LF are dropped. If no record begins where one should, or its header is invalid, everything up to the next
-//! line that begins with `WARC/` is one bad record.
+//! A record begins with any line ends left over from the record before, and ends with its block. If no record begins
+//! where one should, or its header is invalid, everything up to where the next one may begin (in WARC, a line that begins
+//! with `WARC/`) is one bad record.
 
 use memchr::{memchr, memmem};
 
@@ -75,6 +75,8 @@ pub struct Framing {
     pub header_cut: &'static str,
     /// Error for a block that the end of the input cuts.
     pub block_cut: &'static str,
+    /// True if line ends after a record are read with it; otherwise they come before the next one.
+    pub takes_line_ends: bool,
 }
 
 pub static WARC: Framing = Framing {
@@ -82,6 +84,7 @@ pub static WARC: Framing = Framing {
     next: next_warc,
     header_cut: HEADER_CUT,
     block_cut: "the input ends inside a WARC block",
+    takes_line_ends: false,
 };
 
 impl Framing {
@@ -205,7 +208,6 @@ pub fn whole_length(text: &[u8]) -> Option<u64> {
 /// Returns the report name of a record that is not part of a fetch.
 pub fn record_kind(kind: &[u8]) -> &'static str {
     let known = [
-        "filedesc",
         "warcinfo",
         "request",
         "metadata",

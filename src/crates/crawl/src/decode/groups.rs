@@ -108,23 +108,27 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         G::JOINS
     }
 
-    /// Stops before the last group, which may continue. Searches backwards, so that most lines are not read.
+    /// Stops before the last group, which may continue.
     fn whole(&self, buf: &[u8]) -> usize {
-        // Only a scan from the start finds where lines of CSV end.
-        let lines = lines_of::<G>(buf).take_while(|line| G::IS_CSV && line.terminated);
-        let mut ends: Vec<usize> = lines.map(|line| line.end).collect();
-        let mut last_end = |front| {
-            if G::IS_CSV {
-                ends.pop().unwrap_or_default()
-            } else {
-                lines::whole(front)
-            }
-        };
-        let lines_end = last_end(buf);
         let mut group: Option<(&[u8], usize)> = None;
+        if G::IS_CSV {
+            // Only a scan from the start finds where lines of CSV end.
+            let mut lines_end = 0;
+            for line in lines_of::<G>(buf).take_while(|line| line.terminated) {
+                if let Ok(GroupLine::Edge(edge)) = G::read(line.text)
+                    && group.is_none_or(|(key, _)| key != edge.key)
+                {
+                    group = Some((edge.key, line.start));
+                }
+                lines_end = line.end;
+            }
+            return group.map_or(lines_end, |(_, start)| start);
+        }
+        // A search backwards leaves most lines unread.
+        let lines_end = lines::whole(buf);
         let mut end = lines_end;
         while end > 0 {
-            let start = last_end(&buf[..end - 1]);
+            let start = lines::whole(&buf[..end - 1]);
             if let Ok(GroupLine::Edge(edge)) = G::read(lines::trim(&buf[start..end - 1])) {
                 match group {
                     Some((key, _)) if key != edge.key => break,

@@ -118,7 +118,7 @@ fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
     shard.is_some_and(|shard| shard.passes_over(url, names))
 }
 
-/// Returns the name in lower case; empty if it is longer than the buffer, so than all names that matter.
+/// Returns the name in lower case; empty if it does not fit into the buffer, which all names that matter do.
 fn lower_case<'n>(name: &[u8], lower: &'n mut [u8]) -> &'n [u8] {
     let Some(lower) = lower.get_mut(..name.len()) else {
         return &[];

@@ -55,14 +55,14 @@ fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
 fn passed_over<'a>(archives: &Archives, frame: &Frame<'a>) -> Option<&'a [u8]> {
     let shard = archives.shard?;
     let (header, block) = frame.parts.as_ref().ok()?;
-    let page = header.target?;
+    let page = header.target.filter(|_| is_wat(header))?;
     // Quotes within a text are escaped, so this can only be a field's name and value.
     let name = b"\"WARC-Target-URI\":\"";
     let at = memmem::find(block, name)? + name.len();
     let is_same = block[at..]
         .strip_prefix(page)
         .is_some_and(|rest| rest.starts_with(b"\""));
-    let is_answer = role(header, block) == Some(Role::Capture);
+    let is_answer = memmem::find(block, b"\"HTTP-Response-Metadata\"").is_some();
     (is_same && is_answer && shard.passes_over(page, Names::Url)).then_some(page)
 }
 
@@ -74,7 +74,8 @@ pub fn is_wat(header: &WarcHeader<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// Reads a WARC record.
+/// Reads a WARC record, but only the URL of one that belongs to another shard. A request that is no GET is noted in
+/// `about`.
 fn read<'a>(
     archives: &Archives,
     frame: Frame<'a>,

@@ -88,7 +88,8 @@ impl Unpacker {
         }
     }
 
-    /// Returns whether resuming at a later place needs the part read at the input's start: frames after a dictionary do.
+    /// Returns whether resuming at a later place needs the part read at the input's start, as it does if frames come after a
+    /// dictionary.
     pub fn needs_start(&self) -> bool {
         matches!(self, Unpacker::Zstd(zstd) if zstd.dictionary.is_some())
     }

@@ -233,9 +233,10 @@ impl<S: Storage> Engine<S> {
         self.state.counters.take(entry.what, &entry.counts);
     }
 
-    /// Applies an entry, whose pages were admitted. `links` are the distinct targets of a visit; of an unchanged page,
-    /// the page with the same content; none of any other. `totals` are those of the page's fetches so far, if the record gives these instead
-    /// of one fetch. After an error the record may have been applied in part, and the engine must not be used.
+    /// Applies an entry, whose pages were admitted. `links` are the distinct targets of a visit or, of an unchanged
+    /// page, of the page with the same content; other entries have none. `totals` are those of the page's fetches so
+    /// far, if the record gives these instead of one fetch. After an error the record may have been applied in part,
+    /// and the engine must not be used.
     pub fn apply(
         &mut self,
         entry: &BatchEntry,
@@ -254,6 +255,7 @@ impl<S: Storage> Engine<S> {
         match what {
             What::Visit | What::Gone => {
                 let gone = what == What::Gone;
+                debug_assert!(!gone || links.targets.is_empty());
                 let again = self.has_row(page);
                 self.storage.row(page, gone, links, again)?;
                 let digest = match entry.digest {

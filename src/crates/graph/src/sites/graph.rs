@@ -123,9 +123,9 @@ impl Rows for SiteGraph {
     }
 
     fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        self.0.walk(&mut |rows| match rows {
-            [row] if row.targets.is_empty() => Ok(()),
-            rows => visit(rows),
+        self.0.walk(&mut |rows| {
+            let mut rows = rows.iter().filter(|row| !row.targets.is_empty());
+            rows.try_for_each(|row| visit(std::slice::from_ref(row)))
         })
     }
 }

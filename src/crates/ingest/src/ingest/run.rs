@@ -249,7 +249,7 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Makes the last snapshot, and settles it in memory that only further records would need.
+    /// Makes the last snapshot, after releasing the memory that only further records would need.
     fn rank_at_last(&mut self, due: Due) -> Result<()> {
         self.finish_publishing()?;
         self.writer.release_memory()?;

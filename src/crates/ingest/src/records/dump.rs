@@ -7,7 +7,7 @@
 //! record; and records by the time of the last fetch:
 //!
 //! ```text
-//! rows -> (target, page, place, weight) -> + name -> (page, place, weight, name) -> + page -> (time, page, line)
+//! rows -> (target, page, place, weight) -> + name -> (page, place, weight, name) -> + page -> (time, line)
 //! ```
 
 use std::borrow::Cow;
@@ -73,6 +73,7 @@ pub fn dump(
         dumped.links += row.links.len() as u64;
         line.clear();
         write(&record(&name, &page.fetches, &row)?, names, &mut line);
+        // Pages come in the order of their numbers, and the sorter keeps the order of equal times.
         by_time.push(&time_key(page.fetches.last), &line)?;
     }
     for line in by_time.sorted()? {

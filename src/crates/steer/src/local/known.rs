@@ -47,10 +47,10 @@ impl LocalGraph {
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
         let mut gone = Vec::new();
         rows.sweep(&mut |row| {
-            if is_local(row.page) && row.gone {
-                gone.push(row.page);
-            } else if is_local(row.page) {
-                known.row(row)?;
+            match is_local(row.page) {
+                true if row.gone => gone.push(row.page),
+                true => known.row(row)?,
+                false => {}
             }
             Ok(())
         })?;

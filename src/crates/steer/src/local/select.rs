@@ -93,10 +93,14 @@ fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
 
 /// Returns c\[k\] times what each member k holds: the part that can return to the domain.
 fn returned(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
-    let part = |k: usize| match matrix.into_domain(k) {
-        _ if k < matrix.domain => 1.0,
-        local if local > 0.0 => local / matrix.out(k),
-        _ => 0.0,
+    let part = |k: usize| {
+        if k < matrix.domain {
+            return 1.0;
+        }
+        match matrix.into_domain(k) {
+            local if local > 0.0 => local / matrix.out(k),
+            _ => 0.0,
+        }
     };
     let members = held.iter().enumerate();
     members.map(|(k, held)| held * part(k)).collect()

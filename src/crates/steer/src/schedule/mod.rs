@@ -71,7 +71,7 @@ impl ScoredPage {
 pub struct CrawlFacts<'a> {
     /// Rows that were added to the history, for further sweeps.
     pub rows: &'a dyn Rows,
-    /// All pages by their names, for strategies that use this order ([`StrategySpec::by_names`]).
+    /// Numbers of all pages in the order of their names, for strategies that use this order ([`StrategySpec::by_names`]).
     pub names: Option<&'a [u32]>,
     /// Settled ranking of `rows`; `None` if there is none.
     pub ranking: Option<SettledRanking<'a>>,

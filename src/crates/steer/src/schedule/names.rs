@@ -14,8 +14,8 @@ use crate::Result;
 use crate::threads::{par_map, sort_by_key};
 use crate::url::host_and_path;
 
-/// Returns `pages` pages by their names, for which `each` calls its visitor in page order; `threads` threads each ask for a
-/// range.
+/// Returns the numbers of all `pages` pages in the order of their names. `each` passes the names of a range of pages to
+/// its visitor, in page order; `threads` threads each ask for a range.
 pub(super) fn by_name(
     pages: u64,
     threads: usize,
@@ -36,7 +36,7 @@ pub(super) fn by_name(
     Ok(by_key(keyed))
 }
 
-/// Returns pages by their keys ([`name_key`]).
+/// Returns the numbers of pages in the order of their keys ([`name_key`]).
 pub fn by_key(mut keyed: Vec<(u64, u32)>) -> Vec<u32> {
     sort_by_key(&mut keyed, |of| *of);
     keyed.iter().map(|(_, page)| *page).collect()

@@ -43,5 +43,8 @@ fn gather_values<T: Serialize + DeserializeOwned>(
         .flatten()
         .collect();
     all.sort_by_key(|(shard, _)| *shard);
+    if !all.iter().map(|(shard, _)| *shard).eq(0..peers.shards()) {
+        return Err(Error::internal("not each shard says something once"));
+    }
     Ok(all.into_iter().map(|(_, value)| value).collect())
 }

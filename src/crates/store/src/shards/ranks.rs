@@ -13,7 +13,7 @@
 //! ```text
 //! units     0 | 1                   1: importances of the message are whole numbers of the units that all shards share
 //! values    units (delta repeats?)* varints: from the value before, at least 1; repeats: 0, and how often beyond once
-//! before    delta*                  of each distinct value: values of all shards from the one before on
+//! before    delta*                  of each distinct value: number of values of all shards from the distinct value before, with it, to this one
 //! asked     delta*                  pages by their numbers in their owner's store, at least 1
 //! answer    units shift value* delta*   importances in 2^shift units, zigzag; ranks by importance, each less the one before, zigzag
 //! ```
@@ -205,8 +205,8 @@ fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Ve
     Ok((1..ranges).filter_map(split).collect())
 }
 
-/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all shards come
-/// from the one before on; and the number of values.
+/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all shards there are
+/// from its distinct value before, with that, up to this one; and the number of values.
 fn merge(messages: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<(Vec<Vec<u8>>, u64)> {
     let mut all = Vec::new();
     for of in messages {

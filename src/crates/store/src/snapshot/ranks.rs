@@ -1,8 +1,8 @@
 //! Ranks of all pages: 1 + the number of pages of strictly greater importance.
 //!
-//! Pages are sorted in memory if they fit in the memory of a ranking. Otherwise splits, from a sample of the importances,
-//! divide these into ranges that fit, each in a file, and one range is sorted at a time. All pages with the importance of a
-//! split have the same rank, which needs no sorting.
+//! Pages are sorted in memory if they fit in the memory of a ranking. Otherwise splits, from a sample of the
+//! importances, divide these into ranges that fit ([`RANGES_MAX`] at most), each in a file, and one range is sorted at
+//! a time. All pages with the importance of a split have the same rank, which needs no sorting.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 const SORT_BYTES: u64 = 24;
 /// Maximum number of values sorted in memory: their positions take half of 64 bits.
 const SORT_MAX: u64 = 1 << 32;
-/// Number of pages for each that is in the sample.
+/// Number of pages of which one is in the sample.
 const SAMPLED: u64 = 1024;
 /// Maximum number of ranges, each of which has a file open.
 const RANGES_MAX: u64 = 256;
@@ -120,6 +120,7 @@ impl RankCollector {
         }
         // A range may have twice the mean number of pages, as splits are those of a sample.
         let ranges = need.saturating_mul(2).div_ceil(memory.max(1));
+        let ranges = ranges.max(pages.saturating_mul(2).div_ceil(SORT_MAX));
         Ok(RankCollector::OnDisk(RangeRanker {
             keys: NumberFile::new(folder)?,
             pages: 0,
@@ -157,7 +158,7 @@ pub(super) struct RangeRanker {
     /// Sort keys of all pages, in page order.
     keys: NumberFile,
     pages: u64,
-    /// Sort keys of one page in [`SAMPLED`], chosen by their numbers.
+    /// Sort keys of a sample: one of [`SAMPLED`] pages, chosen by page number.
     sample: Vec<u64>,
     ranges: usize,
     folder: PathBuf,
@@ -208,12 +209,15 @@ impl RangeRanker {
         }
         // Numbers of keys before each group.
         let before: Vec<u64> = sizes
-            .into_iter()
+            .iter()
             .scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)))
             .collect();
         let mut ranked = Vec::new();
         for (range, mut file) in files.into_iter().enumerate() {
-            let mut values = file.numbers()?.collect::<Result<Vec<u64>>>()?;
+            let mut values = Vec::with_capacity(sizes[2 * range] as usize);
+            for key in file.numbers()? {
+                values.push(key?);
+            }
             rank(&mut values, before[2 * range]);
             file.rewind()?;
             values.into_iter().try_for_each(|rank| file.push(rank))?;
@@ -245,7 +249,7 @@ impl NumberFile {
 
     fn push(&mut self, number: u64) -> Result<()> {
         let written = self.file.write_all(&number.to_le_bytes());
-        written.map_err(Error::io(&self.path, "write"))
+        written.map_err(|error| Error::io(&self.path, "write")(error))
     }
 
     fn rewind(&mut self) -> Result<()> {
@@ -267,7 +271,8 @@ impl NumberFile {
             Ok(Some(u64::from_le_bytes(bytes)))
         };
         Ok(std::iter::from_fn(move || {
-            read().map_err(Error::io(&path, "read")).transpose()
+            let number = read().map_err(|error| Error::io(&path, "read")(error));
+            number.transpose()
         }))
     }
 }

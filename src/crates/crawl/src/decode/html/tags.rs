@@ -26,7 +26,7 @@ pub(super) enum Tag {
     Meta,
 }
 
-/// Raw values of the attributes of one tag that carry links. If an attribute occurs twice, the first one counts; one that
+/// Raw values of those attributes of a tag that are read. If an attribute occurs twice, the first one counts; one that
 /// has only a name is empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attributes<'t> {
@@ -382,5 +382,5 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     }
 }
 
-/// Length of the longest name that is relevant.
+/// Length of the longest relevant name of a tag.
 const LONGEST: usize = 9;

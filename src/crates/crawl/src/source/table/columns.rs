@@ -401,7 +401,9 @@ fn is_plain(column: &schema::Type) -> bool {
     if column.is_primitive() {
         return true;
     }
-    let is_list = column.get_basic_info().converted_type() == ConvertedType::LIST;
+    let info = column.get_basic_info();
+    let is_list = info.logical_type_ref() == Some(&LogicalType::List)
+        || info.converted_type() == ConvertedType::LIST;
     let (true, [repeated]) = (is_list, column.get_fields()) else {
         return false;
     };

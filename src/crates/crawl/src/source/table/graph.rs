@@ -409,6 +409,7 @@ fn parse_lines<T: 'static>(
                     Fault::Damage(DamageKind::InvalidData, what)
                 });
             }
+            open = None;
             let Some(path) = files.next() else {
                 return Ok(None);
             };

@@ -64,14 +64,14 @@
 //! and one after: ||c||_1/2 + 1.5 (n + links). It changes Y by at most ||c||_1 + |sum c|, whatever the later number of
 //! pages. So with F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and e = (F + 2 links)/s.
 //!
-//! **Which pages to visit** (`worth`). A sweep visits the pages whose |K_i| is large relative to the cost of a visit,
-//! |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows. The pages above theta hold a
-//! share q of ||K||_1; near the end, as much as is needed to reach the goal. Other rows are read as well, unless few
-//! pages qualify, but without accessing their pages, which are scattered in memory. (The first sweep from nothing
-//! considers all pages.) After four sweeps in a row that hardly reduced r, all pages are visited: on tiny graphs the
-//! pages above theta may pass what they have to each other, while s decreases as fast as ||K||_1. Any choice of pages
-//! keeps the certificate. Pages without links are visited all at once after each sweep, which solves their part
-//! exactly.
+//! **Which pages to visit** (`worth`). A sweep visits the pages whose |K_i| is large relative to the cost of a
+//! visit, |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows. The pages above theta
+//! hold a share q of ||K||_1; near the end, as much as is needed to reach the goal. Other rows are read as well,
+//! unless few pages qualify, but without accessing their pages, which are scattered in memory. (The first sweep
+//! from nothing considers all pages.) After some sweeps (4 where d = 0.85) that hardly reduced r, although rounding
+//! does not explain what waits, all pages that have anything are visited: on tiny graphs the pages above theta may
+//! pass what they have to each other, while s decreases as fast as ||K||_1. Any choice of pages keeps the
+//! certificate. Pages without links are visited all at once after each sweep, which solves their part exactly.
 //!
 //! On the graph cnr-2000, read breadth-first, this takes 3.7, 6.0 and 12.5 sweeps' worth of links (links touched /
 //! links) to a certified bound of 0.01, 1e-4 and 1e-9; visiting every row takes 9, 21 and 55.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use super::block::{self, LedgerBlock, SUPPLY, plus};
 use super::shards::ShardRows;
-use super::worth::{LevelHistogram, VisitLevel};
+use super::worth::{LevelHistogram, VisitLevel, share};
 use super::{SettlingProgress, SettlingResult, Watch};
 use crate::engine::{Certificate, Effort, certify, ratio_up};
 use crate::rank::peers::Peers;
@@ -268,9 +268,9 @@ impl<'r> Settling<'r> {
 const GAIN_MIN: f64 = 0.1;
 /// Number of sweeps without a gain of a thousandth after which settling ends: 64-bit numbers resolve no more.
 const PATIENCE: u32 = 64;
-/// Number of sweeps without a gain of a thousandth after which a sweep visits all pages: pages that have most may pass it
-/// on among themselves, while all importance decreases as fast as what they have.
-const STALLED: u32 = 4;
+/// Part of that number of sweeps after which a sweep visits all pages: those that have most may pass it on among
+/// themselves, while all importance decreases as fast as what they have.
+const STALLED_PART: u32 = 16;
 /// Multiple of 1/(1 - d) that replaces [`PATIENCE`] if more waits than rounding explains: near d = 1 a sweep may gain
 /// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
@@ -520,12 +520,16 @@ impl Settling<'_> {
             (best, _) if residual < 0.999 * best => (residual, 0),
             (best, since) => (best, since + 1),
         };
-        let patience = if residual > self.certificate.rounding_l1 {
+        self.best.1 > self.patience(options) || waiting.is_none()
+    }
+
+    /// Returns the number of sweeps without a gain of a thousandth after which settling ends.
+    fn patience(&self, options: &RankOptions) -> u32 {
+        if self.certificate.residual_l1 > self.certificate.rounding_l1 {
             PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32)
         } else {
             PATIENCE
-        };
-        self.best.1 > patience || waiting.is_none()
+        }
     }
 
     /// Chooses the level of the next sweep, assuming that it gains as much per visit as the last one.
@@ -546,12 +550,14 @@ impl Settling<'_> {
             options.until
         };
         let enough = (until * (1.0 - damping) - self.certificate.rounding_l1) / damping;
-        let is_stalled = self.best.1 >= STALLED && residual > self.certificate.rounding_l1;
-        let (level, share) = if is_stalled {
-            (VisitLevel::From(i32::MIN), 1.0)
+        let is_stalled = residual > self.certificate.rounding_l1
+            && self.best.1 >= self.patience(options) / STALLED_PART;
+        let share = if is_stalled {
+            1.0
         } else {
-            waiting.level(enough / residual, gain)
+            share(enough / residual, gain)
         };
+        let (level, share) = waiting.level(share);
         self.planned = Some((residual, share));
         level
     }

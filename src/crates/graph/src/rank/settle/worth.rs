@@ -138,14 +138,8 @@ impl LevelHistogram {
         self.visitable() == 0
     }
 
-    /// Returns the level from which pages hold the share of the norm that a sweep should visit, and that share. The
-    /// sweep should leave `enough` of the norm; `gain` is the reduction by the last sweep per unit visited.
-    pub fn level(&self, enough: f64, gain: Option<f64>) -> (VisitLevel, f64) {
-        let share = match gain {
-            // A little more than needed: a sweep that just fails is followed by another.
-            Some(gain) => ((1.0 - enough) / gain.clamp(0.02, 1.0) * 1.03).clamp(0.1, SHARE),
-            None => SHARE,
-        };
+    /// Returns the level from which pages hold this share of what can be visited, and their share of the norm.
+    pub fn level(&self, share: f64) -> (VisitLevel, f64) {
         let all = self.visitable();
         let wanted = (all as f64 * share) as u128;
         let mut above = 0;
@@ -160,6 +154,16 @@ impl LevelHistogram {
             }
         }
         (VisitLevel::From(from), ratio_up(above, self.norm()))
+    }
+}
+
+/// Returns the share of the norm that a sweep should visit to leave `enough` of it; `gain` is the reduction by the last
+/// sweep per unit visited.
+pub(super) fn share(enough: f64, gain: Option<f64>) -> f64 {
+    match gain {
+        // A little more than needed: a sweep that just fails is followed by another.
+        Some(gain) => ((1.0 - enough) / gain.clamp(0.02, 1.0) * 1.03).clamp(0.1, SHARE),
+        None => SHARE,
     }
 }
 
@@ -224,7 +228,7 @@ mod tests {
             worth.add(units, cost(3));
         }
         worth.add(100_000, NO_LINKS);
-        let (VisitLevel::From(from), _) = worth.level(0.0, None) else {
+        let (VisitLevel::From(from), _) = worth.level(SHARE) else {
             panic!("no level");
         };
         let above: u64 = (1..=1000u64)
