@@ -40,11 +40,11 @@ pub(super) fn with_lock<T>(
     publish().map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
 }
 
-/// Ranks the pages of a committed state and publishes this as the store's current snapshot: written to a temporary file,
-/// synced, renamed; `latest.json` is replaced last. Importance is settled from the links; without
-/// `settle`, or where no links are kept, it is that of the store's window. Removes older snapshots except for those to keep and pinned ones.
-/// Returns `None` if settling was stopped from outside; nothing is published then. Fails without the store's lock, or if
-/// the state is older than the current snapshot.
+/// Ranks the pages of a committed state and publishes this as the store's current snapshot: written to a temporary
+/// file, synced, renamed; `latest.json` is replaced last. Importance is settled from the links; without `settle`,
+/// or where no links are kept, it is that of the store's window. Removes older snapshots except for those to keep
+/// and pinned ones. Returns `None` if settling was stopped from outside; nothing is published then. Fails without
+/// the store's lock, or if the state is older than the current snapshot.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,
