@@ -36,7 +36,7 @@ mod messages;
 use super::{Peers, RemotePages, gather_values};
 use crate::engine::{CHUNK_PAGES, Certificate, Effort, Estimator, ScoreUnits, Scores};
 use crate::rows::Bits;
-use crate::snapshot::{descending_key, sorted_positions};
+use crate::snapshot::{descending_key, sorted_positions, splits};
 use crate::threads::par_map;
 use crate::{Error, Result};
 use messages::{answer, answered, asked, pages_asked, put, put_values, take, values_of};
@@ -198,11 +198,8 @@ fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Ve
         sampled.map(|of| of.0).collect()
     };
     let samples: Vec<Vec<u64>> = local.iter().map(sample).collect();
-    let mut samples = gather_values(&samples, peers)?.concat();
-    samples.sort_unstable();
-    let ranges = peers.shards();
-    let split = |range: usize| samples.get(range * samples.len() / ranges).copied();
-    Ok((1..ranges).filter_map(split).collect())
+    let samples = gather_values(&samples, peers)?.concat();
+    Ok(splits(samples, peers.shards()))
 }
 
 /// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all shards there are

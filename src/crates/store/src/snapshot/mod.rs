@@ -52,7 +52,7 @@ pub use known::FactsCache;
 pub use levels::{LevelRanking, RankingName};
 pub use publish::{ClusterRanking, Prepared, prepare};
 pub use publish::{PublishedSnapshot, SnapshotTurn, publish, publish_meanwhile};
-pub use ranks::{descending_key, importance_of, sorted_positions};
+pub use ranks::{descending_key, importance_of, sorted_positions, splits};
 pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::settling_needs;

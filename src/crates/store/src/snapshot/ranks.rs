@@ -92,6 +92,14 @@ fn sorted_from(mut keys: Vec<u64>, bits: Range<u32>) -> Vec<u64> {
     keys
 }
 
+/// Returns the first value of each of `ranges` equal parts of a sample but the first, in ascending order; none if the
+/// sample is empty.
+pub fn splits(mut sample: Vec<u64>, ranges: usize) -> Vec<u64> {
+    sample.sort_unstable();
+    let split = |range: usize| sample.get(range * sample.len() / ranges).copied();
+    (1..ranges).filter_map(split).collect()
+}
+
 /// Replaces values by their ranks; `before` smaller ones are elsewhere.
 fn rank(values: &mut [u64], before: u64) {
     let (mut rank, mut last) = (0, None);
@@ -174,18 +182,9 @@ impl RangeRanker {
         self.keys.push(key)
     }
 
-    /// Returns keys that divide the sample into equal parts, in ascending order.
-    fn splits(&mut self) -> Vec<u64> {
-        let mut sample = std::mem::take(&mut self.sample);
-        sample.sort_unstable();
-        let split = |range: usize| sample.get(range * sample.len() / self.ranges).copied();
-        let mut splits: Vec<u64> = (1..self.ranges).filter_map(split).collect();
-        splits.dedup();
-        splits
-    }
-
     fn ranks(mut self) -> Result<impl Iterator<Item = Result<u64>>> {
-        let splits = self.splits();
+        let mut splits = splits(self.sample, self.ranges);
+        splits.dedup();
         // Groups of keys in ascending order: a range of them, those that equal a split, a range, and so on.
         let group = move |key: u64| match splits.binary_search(&key) {
             Ok(split) => 2 * split + 1,
