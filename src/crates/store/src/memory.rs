@@ -26,7 +26,7 @@ pub const DATABASE: u64 = 64 * MIB;
 /// Buffers of the pipeline in bytes: chunks and batches in transit, windows of decompressors, a checkpoint's.
 pub const BUFFERS: u64 = 256 * MIB;
 /// Maximum memory for making a snapshot, in bytes.
-const PUBLISHING: u64 = 600 * MIB;
+const PUBLISHING: u64 = 280 * MIB;
 /// Memory for making a snapshot per page, up to [`PUBLISHING`], on top of [`PUBLISHING_LEAST`].
 const PUBLISHING_A_PAGE: u64 = 64;
 const PUBLISHING_LEAST: u64 = 24 * MIB;
@@ -42,9 +42,10 @@ const MAKING_BLOCKS: u64 = 176;
 const READING_BLOCKS: u64 = 96;
 /// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
 const READING: u64 = 240;
-/// Memory per page for computing ranks, in bytes, up to [`RANKING_MOST`].
-pub const RANKING: u64 = 32;
-pub const RANKING_MOST: u64 = 512 * MIB;
+/// Memory per page for computing ranks, in bytes: its importance, and twice the first bits of it with its position.
+pub const RANKING: u64 = 24;
+/// Maximum memory for computing ranks, in bytes. Ranks of more pages are computed from files, in ranges of importance.
+pub const RANKING_MOST: u64 = 192 * MIB;
 /// Memory per page for settling importance, in bytes.
 pub const SETTLING: u64 = crate::rank::settle::BYTES;
 /// Maximum additional memory for caching rows between sweeps, in bytes: 32 million links.

@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::unnamed;
+use crate::memory::RANKING;
 use crate::{Error, Result};
 
-/// Memory for sorting a value in bytes: itself, and twice its first bits with its position.
-const SORT_BYTES: u64 = 24;
 /// Maximum number of values sorted in memory: their positions take half of 64 bits.
 const SORT_MAX: u64 = 1 << 32;
 /// Number of pages of which one is in the sample.
@@ -122,7 +121,7 @@ pub(super) enum RankCollector {
 impl RankCollector {
     /// Returns a collector for `pages` pages; it has files in `folder` if they do not fit in `memory` bytes.
     pub fn new(pages: u64, memory: u64, folder: &Path) -> Result<RankCollector> {
-        let need = pages.saturating_mul(SORT_BYTES);
+        let need = pages.saturating_mul(RANKING);
         if pages <= SORT_MAX && need <= memory {
             return Ok(RankCollector::InMemory(Vec::with_capacity(pages as usize)));
         }
@@ -318,7 +317,7 @@ mod tests {
         fn ranks_are_by_definition_whatever_the_memory(values in values()) {
             let expected = naive(&values);
             prop_assert_eq!(&ranks(&values, u64::MAX), &expected);
-            let too_little = (values.len() as u64 * SORT_BYTES).saturating_sub(1);
+            let too_little = (values.len() as u64 * RANKING).saturating_sub(1);
             prop_assert_eq!(&ranks(&values, too_little), &expected);
         }
     }

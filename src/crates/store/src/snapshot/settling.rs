@@ -193,12 +193,6 @@ impl SettleSettings {
         self.room(view, UNPACKED_ROWS, KNOWN_PAGES)
     }
 
-    /// Returns the memory for ranks in bytes: what settling needs at least, or half of what it and caches leave, as two
-    /// rankings are made at a time.
-    pub(super) fn rank_room(&self, view: &View) -> u64 {
-        RANKING_MOST.max(self.room(view, UNPACKED_ROWS + KNOWN_PAGES, u64::MAX) / 2)
-    }
-
     /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
     /// of the window if it is lower, so that the effort of the passes is not wasted.
     pub(super) fn options_of(&self, view: &View) -> Result<RankOptions> {

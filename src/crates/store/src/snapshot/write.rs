@@ -35,9 +35,8 @@ pub(super) fn write<'v>(
 ) -> Result<Option<(Prepared<'v>, Option<SettlingResult>, bool)>> {
     let config = &view.settings().config;
     let pages = view.totals().pages;
-    let memory = settle.map_or(RANKING_MOST, |settle| settle.rank_room(view));
     let mut writer = SnapshotWriter::begin(disk, view)?;
-    let mut ranks = RankCollector::new(pages, memory, view.dir())?;
+    let mut ranks = RankCollector::new(pages, RANKING_MOST, view.dir())?;
     let mut computed = None;
     if let Some(settle) = settle
         && settle.is_possible(view)
