@@ -393,62 +393,54 @@ impl LedgerBlock {
         self.over_all(of, plus)
     }
 
-    /// Visits all pages without links, given the final payment `each` per unit of weight.
-    pub fn visit_dangling(&mut self, each: i64) {
+    /// Returns the distribution of what waits at all pages, besides `rest` units; the sums of X and of D; and a number
+    /// above 0 if an X is so large that units should be doubled. First visits the pages without links if it gets the
+    /// final payment to them per unit of weight.
+    pub fn weigh(&mut self, dangling: Option<i64>, rest: u64) -> (LevelHistogram, [i128; 3]) {
         let pages = self.costs.len();
         let half = pages / 2;
-        let (costs, teleport) = (&*self.costs, &self.teleport);
+        let (costs, teleport, each) = (&*self.costs, &self.teleport, self.each);
         let own = self.own.split_at_mut(half);
         let accounts = self.accounts.split_at_mut(half);
-        let visit = |first: usize, accounts: &mut [i64], own: &mut [i64]| {
+        let weigh = |first: usize, accounts: &mut [i64], own: &mut [i64]| {
+            let (mut worth, mut unvisitable) = (LevelHistogram::default(), 0);
+            let (mut sum, mut waiting, mut largest) = (0, 0, 0);
             let cells = accounts.iter_mut().zip(own);
-            for (((account, own), cost), page) in cells.zip(&costs[first..]).zip(first..) {
-                if *cost <= NO_LINKS {
-                    let paid = paid(each, teleport.weight(page));
+            for (((account, own), &cost), page) in cells.zip(&costs[first..]).zip(first..) {
+                let weight = teleport.weight(page);
+                if let Some(each) = dangling
+                    && cost <= NO_LINKS
+                {
+                    let paid = paid(each, weight);
                     *own = own.wrapping_add(account.wrapping_add(paid));
                     *account = paid.wrapping_neg();
                 }
-            }
-        };
-        join(
-            pages >= HALVES_FROM,
-            || visit(0, accounts.0, own.0),
-            || visit(half, accounts.1, own.1),
-        );
-    }
-
-    /// Returns the distribution of what waits at all pages, besides `rest` units.
-    pub fn weigh(&mut self, rest: u64) -> LevelHistogram {
-        let of = |pages: Range<usize>| {
-            let mut worth = LevelHistogram::default();
-            let cells = self.accounts[pages.clone()].iter();
-            for ((account, cost), page) in cells.zip(&self.costs[pages.clone()]).zip(pages) {
-                let paid = match *cost {
-                    REMOTE => 0,
-                    _ => self.paid_of_late(page),
-                };
-                worth.add(account.wrapping_add(paid).unsigned_abs(), *cost);
-            }
-            worth
-        };
-        let worth = self.over_all(of, LevelHistogram::and);
-        self.norm = worth.norm() + u128::from(rest);
-        worth
-    }
-
-    /// Returns the sums of X and of D, and a number above 0 if an X is so large that units should be doubled.
-    pub fn sums(&self) -> [i128; 3] {
-        let of = |pages: Range<usize>| {
-            let accounts = self.accounts[pages.clone()].iter();
-            let accounts = accounts.map(|&units| i128::from(units)).sum();
-            let (mut sum, mut largest) = (0, 0);
-            for own in &self.own[pages] {
                 sum += i128::from(*own);
+                waiting += i128::from(*account);
                 largest = largest.max(own.unsigned_abs());
+                let paid = if cost == REMOTE {
+                    0
+                } else {
+                    paid(each, weight)
+                };
+                let units = account.wrapping_add(paid).unsigned_abs();
+                if cost <= NO_LINKS || cost == REMOTE {
+                    unvisitable += i128::from(units);
+                } else {
+                    worth.add(units, cost);
+                }
             }
-            [sum, accounts, (largest > OWN_MAX).into()]
+            worth.units[0] = unvisitable;
+            (worth, [sum, waiting, (largest > OWN_MAX).into()])
         };
-        self.over_all(of, plus)
+        let ((worth, sums), (more_worth, more)) = join(
+            pages >= HALVES_FROM,
+            || weigh(0, accounts.0, own.0),
+            || weigh(half, accounts.1, own.1),
+        );
+        let worth = worth.and(more_worth);
+        self.norm = worth.norm() + u128::from(rest);
+        (worth, plus(sums, more))
     }
 
     /// Doubles the units, which halves the numbers. Returns the sums of X and D.

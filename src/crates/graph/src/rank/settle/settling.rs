@@ -185,8 +185,9 @@ impl<'r> Settling<'r> {
     }
 
     /// Solves exactly for the pages without links, as if visited infinitely often: with c = T/W at the end, D is -c w
-    /// at each of them, so c W = T + sum of their D + c times the sum of their weights w.
-    pub fn visit_dangling(&mut self) -> Result<()> {
+    /// at each of them, so c W = T + sum of their D + c times the sum of their weights w. Returns c, and adds what their
+    /// visits move to the totals.
+    fn pay_dangling(&mut self) -> Result<i64> {
         let [weights, waiting] = self.sum(|block| block.dangling())?;
         let totals = &mut self.totals;
         let each = match totals.weights.saturating_sub(weights as u64) {
@@ -198,44 +199,32 @@ impl<'r> Settling<'r> {
         totals.sum += moved;
         totals.virtual_page += moved;
         totals.is_first_sweep = false;
-        for block in &mut self.blocks {
-            block.visit_dangling(each);
-        }
-        Ok(())
+        Ok(each)
     }
 
-    /// Checks the law, and computes what waits. Given the number of links, first halves numbers that may get too large.
-    pub fn weigh(&mut self, links: Option<u64>) -> Result<LevelHistogram> {
-        let is_large = self.check_law()?;
-        if let Some(links) = links
-            && is_large
-        {
-            self.halve(links)?;
-            self.check_law()?;
-        }
+    /// Computes what waits, and checks the law; first visits the pages without links if it gets the payment to them.
+    /// The result is with true if units should be doubled.
+    pub fn weigh(&mut self, dangling: Option<i64>) -> Result<(LevelHistogram, bool)> {
         let totals = self.totals;
         let weights = i128::from(totals.weights.max(1));
         let rest = totals.virtual_page.rem_euclid(weights) as u64;
         let has_first = self.peers.local().first() == Some(&0);
-        let worths = par_map(&mut self.blocks, |at, block| {
+        let weighed = par_map(&mut self.blocks, |at, block| {
             block.tell(totals);
             // The rest counts for the first shard.
-            Ok(block.weigh(if at == 0 && has_first { rest } else { 0 }))
+            Ok(block.weigh(dangling, if at == 0 && has_first { rest } else { 0 }))
         })?;
-        let mut all = worths
-            .into_iter()
-            .fold(LevelHistogram::default(), LevelHistogram::and);
+        let (mut all, mut sums) = (LevelHistogram::default(), [0; 3]);
+        for (worth, of_block) in weighed {
+            (all, sums) = (all.and(worth), plus(sums, of_block));
+        }
         self.peers.sum(&mut all.units)?;
+        self.peers.sum(&mut sums)?;
         all.rest = rest;
-        Ok(all)
-    }
-
-    /// Checks the law. Returns true if units should be doubled.
-    pub fn check_law(&mut self) -> Result<bool> {
-        let [own, accounts, large] = self.sum(|block| block.sums())?;
-        let (sum, virtual_page) = (self.totals.sum, self.totals.virtual_page);
+        let [own, accounts, large] = sums;
+        let (sum, virtual_page) = (totals.sum, totals.virtual_page);
         if accounts == -virtual_page && own == sum {
-            return Ok(large > 0);
+            return Ok((all, large > 0));
         }
         Err(Error::internal(format!(
             "settling: the books do not balance: all accounts are {accounts} units for {virtual_page} of the virtual page, \
@@ -490,8 +479,12 @@ impl Settling<'_> {
     /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
     /// earlier state is left without importance, as it may be if most of what it had is taken back.
     pub fn end_sweep(&mut self) -> Result<Option<LevelHistogram>> {
-        self.visit_dangling()?;
-        let waiting = self.weigh(Some(self.links))?;
+        let each = self.pay_dangling()?;
+        let (mut waiting, is_large) = self.weigh(Some(each))?;
+        if is_large {
+            self.halve(self.links)?;
+            (waiting, _) = self.weigh(None)?;
+        }
         if self.totals.sum > 0 {
             Ok(Some(waiting))
         } else if self.is_resumed {

@@ -93,7 +93,7 @@ impl VisitLevel {
 pub(super) struct LevelHistogram {
     /// Maximum loss by rounding T/n.
     pub rest: u64,
-    /// Units at pages without links, then at the pages of each level.
+    /// Units at pages that are not visited, those without links and remote ones, then at the pages of each level.
     pub units: Vec<i128>,
 }
 
@@ -107,14 +107,9 @@ impl Default for LevelHistogram {
 }
 
 impl LevelHistogram {
-    /// Adds a page with |K| of `units`.
+    /// Adds a page with links, and |K| of `units`.
     pub fn add(&mut self, units: u64, cost: Cost) {
-        let at = if cost <= NO_LINKS || cost == REMOTE {
-            0
-        } else {
-            1 + level(units, cost) as usize
-        };
-        self.units[at] += i128::from(units);
+        self.units[1 + level(units, cost) as usize] += i128::from(units);
     }
 
     pub fn and(mut self, other: LevelHistogram) -> LevelHistogram {
@@ -227,7 +222,7 @@ mod tests {
         for units in 1..=1000 {
             worth.add(units, cost(3));
         }
-        worth.add(100_000, NO_LINKS);
+        worth.units[0] = 100_000;
         let (VisitLevel::From(from), _) = worth.level(SHARE) else {
             panic!("no level");
         };
