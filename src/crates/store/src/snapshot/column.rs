@@ -3,9 +3,24 @@
 //!
 //! A column that changes from one snapshot to the next is kept in transposed form (`Planes`).
 
+use std::cell::RefCell;
 use std::io;
 
+use zstd::bulk::Compressor;
+
 const LEVEL: i32 = 1;
+
+thread_local! {
+    /// Compressor of this thread: making one takes as long as packing a small column.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|compressor| match compressor {
+        Some(compressor) => compressor.compress(bytes),
+        none => none.insert(Compressor::new(LEVEL)?).compress(bytes),
+    })
+}
 
 pub fn pack(values: &[u64]) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; values.len() * 8];
@@ -18,7 +33,7 @@ pub fn pack(values: &[u64]) -> io::Result<Vec<u8>> {
             }
         }
     }
-    zstd::bulk::compress(&bytes, LEVEL)
+    compress(&bytes)
 }
 
 /// Unpacks `count` values; `None` if `packed` does not hold exactly as many.
@@ -115,6 +130,11 @@ impl Planes {
         self.planes.iter().map(Vec::capacity).sum()
     }
 
+    /// Returns true if all values are the default.
+    pub fn is_default(&self) -> bool {
+        self.there == 0
+    }
+
     /// Packs the column like [`pack`].
     pub fn pack(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.len * WIDTH];
@@ -126,7 +146,7 @@ impl Planes {
                 plane => bytes.copy_from_slice(plane),
             }
         }
-        zstd::bulk::compress(&bytes, LEVEL)
+        compress(&bytes)
     }
 }
 

@@ -4,6 +4,7 @@
 //! The cache is used if rows of a page are joined whatever runs they are in, and as long as those runs exist: after a
 //! merge everything is read again, with the same result.
 
+use std::collections::HashMap;
 use std::io;
 
 use super::SnapshotColumn;
@@ -115,6 +116,9 @@ fn joined(numbers: [u64; NUMBERS]) -> HistoryRow {
     }
 }
 
+/// Packed columns of one value, by this and their length.
+pub(super) type DefaultColumns = HashMap<(u64, usize), Vec<u8>>;
+
 #[derive(Debug)]
 pub(super) struct KnownBlock {
     numbers: [Planes; NUMBERS],
@@ -189,11 +193,22 @@ impl KnownBlock {
         &self.times
     }
 
-    pub fn packed(&mut self) -> impl Iterator<Item = io::Result<&[u8]>> {
+    /// Packs the columns that changed. Many hold defaults only: these are packed once, and kept in `defaults`.
+    pub fn packed(
+        &mut self,
+        defaults: &mut DefaultColumns,
+    ) -> impl Iterator<Item = io::Result<&[u8]>> {
         let columns = self.packed.iter_mut().zip(&self.numbers);
         columns.map(|(packed, planes)| {
             if packed.is_none() {
-                *packed = Some(planes.pack()?);
+                let of_defaults = (planes.usual, planes.len());
+                let known = defaults.get(&of_defaults);
+                let known = known.filter(|_| planes.is_default()).cloned();
+                let made = known.map_or_else(|| planes.pack(), Ok)?;
+                if planes.is_default() {
+                    defaults.insert(of_defaults, made.clone());
+                }
+                *packed = Some(made);
             }
             Ok(packed.as_deref().unwrap_or_default())
         })
@@ -360,7 +375,9 @@ mod tests {
                     }
                     none => *none = Some(*row),
                 }
-                let packed: Vec<Vec<u8>> = block.packed().map(|it| it.unwrap().to_vec()).collect();
+                let mut defaults = DefaultColumns::new();
+                let packed = block.packed(&mut defaults);
+                let packed: Vec<Vec<u8>> = packed.map(|it| it.unwrap().to_vec()).collect();
                 let expected = joined[..len].iter().map(|row| {
                     let row = row.unwrap_or_default();
                     values(&row.known())

@@ -7,7 +7,7 @@ use std::{io, mem};
 use crossbeam_channel::{Sender, bounded};
 
 use super::blocks::BlockWriter;
-use super::known::{self, COLUMNS as FETCHES, FactsCache, FactsWithCash};
+use super::known::{self, COLUMNS as FETCHES, DefaultColumns, FactsCache, FactsWithCash};
 use super::publish::{ClusterRanking, Prepared};
 use super::ranks::RankCollector;
 use super::settling::{Expired, SettleSettings, Watcher, write_warm};
@@ -145,9 +145,10 @@ impl<'v> SnapshotWriter<'v> {
                 give(known)
             })
         };
+        let mut defaults = DefaultColumns::new();
         let measures = self.blocks(read, |writer, (block, cash)| {
             writer.times.add_all(block.times());
-            writer.facts_of(block.packed(), column::pack(cash), cash.len())?;
+            writer.facts_of(block.packed(&mut defaults), column::pack(cash), cash.len())?;
             cache.add(mem::take(block), &mut room);
             Ok(())
         });
