@@ -10,7 +10,7 @@
 //! follows the crawl likewise ([`StrategyParameters::k_of`]). `cashrank-lab` has the other learning rates that the paper
 //! compares.
 //!
-//! The plain logarithmic distance is a measure of pages (`rank/measures/fica.rs`).
+//! The plain logarithmic distance is a measure of pages (`rank/measures/distances.rs`).
 
 use super::{CrawlFacts, CrawlState, Strategy, StrategyParameters, StrategySpec};
 use crate::rows::Row;

@@ -1,29 +1,24 @@
-//! Measures of importance: one file and one line in [`MEASURES`] each.
+//! Measures of importance: a function and an entry in [`MEASURES`] each.
 //!
 //! A measure is a function of the links of nodes ([`Rows`]), which are pages or sites, that gives every node a score.
 //! The accuracy of the scores is part of the result ([`Accuracy`]): PageRank has a proven bound, eigenvectors have a
 //! residual, estimates have a standard error, and counts are exact.
 
-mod adjacency;
 mod degrees;
-mod eigenvector;
-mod fica;
-mod harmonic;
-mod hits;
+mod distances;
 mod hyperball;
-mod personalised;
-mod salsa;
-mod spam_mass;
+mod linear;
+mod power;
 #[cfg(test)]
 mod tests;
 
-pub use harmonic::REGISTERS;
-pub(super) use harmonic::check as check_registers;
+pub use distances::REGISTERS;
+pub(super) use distances::check_registers;
 
 use serde::{Deserialize, Serialize};
 
 use super::Teleport;
-use super::settle::{SettlingProgress, Watch};
+use super::settle::{BYTES, SettlingProgress, Watch};
 use crate::engine::Config;
 use crate::model::check_room;
 use crate::rows::{PAGES_MAX, Rows};
@@ -177,18 +172,102 @@ pub struct MeasureSpec {
 
 /// Table of all measures; the first is the default.
 pub static MEASURES: &[MeasureSpec] = &[
-    personalised::PAGERANK,
-    personalised::PERSONALISED,
-    spam_mass::MEASURE,
-    harmonic::MEASURE,
-    hits::AUTHORITIES,
-    hits::HUBS,
-    salsa::MEASURE,
-    adjacency::ADJACENCY,
-    adjacency::UNDIRECTED,
-    degrees::IN_DEGREE,
-    degrees::OUT_DEGREE,
-    fica::MEASURE,
+    MeasureSpec {
+        name: "pagerank",
+        about: "PageRank: where a surfer is who follows links, with a proven bound",
+        scores: ScoreKind::Share,
+        uses: &[Uses::Damping, Uses::Until],
+        bytes: |nodes, _, _| nodes * (BYTES + 8),
+        compute: |work| linear::settled(&Teleport::default(), work),
+    },
+    MeasureSpec {
+        name: "personalised",
+        about: "PageRank of surfers who begin at chosen pages: topics, trust; with a proven bound",
+        scores: ScoreKind::Share,
+        uses: &[Uses::Damping, Uses::Until, Uses::Teleport],
+        bytes: |nodes, _, _| nodes * (BYTES + 8 + 8),
+        compute: |work| linear::settled(&work.options.teleport, work),
+    },
+    MeasureSpec {
+        name: "spam-mass",
+        about: "the share of its PageRank that does not come from trusted pages",
+        scores: ScoreKind::Other,
+        uses: &[Uses::Damping, Uses::Until, Uses::Teleport, Uses::Gamma],
+        bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 8 + 1),
+        compute: linear::spam_mass,
+    },
+    MeasureSpec {
+        name: "harmonic",
+        about: "harmonic centrality: near to many; exact for small graphs, else with a standard error",
+        scores: ScoreKind::Other,
+        uses: &[Uses::Registers],
+        bytes: distances::harmonic_bytes,
+        compute: distances::harmonic,
+    },
+    MeasureSpec {
+        name: "hits-authorities",
+        about: "HITS: linked by good hubs; with a residual",
+        scores: ScoreKind::Share,
+        uses: &[Uses::Until],
+        bytes: |nodes, _, _| 24 * nodes,
+        compute: |work| power::hits(work, false),
+    },
+    MeasureSpec {
+        name: "hits-hubs",
+        about: "HITS: links to good authorities, as lists of links do; with a residual",
+        scores: ScoreKind::Share,
+        uses: &[Uses::Until],
+        bytes: |nodes, _, _| 24 * nodes,
+        compute: |work| power::hits(work, true),
+    },
+    MeasureSpec {
+        name: "salsa",
+        about: "SALSA: reached by going links back and forth; exact",
+        scores: ScoreKind::Share,
+        uses: &[],
+        bytes: |nodes, _, _| nodes * (8 + 4 + 4 + 8),
+        compute: |work| degrees::salsa(work.rows),
+    },
+    MeasureSpec {
+        name: "adjacency",
+        about: "linked by important pages, which hand all they have to each; with a residual",
+        scores: ScoreKind::Share,
+        uses: &[Uses::Until],
+        bytes: |nodes, _, _| 16 * nodes,
+        compute: power::adjacency,
+    },
+    MeasureSpec {
+        name: "undirected",
+        about: "linked with important pages, in either direction; with a residual",
+        scores: ScoreKind::Share,
+        uses: &[Uses::Until],
+        bytes: |nodes, links, _| nodes * (16 + 40) + links * 16,
+        compute: power::undirected,
+    },
+    MeasureSpec {
+        name: "in-degree",
+        about: "how many others link to it",
+        scores: ScoreKind::Count,
+        uses: &[],
+        bytes: |nodes, _, _| 8 * nodes,
+        compute: |work| degrees::in_degree(work.rows),
+    },
+    MeasureSpec {
+        name: "out-degree",
+        about: "to how many others it links",
+        scores: ScoreKind::Count,
+        uses: &[],
+        bytes: |nodes, _, _| 8 * nodes,
+        compute: |work| degrees::out_degree(work.rows),
+    },
+    MeasureSpec {
+        name: "fica",
+        about: "FICA: near to where the crawl began, by logarithmic distance; exact",
+        scores: ScoreKind::Other,
+        uses: &[Uses::Roots],
+        bytes: |nodes, links, _| nodes * (16 + 8 + 8 + 16) + links * (4 + 8 + 16),
+        compute: distances::fica,
+    },
 ];
 
 pub fn measure(name: &str) -> Result<&'static MeasureSpec> {

@@ -1,4 +1,15 @@
-//! Spam mass: the share of a node's PageRank that does not come from a trusted set (Z. Gyongyi, P. Berkhin, H.
+//! PageRank, and personalised PageRank, in which the virtual page pays chosen nodes only.
+//!
+//! ```text
+//! x = d M x + (1 - d l(x)) t
+//! ```
+//!
+//! with damping d, M the links, each row's parts summing to 1, l(x) the mass on nodes that have links, and t the
+//! teleport vector: 1/n everywhere, or the weights given, as a share of their sum. Topic-sensitive PageRank (T.
+//! Haveliwala, WWW 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen,
+//! VLDB 2004) pages that are trusted. Both are settled, with the bound proven in [`settle`](crate::rank::settle).
+//!
+//! **Spam mass**: the share of a node's PageRank that does not come from a trusted set (Z. Gyongyi, P. Berkhin, H.
 //! Garcia-Molina, J. Pedersen, "Link Spam Detection Based on Mass Estimation", VLDB 2006).
 //!
 //! Let p be the linear PageRank of the uniform vector v of sum 1, p = d M p + (1 - d) v, and p' that of a vector w,
@@ -17,24 +28,32 @@
 //! PageRank of t. So both PageRanks are settled with their bounds, and divided by that factor. p > 0 for every node,
 //! since v is uniform.
 
-use super::personalised::settled;
-use super::{Accuracy, MeasureSpec, Measured, ScoreKind, Uses, Work};
+use super::{Accuracy, Measured, Work};
 use crate::metrics::sum::CompensatedSum;
-use crate::rank::Teleport;
-use crate::rank::settle::BYTES;
+use crate::rank::settle::settle_for;
+use crate::rank::{RankOptions, Teleport};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
-pub(super) const MEASURE: MeasureSpec = MeasureSpec {
-    name: "spam-mass",
-    about: "the share of its PageRank that does not come from trusted pages",
-    scores: ScoreKind::Other,
-    uses: &[Uses::Damping, Uses::Until, Uses::Teleport, Uses::Gamma],
-    bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 8 + 1),
-    compute: mass,
-};
+pub(super) fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let options = work.options;
+    let config = options.config()?;
+    // The bound includes the rounding of the damping.
+    let left = config.bound_for(options.until);
+    let settling = RankOptions::until(config.damping_units(), left.unwrap_or(options.until));
+    let settled = settle_for(work.rows, &settling, teleport, work.watch)?;
+    Ok(settled.map(|settled| {
+        let bound = settled.certificate.received_l1.unwrap_or(2.0);
+        Measured {
+            scores: settled.importance(),
+            accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
+            reached: settled.effort.reached && left.is_some(),
+            sweeps: settled.effort.sweeps,
+        }
+    }))
+}
 
-fn mass(work: &mut Work<'_>) -> Result<Option<Measured>> {
+pub(super) fn spam_mass(work: &mut Work<'_>) -> Result<Option<Measured>> {
     let options = work.options;
     if !(options.gamma > 0.0 && options.gamma <= 1.0) {
         return Err(Error::Usage(format!(
