@@ -20,7 +20,6 @@ const WINDOWS: &[&str] = &[
     "fixed:3",
     "fixed:3 --estimator distributed",
     "fixed:500s,min=2",
-    "fixed:3,groups=4",
     "variable:3",
 ];
 

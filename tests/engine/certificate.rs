@@ -4,7 +4,7 @@
 //! Snapshots estimate as at a round's end, so the reference counts the cash that waits at recyclable pages as
 //! distributed to the virtual page: one additional empty row each.
 
-use cashrank_graph::engine::{Config, Engine, FixedWindow, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Engine, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::l1;
@@ -55,7 +55,7 @@ fn check(run: &mut Run, reference: &Reference, config: &Config) -> Result<(), Te
         WindowPolicy::Auto => {
             least_residual(run.engine.marks(), reference, certificate.residual_l1)
         }
-        WindowPolicy::Fixed(_) => nearest(run, reference, ranking.window.mark),
+        WindowPolicy::Fixed { .. } => nearest(run, reference, ranking.window.mark),
         other => unreachable!("{other}"),
     }
 }
@@ -106,13 +106,7 @@ fn least_residual(
 /// Returns settings with `auto`, and with windows of some turnovers.
 fn configs() -> impl Strategy<Value = Config> {
     let spans = prop_oneof![Just(1.0), 0.01..6.0f64].prop_map(Span::Turnovers);
-    let fixed = spans.prop_map(|span| {
-        WindowPolicy::Fixed(FixedWindow {
-            span,
-            least: 0,
-            groups: 0,
-        })
-    });
+    let fixed = spans.prop_map(|span| WindowPolicy::Fixed { span, least: 0 });
     let fixed = fixed.prop_flat_map(config).prop_map(|mut config| {
         config.marks = config.marks.max(1);
         config

@@ -1,6 +1,6 @@
 //! Windows of measures against the definitions of section 3.3, with every measure remembered.
 
-use cashrank_graph::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Estimator, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::{l1, record};
@@ -55,7 +55,7 @@ fn now(reference: &Reference) -> u128 {
 /// Returns G where a window begins: it never moves back. `records_at` is the number of records at each mark, if the
 /// window is in fetch time.
 pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> u128 {
-    let WindowPolicy::Fixed(FixedWindow { span, .. }) = policy else {
+    let WindowPolicy::Fixed { span, .. } = policy else {
         return 0;
     };
     let records_at = records_at.iter().copied().chain(std::iter::repeat(0));
@@ -66,55 +66,23 @@ pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize])
     then.max().unwrap_or(0).max(last)
 }
 
-/// Returns G where a measure expires: there, or at the end of its stretch. A window has at least as many stretches as
-/// groups and less than twice as many; their length is a power of two.
-fn expires(policy: WindowPolicy, clock: u128, pages: usize) -> u128 {
-    match policy {
-        WindowPolicy::Fixed(FixedWindow {
-            span: Span::Turnovers(turnovers),
-            groups,
-            ..
-        }) if groups > 0 => {
-            let window = (turnovers * (pages as u128 * ENDOWMENT) as f64) as u128;
-            let mut stretch = 1;
-            while 2 * stretch * u128::from(groups) <= window {
-                stretch *= 2;
-            }
-            clock.next_multiple_of(stretch)
-        }
-        _ => clock,
-    }
-}
-
 /// Computes the estimate by its definition.
 fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> Vec<f64> {
     let pages = reference.cash.len();
     let now = now(reference);
     let supply = pages as u128 * ENDOWMENT;
     let begins = begins(reference, policy, records_at);
-    let groups = match policy {
-        WindowPolicy::Fixed(FixedWindow { groups, .. }) => groups,
-        _ => 0,
-    };
     let value = |page: usize| -> Option<f64> {
-        // (newest G, sum of cash, G where it expires): measures of one stretch are joined.
-        let mut measures: Vec<(u128, u128, u128)> = Vec::new();
+        // (G, cash) of each.
         let of_page = |row: &&Row| row.page == page && (row.visit || row.cash > 0);
-        for row in reference.rows.iter().filter(of_page) {
-            let end = expires(policy, row.clock, row.pages);
-            match measures.last_mut() {
-                Some(group) if groups > 0 && group.2 == end => {
-                    *group = (row.clock, group.1 + row.cash, end);
-                }
-                _ => measures.push((row.clock, row.cash, end)),
-            }
-        }
+        let measures = reference.rows.iter().filter(of_page);
+        let measures: Vec<(u128, u128)> = measures.map(|row| (row.clock, row.cash)).collect();
         if measures.is_empty() {
             return None;
         }
-        let inside = measures.iter().filter(|(_, _, end)| *end > begins).count();
+        let inside = measures.iter().filter(|(clock, _)| *clock > begins).count();
         let last = match policy {
-            WindowPolicy::Fixed(FixedWindow { least: 0, .. }) => {
+            WindowPolicy::Fixed { least: 0, .. } => {
                 let sum: u128 = measures[measures.len() - inside..]
                     .iter()
                     .map(|m| m.1)
@@ -123,7 +91,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
                 return (length > 0)
                     .then(|| (sum + waiting(reference, page)) as f64 / length as f64);
             }
-            WindowPolicy::Fixed(FixedWindow { least, .. }) => inside.max(least as usize),
+            WindowPolicy::Fixed { least, .. } => inside.max(least as usize),
             WindowPolicy::Variable(last) => last as usize,
             _ => unreachable!("a window of measures"),
         };
@@ -137,7 +105,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
     };
     let values: Vec<Option<f64>> = (0..pages).map(value).collect();
     let recent = match policy {
-        WindowPolicy::Fixed(FixedWindow { least: 0, .. }) => begins,
+        WindowPolicy::Fixed { least: 0, .. } => begins,
         _ => now.saturating_sub(supply),
     };
     let mean = |of: Vec<f64>| of.iter().sum::<f64>() / of.len() as f64;
@@ -174,22 +142,14 @@ fn spans() -> impl Strategy<Value = Span> {
 fn fixed(
     span: impl Strategy<Value = Span>,
     least: impl Strategy<Value = u32>,
-    groups: impl Strategy<Value = u32>,
 ) -> impl Strategy<Value = WindowPolicy> {
-    (span, least, groups).prop_map(|(span, least, groups)| {
-        WindowPolicy::Fixed(FixedWindow {
-            span,
-            least,
-            groups,
-        })
-    })
+    (span, least).prop_map(|(span, least)| WindowPolicy::Fixed { span, least })
 }
 
 fn policies() -> impl Strategy<Value = WindowPolicy> {
     prop_oneof![
-        fixed(spans(), Just(0), Just(0)),
-        fixed(spans(), 1u32..4, Just(0)),
-        fixed((0.01..6.0f64).prop_map(Span::Turnovers), 0u32..4, 1u32..20),
+        fixed(spans(), Just(0)),
+        fixed(spans(), 1u32..4),
         (1u32..9).prop_map(WindowPolicy::Variable),
     ]
 }
@@ -314,34 +274,6 @@ fn a_window_never_begins_earlier_than_it_did() {
     assert!(!starts.is_sorted(), "it would move back: {starts:?}");
     let expected = expected(&reference, config.window, &[]);
     assert!(l1(&run.importance(), &expected) <= 1e-9);
-}
-
-/// A page that is visited repeatedly, with grouped measures: no more rows than stretches, whatever the stream.
-#[test]
-fn groups_bound_the_measures_of_a_page() {
-    let rows = |window: &str| {
-        let mut config = Config::default();
-        config.window = window.parse().unwrap();
-        config.set_estimator(Estimator::Distributed);
-        let mut run = Run::new(&config);
-        for pass in 0..3_000 {
-            run.record(&record("a", ["b"]));
-            run.record(&record("b", ["a"]));
-            if pass % 100 == 99 {
-                run.engine.begin_pass().unwrap();
-                run.importance();
-            }
-        }
-        (run.engine.history_rows(), run.importance())
-    };
-    let (all, expected) = rows("fixed:100");
-    let (grouped, found) = rows("fixed:100,groups=10");
-    // Two pages, at most twenty stretches and the current one, a base; and as many again that are not merged yet.
-    assert!(
-        grouped <= 2 * 2 * 22 && 3 * grouped <= all,
-        "{all}, {grouped}"
-    );
-    assert!(l1(&found, &expected) < 0.05, "{found:?}, {expected:?}");
 }
 
 /// With a window of two turnovers, the kept measures are those of two turnovers, however long the stream.

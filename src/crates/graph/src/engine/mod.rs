@@ -48,7 +48,7 @@ pub use scores::{
     Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
     SettledTotals, certify, ratio_up,
 };
-pub use window::{CashMark, FixedWindow, MEASURES_MAX, Span, TimeTable, WindowPolicy};
+pub use window::{CashMark, MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Receiver of the data that the engine does not keep. Calls come in stream order.
 pub trait Storage {

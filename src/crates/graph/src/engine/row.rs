@@ -10,11 +10,6 @@
 //! **Measures**: the cash that each visit distributed, kept separately until no window needs it. The dropped measures
 //! of a page leave one row in front, the *base*, with their visits, the last fetch, and G at the newest measure.
 //!
-//! **Groups** (section 3.3: "group several consecutive measures into one"). The clock is cut into intervals; a page's
-//! measures of one interval become one, with the sum of their cash and the newest G. A group counts in full until the
-//! window has left its interval, so the window begins up to one interval earlier, and it does not matter when measures
-//! were joined.
-//!
 //! **Interpolation**: a page's measures, oldest first, are folded into one number, for a window of length T.
 
 use super::TargetLinks;
@@ -40,8 +35,7 @@ pub struct HistoryRow {
     /// Number of pages known at the measure; 0 if the policy does not need it. For the state of an interpolation, the
     /// weight of the default history in it.
     pub pages: u64,
-    /// Length of the window at the measure in units of G, or the length of a group's interval; 0 if the policy does not
-    /// need it.
+    /// Length of the window at the measure in units of G; 0 if the policy does not need it.
     pub span: u128,
     /// True if the row combines older measures: the state of an interpolation, or the base of dropped measures.
     pub folded: bool,
@@ -237,21 +231,6 @@ pub enum RowPolicy {
     Folded(Span),
 }
 
-/// Returns the length of a group's interval for a window of this many units: a power of two, so that it rarely changes
-/// as the number of pages grows.
-pub fn stretch(units: u128, groups: u32) -> u128 {
-    let most = (units / u128::from(groups)).max(1);
-    1 << most.ilog2()
-}
-
-/// Returns the G from which no window needs a measure: its own or, in a group, the end of its interval.
-fn end(measure: &HistoryRow) -> u128 {
-    match measure.span {
-        0 => measure.clock,
-        stretch => measure.clock.div_ceil(stretch) * stretch,
-    }
-}
-
 /// Joins `next` into the preceding `row`. A page found unchanged leaves no measure, only its last fetch, which any row
 /// may carry.
 fn join(row: &mut HistoryRow, next: &HistoryRow) -> bool {
@@ -268,13 +247,6 @@ fn join(row: &mut HistoryRow, next: &HistoryRow) -> bool {
             fetches: row.fetches,
             ..*next
         };
-        return true;
-    }
-    if !row.folded && !next.folded && next.span > 0 && end(row) == end(next) {
-        row.take_visits(next);
-        row.cash += next.cash;
-        row.clock = next.clock;
-        row.span = next.span;
         return true;
     }
     false
@@ -334,7 +306,7 @@ impl RowPolicy {
         let kept = match self {
             RowPolicy::Last(last) => last as usize,
             RowPolicy::Since { least } => {
-                let wanted = measures.iter().position(|measure| end(measure) > start);
+                let wanted = measures.iter().position(|measure| measure.clock > start);
                 let since = wanted.map_or(0, |wanted| measures.len() - wanted);
                 since.max(least as usize)
             }

@@ -1,6 +1,6 @@
 //! Table of all crawls.
 
-use cashrank_graph::engine::{Config, Estimator, FixedWindow, Span, WindowPolicy};
+use cashrank_graph::engine::{Config, Estimator, Span, WindowPolicy};
 
 use crate::crawl::MONTH;
 use crate::experiment::{Changes, Reading, Setting};
@@ -29,22 +29,14 @@ fn months(months: i64) -> Span {
 pub(super) fn fixed(length: i64, least: u32) -> Reading {
     let span = months(length);
     (
-        WindowPolicy::Fixed(FixedWindow {
-            span,
-            least,
-            groups: 0,
-        }),
+        WindowPolicy::Fixed { span, least },
         Some(Estimator::Distributed),
     )
 }
 
 fn received(length: i64) -> Reading {
     let span = months(length);
-    let window = WindowPolicy::Fixed(FixedWindow {
-        span,
-        least: 0,
-        groups: 0,
-    });
+    let window = WindowPolicy::Fixed { span, least: 0 };
     (window, Some(Estimator::Received))
 }
 
@@ -55,7 +47,7 @@ pub(super) fn interpolation(length: i64) -> Reading {
 /// Names a window in plots.
 pub(super) fn name((window, estimator): Reading) -> String {
     let text = match window {
-        WindowPolicy::Fixed(FixedWindow { span, least, .. }) => match least {
+        WindowPolicy::Fixed { span, least } => match least {
             0 => format!("fixed, {}", in_months(span)),
             least => format!("fixed, {}, at least {least}", in_months(span)),
         },

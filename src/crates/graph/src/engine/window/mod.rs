@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Totals;
-use super::row::{RowPolicy, stretch};
+use super::row::RowPolicy;
 use super::scores::Estimator;
 
 pub use span::{Span, TimeTable};
@@ -25,23 +25,16 @@ pub enum WindowPolicy {
     Auto,
     /// Everything since the start of the stream, including the cash that pages hold.
     Whole,
-    /// Window of the last N turnovers or seconds.
-    Fixed(FixedWindow),
+    /// Window of the last `span`, by measures or since the mark nearest to its start.
+    Fixed {
+        span: Span,
+        /// Minimum number of measures kept of every page (the paper's improved policy); 0 for none.
+        least: u32,
+    },
     /// Last N measures of every page, 1 to [`MEASURES_MAX`].
     Variable(u32),
     /// One interpolated measure per page, for a window of this length.
     Interpolation(Span),
-}
-
-/// Window of the last `span`, by measures or since the mark nearest to its start.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FixedWindow {
-    pub span: Span,
-    /// Minimum number of measures kept of every page (the paper's improved policy); 0 for none.
-    pub least: u32,
-    /// Approximate number of groups into which a page's consecutive measures are joined, exceeded at most twofold; 0
-    /// for no groups.
-    pub groups: u32,
 }
 
 /// Largest number of measures per page that a policy may request.
@@ -52,17 +45,13 @@ pub(super) type Length<'a> = &'a dyn Fn(Span) -> u128;
 
 impl WindowPolicy {
     /// Ways to write a window, each with a short description.
-    pub const FORMS: [(&'static str, &'static str); 7] = [
+    pub const FORMS: [(&'static str, &'static str); 6] = [
         ("auto", "since the mark that gives the best certificate"),
         ("whole", "all of it"),
         ("fixed:T", "the last T"),
         (
             "fixed:T,min=M",
             "the last T, and at least M visits of every page",
-        ),
-        (
-            "fixed:T,groups=N",
-            "the last T, in about N groups of visits",
         ),
         ("variable:K", "the last K visits of each page"),
         (
@@ -74,9 +63,9 @@ impl WindowPolicy {
     /// Returns the policy by which rows are kept if importance is read by `estimator`.
     pub fn rows(self, estimator: Estimator) -> RowPolicy {
         match (self, estimator) {
-            (WindowPolicy::Fixed(window), Estimator::Distributed) => RowPolicy::Since {
-                least: window.least,
-            },
+            (WindowPolicy::Fixed { least, .. }, Estimator::Distributed) => {
+                RowPolicy::Since { least }
+            }
             (WindowPolicy::Variable(last), _) => RowPolicy::Last(last),
             (WindowPolicy::Interpolation(span), _) => RowPolicy::Folded(span),
             _ => RowPolicy::Sums,
@@ -87,7 +76,7 @@ impl WindowPolicy {
     pub fn uses_marks(self, estimator: Estimator) -> bool {
         match self {
             WindowPolicy::Auto => true,
-            WindowPolicy::Fixed(_) => estimator == Estimator::Received,
+            WindowPolicy::Fixed { .. } => estimator == Estimator::Received,
             _ => false,
         }
     }
@@ -95,8 +84,7 @@ impl WindowPolicy {
     /// Returns the length of the window, if it has one.
     pub fn span(self) -> Option<Span> {
         match self {
-            WindowPolicy::Fixed(FixedWindow { span, .. }) => Some(span),
-            WindowPolicy::Interpolation(span) => Some(span),
+            WindowPolicy::Fixed { span, .. } | WindowPolicy::Interpolation(span) => Some(span),
             _ => None,
         }
     }
@@ -106,7 +94,7 @@ impl WindowPolicy {
         estimator == Estimator::Distributed
             || match self {
                 WindowPolicy::Auto | WindowPolicy::Whole => true,
-                WindowPolicy::Fixed(window) => (window.least, window.groups) == (0, 0),
+                WindowPolicy::Fixed { least, .. } => least == 0,
                 WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_) => false,
             }
     }
@@ -123,7 +111,7 @@ impl WindowPolicy {
     /// Returns G at the start of a window that ends at `clock`; 0 if its start is not a value of G.
     pub(super) fn start(self, clock: u128, length: Length<'_>) -> u128 {
         match self {
-            WindowPolicy::Fixed(window) => clock.saturating_sub(length(window.span)),
+            WindowPolicy::Fixed { span, .. } => clock.saturating_sub(length(span)),
             _ => 0,
         }
     }
@@ -131,9 +119,6 @@ impl WindowPolicy {
     /// Returns the number of pages and the interval of the clock to store with a measure; 0 for nothing.
     pub(super) fn noted(self, pages: u64, length: Length<'_>) -> (u64, u128) {
         match self {
-            WindowPolicy::Fixed(window) if window.groups > 0 => {
-                (0, stretch(length(window.span), window.groups))
-            }
             WindowPolicy::Interpolation(span) => (pages, length(span)),
             _ => (0, 0),
         }
@@ -156,7 +141,7 @@ impl WindowPolicy {
                 marks[old.min(marks.len().saturating_sub(1))..].to_vec()
             }
             WindowPolicy::Whole => marks[..1].to_vec(),
-            WindowPolicy::Fixed(_) if estimator == Estimator::Received => {
+            WindowPolicy::Fixed { .. } if estimator == Estimator::Received => {
                 let off = |mark: &&&CashMark| mark.totals.clock.abs_diff(start);
                 marks.iter().min_by_key(off).copied().into_iter().collect()
             }
@@ -173,7 +158,7 @@ impl WindowPolicy {
     ) -> Option<usize> {
         match self {
             _ if marks.len() <= limit => None,
-            WindowPolicy::Fixed(_) => Some(superfluous_since(marks, start)),
+            WindowPolicy::Fixed { .. } => Some(superfluous_since(marks, start)),
             _ => Some(superfluous(marks)),
         }
     }
@@ -182,7 +167,7 @@ impl WindowPolicy {
     /// its start, and `supply` all cash.
     pub(super) fn turnovers(self, since: u128, supply: f64, length: Length<'_>) -> Option<f64> {
         match self {
-            WindowPolicy::Fixed(_) => Some(since as f64 / supply),
+            WindowPolicy::Fixed { .. } => Some(since as f64 / supply),
             WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
             WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
             _ => None,
@@ -195,15 +180,8 @@ impl fmt::Display for WindowPolicy {
         match self {
             WindowPolicy::Auto => f.write_str("auto"),
             WindowPolicy::Whole => f.write_str("whole"),
-            WindowPolicy::Fixed(window) => {
-                write!(f, "fixed:{}", window.span)?;
-                for (name, number) in [("min", window.least), ("groups", window.groups)] {
-                    if number > 0 {
-                        write!(f, ",{name}={number}")?;
-                    }
-                }
-                Ok(())
-            }
+            WindowPolicy::Fixed { span, least: 0 } => write!(f, "fixed:{span}"),
+            WindowPolicy::Fixed { span, least } => write!(f, "fixed:{span},min={least}"),
             WindowPolicy::Variable(last) => write!(f, "variable:{last}"),
             WindowPolicy::Interpolation(span) => write!(f, "interpolation:{span}"),
         }
@@ -218,13 +196,12 @@ impl FromStr for WindowPolicy {
             None if text == "auto" => Ok(WindowPolicy::Auto),
             None if text == "whole" => Ok(WindowPolicy::Whole),
             Some(("fixed", length)) => {
-                let (length, groups) = option(length, ",groups=")?;
-                let (length, least) = option(length, ",min=")?;
-                Ok(WindowPolicy::Fixed(FixedWindow {
-                    span: length.parse()?,
-                    least,
-                    groups,
-                }))
+                let (length, least) = match length.split_once(",min=") {
+                    None => (length, 0),
+                    Some((length, least)) => (length, number(least)?),
+                };
+                let span = length.parse()?;
+                Ok(WindowPolicy::Fixed { span, least })
             }
             Some(("variable", last)) => Ok(WindowPolicy::Variable(number(last)?)),
             Some(("interpolation", length)) => Ok(WindowPolicy::Interpolation(length.parse()?)),
@@ -235,14 +212,6 @@ impl FromStr for WindowPolicy {
                 ))
             }
         }
-    }
-}
-
-/// Splits the option `name` and its number off the end; the number is 0 if the option is absent.
-fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
-    match text.split_once(name) {
-        None => Ok((text, 0)),
-        Some((before, measures)) => Ok((before, number(measures)?)),
     }
 }
 
@@ -311,8 +280,7 @@ mod tests {
             "fixed:1.5",
             "fixed:90d",
             "fixed:0.5,min=3",
-            "fixed:8,groups=4",
-            "fixed:90d,min=2,groups=1000",
+            "fixed:90d,min=2",
             "variable:8",
             "interpolation:2",
             "interpolation:36h",
@@ -328,7 +296,7 @@ mod tests {
     #[test]
     fn every_form_is_a_window() {
         for (form, about) in WindowPolicy::FORMS {
-            let text = form.replace('T', "1.5").replace(['M', 'N', 'K'], "2");
+            let text = form.replace('T', "1.5").replace(['M', 'K'], "2");
             let read: WindowPolicy = text.parse().unwrap();
             assert_eq!(read.to_string(), text, "{about}");
         }
@@ -352,8 +320,6 @@ mod tests {
             ("fixed:9999999d", "not a window length"),
             ("fixed:1,min=0", "not a number of measures"),
             ("fixed:1,least=2", "not a window length"),
-            ("fixed:1,groups=0", "not a number of measures"),
-            ("fixed:1,groups=2,min=1", "not a number of measures"),
             ("interpolation:0", "not a window length"),
         ] {
             let error = text.parse::<WindowPolicy>().unwrap_err();
