@@ -205,10 +205,14 @@ impl Bits {
     }
 
     /// Sets a bit, which must be within the length. Returns whether it was clear before.
+    #[inline]
     pub fn set(&mut self, at: u64) -> bool {
         let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
         let new = *word & bit == 0;
-        *word |= bit;
+        // Writing a bit that is set already would serialise a loop over links.
+        if new {
+            *word |= bit;
+        }
         new
     }
 

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::cells::Cells;
 use crate::graph::Links;
 use crate::model::PageId;
+use crate::rows::Bits;
 use crate::{Error, Result};
 
 /// Number of pages in a chunk, the unit that a checkpoint writes: 1 MiB of cells.
@@ -119,7 +120,7 @@ pub struct Ledger {
     /// Cell of each page, in address space for all pages that fit.
     cells: Cells<u64>,
     /// Bitmap of the chunks that changed since the last [`Ledger::clean`].
-    dirty: Vec<u64>,
+    dirty: Bits,
     /// Ages packed two per byte, the even page in the low half.
     ages: Cells<u8>,
     totals: Totals,
@@ -163,7 +164,7 @@ impl Ledger {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {
             cells: Cells::reserve(limit)?,
-            dirty: Vec::new(),
+            dirty: Bits::default(),
             ages: Cells::reserve(limit.div_ceil(2))?,
             totals: Totals::start(),
             damping,
@@ -181,7 +182,7 @@ impl Ledger {
         self.totals = totals;
         self.cells.in_use(pages.next_power_of_two());
         self.ages.in_use(pages.next_power_of_two() / 2);
-        self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
+        self.clean();
         load(
             &mut self.cells[..pages],
             &mut self.ages[..pages.div_ceil(2)],
@@ -252,8 +253,8 @@ impl Ledger {
             self.cells.in_use(self.totals.pages as usize);
             self.ages.in_use(self.totals.pages as usize / 2);
         }
-        if page.0.is_multiple_of(64 * CHUNK_PAGES) {
-            self.dirty.push(0);
+        if page.0.is_multiple_of(CHUNK_PAGES) {
+            self.dirty.grow(page.0 / CHUNK_PAGES + 1);
         }
         self.set(page, ENDOWMENT.wrapping_sub(self.totals.paid));
         Ok(page)
@@ -364,12 +365,11 @@ impl Ledger {
 
     /// Iterates over the chunks changed since the last [`Ledger::clean`], in order.
     pub fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
-        let chunks = self.totals.pages.div_ceil(CHUNK_PAGES);
-        (0..chunks).filter(|&c| self.dirty[c as usize / 64] >> (c % 64) & 1 == 1)
+        self.dirty.all()
     }
 
     pub fn clean(&mut self) {
-        self.dirty.fill(0);
+        self.dirty = Bits::new(self.totals.pages.div_ceil(CHUNK_PAGES));
     }
 
     pub fn check_law(&self) -> Result<(), String> {
@@ -384,13 +384,8 @@ impl Ledger {
 }
 
 /// Marks the chunk of a page as changed in `dirty`, a bitmap of chunks.
-fn touch(dirty: &mut [u64], page: PageId) {
-    let chunk = page.index() / CHUNK_PAGES as usize;
-    // The bit is usually set already; writing it again would serialise the loop over links.
-    let (word, bit) = (&mut dirty[chunk / 64], 1 << (chunk % 64));
-    if *word & bit == 0 {
-        *word |= bit;
-    }
+fn touch(dirty: &mut Bits, page: PageId) {
+    dirty.set(page.0 / CHUNK_PAGES);
 }
 
 /// Checks the law, given the sum of all cash.
