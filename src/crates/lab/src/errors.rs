@@ -64,11 +64,7 @@ impl Reference {
                 *value = 0.0;
             }
         }
-        let sum = importance
-            .iter()
-            .copied()
-            .collect::<CompensatedSum>()
-            .value();
+        let sum = CompensatedSum::of(importance.iter().copied());
         importance.iter_mut().for_each(|value| *value /= sum);
         let mut best = web.live().to_vec();
         let by_rank = |&a: &u32, &b: &u32| {
@@ -95,11 +91,7 @@ impl Reference {
     pub fn errors(&self, estimate: &[f64]) -> Errors {
         let pairs = estimate.iter().zip(&self.importance).zip(&self.top);
         let live = pairs.filter(|((_, exact), _)| **exact > 0.0);
-        let sum = live
-            .clone()
-            .map(|((x, _), _)| *x)
-            .collect::<CompensatedSum>()
-            .value();
+        let sum = CompensatedSum::of(live.clone().map(|((x, _), _)| *x));
         // Nothing is known of any live page: all estimates are 0.
         let scale = if sum > 0.0 { 1.0 / sum } else { 0.0 };
         let (mut all, mut top, mut l1) = (

@@ -18,8 +18,6 @@ use super::moved::is_certainly_above;
 #[derive(Debug)]
 pub struct Positions {
     bound: f64,
-    /// Greatest importance below the bound: no page from there on stands before a gap.
-    low: Option<f64>,
     /// Greatest and smallest importance of each stretch, and number of pages.
     stretches: BTreeMap<u64, (f64, f64, u64)>,
 }
@@ -28,16 +26,11 @@ impl Positions {
     pub fn new(bound: f64) -> Positions {
         Positions {
             bound,
-            low: None,
             stretches: BTreeMap::new(),
         }
     }
 
     pub fn add(&mut self, importance: f64) {
-        if importance < self.bound {
-            self.low = Some(self.low.unwrap_or(0.0).max(importance));
-            return;
-        }
         let at = (importance / self.bound) as u64;
         let stretch = self.stretches.entry(at);
         let (greatest, least, pages) = stretch.or_insert((importance, importance, 0));
@@ -49,9 +42,7 @@ impl Positions {
     /// Returns the greatest n below the number of pages for which the first n pages are the n of greatest PageRank.
     pub fn certain(&self) -> u64 {
         let (mut above, mut before, mut certain) = (None, 0, 0);
-        let low = self.low.map(|low| (low, low, 0));
-        let stretches = self.stretches.values().rev().copied();
-        for (greatest, least, pages) in stretches.chain(low) {
+        for &(greatest, least, pages) in self.stretches.values().rev() {
             if above.is_some_and(|above| is_certainly_above(above, greatest, Some(self.bound))) {
                 certain = before;
             }

@@ -10,7 +10,9 @@ pub struct CompensatedSum {
 impl CompensatedSum {
     /// Returns the sum of terms, in this order.
     pub fn of(terms: impl IntoIterator<Item = f64>) -> f64 {
-        terms.into_iter().collect::<CompensatedSum>().value()
+        let mut sum = CompensatedSum::default();
+        terms.into_iter().for_each(|term| sum.add(term));
+        sum.value()
     }
 
     pub fn add(&mut self, term: f64) {
@@ -31,14 +33,6 @@ impl CompensatedSum {
         } else {
             self.sum
         }
-    }
-}
-
-impl FromIterator<f64> for CompensatedSum {
-    fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> CompensatedSum {
-        let mut sum = CompensatedSum::default();
-        terms.into_iter().for_each(|term| sum.add(term));
-        sum
     }
 }
 
@@ -71,16 +65,16 @@ mod tests {
     #[test]
     fn keeps_what_a_plain_sum_loses() {
         // Neumaier's example: exactly 2, where a plain sum gives 0.
-        let sum: CompensatedSum = [1.0, 1e100, 1.0, -1e100].into_iter().collect();
-        assert_eq!(sum.value(), 2.0);
+        let sum = CompensatedSum::of([1.0, 1e100, 1.0, -1e100]);
+        assert_eq!(sum, 2.0);
         // 0.1 is 0.1000000000000000055...: ten million of them are 1e6 to within half a unit.
-        let sum: CompensatedSum = std::iter::repeat_n(0.1, 10_000_000).collect();
-        assert_eq!(sum.value(), 1e6);
+        let sum = CompensatedSum::of(std::iter::repeat_n(0.1, 10_000_000));
+        assert_eq!(sum, 1e6);
     }
 
     #[test]
     fn overflow_is_infinite() {
-        let sum: CompensatedSum = [f64::MAX, f64::MAX].into_iter().collect();
-        assert_eq!(sum.value(), f64::INFINITY);
+        let sum = CompensatedSum::of([f64::MAX, f64::MAX]);
+        assert_eq!(sum, f64::INFINITY);
     }
 }

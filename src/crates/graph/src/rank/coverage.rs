@@ -107,8 +107,7 @@ impl SeedShares {
         let sum = |of: &Bits| {
             let shares = (0..).zip(settled.iter().flat_map(SettlingResult::shares));
             let shares = shares.filter(|(page, _)| of.get(*page));
-            let shares: CompensatedSum = shares.map(|(_, share)| share).collect();
-            shares.value()
+            CompensatedSum::of(shares.map(|(_, share)| share))
         };
         let (on_read, on_linked) = (sum(&read), sum(&linked));
         let part = known / seeds.len().max(1) as f64;

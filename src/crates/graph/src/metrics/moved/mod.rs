@@ -50,7 +50,7 @@ use super::best::BestItems;
 use super::sum::{CompensatedSum, NormSums};
 use super::{ComparedSide, NameHash, Scores, join};
 use crate::Result;
-use ranks::SortedScores;
+use ranks::standing;
 
 pub use ranks::RankBounds;
 
@@ -408,18 +408,19 @@ pub fn moved_by_name(
 ) -> Result<Moves<Move<NameHash>>> {
     let left = ComparedSide::of("left", left)?;
     let right = ComparedSide::of("right", right)?;
-    let ranks = [
-        SortedScores::of(&left, bounds[0]),
-        SortedScores::of(&right, bounds[1]),
-    ];
+    let sorted = [&left, &right].map(|side| {
+        let mut scores: Vec<f64> = side.rows.iter().map(|row| row.score).collect();
+        scores.sort_unstable_by(|a, b| b.total_cmp(a));
+        scores
+    });
     let pages = [&left, &right].map(|side| side.rows.len() as u64);
     let mut movers = MoveCollector::new(wanted, bounds, pages);
     join(&left.rows, &right.rows, |l, r| {
         let Some(name) = l.or(r).map(|row| row.name) else {
             return;
         };
-        let l = l.map(|row| ranks[0].standing(&left, row));
-        let r = r.map(|row| ranks[1].standing(&right, row));
+        let l = l.map(|row| standing(&left, &sorted[0], bounds[0], row));
+        let r = r.map(|row| standing(&right, &sorted[1], bounds[1], row));
         movers.add(name, l, r);
     });
     Ok(movers.finish())

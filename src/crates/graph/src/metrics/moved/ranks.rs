@@ -70,31 +70,23 @@ impl RankBounds {
     }
 }
 
-/// Scores in descending order, and the bound on the L1 error of their shares.
-pub(super) struct SortedScores {
-    scores: Vec<f64>,
+/// Returns the standing of a page of a side, whose scores are `sorted` in descending order; `bound` is that on the L1
+/// error of its shares.
+pub(super) fn standing(
+    side: &ComparedSide,
+    sorted: &[f64],
     bound: Option<f64>,
-}
-
-impl SortedScores {
-    pub fn of(side: &ComparedSide, bound: Option<f64>) -> SortedScores {
-        let mut scores: Vec<f64> = side.rows.iter().map(|row| row.score).collect();
-        scores.sort_unstable_by(|a, b| b.total_cmp(a));
-        SortedScores { scores, bound }
-    }
-
-    /// Returns the standing of a page of this side.
-    pub fn standing(&self, side: &ComparedSide, row: &ScoreRow) -> Standing {
-        let importance = side.share(Some(row));
-        let above = |limit: f64| {
-            let is_above = |&score: &f64| side.share_of(score) > limit;
-            Some(self.scores.partition_point(is_above) as u64)
-        };
-        Standing {
-            importance,
-            rank: 1 + self.scores.partition_point(|&score| score > row.score) as u64,
-            ranks: (self.bound).and_then(|bound| ranks(importance, bound, above)),
-        }
+    row: &ScoreRow,
+) -> Standing {
+    let importance = side.share_of(row.score);
+    let above = |limit: f64| {
+        let is_above = |&score: &f64| side.share_of(score) > limit;
+        Some(sorted.partition_point(is_above) as u64)
+    };
+    Standing {
+        importance,
+        rank: 1 + sorted.partition_point(|&score| score > row.score) as u64,
+        ranks: bound.and_then(|bound| ranks(importance, bound, above)),
     }
 }
 
