@@ -57,7 +57,7 @@ impl SiteGraph {
         let third = pairing.memory.map_or(u64::MAX, |memory| memory / 3);
         let sorting = third.min(SORTING_BYTES);
         let mut pairs = PairSums::new(sorting, &pairing.folder);
-        let column = sites.column();
+        let column = &sites.column;
         let mut reached = Vec::new();
         rows.sweep(&mut |row| {
             let of = |page: u32| column.get(page as usize).copied().unwrap_or(NO_SITE);

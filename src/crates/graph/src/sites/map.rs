@@ -14,21 +14,22 @@ const LOOK_EVERY: usize = 1 << 14;
 /// overhead.
 const SITE_BYTES: u64 = 96;
 
-/// Sites with their names and sizes, and the site of each page.
+/// Sites with their names, and the site of each page.
 #[derive(Debug, Default)]
 pub struct Sites {
-    level: Level,
-    of: Vec<u32>,
+    /// For each page the number of its site, or [`NO_SITE`].
+    pub(crate) column: Vec<u32>,
     /// Names of all sites, concatenated, and where each ends.
     text: String,
     ends: Vec<usize>,
-    pages: Vec<u64>,
-    without: u64,
+    /// Number of pages without a site.
+    pub without: u64,
 }
 
 /// Builds the column from the names of pages in the order of their numbers.
 #[derive(Debug)]
 pub struct SitesBuilder {
+    level: Level,
     sites: Sites,
     numbers: HashMap<Box<[u8]>, u32>,
     memory: Option<u64>,
@@ -39,10 +40,8 @@ impl SitesBuilder {
     /// Returns a builder that takes at most `memory` bytes, of which other data take `taken`; `None` for no limit.
     pub fn new(level: Level, memory: Option<u64>, taken: u64) -> SitesBuilder {
         SitesBuilder {
-            sites: Sites {
-                level,
-                ..Sites::default()
-            },
+            level,
+            sites: Sites::default(),
             numbers: HashMap::new(),
             memory,
             taken,
@@ -52,20 +51,20 @@ impl SitesBuilder {
     /// Adds the next page's name. Fails with [`Error::TooLarge`] beyond the memory, and with [`Error::Unsupported`] for
     /// 2^32 - 1 sites or more.
     pub fn add(&mut self, name: &[u8]) -> Result<()> {
-        if self.sites.of.len().is_multiple_of(LOOK_EVERY) {
+        if self.sites.column.len().is_multiple_of(LOOK_EVERY) {
             self.check()?;
         }
-        let Some(site) = self.sites.level.site(name) else {
-            self.sites.without += 1;
-            self.sites.of.push(NO_SITE);
-            return Ok(());
+        let number = match self.level.site(name) {
+            None => {
+                self.sites.without += 1;
+                NO_SITE
+            }
+            Some(site) => match self.numbers.get(&*site) {
+                Some(&number) => number,
+                None => self.first(&site)?,
+            },
         };
-        let number = match self.numbers.get(&*site) {
-            Some(&number) => number,
-            None => self.first(&site)?,
-        };
-        self.sites.pages[number as usize] += 1;
-        self.sites.of.push(number);
+        self.sites.column.push(number);
         Ok(())
     }
 
@@ -77,7 +76,6 @@ impl SitesBuilder {
             .ok_or_else(|| Error::Unsupported(format!("more than {} sites", u64::from(NO_SITE))))?;
         sites.text.push_str(&String::from_utf8_lossy(site));
         sites.ends.push(sites.text.len());
-        sites.pages.push(0);
         self.numbers.insert(site.into(), number);
         Ok(number)
     }
@@ -86,7 +84,7 @@ impl SitesBuilder {
         let text = 2 * self.sites.text.len() as u64;
         let sites = self.sites.bytes() + text;
         let need = self.taken + sites + self.numbers.len() as u64 * SITE_BYTES;
-        let pages = self.sites.of.len();
+        let pages = self.sites.column.len();
         let work = || match pages {
             0 => "finding sites".into(),
             _ => format!("finding the sites of {pages} pages or more"),
@@ -106,8 +104,8 @@ impl SitesBuilder {
             return Err(Error::Unsupported(format!(
                 "none of the {} pages has a host in its name, so there are no {} to rank: URLs have one, opaque names do \
                  not",
-                self.sites.of.len(),
-                self.sites.level.plural()
+                self.sites.column.len(),
+                self.level.plural()
             )));
         }
         Ok(self.sites)
@@ -127,10 +125,6 @@ impl Sites {
         builder.build()
     }
 
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -139,14 +133,9 @@ impl Sites {
         self.ends.is_empty()
     }
 
-    /// Returns the column: for each page the number of its site, or [`NO_SITE`].
-    pub fn column(&self) -> &[u32] {
-        &self.of
-    }
-
     pub fn site(&self, page: usize) -> Option<usize> {
-        let site = self.of.get(page).copied().filter(|&site| site != NO_SITE)?;
-        Some(site as usize)
+        let site = self.column.get(page).filter(|&&site| site != NO_SITE)?;
+        Some(*site as usize)
     }
 
     pub fn name(&self, site: usize) -> &str {
@@ -158,16 +147,8 @@ impl Sites {
         (0..self.len()).map(|site| self.name(site))
     }
 
-    pub fn pages(&self, site: usize) -> u64 {
-        self.pages[site]
-    }
-
-    pub fn without(&self) -> u64 {
-        self.without
-    }
-
     pub fn bytes(&self) -> u64 {
-        4 * self.of.len() as u64 + self.text.len() as u64 + 16 * self.ends.len() as u64
+        4 * self.column.len() as u64 + self.text.len() as u64 + 8 * self.ends.len() as u64
     }
 }
 
@@ -185,9 +166,9 @@ mod tests {
         ];
         let names = names.map(str::as_bytes);
         let sites = Sites::of_names(Level::Host, None, names).unwrap();
-        assert_eq!(sites.column(), [0, NO_SITE, 1, 0]);
+        assert_eq!(sites.column, [0, NO_SITE, 1, 0]);
         assert!(sites.names().eq(["b.example", "a.example"]));
-        assert_eq!((sites.pages(0), sites.pages(1), sites.without()), (2, 1, 1));
+        assert_eq!(sites.without, 1);
         assert_eq!(
             (sites.site(1), sites.site(3), sites.site(9)),
             (None, Some(0), None)

@@ -320,7 +320,7 @@ pub fn publish_computed(
             count: measured.scores.len() as u64,
             links: computed.links,
             pages: of.pages,
-            without_site: computed.sites.as_ref().map_or(0, Sites::without),
+            without_site: computed.sites.as_ref().map_or(0, |sites| sites.without),
             records: of.counters.records,
             parameters: computed.parameters,
             accuracy: measured.accuracy,
