@@ -35,7 +35,7 @@ pub use estimate::{Estimation, HistoryFacts, PageScores, Window, measure};
 pub use fetch_times::{FetchTimes, YEAR};
 pub use history::{Admission, Admissions, Notes, log_bytes, log_rows};
 pub use history_view::{HistoryView, each_chunk};
-pub use index::{Index, IndexShare, LEAST_SLOTS, Probe, SEGMENTS, Slot};
+pub use index::{Index, IndexSegment, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Shares, TargetLinks, Totals, age, check_law,
     checked_damping, damping_units, has_room,

@@ -22,9 +22,9 @@ use super::{StoreWriter, TempFile};
 use crate::codec::frame::BlockHead;
 use crate::disk::{Disk, DiskFile, open_cache};
 use crate::engine::{
-    Engine, Fingerprint, Index, IndexShare, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
+    Engine, Fingerprint, Index, IndexSegment, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
 };
-use crate::threads::{join, par_map, processors};
+use crate::threads::par_map;
 use crate::{Error, Result};
 
 pub const INDEX: &str = "index";
@@ -40,10 +40,6 @@ const CHUNK_BYTES: u64 = (CHUNK * SLOT + 8) as u64;
 const LEAST_PAGES: u64 = 1 << 14;
 /// Growth after which the index is rewritten: 1/64 of the indexed pages.
 const GROWN_BY: u64 = 64;
-/// Maximum number of threads that build the index in memory; more would wait for the one that reads.
-const THREADS: usize = 8;
-/// Number of blocks of fingerprints that the building threads take at a time, while as many are read.
-const READ_AHEAD: usize = 64;
 
 /// Returns true if a store of `pages` pages needs a newer index than one of `indexed` pages.
 pub fn is_due(pages: u64, indexed: u64) -> bool {
@@ -177,38 +173,21 @@ pub(super) fn reindex(
     file: Option<&IndexFile>,
 ) -> Result<(Index, Option<u64>)> {
     let mut index = match file {
-        Some(file) => Index::to_load(pages, &file.slots)?,
-        None => Index::to_fill(pages)?,
+        Some(file) => file.load()?,
+        None => Index::with_room(pages)?,
     };
-    let mut shares: Vec<IndexShare<'_>> = index.shares(processors().min(THREADS)).collect();
-    if let Some(file) = file {
-        let loaded = par_map(&mut shares, |_, share| file.load(share))?;
-        file.check_loaded(loaded.into_iter().sum())?;
-    }
-    let mut known = file.map_or(0, |file| file.pages);
-    let mut blocks = names.fingerprint_blocks(known)?;
-    let mut read = || (blocks.by_ref().take(READ_AHEAD)).collect::<Result<Vec<_>>>();
-    let mut ahead = read()?;
-    while !ahead.is_empty() {
-        let fill = |_: usize, share: &mut IndexShare<'_>| {
-            let mut fits = true;
-            for (first, prints) in &ahead {
-                fits = fits && share.put(*first, prints)?;
-            }
-            Ok(fits)
-        };
-        let (next, filled) = join(true, &mut read, || par_map(&mut shares, fill));
-        if filled?.contains(&false) {
-            drop(shares);
+    for block in names.fingerprint_blocks(index.pages())? {
+        let (_, prints) = block?;
+        let mut are_new = true;
+        index.admit_all(&prints, 0..prints.len(), |_, _, is_new| {
+            are_new &= is_new;
+            Ok(())
+        })?;
+        if !are_new {
             return Ok((index, None));
         }
-        known += ahead
-            .iter()
-            .map(|(_, prints)| prints.len() as u64)
-            .sum::<u64>();
-        ahead = next?;
     }
-    drop(shares);
+    let known = index.pages();
     Ok((index, Some(known)))
 }
 
@@ -328,27 +307,24 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Fills a share of an index. Returns the number of its pages.
-    fn load(&self, share: &mut IndexShare<'_>) -> Result<u64> {
-        let found = share.fill(self.pages, &mut |segment, slots| {
-            self.read(segment, 0..slots.len(), slots)
-        })?;
-        found.ok_or_else(|| self.damaged("it has a page that is not its"))
-    }
-
-    fn check_loaded(&self, found: u64) -> Result<()> {
-        if found == self.pages {
-            return Ok(());
-        }
+    /// Reads the whole index.
+    fn load(&self) -> Result<Index> {
         let pages = self.pages;
+        let mut index = Index::to_load(pages, &self.slots)?;
+        let load = |at: usize, segment: &mut IndexSegment| {
+            let found = segment.fill(pages, |slots| self.read(at, 0..slots.len(), slots))?;
+            found.ok_or_else(|| self.damaged("it has a page that is not its"))
+        };
+        let found: u64 = par_map(&mut index.segments, load)?.into_iter().sum();
+        if found == pages {
+            return Ok(index);
+        }
         Err(self.damaged(format!("{found} entries for {pages} pages")))
     }
 
     /// Compares all entries with the fingerprints.
     pub fn verify(&self, names: &NameReader) -> Result<()> {
-        let mut index = Index::to_load(self.pages, &self.slots)?;
-        let loaded = index.shares(1).map(|mut share| self.load(&mut share));
-        self.check_loaded(loaded.sum::<Result<u64>>()?)?;
+        let index = self.load()?;
         for (page, print) in (0..self.pages).zip(names.fingerprints(0)?) {
             if index.get(print?) != Some(PageId(page)) {
                 return Err(self.damaged(format!("it does not lead to page {page}")));

@@ -14,9 +14,9 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::model::{Fingerprint, PageId};
-use segment::{FULL, IndexSegment, LEAST_HOMES, REACH, SegmentLayout, bytes_of, grown, touch};
+use segment::{FULL, LEAST_HOMES, REACH, SegmentLayout, bytes_of, grown, touch};
 
-pub use segment::Slot;
+pub use segment::{IndexSegment, Slot};
 
 const SEGMENT_BITS: u32 = 9;
 const TAG_BITS: u32 = 63;
@@ -32,17 +32,8 @@ pub const TOUCHED: usize = 64;
 
 /// Map from fingerprint to [`PageId`], in memory.
 pub struct Index {
-    segments: Vec<IndexSegment>,
+    pub segments: Vec<IndexSegment>,
     pages: u64,
-}
-
-/// Part of an index's segments that one thread fills.
-pub struct IndexShare<'i> {
-    /// Number of the first segment.
-    first: usize,
-    segments: &'i mut [IndexSegment],
-    /// Segment, tag and page of the entries to be inserted next.
-    own: Vec<(usize, u64, PageId)>,
 }
 
 /// Location of a fingerprint in an index: the slots to read from an index on disk.
@@ -71,52 +62,6 @@ impl Probe {
     /// Returns the page of the fingerprint, given the contents of its `slots`.
     pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
         self.layout.search(self.wanted, slots).page()
-    }
-}
-
-impl IndexShare<'_> {
-    /// Calls `fill` with the number and the slots of each segment; `fill` must overwrite all slots. Returns the number
-    /// of entries, or `None` if one is not of the first `pages` pages.
-    pub fn fill(
-        &mut self,
-        pages: u64,
-        fill: &mut dyn FnMut(usize, &mut [Slot]) -> Result<()>,
-    ) -> Result<Option<u64>> {
-        let mut entries = 0;
-        for (number, segment) in (self.first..).zip(&mut *self.segments) {
-            fill(number, &mut segment.slots)?;
-            if !segment.count(pages) {
-                return Ok(None);
-            }
-            entries += segment.used as u64;
-        }
-        Ok(Some(entries))
-    }
-
-    /// Inserts those of the fingerprints, of consecutive pages from `first` on, that belong to this share. Returns
-    /// false if one was already present.
-    pub fn put(&mut self, first: u64, fingerprints: &[Fingerprint]) -> Result<bool> {
-        for (page, &fingerprint) in (first..).zip(fingerprints) {
-            let (segment, tag) = Index::split(fingerprint);
-            let segment = segment.wrapping_sub(self.first);
-            if segment < self.segments.len() {
-                self.own.push((segment, tag, PageId(page)));
-                if self.own.len() == TOUCHED && !self.put_own()? {
-                    return Ok(false);
-                }
-            }
-        }
-        self.put_own()
-    }
-
-    fn put_own(&mut self) -> Result<bool> {
-        touch((self.own.iter()).map(|&(segment, tag, _)| (&self.segments[segment], tag)));
-        for (segment, tag, page) in self.own.drain(..) {
-            if self.segments[segment].admit(tag, page)?.is_some() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 
@@ -195,15 +140,8 @@ impl Index {
         }
     }
 
-    /// Creates an index of `pages` pages that [`IndexShare::put`] must insert before use.
-    pub fn to_fill(pages: u64) -> Result<Index> {
-        let mut index = Index::with_room(pages)?;
-        index.pages = pages;
-        Ok(index)
-    }
-
     /// Creates an index of `pages` pages whose segments have the given numbers of slots, each at least [`LEAST_SLOTS`];
-    /// [`IndexShare::fill`] must fill it before use.
+    /// [`IndexSegment::fill`] must fill each before use.
     pub fn to_load(pages: u64, slots: &[u64; SEGMENTS]) -> Result<Index> {
         let segments = slots.iter();
         let segments = segments.map(|&slots| IndexSegment::with_homes(slots as usize - REACH));
@@ -218,16 +156,6 @@ impl Index {
         let homes = homes_for(self.pages);
         let mut segments = self.segments.iter();
         segments.try_for_each(|segment| each(&segment.laid_out(homes)?.slots))
-    }
-
-    pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = IndexShare<'_>> {
-        let len = self.segments.len().div_ceil(shares.max(1));
-        let parts = self.segments.chunks_mut(len).enumerate();
-        parts.map(move |(at, segments)| IndexShare {
-            first: at * len,
-            segments,
-            own: Vec::with_capacity(TOUCHED),
-        })
     }
 
     /// Returns the expected number of pairs of distinct URLs among `pages` that this index would merge.

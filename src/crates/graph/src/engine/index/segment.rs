@@ -180,7 +180,7 @@ impl SegmentLayout {
 }
 
 /// Array of slots sorted by tag.
-pub(super) struct IndexSegment {
+pub struct IndexSegment {
     layout: SegmentLayout,
     pub(super) slots: Cells<Slot>,
     pub(super) used: usize,
@@ -290,9 +290,14 @@ impl IndexSegment {
         }
     }
 
-    /// Counts the entries of slots filled from outside. Returns false unless all are of the first `pages` pages and
-    /// within reach of a home.
-    pub(super) fn count(&mut self, pages: u64) -> bool {
+    /// Fills the slots by `fill`, which must overwrite all of them. Returns the number of entries, or `None` unless all
+    /// are of the first `pages` pages and within reach of a home.
+    pub fn fill(
+        &mut self,
+        pages: u64,
+        fill: impl FnOnce(&mut [Slot]) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        fill(&mut self.slots)?;
         let (mut used, homes) = (0, self.homes());
         for (at, &slot) in self.slots.iter().enumerate() {
             if slot == GAP {
@@ -302,11 +307,11 @@ impl IndexSegment {
             let home = at.checked_sub(steps_right(at, word_of(slot)));
             let page = self.layout.page_of(slot);
             if home.is_none_or(|home| home >= homes) || page.is_none_or(|page| page.0 >= pages) {
-                return false;
+                return Ok(None);
             }
         }
         self.used = used;
-        true
+        Ok(Some(used as u64))
     }
 }
 

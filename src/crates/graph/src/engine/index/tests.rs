@@ -103,27 +103,6 @@ fn seventy_two_bits_tell_pages_apart_at_any_size() {
 }
 
 #[test]
-fn shares_filled_apart_make_the_index_that_one_makes() {
-    let prints: Vec<u128> = (0..100_000).map(spread).collect();
-    for shares in [1, 2, 3, 7] {
-        let mut index = Index::to_fill(100_000).unwrap();
-        for mut share in index.shares(shares) {
-            assert!(share.put(0, &prints[..4_097]).unwrap());
-            assert!(share.put(4_097, &prints[4_097..]).unwrap());
-        }
-        assert_eq!(index.pages(), 100_000);
-        for (page, &print) in (0..).zip(&prints) {
-            assert_eq!(index.get(print), Some(PageId(page)));
-        }
-        let twice = |mut share: IndexShare<'_>| share.put(100_000, &prints[9..10]).unwrap();
-        assert_eq!(
-            index.shares(shares).map(twice).filter(|new| !new).count(),
-            1
-        );
-    }
-}
-
-#[test]
 fn the_need_is_foretold() {
     let mut index = Index::new().unwrap();
     let foretold: Vec<(u64, u64)> = (0..=40)

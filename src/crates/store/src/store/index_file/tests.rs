@@ -133,14 +133,9 @@ fn pages_are_found_in_the_file_and_in_what_is_loaded_of_it() {
 }
 
 fn reindex_of(names: &NameReader, pages: u64) -> Index {
-    let mut index = Index::to_fill(pages).unwrap();
-    for mut share in index.shares(3) {
-        for block in names.fingerprint_blocks(0).unwrap() {
-            let (first, prints) = block.unwrap();
-            let known = pages.saturating_sub(first).min(4096) as usize;
-            let prints = &prints[..known.min(prints.len())];
-            assert!(share.put(first, prints).unwrap());
-        }
+    let mut index = Index::with_room(pages).unwrap();
+    for print in names.fingerprints(0).unwrap().take(pages as usize) {
+        assert!(index.admit(print.unwrap()).unwrap().1);
     }
     index
 }
