@@ -120,12 +120,14 @@ impl<'p> Estimation<'p> {
         let mut now = *view.totals();
         now.clock += waiting;
         now.virtual_received += waiting;
-        let length = |span: Span| span.units(now.clock, now.pages, view.times());
+        let length = |span: Span| span.units(now.clock, now.pages, &view.state().times);
         let start = config.window.start(now.clock, &length);
-        let start = start.max(view.window_start());
+        let start = start.max(view.state().window_start);
         let begun = CashMark::default();
         let moved = |mark: &&CashMark| now.clock > mark.totals.clock || mark.number == 0;
-        let marks = std::iter::once(&begun).chain(view.marks()).filter(moved);
+        let marks = std::iter::once(&begun)
+            .chain(&view.state().marks)
+            .filter(moved);
         let marks: Vec<&CashMark> = marks.collect();
         let oldest = match config.max_age {
             Some(age) => now.clock.saturating_sub(length(age)),
@@ -344,7 +346,8 @@ impl Estimation<'_> {
             RowPolicy::Sums => Ok(self.summed()),
             RowPolicy::Folded(span) => {
                 let (clock, pages) = (self.now.clock, self.now.pages);
-                let recent = clock.saturating_sub(span.units(clock, pages, self.view.times()));
+                let recent =
+                    clock.saturating_sub(span.units(clock, pages, &self.view.state().times));
                 self.averaged(recent, |page| {
                     let row = page.rows.first().filter(|row| row.span > 0)?;
                     Some((row.cash as f64, default_weight(row)))

@@ -1,16 +1,17 @@
 //! Data that estimates are computed from, read one chunk of pages at a time.
 
+use super::EngineState;
 use super::history::{Admission, AdmissionCursor, Admissions};
 use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals};
 use super::runs::Blocks;
-use super::window::{CashMark, TimeTable};
+use super::window::CashMark;
 use crate::Result;
 
 /// Input of an estimate: an engine's memory, or a store's checkpoint.
 pub trait HistoryView {
     fn totals(&self) -> &Totals;
-    /// Returns the retained marks, oldest first.
-    fn marks(&self) -> &[CashMark];
+    /// Returns the state besides the totals: marks, times, and G at the start of a window of measures.
+    fn state(&self) -> &EngineState;
     /// Reads the cells and ages (two per byte) of the chunk that begins with page `first`; slices have its length.
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
     /// Reads a mark's cells in the chunk that begins with page `first`.
@@ -21,9 +22,6 @@ pub trait HistoryView {
     /// Leaves out cash distributed before mark `since`, and measures that a window since G = `start` does not need, but
     /// keeps visits and last fetches.
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>>;
-    fn times(&self) -> &TimeTable;
-    /// Returns G at the start of a window of measures, as of the last end of a round.
-    fn window_start(&self) -> u128;
 }
 
 /// Calls `each` with the first page of each chunk, its cells, and its ages packed two per byte.

@@ -9,7 +9,7 @@ use super::ledger::Totals;
 use super::row::HistoryRow;
 use super::runs::{Blocks, merge, mergeable, rows_of_run};
 use super::{
-    CashMark, Config, Engine, Fingerprint, PageId, Scores, Storage, TargetLinks, TimeTable,
+    CashMark, Config, Engine, EngineState, Fingerprint, PageId, Scores, Storage, TargetLinks,
 };
 use crate::graph::{self, LatestRows, node};
 use crate::model::{Limits, Page};
@@ -170,7 +170,7 @@ impl Engine<InMemory> {
                 .map(|(interval, rows)| (*interval, rows.len() as u64))
                 .collect();
             let pages = self.ledger().totals().pages;
-            let Some(range) = mergeable(&sizes, Engine::marks(self), pages) else {
+            let Some(range) = mergeable(&sizes, self.marks(), pages) else {
                 return Ok(());
             };
             let parts = runs[range.clone()].iter();
@@ -220,8 +220,8 @@ impl HistoryView for Engine<InMemory> {
         self.ledger().totals()
     }
 
-    fn marks(&self) -> &[CashMark] {
-        Engine::marks(self)
+    fn state(&self) -> &EngineState {
+        &self.state
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
@@ -248,13 +248,5 @@ impl HistoryView for Engine<InMemory> {
         let admissions = self.admissions()?;
         let policy = self.config().policy();
         Ok(merge(policy, runs.collect(), Some(admissions), start))
-    }
-
-    fn times(&self) -> &TimeTable {
-        &self.state.times
-    }
-
-    fn window_start(&self) -> u128 {
-        self.state.window_start
     }
 }

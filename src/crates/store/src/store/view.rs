@@ -19,8 +19,8 @@ use super::tables::{ReadTransaction, Tables};
 use super::warm::WarmStart;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
-    Index, RowPolicy, TimeTable, Totals, merge, rows_of_run,
+    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryRow, HistoryView, Index,
+    RowPolicy, Totals, merge, rows_of_run,
 };
 use crate::memory::DATABASE;
 use crate::rows::Rows;
@@ -214,8 +214,8 @@ impl HistoryView for View {
         &self.manifest.engine.totals
     }
 
-    fn marks(&self) -> &[CashMark] {
-        &self.manifest.engine.marks
+    fn state(&self) -> &EngineState {
+        &self.manifest.engine
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
@@ -232,14 +232,6 @@ impl HistoryView for View {
 
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
         self.rows_of_runs(0, since, start)
-    }
-
-    fn times(&self) -> &TimeTable {
-        &self.manifest.engine.times
-    }
-
-    fn window_start(&self) -> u128 {
-        self.manifest.engine.window_start
     }
 }
 
@@ -362,12 +354,12 @@ impl View {
         let mut report = VerifyReport {
             pages,
             cash_chunks: self.cash.slots.len() as u64,
-            marks: self.marks().len() as u64,
+            marks: self.state().marks.len() as u64,
             expected_wrong_merges: Index::expected_wrong_merges(pages),
             ..VerifyReport::default()
         };
         note(self.cash.verify(self.totals()));
-        for mark in self.marks() {
+        for mark in &self.state().marks {
             note(self.marks.verify(mark));
         }
         note(self.inspect_rows(depth, &mut report));
