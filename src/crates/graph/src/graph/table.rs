@@ -37,31 +37,56 @@ pub struct Links<'a, W = u64, T = u32> {
     pub weights: &'a [W],
 }
 
-impl<'a, W, T> Links<'a, W, T> {
-    pub fn new(targets: &'a [T], weights: &'a [W]) -> Links<'a, W, T> {
-        Links { targets, weights }
+impl<'a, T> From<&'a [T]> for Links<'a, u64, T> {
+    fn from(targets: &'a [T]) -> Links<'a, u64, T> {
+        Links {
+            targets,
+            weights: &[],
+        }
     }
 }
 
-impl<'a, T> From<&'a [T]> for Links<'a, u64, T> {
-    fn from(targets: &'a [T]) -> Links<'a, u64, T> {
-        Links::new(targets, &[])
+impl<'a, W: Weight, T: Copy> Links<'a, W, T> {
+    /// Links of a page that has none.
+    pub const NONE: Links<'a, W, T> = Links {
+        targets: &[],
+        weights: &[],
+    };
+
+    pub fn new(targets: &'a [T], weights: &'a [W]) -> Links<'a, W, T> {
+        Links { targets, weights }
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = (T, W)> + 'a {
+        let weights = self.weights.iter().copied();
+        let weights = weights.chain(std::iter::repeat(W::ONE));
+        self.targets.iter().copied().zip(weights)
+    }
+
+    pub fn each(self, mut visit: impl FnMut(T, W)) {
+        let targets = self.targets.iter();
+        if self.weights.is_empty() {
+            targets.for_each(|&target| visit(target, W::ONE));
+        } else {
+            let links = targets.zip(self.weights);
+            links.for_each(|(&target, &weight)| visit(target, weight));
+        }
+    }
+
+    /// Returns the sum of the weights; without weights, the number of links.
+    pub fn weight(self) -> f64 {
+        match self.weights {
+            [] => self.targets.len() as f64,
+            weights => weights.iter().map(|weight| weight.value()).sum(),
+        }
     }
 }
 
 /// Links whose weights sum to less than 2^63. A target of weight 0 is not linked.
 impl<'a, T: Copy> Links<'a, u64, T> {
-    /// Links of a page that has none.
-    pub const NONE: Links<'a, u64, T> = Links {
-        targets: &[],
-        weights: &[],
-    };
-
     /// Yields the targets that are linked, with their weights.
     pub fn linked(self) -> impl Iterator<Item = (T, u64)> + 'a {
-        let weights = self.weights.iter().copied().chain(std::iter::repeat(1));
-        let all = self.targets.iter().copied().zip(weights);
-        all.filter(|&(_, weight)| weight > 0)
+        self.iter().filter(|&(_, weight)| weight > 0)
     }
 
     /// Returns the number of targets that are linked: the out-degree.
@@ -77,36 +102,6 @@ impl<'a, T: Copy> Links<'a, u64, T> {
         match self.weights {
             [] => self.targets.len() as u64,
             weights => weights.iter().sum(),
-        }
-    }
-}
-
-impl<'a, W: Weight> Links<'a, W> {
-    pub fn iter(self) -> impl Iterator<Item = (u32, W)> + 'a {
-        let weights = self.weights.iter().copied();
-        let weights = weights.chain(std::iter::repeat(W::ONE));
-        self.targets.iter().copied().zip(weights)
-    }
-}
-
-impl<W: Weight> Links<'_, W> {
-    pub fn each(self, mut visit: impl FnMut(u32, W)) {
-        if self.weights.is_empty() {
-            self.targets
-                .iter()
-                .for_each(|&target| visit(target, W::ONE));
-        } else {
-            let links = self.targets.iter().zip(self.weights);
-            links.for_each(|(&target, &weight)| visit(target, weight));
-        }
-    }
-
-    /// Returns the sum of the weights; without weights, the number of links.
-    pub fn weight(self) -> f64 {
-        if self.weights.is_empty() {
-            self.targets.len() as f64
-        } else {
-            self.weights.iter().map(|weight| weight.value()).sum()
         }
     }
 }
