@@ -7,12 +7,6 @@ use crate::support::Lab;
 
 /// A command, and the help that lists it or its option.
 const NEEDS: &[(&str, &str, &str)] = &[
-    ("arrow", "export --to arrow -o t --store s", "export --help"),
-    (
-        "arrow",
-        "compute log --measure pagerank --to arrow -o t",
-        "compute --help",
-    ),
     ("frontier", "serve --store s --frontier f", "serve --help"),
     (
         "frontier",
@@ -41,6 +35,11 @@ const NEEDS: &[(&str, &str, &str)] = &[
         "sqlite",
         "export --to sqlite -o t --store s",
         "export --help",
+    ),
+    (
+        "sqlite",
+        "compute log --measure pagerank --to sqlite -o t",
+        "compute --help",
     ),
 ];
 

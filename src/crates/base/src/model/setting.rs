@@ -46,8 +46,7 @@ pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
 
 /// Parts of the program that a build may lack: the feature in `Cargo.toml` (that of an export has the name of its
 /// format), its name in messages, and whether it is built.
-const FEATURES: [(&str, &str, bool); 6] = [
-    ("arrow", "Arrow", cfg!(feature = "arrow")),
+const FEATURES: [(&str, &str, bool); 5] = [
     ("frontier", "URLFrontier", cfg!(feature = "frontier")),
     ("man", "man pages", cfg!(feature = "man")),
     ("parquet", "Parquet", cfg!(feature = "parquet")),

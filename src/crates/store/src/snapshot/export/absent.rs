@@ -22,8 +22,6 @@ macro_rules! absent {
     };
 }
 
-#[cfg(not(feature = "arrow"))]
-absent!(arrow, "Apache Arrow's file format");
 #[cfg(not(feature = "parquet"))]
 absent!(parquet, "Apache Parquet");
 #[cfg(not(feature = "sqlite"))]

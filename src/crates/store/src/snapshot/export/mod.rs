@@ -1,16 +1,14 @@
 //! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
-//! All tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) hold the same columns, in the order of
-//! `Setup::all_columns`; `formats/guide/rankings.md` describes them. Text formats omit absent values; JSON, Parquet,
-//! Arrow and SQLite have nulls. Real numbers have the shortest digits that read back to the same `f64`. The other
+//! All tables (TSV, CSV, JSON lines, Parquet, SQLite) hold the same columns, in the order of
+//! `Setup::all_columns`; `formats/guide/rankings.md` describes them. Text formats omit absent values; JSON, Parquet
+//! and SQLite have nulls. Real numbers have the shortest digits that read back to the same `f64`. The other
 //! formats hold a name and a [`Score`] for each page or site, and what their consumer needs besides.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
-#[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
+#[cfg(not(all(feature = "parquet", feature = "sqlite")))]
 mod absent;
-#[cfg(feature = "arrow")]
-mod arrow;
 pub mod columns;
 mod order;
 #[cfg(feature = "parquet")]
@@ -26,8 +24,6 @@ use crate::model::{Change, PageState, registry};
 use crate::sites::Level;
 use crate::{Error, Result};
 
-#[cfg(not(feature = "arrow"))]
-use absent::arrow;
 #[cfg(not(feature = "parquet"))]
 use absent::parquet;
 #[cfg(not(feature = "sqlite"))]
@@ -49,8 +45,6 @@ registry! {
     Jsonl is text::JSONL;
     /// Apache Parquet file with one table.
     Parquet is parquet::FORMAT;
-    /// Apache Arrow file with one table.
-    Arrow is arrow::FORMAT;
     /// SQLite database with a table and indexes.
     Sqlite is sqlite::FORMAT;
     /// Lines of a name and a score.
@@ -83,11 +77,11 @@ impl Format {
         }
     }
 
-    /// Returns the size in bytes of the rows that its writer buffers for a ranking of this many pages: a row group or a
-    /// batch, with names of typical length.
+    /// Returns the size in bytes of the rows that its writer buffers for a ranking of this many pages: a row group, with
+    /// names of typical length.
     pub fn buffer_bytes(self, pages: u64) -> u64 {
         match self {
-            Format::Parquet | Format::Arrow => pages.min(GROUP_ROWS) * GROUP_ROW_BYTES,
+            Format::Parquet => pages.min(GROUP_ROWS) * GROUP_ROW_BYTES,
             _ => 0,
         }
     }
@@ -277,5 +271,5 @@ pub(super) fn name_without(
     Ok(())
 }
 
-#[cfg(all(test, feature = "arrow", feature = "parquet", feature = "sqlite"))]
+#[cfg(all(test, feature = "parquet", feature = "sqlite"))]
 mod tests;

@@ -142,15 +142,6 @@ fn all_tables_have_the_same_columns() {
                     .map(|column| column.name().to_owned())
                     .collect()
             }
-            Format::Arrow => {
-                let reader = arrow_ipc::reader::FileReader::try_new(io::Cursor::new(bytes), None);
-                let schema = reader.unwrap().schema();
-                schema
-                    .fields()
-                    .iter()
-                    .map(|field| field.name().clone())
-                    .collect()
-            }
             _ => {
                 let mut file = tempfile::NamedTempFile::new().unwrap();
                 file.write_all(&bytes).unwrap();
@@ -545,42 +536,6 @@ fn sqlite_reads_its_table() {
         let plan: String = database.query_row(&plan, [], |row| row.get(3)).unwrap();
         assert!(plan.contains(index), "{plan}");
     }
-}
-
-#[test]
-fn arrow_reads_its_file() {
-    let pages = samples();
-    let bytes = written(Format::Arrow, &pages).unwrap();
-    let reader = arrow_ipc::reader::FileReader::try_new(io::Cursor::new(bytes), None).unwrap();
-    let batches: Vec<_> = reader.map(|batch| batch.unwrap()).collect();
-    assert_eq!(batches.len(), 1);
-    let column = |name: &str| batches[0].column_by_name(name).unwrap().clone();
-    let urls = column("url");
-    let urls = urls
-        .as_any()
-        .downcast_ref::<arrow_array::StringArray>()
-        .unwrap();
-    assert!(urls.iter().eq(pages.iter().map(|page| Some(&*page.url))));
-    let importance = column("importance");
-    let importance = importance
-        .as_any()
-        .downcast_ref::<arrow_array::Float64Array>()
-        .unwrap();
-    assert!(
-        importance
-            .iter()
-            .eq(pages.iter().map(|page| Some(page.importance)))
-    );
-    let fetched = column("last_fetch");
-    let fetched = fetched
-        .as_any()
-        .downcast_ref::<arrow_array::TimestampMillisecondArray>()
-        .unwrap();
-    assert!(
-        fetched
-            .iter()
-            .eq([Some(1_395_749_545_000), None, Some(-1000)])
-    );
 }
 
 #[test]
