@@ -7,8 +7,6 @@
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
-#[cfg(not(all(feature = "parquet", feature = "sqlite")))]
-mod absent;
 pub mod columns;
 mod order;
 #[cfg(feature = "parquet")]
@@ -20,14 +18,9 @@ mod text;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Change, PageState, registry};
+use crate::model::{Change, PageState, lacks_feature, registry};
 use crate::sites::Level;
 use crate::{Error, Result};
-
-#[cfg(not(feature = "parquet"))]
-use absent::parquet;
-#[cfg(not(feature = "sqlite"))]
-use absent::sqlite;
 
 pub(super) use self::columns::reversed;
 pub use self::columns::{NumberColumn, Score, TableOf, ValueKind};
@@ -38,26 +31,59 @@ registry! {
     /// File format of an export.
     Format of ExportFormatSpec, called "export format";
     /// Tab-separated values with a header line.
-    Tsv is text::TSV;
+    Tsv is of("tsv", "tab-separated values with a header line", Content::Table);
     /// Comma-separated values by RFC 4180.
-    Csv is text::CSV;
+    Csv is of("csv", "comma-separated values with a header line (RFC 4180)", Content::Table);
     /// JSON lines, one object per row.
-    Jsonl is text::JSONL;
+    Jsonl is of("jsonl", "JSON lines, one object per page", Content::Table);
     /// Apache Parquet file with one table.
-    Parquet is parquet::FORMAT;
+    Parquet is of("parquet", PARQUET, Content::Table);
     /// SQLite database with a table and indexes.
-    Sqlite is sqlite::FORMAT;
+    Sqlite is of("sqlite", SQLITE, Content::Table);
     /// Lines of a name and a score.
-    Scores is text::SCORES;
+    Scores is of("scores", "a URL, a tab and a score per line", Content::Score);
     /// Solr's external file field: lines of a name and a score.
-    Solr is text::SOLR;
+    Solr is of("solr", "url=score, for Solr's ExternalFileField", Content::Score);
     /// Updates of one field, for Elasticsearch and OpenSearch.
-    Elasticsearch is text::ELASTICSEARCH;
+    Elasticsearch is of(
+        "elasticsearch",
+        "bulk updates of one field, for Elasticsearch and OpenSearch",
+        Content::Field,
+    );
     /// Whole documents, for Elasticsearch and OpenSearch.
-    ElasticsearchIndex is text::ELASTICSEARCH_INDEX;
+    ElasticsearchIndex is of(
+        "elasticsearch-index",
+        "bulk documents of their own: url, host, domain, score, rank",
+        Content::Field,
+    );
     /// Updates of one field, for Vespa.
-    Vespa is text::VESPA;
+    Vespa is of("vespa", "partial updates of one field, for Vespa", Content::Field);
 }
+
+struct ExportFormatSpec {
+    name: &'static str,
+    about: &'static str,
+    content: Content,
+}
+
+const fn of(name: &'static str, about: &'static str, content: Content) -> ExportFormatSpec {
+    ExportFormatSpec {
+        name,
+        about,
+        content,
+    }
+}
+
+const PARQUET: &str = if cfg!(feature = "parquet") {
+    "Apache Parquet"
+} else {
+    "Apache Parquet; this build has none: cargo install --features parquet"
+};
+const SQLITE: &str = if cfg!(feature = "sqlite") {
+    "a SQLite database of one table, ranking, with indexes"
+} else {
+    "a SQLite database; this build has none: cargo install --features sqlite"
+};
 
 /// Maximum number of rows of a row group, and the memory of a row with its host and domain, in bytes.
 const GROUP_ROWS: u64 = 1 << 17;
@@ -66,7 +92,7 @@ const GROUP_ROW_BYTES: u64 = 384;
 impl Format {
     /// Returns true if the format is readable text.
     pub fn is_text(self) -> bool {
-        self.spec().is_text
+        !matches!(self, Format::Parquet | Format::Sqlite)
     }
 
     /// Returns the order that the format's consumer reads fastest, or that of the pages.
@@ -91,7 +117,6 @@ impl Format {
         self == Format::Solr || self.content() == Content::Field
     }
 
-    /// Returns the content of a row.
     pub fn content(self) -> Content {
         self.spec().content
     }
@@ -106,15 +131,6 @@ pub enum Content {
     Score,
     /// Field of a document: uses [`Setup::kind`], [`Setup::field`] and [`Setup::into`].
     Field,
-}
-
-pub struct ExportFormatSpec {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub is_text: bool,
-    content: Content,
-    /// Writes a whole file. Returns the number of rows left out because the consumer rejects their names.
-    write: fn(ExportOutput<'_>, &Setup, &mut RowSource<'_>) -> Result<u64>,
 }
 
 /// Source of rows: passes each to a callback, up to the first error.
@@ -206,10 +222,17 @@ pub fn export_each(
 ) -> Result<u64> {
     let out = ExportOutput {
         out: Box::new(out),
-        path: path.to_owned(),
+        path,
         failed: false,
     };
-    (format.spec().write)(out, setup, rows)
+    match format {
+        #[cfg(feature = "parquet")]
+        Format::Parquet => parquet::write(out, setup, rows).map(|()| 0),
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite => sqlite::write(out, setup, rows).map(|()| 0),
+        _ if !format.is_text() => Err(lacks_feature(format.name(), format.name())),
+        _ => text::form_of(format, setup)?.write(out, rows),
+    }
 }
 
 /// Returns true if a row is left out because its page is gone: a search engine has no document of it, or deletes it.
@@ -222,7 +245,7 @@ fn leaves_out(format: Format, setup: &Setup, page: &Page<'_>) -> bool {
 /// Destination of a file. After a failed write it refuses further ones, so that dropped buffers write nothing.
 struct ExportOutput<'w> {
     out: Box<dyn Write + Send + 'w>,
-    path: PathBuf,
+    path: &'w Path,
     failed: bool,
 }
 
@@ -241,7 +264,7 @@ impl<'w> ExportOutput<'w> {
     }
 
     fn error(&self, error: io::Error) -> Error {
-        Error::io(&self.path, "write")(error)
+        Error::io(self.path, "write")(error)
     }
 }
 

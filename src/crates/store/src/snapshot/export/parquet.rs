@@ -29,35 +29,82 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::columns::{ColumnValues, RowBatch, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup};
+use super::columns::{ColumnValue, ExportColumn, ValueKind};
+use super::{ExportOutput, Page, RowSource, Setup};
 use crate::threads::lock;
 use crate::{Error, Result};
 
-pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
-    name: "parquet",
-    about: "Apache Parquet",
-    is_text: false,
-    content: Content::Table,
-    write,
-};
+/// Returns the definition of a column in a schema.
+fn field(column: &ExportColumn) -> String {
+    let name = &column.name;
+    let required = if column.is_required {
+        "REQUIRED"
+    } else {
+        "OPTIONAL"
+    };
+    match column.kind {
+        ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
+        ValueKind::Real => format!("{required} DOUBLE {name};"),
+        ValueKind::Integer => format!("{required} INT64 {name};"),
+        ValueKind::Bool => format!("{required} BOOLEAN {name};"),
+        ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
+    }
+}
 
-/// Returns the schema of a table with columns of these names and kinds, each required (true) or with nulls.
-pub fn schema<'c>(
-    table: &str,
-    columns: impl Iterator<Item = (&'c str, ValueKind, bool)>,
-) -> String {
-    let fields = columns.map(|(name, kind, is_required)| {
-        let required = if is_required { "REQUIRED" } else { "OPTIONAL" };
-        match kind {
-            ValueKind::Text => format!("{required} BYTE_ARRAY {name} (STRING);"),
-            ValueKind::Real => format!("{required} DOUBLE {name};"),
-            ValueKind::Integer => format!("{required} INT64 {name};"),
-            ValueKind::Bool => format!("{required} BOOLEAN {name};"),
-            ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
+/// Values of a column until they are encoded, of its one type.
+struct ColumnBatch {
+    column: ExportColumn,
+    /// For each row 1 if it has a value, else 0.
+    known: Vec<i16>,
+    texts: Vec<ByteArray>,
+    reals: Vec<f64>,
+    integers: Vec<i64>,
+    bools: Vec<bool>,
+}
+
+impl ColumnBatch {
+    fn new(column: ExportColumn) -> ColumnBatch {
+        ColumnBatch {
+            column,
+            known: Vec::new(),
+            texts: Vec::new(),
+            reals: Vec::new(),
+            integers: Vec::new(),
+            bools: Vec::new(),
         }
-    });
-    format!("message {table} {{{}}}", fields.collect::<String>())
+    }
+
+    fn push(&mut self, page: &Page<'_>) -> Result<()> {
+        let value = self.column.of(page)?;
+        self.known.push(value.is_some().into());
+        match value {
+            None => {}
+            Some(ColumnValue::Text(text)) => self.texts.push(text.into()),
+            Some(ColumnValue::Real(number)) => self.reals.push(number),
+            Some(ColumnValue::Integer(number)) => self.integers.push(number as i64),
+            Some(ColumnValue::Time(seconds)) => self.integers.push(seconds * 1000),
+            Some(ColumnValue::Bool(is)) => self.bools.push(is),
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self, group: &mut RowGroup) -> std::result::Result<(), ParquetError> {
+        let known = (!self.column.is_required).then_some(&*self.known);
+        match self.column.kind {
+            ValueKind::Text => group.write::<ByteArrayType>(&self.texts, known, None)?,
+            ValueKind::Real => group.write::<DoubleType>(&self.reals, known, None)?,
+            ValueKind::Bool => group.write::<BoolType>(&self.bools, known, None)?,
+            ValueKind::Integer | ValueKind::Time => {
+                group.write::<Int64Type>(&self.integers, known, None)?;
+            }
+        }
+        self.known.clear();
+        self.texts.clear();
+        self.reals.clear();
+        self.integers.clear();
+        self.bools.clear();
+        Ok(())
+    }
 }
 
 pub(super) const GROUP_ROWS: usize = 1 << 17;
@@ -89,34 +136,13 @@ impl<W: Write + Send> ParquetFile<W> {
         })
     }
 
+    /// Encodes rows, by column, into the current row group.
     pub fn encode(
         &mut self,
         rows: impl FnOnce(&mut RowGroup) -> std::result::Result<(), ParquetError>,
     ) -> Result<()> {
         let group = (self.group).get_or_insert_with(|| RowGroup::new(&self.writer));
         rows(group).map_err(|error| self.error(error))
-    }
-
-    /// Encodes rows, by column, into the current row group.
-    pub fn write(&mut self, columns: Vec<ColumnValues>) -> Result<()> {
-        let schema = self.writer.schema_descr();
-        let fields = schema.columns().iter();
-        let required: Vec<bool> = fields.map(|field| field.max_def_level() == 0).collect();
-        self.encode(|group| {
-            let mut columns = columns.into_iter().zip(required);
-            columns.try_for_each(|(values, required)| match values {
-                ColumnValues::Text(values) => {
-                    let bytes = |text: String| ByteArray::from(text.into_bytes());
-                    let values = values.into_iter().map(|text| text.map(bytes));
-                    group.write_values::<ByteArrayType>(values, required)
-                }
-                ColumnValues::Real(values) => group.write_values::<DoubleType>(values, required),
-                ColumnValues::Integer(values) | ColumnValues::Time(values) => {
-                    group.write_values::<Int64Type>(values, required)
-                }
-                ColumnValues::Bool(values) => group.write_values::<BoolType>(values, required),
-            })
-        })
     }
 
     pub fn end_group(&mut self) -> Result<()> {
@@ -138,26 +164,28 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
-fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<u64> {
-    let path = out.path.clone();
+pub(super) fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<()> {
+    let path = out.path;
     let columns = setup.all_columns();
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_column_dictionary_enabled(ColumnPath::from("url"), false);
-    let fields = columns.iter();
-    let fields = fields.map(|column| (&*column.name, column.kind, column.is_required));
-    let mut file = ParquetFile::new(out, &path, &schema("ranking", fields), properties)?;
-    let mut batch = RowBatch::new(columns);
-    // Numbers of rows and bytes of URLs of the current row group, including the batch.
-    let (mut group_rows, mut url_bytes) = (0, 0);
+    let fields: String = columns.iter().map(field).collect();
+    let schema = format!("message ranking {{{fields}}}");
+    let mut file = ParquetFile::new(out, path, &schema, properties)?;
+    let mut batch: Vec<_> = columns.into_iter().map(ColumnBatch::new).collect();
+    // Numbers of rows of the batch and of the row group, and the latter's bytes of URLs.
+    let (mut batch_rows, mut group_rows, mut url_bytes) = (0, 0, 0);
     rows(&mut |page| {
-        batch.push(page)?;
+        batch.iter_mut().try_for_each(|column| column.push(page))?;
+        batch_rows += 1;
         group_rows += 1;
         url_bytes += page.url.len();
         let ends_group = group_rows >= GROUP_ROWS || url_bytes >= GROUP_URL_BYTES;
-        if ends_group || batch.rows >= BATCH_ROWS {
-            file.write(batch.take())?;
+        if ends_group || batch_rows >= BATCH_ROWS {
+            batch_rows = 0;
+            file.encode(|group| batch.iter_mut().try_for_each(|of| of.encode(group)))?;
         }
         if ends_group {
             (group_rows, url_bytes) = (0, 0);
@@ -165,10 +193,10 @@ fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Resu
         }
         Ok(())
     })?;
-    if batch.rows > 0 {
-        file.write(batch.take())?;
+    if batch_rows > 0 {
+        file.encode(|group| batch.iter_mut().try_for_each(|of| of.encode(group)))?;
     }
-    file.finish().map(|()| 0)
+    file.finish()
 }
 
 /// Number of rows to write to a column at a time. Pages end at multiples of it.

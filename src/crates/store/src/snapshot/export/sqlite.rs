@@ -21,20 +21,12 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::{Content, ExportFormatSpec, ExportOutput, Page, RowSource, Setup};
+use super::{ExportOutput, Page, RowSource, Setup};
 use crate::disk::{RealDisk, temporary, unfinished};
 use crate::model::utc;
 use crate::rows::Bits;
 use crate::snapshot::Snapshot;
 use crate::{Error, Result};
-
-pub(super) const FORMAT: ExportFormatSpec = ExportFormatSpec {
-    name: "sqlite",
-    about: "a SQLite database of one table, ranking, with indexes",
-    is_text: false,
-    content: Content::Table,
-    write,
-};
 
 /// Size of SQLite's cache in KiB, minimum and maximum. Sorting for an index takes as much again.
 const CACHE: RangeInclusive<u64> = 1 << 10..=1 << 16;
@@ -77,7 +69,11 @@ impl Drop for Scratch {
     }
 }
 
-fn write(mut out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<u64> {
+pub(super) fn write(
+    mut out: ExportOutput<'_>,
+    setup: &Setup,
+    rows: &mut RowSource<'_>,
+) -> Result<()> {
     let folder = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
     let made = unfinished(&folder.join("cashrank-sqlite"), |path| {
         File::create_new(path)
@@ -120,8 +116,7 @@ fn write(mut out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> 
     closed.map_err(failed())?;
     let mut database = File::open(&file.0).map_err(Error::io(&file.0, "open"))?;
     let copied = io::copy(&mut database, &mut out).and_then(|_| out.flush());
-    copied.map_err(|error| out.error(error))?;
-    Ok(0)
+    copied.map_err(|error| out.error(error))
 }
 
 fn begin(

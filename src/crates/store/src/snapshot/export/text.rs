@@ -14,160 +14,95 @@ use std::io::{self, Write};
 
 use super::columns::{ColumnValue, ExportColumn, domain_column, host_column, rank_column};
 use super::columns::{score_column, url_column};
-use super::{Content, ExportFormatSpec, ExportOutput, RowSource, Setup, name_without};
+use super::{ExportOutput, Format, RowSource, Setup, name_without};
 use crate::model::{Change, utc};
 use crate::{Error, Result};
 
-/// Defines a format that is text by its name, its help, its content and the function that makes its form.
-macro_rules! text_format {
-    ($constant:ident, $name:literal, $about:literal, $content:ident, $form:expr) => {
-        pub(super) const $constant: ExportFormatSpec = ExportFormatSpec {
-            name: $name,
-            about: $about,
-            is_text: true,
-            content: Content::$content,
-            write: |out, setup, rows| {
-                let form: fn(&Setup) -> Result<FileForm> = $form;
-                form(setup)?.write(out, rows)
-            },
-        };
-    };
+/// Returns the form of a format of lines.
+pub(super) fn form_of(format: Format, setup: &Setup) -> Result<FileForm> {
+    let (url, score) = (url_column(), score_column(setup));
+    let field = setup.field.as_deref().unwrap_or("importance");
+    let key = json(field);
+    Ok(match format {
+        Format::Tsv => FileForm {
+            refused: (b"\t\n\r", "TSV"),
+            ..FileForm::table(setup, "\t", "\n", put_plain)
+        },
+        Format::Csv => FileForm::table(setup, ",", "\r\n", put_quoted),
+        Format::Scores => FileForm {
+            refused: (b"\t\r\n", "a file of scores"),
+            ..FileForm::new([("", url), ("\t", score)], "\n", put_plain)
+        },
+        Format::Solr => FileForm {
+            refused: (b"\r\n", "a file for Solr"),
+            ..FileForm::new([("", url), ("=", score)], "\n", put_short)
+        },
+        Format::Elasticsearch => {
+            let doc = format!("}}}}\n{{\"doc\":{{{key}:");
+            let parts = [(bulk("update", setup), url), (doc, score)];
+            FileForm {
+                has_ids: true,
+                ..FileForm::new(parts, "}}\n", put_document)
+            }
+        }
+        Format::ElasticsearchIndex => {
+            if ["url", "host", "domain", "rank"].contains(&field) {
+                return Err(Error::Usage(format!(
+                    "field {field:?}: it holds something else; choose another for the score"
+                )));
+            }
+            let parts = [
+                (bulk("index", setup), url),
+                ("}}\n{\"url\":".to_owned(), url_column()),
+                (",\"host\":".to_owned(), host_column(setup)),
+                (",\"domain\":".to_owned(), domain_column()),
+                (",\"rank\":".to_owned(), rank_column()),
+                (format!(",{key}:"), score),
+            ];
+            let deletion = vec![(bulk("delete", setup), url_column())];
+            FileForm {
+                gone: Some((deletion, "}}\n")),
+                has_ids: true,
+                ..FileForm::new(parts, "}\n", put_document)
+            }
+        }
+        Format::Vespa => {
+            let kind = json(&format!("id:{}::", document_type(setup)?));
+            let begin = kind.trim_end_matches('"');
+            let parts = [
+                (format!("{{\"update\":{begin}"), url),
+                (format!(",\"fields\":{{{key}:{{\"assign\":"), score),
+            ];
+            FileForm::new(parts, "}}}\n", |line, value| {
+                let at = line.len();
+                put_document(line, value)?;
+                // The text began before the URL.
+                if line[at] == b'"' {
+                    line.remove(at);
+                }
+                Ok(())
+            })
+        }
+        _ => {
+            let parts = setup.all_columns().into_iter().enumerate();
+            let parts = parts.map(|(at, column)| {
+                let before = if at == 0 { '{' } else { ',' };
+                (format!("{before}\"{}\":", column.name), column)
+            });
+            FileForm::new(parts, "}\n", put_json)
+        }
+    })
 }
 
-text_format!(
-    TSV,
-    "tsv",
-    "tab-separated values with a header line",
-    Table,
-    |setup| {
-        let refused = (&b"\t\n\r"[..], "TSV");
-        Ok(FileForm::table(setup, "\t", "\n", put_plain).refusing(refused))
-    }
-);
-text_format!(
-    CSV,
-    "csv",
-    "comma-separated values with a header line (RFC 4180)",
-    Table,
-    |setup| Ok(FileForm::table(setup, ",", "\r\n", put_quoted))
-);
-text_format!(
-    JSONL,
-    "jsonl",
-    "JSON lines, one object per page",
-    Table,
-    |setup| {
-        let parts = setup.all_columns().into_iter().enumerate();
-        let parts = parts.map(|(at, column)| {
-            let before = if at == 0 { '{' } else { ',' };
-            (format!("{before}\"{}\":", column.name), column)
-        });
-        Ok(FileForm::of(parts, "}\n", put_json))
-    }
-);
-text_format!(
-    SCORES,
-    "scores",
-    "a URL, a tab and a score per line",
-    Score,
-    |setup| {
-        let parts = [("", url_column()), ("\t", score_column(setup))];
-        let form = FileForm::of(parts, "\n", put_plain);
-        Ok(form.refusing((b"\t\r\n", "a file of scores")))
-    }
-);
-text_format!(
-    SOLR,
-    "solr",
-    "url=score, for Solr's ExternalFileField",
-    Score,
-    |setup| {
-        let parts = [("", url_column()), ("=", score_column(setup))];
-        let form = FileForm::of(parts, "\n", put_short);
-        Ok(form.refusing((b"\r\n", "a file for Solr")))
-    }
-);
-text_format!(
-    ELASTICSEARCH,
-    "elasticsearch",
-    "bulk updates of one field, for Elasticsearch and OpenSearch",
-    Field,
-    |setup| {
-        let field = json(field(setup));
-        let parts = [
-            (bulk("update", setup), url_column()),
-            (format!("}}}}\n{{\"doc\":{{{field}:"), score_column(setup)),
-        ];
-        Ok(FileForm {
-            has_ids: true,
-            ..FileForm::of(parts, "}}\n", put_document)
-        })
-    }
-);
-text_format!(
-    ELASTICSEARCH_INDEX,
-    "elasticsearch-index",
-    "bulk documents of their own: url, host, domain, score, rank",
-    Field,
-    |setup| {
-        let field = field(setup);
-        if ["url", "host", "domain", "rank"].contains(&field) {
-            return Err(Error::Usage(format!(
-                "field {field:?}: it holds something else; choose another for the score"
-            )));
-        }
-        let parts = [
-            (bulk("index", setup), url_column()),
-            ("}}\n{\"url\":".to_owned(), url_column()),
-            (",\"host\":".to_owned(), host_column(setup)),
-            (",\"domain\":".to_owned(), domain_column()),
-            (",\"rank\":".to_owned(), rank_column()),
-            (format!(",{}:", json(field)), score_column(setup)),
-        ];
-        let deletion = vec![(bulk("delete", setup), url_column())];
-        Ok(FileForm {
-            gone: Some((deletion, "}}\n")),
-            has_ids: true,
-            ..FileForm::of(parts, "}\n", put_document)
-        })
-    }
-);
-text_format!(
-    VESPA,
-    "vespa",
-    "partial updates of one field, for Vespa",
-    Field,
-    |setup| {
-        let kind = document_type(setup.into.as_deref())?;
-        let kind = json(&format!("id:{kind}::"));
-        let begin = kind.trim_end_matches('"');
-        let field = json(field(setup));
-        let assign = format!(",\"fields\":{{{field}:{{\"assign\":");
-        let parts = [
-            (format!("{{\"update\":{begin}"), url_column()),
-            (assign, score_column(setup)),
-        ];
-        Ok(FileForm::of(parts, "}}}\n", |line, value| {
-            let at = line.len();
-            put_document(line, value)?;
-            // The text began before the URL.
-            if line[at] == b'"' {
-                line.remove(at);
-            }
-            Ok(())
-        }))
-    }
-);
-
 /// Returns the namespace and type of Vespa's documents, which have no default.
-fn document_type(into: Option<&str>) -> Result<&str> {
+fn document_type(setup: &Setup) -> Result<&str> {
     let is_type = |into: &&str| {
         let parts = into.split_once(':');
         parts.is_some_and(|(space, kind)| {
             !space.is_empty() && !kind.is_empty() && !kind.contains(':')
         })
     };
-    into.filter(is_type).ok_or_else(|| {
+    setup.into.as_deref().filter(is_type).ok_or_else(|| {
         Error::Usage(
             "Vespa's documents are identified by namespace and type: `into` NAMESPACE:TYPE, like web:page".into(),
         )
@@ -181,10 +116,6 @@ fn bulk(action: &str, setup: &Setup) -> String {
         format!("\"_index\":{},", json(index))
     });
     format!("{{\"{action}\":{{{index}\"_id\":")
-}
-
-fn field(setup: &Setup) -> &str {
-    setup.field.as_deref().unwrap_or("importance")
 }
 
 fn json(text: &str) -> String {
@@ -255,7 +186,7 @@ const PIECE: usize = 1 << 16;
 /// Lengths of Elasticsearch's `_id`, in bytes.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=512;
 
-struct FileForm {
+pub(super) struct FileForm {
     header: String,
     refused: RefusedBytes,
     row: RowForm,
@@ -267,7 +198,7 @@ struct FileForm {
 }
 
 impl FileForm {
-    fn of<T: Into<String>>(
+    fn new<T: Into<String>>(
         parts: impl IntoIterator<Item = (T, ExportColumn)>,
         end: &'static str,
         put: PutValue,
@@ -291,15 +222,11 @@ impl FileForm {
         let before = std::iter::once("").chain(std::iter::repeat(separator));
         FileForm {
             header,
-            ..FileForm::of(before.zip(columns), end, put)
+            ..FileForm::new(before.zip(columns), end, put)
         }
     }
 
-    fn refusing(self, refused: RefusedBytes) -> FileForm {
-        FileForm { refused, ..self }
-    }
-
-    fn write(self, mut out: ExportOutput<'_>, rows: &mut RowSource<'_>) -> Result<u64> {
+    pub fn write(self, mut out: ExportOutput<'_>, rows: &mut RowSource<'_>) -> Result<u64> {
         let mut lines = self.header.into_bytes();
         lines.reserve(2 * PIECE);
         let mut left_out = 0;

@@ -11,13 +11,13 @@
 use std::path::Path;
 
 use parquet::basic::{Compression, Encoding};
+use parquet::data_type::Int64Type;
 use parquet::file::properties::WriterProperties;
 
 use super::{LinkGraph, write_file};
 use crate::Result;
-use crate::snapshot::export::columns::ColumnValues;
-use crate::snapshot::export::parquet::{BATCH_ROWS, ParquetFile, schema};
-use crate::snapshot::export::{Format, Setup, ValueKind, export};
+use crate::snapshot::export::parquet::{BATCH_ROWS, ParquetFile};
+use crate::snapshot::export::{Format, Setup, export};
 
 const GROUP_LINKS: usize = 1 << 20;
 
@@ -38,26 +38,34 @@ pub fn write_parquet(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::DELTA_BINARY_PACKED);
         let names = &["source", "target", "weight"][..if graph.is_weighted { 3 } else { 2 }];
-        let fields = names.iter().map(|name| (*name, ValueKind::Integer, true));
-        let mut file = ParquetFile::new(out, path, &schema("links", fields), properties)?;
+        let fields: String = (names.iter())
+            .map(|name| format!("REQUIRED INT64 {name};"))
+            .collect();
+        let schema = format!("message links {{{fields}}}");
+        let mut file = ParquetFile::new(out, path, &schema, properties)?;
         // Sources, targets, and weights if there are any, to be encoded; and the number of links of the row group.
-        let mut columns: Vec<Vec<Option<i64>>> = vec![Vec::new(); names.len()];
+        let mut columns = vec![Vec::new(); names.len()];
         let mut group_links = 0;
-        let taken = |columns: &mut [Vec<Option<i64>>]| {
-            let columns = columns.iter_mut().map(std::mem::take);
-            columns.map(ColumnValues::Integer).collect()
+        let encode = |file: &mut ParquetFile<_>, columns: &mut [Vec<i64>]| {
+            file.encode(|group| {
+                columns.iter_mut().try_for_each(|column| {
+                    let encoded = group.write::<Int64Type>(column, None, None);
+                    column.clear();
+                    encoded
+                })
+            })
         };
         let count = graph.each_links(&mut |source, links| {
             for &(target, weight) in links {
                 // Weights of a page sum to less than 2^63.
                 let numbers = [i64::from(source), i64::from(target), weight as i64];
                 for (column, number) in columns.iter_mut().zip(numbers) {
-                    column.push(Some(number));
+                    column.push(number);
                 }
                 group_links += 1;
                 let ends_group = group_links >= GROUP_LINKS;
                 if ends_group || columns[0].len() >= BATCH_ROWS {
-                    file.write(taken(&mut columns))?;
+                    encode(&mut file, &mut columns)?;
                 }
                 if ends_group {
                     group_links = 0;
@@ -67,7 +75,7 @@ pub fn write_parquet(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
             Ok(())
         })?;
         if !columns[0].is_empty() {
-            file.write(taken(&mut columns))?;
+            encode(&mut file, &mut columns)?;
         }
         file.finish()?;
         Ok(count)
