@@ -42,7 +42,8 @@ const MAKING_BLOCKS: u64 = 176;
 const READING_BLOCKS: u64 = 96;
 /// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
 const READING: u64 = 240;
-/// Memory per page for computing ranks, in bytes: its importance, and twice the first bits of it with its position.
+/// Upper bound on the memory per page for computing ranks, in bytes: its importance, the first bits of it with its
+/// position, and as much again.
 pub const RANKING: u64 = 24;
 /// Maximum memory for computing ranks, in bytes. Ranks of more pages are computed from files, in ranges of importance.
 pub const RANKING_MOST: u64 = 192 * MIB;

@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,8 +21,6 @@ const SAMPLED: u64 = 1024;
 const RANGES_MAX: u64 = 256;
 /// Size of the buffer of a file, in bytes.
 const BUFFER: usize = 1 << 16;
-/// Number of bits by which keys are sorted at a time; fewer than 2^`DIGIT` keys are sorted by comparison.
-const DIGIT: u32 = 11;
 
 /// Returns a sort key: larger importances get smaller keys; both zeros get the same.
 pub fn descending_key(importance: f64) -> u64 {
@@ -53,8 +50,8 @@ pub fn sorted_positions(values: &[u64]) -> impl Iterator<Item = usize> + use<> {
     let width = u64::BITS - most.saturating_sub(least).leading_zeros();
     let rest = width.saturating_sub(u32::BITS);
     let key = |(value, at): (&u64, u64)| (value - least) >> rest << 32 | at;
-    let keys = values.iter().zip(0..).map(key).collect();
-    let mut keys = sorted_from(keys, u32::BITS..u32::BITS + width - rest);
+    let mut keys: Vec<u64> = values.iter().zip(0..).map(key).collect();
+    keys.sort_unstable();
     if rest > 0 {
         for alike in keys.chunk_by_mut(|one, other| one >> 32 == other >> 32) {
             if alike.len() > 1 {
@@ -63,32 +60,6 @@ pub fn sorted_positions(values: &[u64]) -> impl Iterator<Item = usize> + use<> {
         }
     }
     keys.into_iter().map(|key| key as u32 as usize)
-}
-
-/// Sorts keys that are in the order of the bits below `bits`, and have none above (radix sort, lowest digit first).
-fn sorted_from(mut keys: Vec<u64>, bits: Range<u32>) -> Vec<u64> {
-    if keys.len() < 1 << DIGIT {
-        keys.sort_unstable();
-        return keys;
-    }
-    let mut sorted = vec![0; keys.len()];
-    for shift in bits.step_by(DIGIT as usize) {
-        let digit = |key: u64| (key >> shift) as usize % (1 << DIGIT);
-        // Numbers of keys with each digit; then where the next of them goes.
-        let mut places = [0; 1 << DIGIT];
-        keys.iter().for_each(|&key| places[digit(key)] += 1);
-        let mut before = 0;
-        for place in &mut places {
-            before += std::mem::replace(place, before);
-        }
-        for &key in &keys {
-            let place = &mut places[digit(key)];
-            sorted[*place] = key;
-            *place += 1;
-        }
-        std::mem::swap(&mut keys, &mut sorted);
-    }
-    keys
 }
 
 /// Returns the first value of each of `ranges` equal parts of a sample but the first, in ascending order; none if the
@@ -353,7 +324,7 @@ mod tests {
         assert!(descending_key(f64::MIN_POSITIVE) < descending_key(0.0));
     }
 
-    /// Enough values for sorting by digits, in ranges of few and of many bits.
+    /// Values in ranges of few and of many bits.
     #[test]
     fn many_values_are_sorted_as_by_comparison() {
         for width in [0, 1, 11, 12, 22, 31, 32, 33, 43, 64] {
