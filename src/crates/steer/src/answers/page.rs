@@ -6,7 +6,7 @@ use super::Rankings;
 use crate::Result;
 use crate::model::{Page, PageId};
 use crate::sites::{Level, RollUpBy};
-use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, page_ranks, pages_of};
+use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, pages_of};
 
 /// Most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -92,17 +92,15 @@ impl Top {
 
 /// Returns the ranks of pages or sites, each with its number, by URLs in any form or by names.
 pub fn ranks_of(ranking: &LevelRanking, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
+    if ranking.is_of_pages() {
+        return ranking.snapshot().numbered_ranks(urls);
+    }
     let found = pages_of(urls, |names| ranking.find(names))?;
-    let ranks = if ranking.is_of_pages() {
-        page_ranks(ranking.snapshot(), urls, &found)?
-    } else {
-        let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
-        let mut rows = ranking.at(&numbers)?.into_iter();
-        let rows = found.iter().map(|number| number.and_then(|_| rows.next()));
-        let ranks = urls.iter().zip(rows);
-        ranks
-            .map(|(url, row)| Rank::of_row(url, row.as_ref(), ranking.len()))
-            .collect()
-    };
-    Ok(found.into_iter().zip(ranks).collect())
+    let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
+    let mut rows = ranking.at(&numbers)?.into_iter();
+    let ranks = urls.iter().zip(found).map(|(url, number)| {
+        let row = number.and_then(|_| rows.next());
+        (number, Rank::of_row(url, row.as_ref(), ranking.len()))
+    });
+    Ok(ranks.collect())
 }

@@ -34,7 +34,6 @@ pub struct FileVersion(pub Magic, pub u32, pub Option<usize>);
 pub trait FileInfo: DeserializeOwned + Sync {
     /// Column, whose number is its place in the directory.
     type Column: Debug + Copy + Into<usize> + Sync;
-    /// Name of this kind of file, for messages.
     const NAME: &'static str;
     /// Supported versions, the newest first.
     const VERSIONS: &'static [FileVersion];

@@ -51,7 +51,6 @@ pub fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
     Some(values)
 }
 
-/// Number of bytes in a value.
 const WIDTH: usize = 8;
 
 /// Transposed column of values. Of the planes of bytes only those take memory that contain a byte different from the

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 
+use super::blocks::flat;
 use super::ranks::{descending_key, importance_of};
 use super::{Info, LevelRanking, Selection, Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
@@ -273,19 +274,13 @@ impl Snapshot {
         }
         let gone = self.gone()?;
         let mut found = Bits::new(self.len());
-        for block in 0..self.columns.blocks() {
-            let first = block * CHUNK_PAGES;
-            let before = if block < older.columns.blocks() {
-                older.columns.column(block, SnapshotColumn::Visits)?
-            } else {
-                Vec::new()
-            };
-            let now = self.columns.column(block, SnapshotColumn::Visits)?;
-            for (at, &visits) in now.iter().enumerate() {
-                let page = first + at as u64;
-                if gone.get(page) && visits != before.get(at).copied().unwrap_or_default() {
-                    found.set(page);
-                }
+        let [visits, before] = [self, older].map(|of| &of.columns);
+        let mut before = flat(before.column_blocks(SnapshotColumn::Visits));
+        let visits = flat(visits.column_blocks(SnapshotColumn::Visits));
+        for (page, now) in (0..).zip(visits) {
+            let before = before.next().transpose()?.unwrap_or_default();
+            if now? != before && gone.get(page) {
+                found.set(page);
             }
         }
         Ok(found)

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::blocks::rows_at;
-use super::{Info, Snapshot, SnapshotColumn, SnapshotPage};
+use super::{Snapshot, SnapshotColumn, SnapshotPage};
 use crate::Result;
 use crate::engine::{Fingerprint, PageId};
 use crate::model::{Page, PageState, utc};
@@ -36,8 +36,30 @@ pub(super) const SHOWN: [SnapshotColumn; 8] = [
 impl Snapshot {
     /// Returns rank and fetches of pages, by URLs in any form or opaque names.
     pub fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
+        let ranks = self.numbered_ranks(urls)?.into_iter();
+        Ok(ranks.map(|(_, rank)| rank).collect())
+    }
+
+    /// Returns ranks like [`Snapshot::ranks`], each with the number of the page.
+    #[doc(hidden)]
+    pub fn numbered_ranks(&self, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
         let found = pages_of(urls, |names| self.find(names))?;
-        page_ranks(self, urls, &found)
+        let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
+        let mut pages = self.pages_of(&numbers)?.into_iter();
+        let info = self.info();
+        let ranks = urls.iter().zip(found).map(|(url, number)| {
+            let page = number.and_then(|_| pages.next());
+            let row = page.map(|page| page.named(url, info.pages));
+            let fetches = page.map(|page| page.fetches);
+            let rank = Rank {
+                failed: fetches.map(|fetches| fetches.failed),
+                compared: fetches.map(|fetches| fetches.compared),
+                changed: fetches.map(|fetches| fetches.changed),
+                ..Rank::of_row(url, row.as_ref(), info.ranked_pages())
+            };
+            (number, rank)
+        });
+        Ok(ranks.collect())
     }
 
     /// Returns one page; `None` if the snapshot does not have it.
@@ -199,7 +221,6 @@ pub struct Rank {
     /// page would distribute in the long run. Absent for a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distributed: Option<f64>,
-    /// Number of visits.
     pub visits: Option<u64>,
     /// Last fetch, in RFC 3339.
     pub last_fetch: Option<String>,
@@ -216,18 +237,6 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Creates the answer for a page of a snapshot; `None`: the name is unknown.
-    pub fn of(url: &str, page: Option<&SnapshotPage>, info: &Info) -> Rank {
-        let row = page.map(|page| page.named(url, info.pages));
-        let rank = Rank::of_row(url, row.as_ref(), info.ranked_pages());
-        Rank {
-            failed: page.map(|page| page.fetches.failed),
-            compared: page.map(|page| page.fetches.compared),
-            changed: page.map(|page| page.fetches.changed),
-            ..rank
-        }
-    }
-
     /// Creates the answer for a row of a ranking of `count` pages or sites; `None`: the name is unknown.
     pub fn of_row(url: &str, row: Option<&Page<'_>>, count: u64) -> Rank {
         let url = url.to_owned();
@@ -252,21 +261,6 @@ impl Rank {
             ..Rank::default()
         }
     }
-}
-
-/// Returns the ranks of the pages that the snapshot has, with the URLs that they were found by.
-pub fn page_ranks(
-    snapshot: &Snapshot,
-    urls: &[String],
-    found: &[Option<PageId>],
-) -> Result<Vec<Rank>> {
-    let numbers: Vec<PageId> = found.iter().flatten().copied().collect();
-    let mut pages = snapshot.pages_of(&numbers)?.into_iter();
-    let pages = found.iter().map(|page| page.and_then(|_| pages.next()));
-    let ranks = urls.iter().zip(pages);
-    Ok(ranks
-        .map(|(url, page)| Rank::of(url, page.as_ref(), snapshot.info()))
-        .collect())
 }
 
 /// Returns the canonical form of a URL; an opaque name stays as it is.

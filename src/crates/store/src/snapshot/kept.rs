@@ -142,7 +142,6 @@ pub struct SnapshotEntry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotSelector {
-    /// The snapshot of this number.
     Number(u64),
     /// The newest snapshot whose time is not later.
     Time(Time),
@@ -203,27 +202,24 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     for number in numbers {
         let path = path_of(store, number, SNAPSHOT);
         let is_current = current == Some(number);
-        let mut opened = SnapshotColumns::of(disk, &path);
-        if let Err(Error::Io { source, .. }) = &opened
-            && source.kind() == std::io::ErrorKind::NotFound
-        {
-            // A writer may have removed it since.
-            if !is_current {
-                continue;
+        let info = match SnapshotColumns::of(disk, &path) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                // A writer may have removed it since.
+                if !is_current {
+                    continue;
+                }
+                Err(Latest::names_missing(path.clone()))
             }
-            opened = Err(Latest::names_missing(path.clone()));
-        }
+            opened => opened.map(|columns| columns.info),
+        };
+        let computed = beside.iter().filter(|(of, ..)| *of == number);
         kept.push(SnapshotEntry {
             number,
             bytes: disk.read(&path).and_then(|file| file.size()).ok(),
             pinned: pinned.contains(&number),
             current: is_current,
-            info: opened.map(|columns| columns.info().clone()),
-            computed: beside
-                .iter()
-                .filter(|(of, ..)| *of == number)
-                .map(|(_, name, _)| name.clone())
-                .collect(),
+            info,
+            computed: computed.map(|(_, name, _)| name.clone()).collect(),
             path,
         });
     }
@@ -249,12 +245,12 @@ impl Snapshot {
         };
         match kept.iter().rev().find(is_meant) {
             Some(kept) => Snapshot::open(disk, &kept.path),
-            None => Err(Error::Missing(none_of(store, which, &kept))),
+            None => Err(none_of(store, which, &kept)),
         }
     }
 }
 
-fn none_of(store: &Path, which: SnapshotSelector, kept: &[SnapshotEntry]) -> String {
+fn none_of(store: &Path, which: SnapshotSelector, kept: &[SnapshotEntry]) -> Error {
     let numbers = match kept {
         [] => "there are none".into(),
         [one] => format!("there is {}", one.number),
@@ -271,10 +267,10 @@ fn none_of(store: &Path, which: SnapshotSelector, kept: &[SnapshotEntry]) -> Str
             "no snapshot that early, or none whose records have times".into()
         }
     };
-    format!(
+    Error::Missing(format!(
         "{}: {what}: {numbers}; `cashrank snapshots` lists them",
         store.display()
-    )
+    ))
 }
 
 /// Takes the lock for deciding which snapshots stay, held while pins are read and others are removed. The writer's lock
@@ -295,12 +291,8 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
     let (numbers, pins) = numbers(disk, store)?;
     let is_lost = !pinned && pins.contains(&number);
     if !numbers.contains(&number) && !is_lost {
-        let kept = snapshots(disk, store)?;
-        return Err(Error::Missing(none_of(
-            store,
-            SnapshotSelector::Number(number),
-            &kept,
-        )));
+        let which = SnapshotSelector::Number(number);
+        return Err(none_of(store, which, &snapshots(disk, store)?));
     }
     if pins.contains(&number) == pinned {
         return Ok(false);

@@ -45,7 +45,7 @@ pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
 pub use file::SnapshotColumns;
-pub use find::{Rank, canonical, find_lines, page_ranks, pages_of};
+pub use find::{Rank, canonical, find_lines, pages_of};
 pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub use known::FactsCache;
@@ -100,13 +100,10 @@ pub const COLUMNS: usize = SnapshotColumn::ALL.len();
 /// Counters, settings and accuracy of the run that made a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
-    /// Version of the format.
     pub version: u32,
-    /// Number of pages known.
     pub pages: u64,
     /// Number of visits, without recyclings.
     pub visits: u64,
-    /// Number of completed rounds.
     pub rounds: u64,
     /// G in units of a full supply: how often all cash has been distributed.
     pub turnovers: f64,
@@ -128,7 +125,6 @@ pub struct Info {
     /// Ranking over several shards, if the snapshot is part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterRanking>,
-    /// Settings of the run.
     pub settings: Settings,
 }
 

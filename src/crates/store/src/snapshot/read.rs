@@ -29,8 +29,10 @@ pub struct Snapshot {
     pub(super) store: PathBuf,
     /// Key of the store, which is unique except for copies.
     pub(super) key: HashKey,
-    /// Retention of rows of links, and the rows; `None` if it is not the current snapshot.
-    rows: Option<(Retention, Result<RowFile>)>,
+    /// Retention of rows of links; `None` if it is not the current snapshot.
+    retention: Option<Retention>,
+    /// Rows of links, or why there are none.
+    rows: Result<RowFile>,
 }
 
 /// Selection of the listed pages of a ranking.
@@ -60,7 +62,6 @@ impl From<Scope> for Selection {
 /// Page of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SnapshotPage {
-    /// Number of the page.
     pub page: PageId,
     /// Importance of the page; all pages sum to 1.
     pub importance: f64,
@@ -70,7 +71,6 @@ pub struct SnapshotPage {
     pub rank: u64,
     /// Cash of the page, in units.
     pub cash: u64,
-    /// Fetches of the page.
     pub fetches: Fetches,
 }
 
@@ -158,14 +158,21 @@ impl Snapshot {
         let current = path
             .file_name()
             .is_some_and(|name| name == &*latest.snapshot);
-        let rows = || RowFile::of(disk, store, &latest.rows, columns.info.pages);
-        let rows = current.then(|| (latest.rows, rows()));
+        let rows = if current {
+            RowFile::of(disk, store, &latest.rows, columns.info.pages)
+        } else {
+            Err(Error::Missing(format!(
+                "{}: only the current snapshot of a store has rows of links",
+                path.display()
+            )))
+        };
         // An unreadable index is not used.
         let index = IndexFile::open(disk, store, identity.hash);
         Ok(Snapshot {
             index: index.ok().flatten(),
             columns,
             names,
+            retention: current.then_some(latest.rows),
             rows,
             store: store.into(),
             key: identity.key,
@@ -186,12 +193,10 @@ impl Snapshot {
         &self.columns.info
     }
 
-    /// Returns the number of pages.
     pub fn len(&self) -> u64 {
         self.info().pages
     }
 
-    /// Returns true if there are no pages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -207,18 +212,16 @@ impl Snapshot {
         self.info().bound_l1()
     }
 
-    /// Returns the path of the snapshot's file.
     pub fn path(&self) -> &Path {
         self.columns.path()
     }
 
-    /// Returns the path of the snapshot's store.
     pub fn store(&self) -> &Path {
         &self.store
     }
 
     fn rows_failed(&self) -> bool {
-        matches!(&self.rows, Some((Retention::Kept(_), Err(_))))
+        self.rows.is_err() && self.retention.is_some_and(|rows| rows.kept().is_some())
     }
 
     /// Returns the rows of links as of this snapshot, which must be the store's current one.
@@ -235,13 +238,7 @@ impl Snapshot {
     }
 
     fn rows_of_store(&self) -> Result<&RowFile> {
-        let (_, rows) = self.rows.as_ref().ok_or_else(|| {
-            Error::Missing(format!(
-                "{}: only the current snapshot of a store has rows of links",
-                self.columns.path().display()
-            ))
-        })?;
-        rows.as_ref().map_err(Error::again)
+        self.rows.as_ref().map_err(Error::again)
     }
 
     /// Returns the memory that an ingest needs to continue with the store, if it has not grown since.
@@ -254,7 +251,7 @@ impl Snapshot {
 
     /// Returns whether rows are kept; `None` if this is not the store's current snapshot.
     pub fn rows_retention(&self) -> Option<&Retention> {
-        self.rows.as_ref().map(|(retention, _)| retention)
+        self.retention.as_ref()
     }
 
     /// Iterates over all pages, in number order.
@@ -294,7 +291,6 @@ impl Snapshot {
         Ok(written.pages)
     }
 
-    /// Iterates over all names, in number order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         self.pages_from(0, "names", self.names.names())
     }

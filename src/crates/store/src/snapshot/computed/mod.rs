@@ -43,7 +43,6 @@ pub enum RankingColumn {
     Score,
     /// Rank, 1 + the number of strictly greater scores: u64.
     Rank,
-    /// Number of pages of the site: u64.
     Pages,
     /// Number of visits of all pages of the site: u64.
     Visits,
@@ -73,7 +72,6 @@ pub struct ComputedInfo {
     pub accuracy: Accuracy,
     /// True if the requested bound, residual or change was reached.
     pub reached: bool,
-    /// Number of sweeps over all links.
     pub sweeps: u64,
     pub settings: Settings,
     /// Lines of the list of chosen pages that were skipped, if it was just computed.
@@ -178,24 +176,26 @@ impl ComputedRanking {
     pub fn block(&self, block: u64) -> Result<Vec<Page<'static>>> {
         let scores = self.column(block, RankingColumn::Score)?;
         let ranks = self.column(block, RankingColumn::Rank)?;
-        let first = block * CHUNK_PAGES;
-        let both = (first..).zip(scores.into_iter().zip(ranks));
-        let mut rows = Vec::with_capacity(self.rows_of(block));
-        for (number, (score, rank)) in both {
-            let score = f64::from_bits(score);
-            if !score.is_finite() || !(1..=self.info.count).contains(&rank) {
-                return Err(self.damaged(format!(
-                    "it has a score {score} and a rank {rank} of {}",
-                    self.info.count
-                )));
-            }
-            rows.push(Page {
-                page: PageId(number),
-                rank,
-                importance: score,
-                ..Page::default()
+        let numbers = block * CHUNK_PAGES..;
+        let rows = numbers
+            .zip(scores)
+            .zip(ranks)
+            .map(|((number, score), rank)| {
+                let score = f64::from_bits(score);
+                if !score.is_finite() || !(1..=self.info.count).contains(&rank) {
+                    return Err(self.damaged(format!(
+                        "it has a score {score} and a rank {rank} of {}",
+                        self.info.count
+                    )));
+                }
+                Ok(Page {
+                    page: PageId(number),
+                    rank,
+                    importance: score,
+                    ..Page::default()
+                })
             });
-        }
+        let mut rows = rows.collect::<Result<Vec<_>>>()?;
         if !self.info.level.is_page() {
             self.add_sites(block, &mut rows)?;
         }
@@ -230,19 +230,14 @@ impl ComputedRanking {
         let mut decoder = decoder.take(most);
         decoder.read_to_end(&mut text).map_err(|_| bad())?;
         let mut rest = text.as_slice();
-        let mut names = Vec::with_capacity(count);
-        for _ in 0..count {
-            let len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
-            let name = len.and_then(|len| rest.split_at_checked(len));
-            let (name, behind) = name.ok_or_else(bad)?;
+        let names = (0..count).map(|_| {
+            let len = usize::try_from(varint::take(&mut rest)?).ok()?;
+            let (name, behind) = rest.split_at_checked(len)?;
             rest = behind;
-            names.push(String::from_utf8(name.to_vec()).map_err(|_| bad())?);
-        }
-        if rest.is_empty() {
-            Ok(names)
-        } else {
-            Err(bad())
-        }
+            String::from_utf8(name.to_vec()).ok()
+        });
+        let names = names.collect::<Option<Vec<_>>>();
+        names.filter(|_| rest.is_empty()).ok_or_else(bad)
     }
 
     /// Iterates over all rows in number order: sites with their names, pages without.
