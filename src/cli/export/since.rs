@@ -9,7 +9,7 @@ use cashrank_store::snapshot::export::{Format, Page, Score};
 use cashrank_store::snapshot::{ChangeRule, LevelRanking, Snapshot, SnapshotSelector};
 use cashrank_store::store::RealDisk;
 
-use crate::cli::common::{MemoryArg, parsed, say};
+use crate::cli::common::{MemoryArg, parsed};
 use crate::cli::levels::{LevelArgs, note_parameters};
 
 /// Options that select what changed since an older snapshot.
@@ -24,9 +24,6 @@ pub(super) struct SinceArgs {
     /// Count a score as changed if it moved by at least this share of what it was, like 0.1.
     #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
     least: Option<f64>,
-    /// With --least: leave out changes that may be errors of the two rankings.
-    #[arg(long, requires = "since")]
-    certain_only: bool,
 }
 
 fn ratio(text: &str) -> std::result::Result<f64, String> {
@@ -40,7 +37,6 @@ fn ratio(text: &str) -> std::result::Result<f64, String> {
 pub(super) struct ChangeFilter {
     older: LevelRanking,
     least: Option<f64>,
-    certain_only: bool,
     /// Number of selected rows, by kind of change.
     counts: [Cell<u64>; 4],
 }
@@ -69,7 +65,6 @@ impl SinceArgs {
         Ok(Some(ChangeFilter {
             older: level.open(snapshot, memory)?,
             least: self.least,
-            certain_only: self.certain_only,
             counts: Default::default(),
         }))
     }
@@ -90,12 +85,8 @@ impl ChangeFilter {
         note_parameters(&self.older, newer);
         let rule = ChangeRule {
             least: self.least,
-            certain_only: self.certain_only,
             ..ChangeRule::of(&self.older, newer, scales)
         };
-        if self.certain_only && rule.margin.is_none() {
-            say!("note: a ranking has no bound, so no change is certain, and none is written");
-        }
         let gone = if newer.level().is_page() {
             Some(newer.snapshot().gone_since(self.older.snapshot())?)
         } else {

@@ -174,8 +174,6 @@ pub struct ChangeRule {
     pub margin: Option<f64>,
     /// Minimum relative difference, instead of the margin.
     pub least: Option<f64>,
-    /// True to require the margin in addition to `least`; without a margin no score then counts.
-    pub certain_only: bool,
     /// Ratio of the scaled scores, newer to older, of a page that keeps its ratio to the mean page; `None` if scores
     /// are not shares of a whole.
     pub growth: Option<f64>,
@@ -189,7 +187,6 @@ impl ChangeRule {
             scales,
             margin: margin(bound(older, scales[0]), bound(newer, scales[1])),
             least: None,
-            certain_only: false,
             growth: newer.computed().is_none().then(|| {
                 let pages = older.ranked() as f64 / newer.ranked() as f64;
                 pages * scales[1] / scales[0]
@@ -200,12 +197,11 @@ impl ChangeRule {
     fn change(&self, older: f64, newer: f64) -> Option<Change> {
         let (older, newer) = (older * self.scales[0], newer * self.scales[1]);
         let change = newer - older;
-        let is_certain = || self.margin.is_some() && is_moved(change, self.margin);
         let is_change = match self.least {
             Some(least) => is_moved(change, None) && change.abs() >= least * older.abs(),
             None => is_moved(change, self.margin),
         };
-        if !is_change || self.certain_only && !is_certain() {
+        if !is_change {
             return None;
         }
         let dilution = self.growth.map(|growth| older * (growth - 1.0));
