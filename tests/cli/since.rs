@@ -213,8 +213,8 @@ fn changes_make_the_newer_ranking_of_the_older() {
 
     // More pages changed than changed by more than the bounds.
     let export = format!("export --to scores --store s --since {number}");
-    let [by_bounds, moved] = ["", " --least 1e-18"]
-        .map(|options| lab.run(&format!("{export}{options}")).exits(0).out);
+    let [by_bounds, moved] =
+        ["", " --least 1e-18"].map(|options| lab.run(&format!("{export}{options}")).exits(0).out);
     assert!(moved.lines().count() > by_bounds.lines().count());
 
     for options in [

@@ -6,7 +6,7 @@ use std::path::Path;
 use cashrank::{Change, Result};
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::export::{Format, Page, Score};
-use cashrank_store::snapshot::{ChangeRule, LevelRanking, Snapshot, SnapshotSelector};
+use cashrank_store::snapshot::{LevelRanking, Snapshot, SnapshotSelector};
 use cashrank_store::store::RealDisk;
 
 use crate::cli::common::{MemoryArg, parsed};
@@ -83,16 +83,7 @@ impl ChangeFilter {
     ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
         let scales = [&self.older, newer].map(|ranking| score.scale(ranking.ranked()));
         note_parameters(&self.older, newer);
-        let rule = ChangeRule {
-            least: self.least,
-            ..ChangeRule::of(&self.older, newer, scales)
-        };
-        let gone = if newer.level().is_page() {
-            Some(newer.snapshot().gone_since(self.older.snapshot())?)
-        } else {
-            None
-        };
-        newer.changed_since(&self.older, rule, gone)
+        newer.changed_since(&self.older, scales, self.least)
     }
 
     pub fn count(&self, page: &Page<'_>) {

@@ -165,65 +165,15 @@ pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
     })
 }
 
-/// Rule for which scores count as changed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ChangeRule {
-    /// Factors of the scores of the older and of the newer ranking.
-    pub scales: [f64; 2],
-    /// Minimum difference, exclusive; `None` if every difference counts.
-    pub margin: Option<f64>,
-    /// Minimum relative difference, instead of the margin.
-    pub least: Option<f64>,
-    /// Ratio of the scaled scores, newer to older, of a page that keeps its ratio to the mean page; `None` if scores
-    /// are not shares of a whole.
-    pub growth: Option<f64>,
-}
-
-impl ChangeRule {
-    /// Returns the rule for these two rankings, whose scores are multiplied by `scales` first.
-    pub fn of(older: &LevelRanking, newer: &LevelRanking, scales: [f64; 2]) -> ChangeRule {
-        let bound = |ranking: &LevelRanking, scale: f64| ranking.bound_l1().map(|b| b * scale);
-        ChangeRule {
-            scales,
-            margin: margin(bound(older, scales[0]), bound(newer, scales[1])),
-            least: None,
-            growth: newer.computed().is_none().then(|| {
-                let pages = older.ranked() as f64 / newer.ranked() as f64;
-                pages * scales[1] / scales[0]
-            }),
-        }
-    }
-
-    fn change(&self, older: f64, newer: f64) -> Option<Change> {
-        let (older, newer) = (older * self.scales[0], newer * self.scales[1]);
-        let change = newer - older;
-        let is_change = match self.least {
-            Some(least) => is_moved(change, None) && change.abs() >= least * older.abs(),
-            None => is_moved(change, self.margin),
-        };
-        if !is_change {
-            return None;
-        }
-        let dilution = self.growth.map(|growth| older * (growth - 1.0));
-        Some(
-            if dilution.is_some_and(|part| is_dilution(change, part, self.margin)) {
-                Change::Diluted
-            } else {
-                Change::Changed
-            },
-        )
-    }
-}
-
 impl LevelRanking {
-    /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. `gone` marks
-    /// pages that were found gone since then ([`Snapshot::gone_since`]). Fails with [`Error::Usage`] if `older` is not
-    /// of the same store, level and measure, or is the newer one.
+    /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. Scores are multiplied by `scales`, of the older ranking and of this one, and
+    /// changed if they moved by more than the bounds of both explain, or by at least the share `least` of the older one.
+    /// Fails with [`Error::Usage`] if `older` is not of the same store, level and measure, or is the newer one.
     pub fn changed_since<'r>(
         &'r self,
         older: &'r LevelRanking,
-        rule: ChangeRule,
-        gone: Option<Bits>,
+        scales: [f64; 2],
+        least: Option<f64>,
     ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
         let measure = |ranking: &LevelRanking| ranking.computed().map(|info| info.measure.clone());
         let [new, old] = [self, older].map(|ranking| &ranking.snapshot().info().counters);
@@ -237,6 +187,31 @@ impl LevelRanking {
                 self.path().display()
             )));
         }
+        let gone = self.level().is_page();
+        let gone = gone.then(|| self.snapshot().gone_since(older.snapshot()));
+        let gone = gone.transpose()?;
+        let bound = |ranking: &LevelRanking, scale: f64| ranking.bound_l1().map(|b| b * scale);
+        let margin = margin(bound(older, scales[0]), bound(self, scales[1]));
+        // Ratio of the scaled scores of a page that keeps its ratio to the mean page, if scores are shares of a whole.
+        let growth = self.computed().is_none().then(|| {
+            let pages = older.ranked() as f64 / self.ranked() as f64;
+            pages * scales[1] / scales[0]
+        });
+        let change_of = move |older: f64, newer: f64| {
+            let (older, newer) = (older * scales[0], newer * scales[1]);
+            let change = newer - older;
+            let is_change = match least {
+                Some(least) => is_moved(change, None) && change.abs() >= least * older.abs(),
+                None => is_moved(change, margin),
+            };
+            let dilution = growth.map(|growth| older * (growth - 1.0));
+            let is_diluted = dilution.is_some_and(|part| is_dilution(change, part, margin));
+            is_change.then_some(if is_diluted {
+                Change::Diluted
+            } else {
+                Change::Changed
+            })
+        };
         let mut scores = older.scores();
         Ok(self.rows().filter_map(move |row| {
             let known = scores.next().transpose();
@@ -246,7 +221,7 @@ impl LevelRanking {
                 let change = match known {
                     _ if is_gone() => Some(Change::Gone),
                     None => Some(Change::New),
-                    Some(score) => rule.change(score, row.importance),
+                    Some(score) => change_of(score, row.importance),
                 };
                 Ok(change.is_some().then_some(Page { change, ..row }))
             };
@@ -261,7 +236,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Missing`] if the snapshot does not tell which pages are gone.
-    pub fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
+    fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
         if self
             .rows_retention()
             .is_some_and(|rows| rows.kept().is_some())

@@ -39,7 +39,7 @@ use crate::store::{
 use crate::{Error, Result};
 
 pub use common_crawl::write_ranks;
-pub use compare::{ChangeRule, Elapsed, elapsed, moved, same_numbers};
+pub use compare::{Elapsed, elapsed, moved, same_numbers};
 #[cfg(any(test, feature = "testing"))]
 pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
