@@ -6,12 +6,12 @@ use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use cashrank::Error;
+use cashrank::{Error, Scope};
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_steer::answers::SnapshotMovers;
 use cashrank_steer::schedule::{NextOptions, next};
 use cashrank_store::check::{Depth, check};
-use cashrank_store::snapshot::{SearchOptions, Snapshot, SnapshotSelector, snapshots};
+use cashrank_store::snapshot::{SearchOptions, Snapshot, SnapshotSelector, WITHIN, snapshots};
 use cashrank_store::store::{Disk, open_view, settings_of, spool_state};
 
 use crate::disk::{Fault, Operation, Plan, SimDisk, Survival};
@@ -61,7 +61,13 @@ const READERS: [(&str, Reader); 11] = [
         Ok(format!("{moved:?}"))
     }),
     ("search", |disk| {
-        let found = latest(disk)?.search(&SearchOptions::default())?;
+        let options = SearchOptions {
+            text: None,
+            scope: Scope::default(),
+            count: 20,
+            within: WITHIN,
+        };
+        let found = latest(disk)?.search(&options)?;
         Ok(format!("{found:?}"))
     }),
     ("failures", |disk| {

@@ -6,7 +6,7 @@ use super::parameter::{Parameter, Takes, parsed, put, read};
 use crate::model::{Page, PageState};
 use crate::rank::measures::measure;
 use crate::rules::Scope;
-use crate::snapshot::{RankingName, SearchOptions, Selection};
+use crate::snapshot::{self, RankingName, SearchOptions, Selection};
 use crate::{Error, Result};
 
 /// Maximum number of pages or hosts in an answer.
@@ -218,7 +218,7 @@ impl Question {
                 text: asked.text,
                 scope: asked.scope,
                 count: n,
-                within: asked.within.unwrap_or(SearchOptions::default().within),
+                within: asked.within.unwrap_or(snapshot::WITHIN),
             }),
             _ => return Err(Error::Usage(format!("{name}: unknown question"))),
         };
@@ -346,7 +346,7 @@ mod tests {
                 text: Some("X".into()),
                 scope: "host:a".parse().unwrap(),
                 count: 3,
-                within: crate::snapshot::WITHIN,
+                within: snapshot::WITHIN,
             })
         );
         for name in Question::NAMES {

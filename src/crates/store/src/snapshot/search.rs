@@ -32,17 +32,6 @@ pub struct SearchOptions {
     pub within: u64,
 }
 
-impl Default for SearchOptions {
-    fn default() -> SearchOptions {
-        SearchOptions {
-            text: None,
-            scope: Scope::default(),
-            count: 20,
-            within: WITHIN,
-        }
-    }
-}
-
 /// Result of a search: counts of all pages found, and the best of them, best rank first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchResult {
