@@ -1,19 +1,22 @@
-//! A Parquet table of links, each row two names and an optional weight. The rows of one source are a record.
+//! Parquet tables of a graph. Each row of a table of links has two names, and perhaps a weight; the rows of one source are
+//! a record. In a folder, links are between the numbers of pages, which are the rows of another table.
 //!
 //! A scan of the source column checks whether rows are ordered by source, ascending or descending; if so, they are read
 //! in place. Other tables are sorted by source, in bounded memory and temporary files; the links of each source are in
 //! the order of its rows.
 
 use std::fs::File;
+use std::path::Path;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::text::{PageWriter, SNIFF_NAMES, format_of, page_name};
-use super::{Fault, columns_of};
-use crate::Result;
+use super::graph::{GraphPage, NumberedLink, link_check};
+use super::text::{GraphRows, NO_TIME, PageWriter, Rows, SNIFF_NAMES};
+use super::text::{format_of, page_name, put_name, sorted};
+use super::{Fault, TableInput, columns_of, failed};
 use crate::decode::lines;
-use crate::disk::ExternalSorter;
 use crate::formats::Format;
-use crate::model::{Error, Limits};
+use crate::model::Limits;
+use crate::{Error, Result};
 
 const ROWS: usize = 4096;
 
@@ -26,21 +29,19 @@ const PAIRS: [[&str; 2]; 6] = [
     ["from_url", "to_url"],
 ];
 
-pub(super) const WEIGHT: usize = 2;
+const WEIGHT: usize = 2;
 
 pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
-    let named = |name: &&str| found.iter().find(|field| field.name == *name);
-    let usual = PAIRS
-        .iter()
-        .find_map(|[from, to]| Some([named(from)?, named(to)?]));
-    usual.or(match found {
+    let named = |name: &str| found.iter().find(|field| field.name == name);
+    let usual = |[from, to]: &[&str; 2]| Some([named(from)?, named(to)?]);
+    PAIRS.iter().find_map(usual).or(match found {
         [from, to] => Some([from, to]),
         _ => None,
     })
 }
 
 /// Chooses the columns of links (names or numbers) and weights. Fails with [`Error::Unsupported`] for other types.
-pub(super) fn choose(
+fn choose(
     table: &mut ParquetTable,
     found: &[ColumnField],
     [from, to]: [&ColumnField; 2],
@@ -67,123 +68,113 @@ pub(super) fn choose(
     Ok(chosen)
 }
 
+/// Returns the name in a cell, for a number its digits; empty if there is none.
+fn name(cells: &[Cell]) -> Vec<u8> {
+    match cells.first() {
+        Some(Cell::Text(text)) => text.data().to_vec(),
+        Some(Cell::Int(number)) => number.to_string().into_bytes(),
+        Some(Cell::Unsigned(number)) => number.to_string().into_bytes(),
+        _ => Vec::new(),
+    }
+}
+
 /// Returns the weight in the current row; 1 without a weight. `None`: it is not a whole number of 32 bits.
-pub(super) fn weight(table: &ParquetTable, has_weights: bool) -> Option<u32> {
-    let cell = has_weights.then(|| table.row(WEIGHT).first()).flatten();
-    match cell {
+fn weight(table: &ParquetTable, has_weights: bool) -> Option<u32> {
+    match has_weights.then(|| table.row(WEIGHT).first()).flatten() {
         None => Some(1),
         Some(Cell::Float(number)) => (*number as u32 as f64 == *number).then_some(*number as u32),
         Some(_) => table.whole(WEIGHT)?.try_into().ok(),
     }
 }
 
-/// Row of the table. An absent name is empty; the weight is `None` if it cannot be used.
-struct TableLink {
-    from: Vec<u8>,
-    to: Vec<u8>,
-    weight: Option<u32>,
-}
+/// Row of a table of names: source, target and weight. An absent name is empty; the weight is `None` if it cannot be
+/// used.
+type NamedLink = (Vec<u8>, Vec<u8>, Option<u32>);
 
-type TableLinks = Box<dyn Iterator<Item = Result<TableLink, Fault>> + Send>;
-
-pub(super) struct EdgeTable {
+struct LinkTable {
     file: File,
     columns: Vec<ColumnField>,
+    format: Format,
     /// Maximum length of a URL, in bytes.
-    longest: usize,
-    memory: usize,
-    pub writer: PageWriter,
-    /// Name of the open page.
-    page: Vec<u8>,
-    links: Option<TableLinks>,
-    /// Number of rows inside the open page whose names cannot be used.
-    unusable: u64,
-    /// Number of rows inside the open page whose weight cannot be used.
-    badly_weighed: u64,
+    longest: u64,
 }
 
-impl EdgeTable {
-    /// Reads the first names. Sorting takes `limits.held_bytes` of memory.
-    pub fn open(
-        file: File,
-        columns: Vec<ColumnField>,
-        limits: &Limits,
-    ) -> Result<EdgeTable, Fault> {
-        let mut edges = EdgeTable {
-            file,
-            columns,
-            longest: limits.url_bytes as usize,
-            memory: usize::try_from(limits.held_bytes).unwrap_or(usize::MAX),
-            writer: PageWriter::new(Format::NodeRecords),
-            page: Vec::new(),
-            links: None,
-            unusable: 0,
-            badly_weighed: 0,
-        };
-        // Damage is found again when the rows are read.
-        let links = edges.in_place()?.map_while(Result::ok);
-        let first: Vec<Vec<u8>> = links
-            .flat_map(|link| [link.from, link.to])
-            .take(SNIFF_NAMES)
-            .collect();
-        edges.writer.format = format_of(&first);
-        Ok(edges)
-    }
+/// Opens a table of links between names. Reads the first names.
+pub(super) fn open(
+    file: File,
+    mut table: ParquetTable,
+    found: &[ColumnField],
+    pair: [&ColumnField; 2],
+    limits: &Limits,
+) -> Result<TableInput, Fault> {
+    let mut links = LinkTable {
+        file,
+        columns: choose(&mut table, found, pair)?,
+        format: Format::NodeRecords,
+        longest: limits.url_bytes,
+    };
+    let [from, to] = pair.map(|field| &field.name);
+    // Damage is found again when the rows are read.
+    let first = links.in_place()?.map_while(Result::ok);
+    let first = first.flat_map(|(from, to, _)| [from, to]);
+    links.format = format_of(&first.take(SNIFF_NAMES).collect::<Vec<_>>());
+    Ok(TableInput {
+        known: (
+            links.format,
+            format!("it is a Parquet table of links from {from:?} to {to:?}"),
+        ),
+        rows: links.text(limits.held_bytes),
+    })
+}
 
-    fn table(&self, columns: &[ColumnField]) -> Result<ParquetTable, Fault> {
+impl LinkTable {
+    /// Reads the first columns. The rows of one page have one source, whatever their spelling of it: its name in the
+    /// store, or if that is not a URL, the name as it is.
+    fn read<T: 'static>(
+        &self,
+        columns: usize,
+        row: impl Fn(&ParquetTable, Vec<u8>) -> T + Send + 'static,
+    ) -> Result<GraphRows<T>, Fault> {
         let mut table = ParquetTable::open(self.file.try_clone()?, String::new(), ROWS)?;
-        for field in columns {
+        for field in &self.columns[..columns] {
             table.choose(field, true, "links")?;
         }
-        Ok(table)
-    }
-
-    fn in_place(&self) -> Result<TableLinks, Fault> {
-        let mut table = self.table(&self.columns)?;
-        let (mut source, has_weights) = (self.source_reader(), self.columns.len() > WEIGHT);
+        let (format, longest) = (self.format, self.longest);
+        // The next row usually has the same source.
+        let (mut last, mut form) = (Vec::new(), Vec::new());
         Ok(Box::new(std::iter::from_fn(move || {
             table.read_row(|table| {
-                Ok(TableLink {
-                    from: source(table),
-                    to: name(table.row(1)),
-                    weight: weight(table, has_weights),
-                })
+                let source = name(table.row(0));
+                if source != last {
+                    form = page_name(format, &source, longest).into_owned();
+                    last = source;
+                }
+                Ok(row(table, form.clone()))
             })
         })))
     }
 
-    /// Returns a reader of a row's source as the store names it: the rows of one page form one record, whatever their
-    /// spelling of it. A name that is not a URL stays unchanged.
-    fn source_reader(&self) -> impl FnMut(&ParquetTable) -> Vec<u8> + Send + use<> {
-        let (format, longest) = (self.writer.format, self.longest);
-        // The next row usually has the same name.
-        let (mut last, mut form) = (Vec::new(), Vec::new());
-        move |table| {
-            let source = name(table.row(0));
-            if source != last {
-                form = page_name(format, &source, longest).into_owned();
-                last = source;
-            }
-            form.clone()
-        }
+    fn in_place(&self) -> Result<GraphRows<NamedLink>, Fault> {
+        let has_weights = self.columns.len() > WEIGHT;
+        self.read(self.columns.len(), move |table, source| {
+            (source, name(table.row(1)), weight(table, has_weights))
+        })
     }
 
     /// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length
     /// and then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
     fn is_ordered(&self) -> Result<bool, Fault> {
-        let mut table = self.table(&self.columns[..1])?;
-        let mut source = self.source_reader();
         let mut last: Option<Vec<u8>> = None;
         let mut orders = [true; 4];
-        while let Some(source) = table.read_row(|table| Ok(source(table))).transpose()? {
+        for source in self.read(1, |_, source| source)? {
+            let source = source?;
             if source.is_empty() || last.as_ref() == Some(&source) {
                 continue;
             }
             if let Some(last) = &last {
-                let by_bytes = *last < source;
-                let by_number = (last.len(), last) < (source.len(), &source);
-                let found = [by_bytes, !by_bytes, by_number, !by_number];
-                for (order, found) in orders.iter_mut().zip(found) {
+                let up = *last < source;
+                let longer = (last.len(), last) < (source.len(), &source);
+                for (order, found) in orders.iter_mut().zip([up, !up, longer, !longer]) {
                     *order &= found;
                 }
             }
@@ -195,92 +186,134 @@ impl EdgeTable {
         Ok(true)
     }
 
-    /// Sorts all rows by source; those of one source keep their order.
-    fn sorted(&self) -> Result<TableLinks, Fault> {
+    fn links(&self, memory: u64) -> Result<GraphRows<NamedLink>, Fault> {
         const NO_WEIGHT: u64 = u64::MAX;
-        let mut sorter = ExternalSorter::new(self.memory, &std::env::temp_dir());
-        for link in self.in_place()? {
-            let link = link?;
-            let weight = link.weight.map_or(NO_WEIGHT, u64::from).to_be_bytes();
-            sorter.push(&link.from, &[&weight[..], &link.to].concat())?;
+        // If damage ends the scan, the rows before it are read in place, and the damage is found again.
+        if self.is_ordered().unwrap_or(true) {
+            return self.in_place();
         }
-        Ok(Box::new(sorter.sorted()?.map(|row| {
-            let (from, rest) = row?;
-            let Some((weight, to)) = rest.split_first_chunk() else {
-                return Err(Error::internal("a sorted row of a table is not what it was").into());
+        let split = |(from, to, weight): NamedLink| {
+            let weight = weight.map_or(NO_WEIGHT, u64::from).to_be_bytes();
+            (from, [&weight[..], &to].concat())
+        };
+        sorted(self.in_place()?, memory, split, |(from, rest)| {
+            let (weight, to) = rest.split_first_chunk()?;
+            let weight = u32::try_from(u64::from_be_bytes(*weight)).ok();
+            Some((from, to.to_vec(), weight))
+        })
+    }
+
+    /// Returns the text of the table, which is sorted in `memory` bytes if it has to be.
+    fn text(self, memory: u64) -> Rows {
+        // Exports of opaque names cannot hold tabs and line ends.
+        let is_opaque = self.format == Format::NodeRecords;
+        let is_text = |name: &[u8]| !name.contains(&b'\t') && lines::control(name).is_none();
+        let holds = move |name: &[u8]| !name.is_empty() && (!is_opaque || is_text(name));
+        let mut writer = PageWriter::new(self.format);
+        let (mut links, mut page) = (None, Vec::new());
+        Box::new(move |out| {
+            let links = match &mut links {
+                Some(links) => links,
+                none => none.insert(self.links(memory)?),
             };
-            Ok(TableLink {
-                from,
-                to: to.to_vec(),
-                weight: u32::try_from(u64::from_be_bytes(*weight)).ok(),
-            })
-        })))
-    }
-
-    /// Returns whether a name can be used. Exports of opaque names cannot hold tabs and line ends.
-    fn holds(&self, name: &[u8]) -> bool {
-        let is_opaque = self.writer.format == Format::NodeRecords;
-        let is_text = || !name.contains(&b'\t') && lines::control(name).is_none();
-        !name.is_empty() && (!is_opaque || is_text())
-    }
-
-    fn write(&mut self, link: &TableLink, out: &mut Vec<u8>) {
-        match link.weight {
-            Some(weight) if self.holds(&link.from) && self.holds(&link.to) => {
-                if !self.writer.is_open || self.page != link.from {
-                    self.end_page(out);
-                    self.writer.begin(&link.from, None, out);
-                    self.page.clone_from(&link.from);
+            let link = links.next().transpose()?;
+            let is_last = link.is_none();
+            match link {
+                Some((from, to, Some(weight))) if holds(&from) && holds(&to) => {
+                    if !writer.is_open || page != from {
+                        writer.end(out);
+                        writer.begin(&from, (true, NO_TIME), true, out);
+                        page = from;
+                    }
+                    writer.link(&to, weight, out);
+                    return Ok(true);
                 }
-                return self.writer.link(&link.to, weight, out);
+                // A record that is skipped and counted.
+                Some((.., Some(_))) => writer.next.extend_from_slice(b"{}\n"),
+                Some(_) => {
+                    put_name(writer.format, b"?", &mut writer.next);
+                    let links = b",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n";
+                    writer.next.extend_from_slice(links);
+                }
+                None => {}
             }
-            Some(_) => self.unusable += 1,
-            None => self.badly_weighed += 1,
-        }
-        if !self.writer.is_open {
-            self.end_page(out);
-        }
-    }
-
-    /// Ends the open page. For each row inside it that cannot be used, a record follows that is skipped and counted.
-    fn end_page(&mut self, out: &mut Vec<u8>) {
-        self.writer.end(out);
-        for _ in 0..std::mem::take(&mut self.unusable) {
-            out.extend_from_slice(b"{}\n");
-        }
-        for _ in 0..std::mem::take(&mut self.badly_weighed) {
-            self.writer.page(b"?", out);
-            out.extend_from_slice(br#","links":[{"url":"?","weight":"another value"}]}"#);
-            out.push(b'\n');
-        }
-    }
-
-    /// Writes the next row; returns `false` after the last.
-    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        if self.links.is_none() {
-            // If damage ends the scan, the rows before it are read in place, and the damage is found again.
-            let is_ordered = self.is_ordered().unwrap_or(true);
-            self.links = Some(if is_ordered {
-                self.in_place()?
-            } else {
-                self.sorted()?
-            });
-        }
-        let link = self.links.as_mut().and_then(Iterator::next).transpose()?;
-        match &link {
-            Some(link) => self.write(link, out),
-            None => self.end_page(out),
-        }
-        Ok(link.is_some())
+            if is_last || !writer.is_open {
+                writer.end(out);
+            }
+            Ok(!is_last)
+        })
     }
 }
 
-/// Returns the name in a cell, for a number its digits; empty if there is none.
-pub(super) fn name(cells: &[Cell]) -> Vec<u8> {
-    match cells.first() {
-        Some(Cell::Text(text)) => text.data().to_vec(),
-        Some(Cell::Int(number)) => number.to_string().into_bytes(),
-        Some(Cell::Unsigned(number)) => number.to_string().into_bytes(),
-        _ => Vec::new(),
-    }
+/// Opens a folder's table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.
+pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
+    let (mut table, found) = open_file(path)?;
+    let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
+    let mut choose = |name: &str, kinds: &[ValueType]| -> Result<Option<usize>> {
+        let field = found.iter().find(|field| field.name == name);
+        let choose = |field: &ColumnField| table.choose(field, field.holds(kinds), "it should");
+        field.map(choose).transpose()
+    };
+    let url = choose("url", &[ValueType::Text])?;
+    let page = choose("page", &WHOLE_NUMBERS)?;
+    let visits = choose("visits", &WHOLE_NUMBERS)?;
+    let last_fetch = choose("last_fetch", &times)?;
+    let Some(url) = url else {
+        return Err(table.unsupported(format!(
+            "a table of pages without the column `url`; it has {}",
+            columns_of(&found)
+        )));
+    };
+    let mut expected = 0;
+    Ok(Box::new(std::iter::from_fn(move || {
+        table.read_row(|table| {
+            let number = |column: Option<usize>| table.whole(column?);
+            if page.is_some() && number(page) != Some(expected) {
+                return Err(format!(
+                    "page {} where page {expected} is expected: sort the table by `page`, from 0 on",
+                    number(page).map_or("null".into(), |page| page.to_string())
+                ));
+            }
+            expected += 1;
+            let is_read = visits.is_none() || number(visits) > Some(0);
+            let at = number(last_fetch).unwrap_or(NO_TIME);
+            Ok((name(table.row(url)), (is_read, at)))
+        })
+    })))
+}
+
+/// Opens a folder's table of links between `pages` pages. Fails like [`pages`].
+pub(super) fn links(path: &Path, pages: u64) -> Result<GraphRows<NumberedLink>> {
+    let (mut table, found) = open_file(path)?;
+    let are_numbers = |pair: &[&ColumnField; 2]| pair.iter().all(|of| of.holds(&WHOLE_NUMBERS));
+    let Some(pair) = pair(&found).filter(are_numbers) else {
+        return Err(table.unsupported(format!(
+            "two columns of numbers, `source` and `target`, are expected; it has {}",
+            columns_of(&found)
+        )));
+    };
+    let has_weights = choose(&mut table, &found, pair)?.len() > WEIGHT;
+    let mut check = link_check(pages);
+    Ok(Box::new(std::iter::from_fn(move || {
+        table.read_row(|table| {
+            let page = |column| u64::try_from(table.whole(column)?).ok();
+            let [Some(source), Some(target)] = [0, 1].map(page) else {
+                return Err("a link with a null or a number below 0".into());
+            };
+            let Some(weight) = weight(table, has_weights) else {
+                let most = u32::MAX;
+                return Err(format!("a weight that is no whole number from 0 to {most}"));
+            };
+            check([source, target, weight.into()])
+        })
+    })))
+}
+
+fn open_file(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {
+    let file = File::open(path).map_err(Error::io(path, "open"))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let table = ParquetTable::open(file, format!("{name}: "), ROWS);
+    let table = table.map_err(|fault| failed(path, fault))?;
+    let found = table.fields();
+    Ok((table, found))
 }

@@ -2,7 +2,7 @@
 //!
 //! | files | graph |
 //! |---|---|
-//! | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them ([`pair`](super::pair)) |
+//! | `pages.parquet` or `sites.parquet`, and `links.parquet` | two tables, as `export` writes them ([`edges`](super::edges)) |
 //! | `*vertices*.txt`, `*edges*.txt`, perhaps `.gz` or `.zst` | Common Crawl's layout: `number TAB name`, and `number TAB number` |
 //!
 //! Each page becomes a record with its links, in the order of the table. Pages whose names are spellings of one URL
@@ -19,23 +19,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
 use super::super::{Plain, open_plain};
-use super::text::{PageWriter, SNIFF_NAMES, format_of, page_name};
-use super::{TableInput, failed, pair};
-use crate::disk::{Disk, ExternalSorter, RealDisk};
+#[cfg(feature = "parquet")]
+use super::edges;
+use super::text::{GraphRows, LastFetch, NO_TIME, PageWriter, SNIFF_NAMES};
+use super::text::{format_of, page_name, sorted};
+use super::{TableInput, failed};
+use crate::disk::{Disk, RealDisk};
 use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
 use crate::{Error, Result};
-
-/// Outcome of a page's last fetch, in seconds since 1970. The greatest of a page's spellings counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Only Parquet tables have it.
-pub(super) enum LastFetch {
-    Never,
-    /// The page was found unchanged, with unknown links.
-    Unchanged(i64),
-    /// The page's links are known, or nothing is known about its fetches.
-    Read(Option<i64>),
-}
 
 /// Name of a page, and its last fetch.
 pub(super) type GraphPage = (Vec<u8>, LastFetch);
@@ -43,40 +35,15 @@ pub(super) type GraphPage = (Vec<u8>, LastFetch);
 /// Numbers of the source and the target, and the weight.
 pub(super) type NumberedLink = [u64; 3];
 
-pub(super) type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
-
-/// Returns a check that links are between the first `pages` pages, and sorted by source.
-pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<NumberedLink, String> {
-    let mut last = 0;
-    move |link| {
-        let [source, target, _] = link;
-        let number = source.max(target);
-        if number >= pages {
-            return Err(format!(
-                "a link of page {number}, and there are {pages} pages, counted from 0"
-            ));
-        }
-        if source < last {
-            return Err(format!(
-                "a link of page {source} after those of page {last}: sort links by source"
-            ));
-        }
-        last = source;
-        Ok(link)
-    }
-}
+const READ: LastFetch = (true, NO_TIME);
 
 const LINKS: &str = "links.parquet";
 
-enum GraphFiles {
-    Tables {
-        pages: PathBuf,
-        links: PathBuf,
-    },
-    Lines {
-        vertices: Vec<PathBuf>,
-        edges: Vec<PathBuf>,
-    },
+/// Files of pages and of links.
+struct GraphFiles {
+    pages: Vec<PathBuf>,
+    links: Vec<PathBuf>,
+    are_tables: bool,
 }
 
 impl GraphFiles {
@@ -93,38 +60,49 @@ impl GraphFiles {
         };
         let (vertices, edges) = (of_lines("vertices"), of_lines("edges"));
         let has = |known: &&str| names.iter().any(|name| name == known);
-        let pages = ["pages.parquet", "sites.parquet"].into_iter().find(has);
-        let wrong = |what| Err(Error::Unsupported(format!("has {what}")));
-        match (has(&LINKS), vertices.is_empty(), pages) {
-            (true, false, _) => wrong("links.parquet and files of vertices: leave one graph"),
-            (true, true, None) => wrong("links.parquet and no pages.parquet"),
+        let table = ["pages.parquet", "sites.parquet"].into_iter().find(has);
+        let wrong = match (has(&LINKS), vertices.is_empty(), table) {
+            (true, false, _) => "links.parquet and files of vertices: leave one graph",
+            (true, true, None) => "links.parquet and no pages.parquet",
             (true, true, Some(pages)) => {
+                let files = GraphFiles {
+                    pages: vec![folder.join(pages)],
+                    links: vec![folder.join(LINKS)],
+                    are_tables: true,
+                };
                 let why = format!("it is a folder with {pages} and {LINKS}");
-                let (pages, links) = (folder.join(pages), folder.join(LINKS));
-                Ok(Some((GraphFiles::Tables { pages, links }, why)))
+                return Ok(Some((files, why)));
             }
-            (false, true, _) => Ok(None),
-            (false, false, _) if edges.is_empty() => wrong("files of vertices and none of edges"),
+            (false, true, _) => return Ok(None),
+            (false, false, _) if edges.is_empty() => "files of vertices and none of edges",
             (false, false, _) => {
+                let files = GraphFiles {
+                    pages: vertices,
+                    links: edges,
+                    are_tables: false,
+                };
                 let why = "it is a folder with files of vertices and of edges";
-                Ok(Some((GraphFiles::Lines { vertices, edges }, why.into())))
+                return Ok(Some((files, why.into())));
             }
-        }
+        };
+        Err(Error::Unsupported(format!("has {wrong}")))
     }
 
     fn pages(&self, limits: &Limits) -> Result<GraphRows<GraphPage>> {
-        match self {
-            GraphFiles::Tables { pages, .. } => pair::pages(pages),
-            GraphFiles::Lines { vertices, .. } => Ok(read_vertices(vertices, limits)),
+        #[cfg(feature = "parquet")]
+        if self.are_tables {
+            return edges::pages(&self.pages[0]);
         }
+        Ok(read_vertices(&self.pages, limits))
     }
 
     /// Returns the links between this number of pages.
     fn links(&self, pages: u64, limits: &Limits) -> Result<GraphRows<NumberedLink>> {
-        match self {
-            GraphFiles::Tables { links, .. } => pair::links(links, pages),
-            GraphFiles::Lines { edges, .. } => Ok(read_edges(edges, limits, pages)),
+        #[cfg(feature = "parquet")]
+        if self.are_tables {
+            return edges::links(&self.links[0], pages);
         }
+        Ok(read_edges(&self.links, limits, pages))
     }
 }
 
@@ -141,6 +119,9 @@ pub(super) fn open(folder: &Path, limits: &Limits) -> Result<Option<TableInput>>
     let Some((files, why)) = GraphFiles::find(folder)? else {
         return Ok(None);
     };
+    if files.are_tables && cfg!(not(feature = "parquet")) {
+        return Err(super::without_parquet());
+    }
     // Checks the columns of links.
     drop(files.links(0, limits)?);
     let first = files.pages(limits)?.take(SNIFF_NAMES);
@@ -167,14 +148,14 @@ struct GraphText {
     /// Links by source; those of a later spelling count as links of the first, after its own.
     links: Peekable<GraphRows<NumberedLink>>,
     writer: PageWriter,
-    /// Number of the page being written, or of the next one.
-    page: u64,
+    /// Number of the next page.
+    next: u64,
 }
 
 impl GraphText {
     fn begin(files: &GraphFiles, format: Format, limits: &Limits) -> Result<GraphText, Fault> {
         let mut pages = PageTable::read(files.pages(limits)?, limits.memory)?;
-        let firsts = pages.spellings(format, limits.url_bytes as usize)?;
+        let firsts = pages.spellings(format, limits.url_bytes)?;
         for (&later, &first) in &firsts {
             let joint = pages.fetch(first).max(pages.fetch(later));
             if let Some(fetch) = pages.fetches.get_mut(first as usize) {
@@ -183,57 +164,40 @@ impl GraphText {
         }
         let mut links = files.links(pages.len(), limits)?;
         if !firsts.is_empty() {
-            let memory = usize::try_from(limits.held_bytes).unwrap_or(usize::MAX);
-            let sorter = ExternalSorter::new(memory, &std::env::temp_dir());
-            links = by_first(links, &firsts, sorter)?;
+            links = by_first(links, &firsts, limits.held_bytes)?;
         }
         Ok(GraphText {
             links: links.peekable(),
             writer: PageWriter::new(format),
-            page: 0,
+            next: 0,
             firsts,
             pages,
         })
     }
 
-    /// Writes the next link, or the beginning or end of a page; returns `false` after the last page.
+    /// Writes the next link, or the end of a page and the beginning of the next; returns `false` after the last page.
     fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        let page = self.page;
-        if page == self.pages.len() {
-            // A link is left only if there are no pages.
-            self.links.next().transpose()?;
-            return Ok(false);
-        }
-        // An error counts as a link of any page.
-        let is_of = |link: &Result<NumberedLink, Fault>| {
-            link.as_ref().map_or(true, |[source, ..]| *source == page)
+        // An error counts as a link of any page. All links are of pages that there are, or errors.
+        let is_before = |link: &Result<NumberedLink, Fault>, page: u64| {
+            link.as_ref().map_or(true, |[source, ..]| *source < page)
         };
-        if self.writer.is_open {
-            match self.links.next_if(is_of).transpose()? {
-                Some([_, target, weight]) => {
-                    let target = self.pages.name(target);
-                    self.writer.link(target, weight as u32, out);
-                }
-                None => {
-                    self.writer.end(out);
-                    self.page += 1;
-                }
-            }
+        let page = self.next;
+        if let Some(link) = self.links.next_if(|link| is_before(link, page)) {
+            let [_, target, weight] = link?;
+            let target = self.pages.name(target);
+            self.writer.link(target, weight as u32, out);
             return Ok(true);
         }
-        let (is_read, time) = match self.pages.fetch(page) {
-            LastFetch::Never => (false, None),
-            LastFetch::Unchanged(at) => (false, Some(at)),
-            LastFetch::Read(at) => (true, at),
-        };
-        let name = self.pages.name(page);
-        if self.firsts.contains_key(&page) {
-            self.page += 1;
-        } else if is_read || self.links.peek().is_some_and(is_of) {
-            self.writer.begin(name, time, out);
-        } else {
-            self.writer.known(name, time, out);
-            self.page += 1;
+        self.writer.end(out);
+        if page == self.pages.len() {
+            return Ok(false);
+        }
+        self.next += 1;
+        if !self.firsts.contains_key(&page) {
+            let is_of = |link: &Result<_, _>| is_before(link, page + 1);
+            let has_links = self.links.peek().is_some_and(is_of);
+            let (name, fetch) = (self.pages.name(page), self.pages.fetch(page));
+            self.writer.begin(name, fetch, has_links, out);
         }
         Ok(true)
     }
@@ -243,21 +207,17 @@ impl GraphText {
 fn by_first(
     links: GraphRows<NumberedLink>,
     firsts: &BTreeMap<u64, u64>,
-    mut sorter: ExternalSorter,
+    memory: u64,
 ) -> Result<GraphRows<NumberedLink>, Fault> {
-    for link in links {
-        let [source, target, weight] = link?;
+    let split = |[source, target, weight]: NumberedLink| {
         let source = firsts.get(&source).unwrap_or(&source);
         let value = [target, weight].map(u64::to_be_bytes);
-        sorter.push(&source.to_be_bytes(), value.as_flattened())?;
-    }
-    Ok(Box::new(sorter.sorted()?.map(|link| {
-        let (source, value) = link?;
-        match [source, value].concat().as_chunks().0 {
-            &[source, target, weight] => Ok([source, target, weight].map(u64::from_be_bytes)),
-            _ => Err(Error::internal("a sorted link of a graph is not what it was").into()),
-        }
-    })))
+        (source.to_be_bytes().to_vec(), value.concat())
+    };
+    sorted(links, memory, split, |(source, value)| {
+        let link = [source, value].concat().as_chunks().0.try_into().ok();
+        link.map(|link: [_; 3]| link.map(u64::from_be_bytes))
+    })
 }
 
 #[derive(Default)]
@@ -279,9 +239,8 @@ impl PageTable {
             }
             table.text.extend_from_slice(&name);
             table.ends.push(table.text.len() as u64);
-            if fetch != LastFetch::Read(None) {
-                let before = table.ends.len() - 1;
-                table.fetches.resize(before, LastFetch::Read(None));
+            if fetch != READ {
+                table.fetches.resize(table.ends.len() - 1, READ);
                 table.fetches.push(fetch);
             }
             if table.len().is_multiple_of(LOOK_EVERY) {
@@ -296,7 +255,7 @@ impl PageTable {
 
     /// Maps each page that is not the first with its URL to the first; two pages of one name are an error. The hashes
     /// reuse the memory freed since growing.
-    fn spellings(&self, format: Format, longest: usize) -> Result<BTreeMap<u64, u64>, Fault> {
+    fn spellings(&self, format: Format, longest: u64) -> Result<BTreeMap<u64, u64>, Fault> {
         let hash = |page| xxh3_64(&page_name(format, self.name(page), longest));
         let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();
         hashes.sort_unstable();
@@ -324,8 +283,7 @@ impl PageTable {
     }
 
     fn fetch(&self, page: u64) -> LastFetch {
-        let fetch = self.fetches.get(page as usize);
-        fetch.copied().unwrap_or(LastFetch::Read(None))
+        self.fetches.get(page as usize).copied().unwrap_or(READ)
     }
 
     /// Fails if the table exceeds the memory. A growing vector takes up to three times its length: old and new.
@@ -349,6 +307,27 @@ impl PageTable {
     }
 }
 
+/// Returns a check that links are between the first `pages` pages, and sorted by source.
+pub(super) fn link_check(pages: u64) -> impl FnMut(NumberedLink) -> Result<NumberedLink, String> {
+    let mut last = 0;
+    move |link| {
+        let [source, target, _] = link;
+        let number = source.max(target);
+        if number >= pages {
+            return Err(format!(
+                "a link of page {number}, and there are {pages} pages, counted from 0"
+            ));
+        }
+        if source < last {
+            return Err(format!(
+                "a link of page {source} after those of page {last}: sort links by source"
+            ));
+        }
+        last = source;
+        Ok(link)
+    }
+}
+
 /// Reads Common Crawl's files of vertices, in the order of their names.
 fn read_vertices(files: &[PathBuf], limits: &Limits) -> GraphRows<GraphPage> {
     let mut expected = 0;
@@ -362,7 +341,7 @@ fn read_vertices(files: &[PathBuf], limits: &Limits) -> GraphRows<GraphPage> {
             ));
         }
         expected += 1;
-        Ok((name.to_vec(), LastFetch::Read(None)))
+        Ok((name.to_vec(), READ))
     })
 }
 
@@ -433,8 +412,7 @@ mod tests {
         let links: GraphRows<NumberedLink> =
             Box::new(all().map(|(source, target)| Ok([source, target, 1])));
         let firsts = BTreeMap::from([(later, twice)]);
-        let sorter = ExternalSorter::new(1 << 10, &std::env::temp_dir());
-        let found = by_first(links, &firsts, sorter).unwrap();
+        let found = by_first(links, &firsts, 1 << 10).unwrap();
         let found: Vec<(u64, u64)> = found
             .map(|link| link.map(|[source, target, _]| (source, target)))
             .collect::<Result<_, Fault>>()

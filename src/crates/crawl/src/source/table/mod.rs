@@ -13,8 +13,6 @@ mod columns;
 mod edges;
 mod graph;
 #[cfg(feature = "parquet")]
-mod pair;
-#[cfg(feature = "parquet")]
 mod records;
 mod text;
 
@@ -69,23 +67,8 @@ pub(super) fn parquet(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Resul
     Err(without_parquet())
 }
 
-#[cfg(not(feature = "parquet"))]
 fn without_parquet() -> Error {
     crate::model::lacks_feature("a Parquet file", "parquet")
-}
-
-/// Replaces the reader of two tables in a build without Parquet.
-#[cfg(not(feature = "parquet"))]
-mod pair {
-    use super::{Path, Result, without_parquet};
-
-    pub fn pages<T>(_: &Path) -> Result<T> {
-        Err(without_parquet())
-    }
-
-    pub fn links<T>(_: &Path, _: u64) -> Result<T> {
-        Err(without_parquet())
-    }
 }
 
 #[cfg(feature = "parquet")]
@@ -100,7 +83,7 @@ pub(super) fn parquet(
     use crate::rules::FieldName;
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
     let table = columns::ParquetTable::open(file, String::new(), records::ROWS);
-    let mut table = table.map_err(|fault| failed(path, fault))?;
+    let table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     for (names, format) in [
         (Names::Url, Format::Records),
@@ -129,17 +112,7 @@ pub(super) fn parquet(
             columns_of(&found)
         )));
     };
-    let why = format!(
-        "it is a Parquet table of links from {:?} to {:?}",
-        pair[0].name, pair[1].name
-    );
-    let chosen = edges::choose(&mut table, &found, pair)?;
-    let edges = edges::EdgeTable::open(again, chosen, limits);
-    let mut edges = edges.map_err(|fault| failed(path, fault))?;
-    Ok(TableInput {
-        known: (edges.writer.format, why),
-        rows: Box::new(move |out| edges.step(out)),
-    })
+    edges::open(again, table, &found, pair, limits).map_err(|fault| failed(path, fault))
 }
 
 /// Lists the names of columns for a message, on one line. They are quoted, because they may be those of settings.
