@@ -117,7 +117,7 @@ pub(super) fn check_job(job: &IngestJob) -> Result<()> {
             if found.is_dir() && !is_graph(path) {
                 return usage(format!(
                     "{}: is a directory; name the files in it, in the order they are to be read (a folder is read as \
-                     a whole if it has pages.parquet and links.parquet, or files of vertices and edges)",
+                     a whole if it has files of vertices and edges)",
                     path.display()
                 ));
             }

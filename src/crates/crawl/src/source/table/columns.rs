@@ -82,7 +82,6 @@ struct ColumnCursor {
 /// Parquet file, of which some columns are read.
 pub(super) struct ParquetTable {
     file: Box<dyn FileReader>,
-    prefix: String,
     columns: Vec<ColumnCursor>,
     /// Number of the next row group.
     group: usize,
@@ -99,12 +98,11 @@ pub(super) struct ParquetTable {
 }
 
 impl ParquetTable {
-    /// Reads the file's footer. `prefix` begins messages; `rows` are read at once.
-    pub fn open(file: File, prefix: String, rows: usize) -> Result<ParquetTable, Fault> {
+    /// Reads the file's footer. `rows` are read at once.
+    pub fn open(file: File, rows: usize) -> Result<ParquetTable, Fault> {
         let opened = contained(|| SerializedFileReader::new(file));
         Ok(ParquetTable {
-            file: Box::new(checked(opened, || prefix.clone())?),
-            prefix,
+            file: Box::new(checked(opened, String::new)?),
             columns: Vec::new(),
             group: 0,
             left: 0,
@@ -114,10 +112,6 @@ impl ParquetTable {
             before: 0,
             values: Arc::default(),
         })
-    }
-
-    pub fn unsupported(&self, what: String) -> Error {
-        Error::Unsupported(format!("{}{what}", self.prefix))
     }
 
     pub fn fields(&self) -> Vec<ColumnField> {
@@ -148,7 +142,7 @@ impl ParquetTable {
         let name = &field.name;
         let (true, Some(leaf), Some(kind)) = (fits, field.leaf, field.kind) else {
             let what = format!("column {name:?} holds something else than {expected}");
-            return Err(self.unsupported(what));
+            return Err(Error::Unsupported(what));
         };
         let file = self.file.metadata();
         let schema = file.file_metadata().schema_descr();
@@ -156,14 +150,14 @@ impl ParquetTable {
         let count = all.iter().filter(|of| of.name() == name).count();
         if count > 1 {
             let what = format!("{count} columns are named {name:?}: name one of them otherwise");
-            return Err(self.unsupported(what));
+            return Err(Error::Unsupported(what));
         }
         let groups = file.row_groups().iter();
         let mut chunks = groups.filter_map(|group| group.columns().get(leaf));
         if let Some(chunk) = chunks.find(|chunk| !is_read(chunk.compression())) {
             let codec = chunk.compression().to_string();
             let codec = codec.split('(').next().unwrap_or_default();
-            return Err(self.unsupported(format!(
+            return Err(Error::Unsupported(format!(
                 "column {name:?} is compressed by {codec}, which is not read: write the table again with zstd or Snappy"
             )));
         }
@@ -185,8 +179,8 @@ impl ParquetTable {
             (self.filled, self.used) = (0, 0);
             let filled = contained(|| self.try_fill());
             self.filled = checked(filled, || {
-                let place = format!("from row {} of the file on", self.before);
-                format!("{}{place} (counted from 0): ", self.group_place())
+                let (group, row) = (self.group.saturating_sub(1), self.before);
+                format!("row group {group}, from row {row} of the file on (counted from 0): ")
             })?;
         }
         let has_row = self.filled > 0;
@@ -194,26 +188,16 @@ impl ParquetTable {
         Ok(has_row)
     }
 
-    /// Parses the next row; `None` after the last. A message of `parse` becomes damage at this row.
+    /// Parses the next row; `None` after the last.
     pub fn read_row<T>(
         &mut self,
-        parse: impl FnOnce(&ParquetTable) -> Result<T, String>,
+        parse: impl FnOnce(&ParquetTable) -> T,
     ) -> Option<Result<T, Fault>> {
         match self.next_row() {
-            Ok(true) => Some(parse(self).map_err(|what| {
-                let row = self.before + self.used as u64 - 1;
-                let place = format!("row {row} of the file (counted from 0)");
-                let what = format!("{}{place}: {what}", self.group_place());
-                Fault::Damage(DamageKind::InvalidData, what)
-            })),
+            Ok(true) => Some(Ok(parse(self))),
             Ok(false) => None,
             Err(fault) => Some(Err(fault)),
         }
-    }
-
-    fn group_place(&self) -> String {
-        let group = self.group.saturating_sub(1);
-        format!("{}row group {group}, ", self.prefix)
     }
 
     /// Reads further rows, all of one row group. Returns their number; 0 after the last.

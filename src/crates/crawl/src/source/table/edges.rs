@@ -1,18 +1,15 @@
-//! Parquet tables of a graph. Each row of a table of links has two names, and perhaps a weight; the rows of one source are
-//! a record. In a folder, links are between the numbers of pages, which are the rows of another table.
+//! A Parquet table of links, each row two names and an optional weight. The rows of one source are a record.
 //!
 //! A scan of the source column checks whether rows are ordered by source, ascending or descending; if so, they are read
 //! in place. Other tables are sorted by source, in bounded memory and temporary files; the links of each source are in
 //! the order of its rows.
 
 use std::fs::File;
-use std::path::Path;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::graph::{GraphPage, NumberedLink, link_check};
-use super::text::{GraphRows, NO_TIME, PageWriter, Rows, SNIFF_NAMES};
-use super::text::{format_of, page_name, put_name, sorted};
-use super::{Fault, TableInput, columns_of, failed};
+use super::text::{GraphRows, PageWriter, Rows, SNIFF_NAMES};
+use super::text::{format_of, lazily, page_name, put_name, sorted};
+use super::{Fault, TableInput, columns_of};
 use crate::decode::lines;
 use crate::formats::Format;
 use crate::model::Limits;
@@ -54,7 +51,7 @@ fn choose(
         table.choose(field, is_name, &expected)?;
     }
     if is_text(from) != is_text(to) {
-        return Err(table.unsupported(format!(
+        return Err(Error::Unsupported(format!(
             "of the columns {:?} and {:?} one holds strings and one numbers",
             from.name, to.name
         )));
@@ -113,7 +110,7 @@ pub(super) fn open(
         format: Format::NodeRecords,
         longest: limits.url_bytes,
     };
-    let [from, to] = pair.map(|field| &field.name);
+    let (memory, [from, to]) = (limits.held_bytes, pair.map(|field| &field.name));
     // Damage is found again when the rows are read.
     let first = links.in_place()?.map_while(Result::ok);
     let first = first.flat_map(|(from, to, _)| [from, to]);
@@ -123,7 +120,7 @@ pub(super) fn open(
             links.format,
             format!("it is a Parquet table of links from {from:?} to {to:?}"),
         ),
-        rows: links.text(limits.held_bytes),
+        rows: lazily(move || links.text(memory)),
     })
 }
 
@@ -135,7 +132,7 @@ impl LinkTable {
         columns: usize,
         row: impl Fn(&ParquetTable, Vec<u8>) -> T + Send + 'static,
     ) -> Result<GraphRows<T>, Fault> {
-        let mut table = ParquetTable::open(self.file.try_clone()?, String::new(), ROWS)?;
+        let mut table = ParquetTable::open(self.file.try_clone()?, ROWS)?;
         for field in &self.columns[..columns] {
             table.choose(field, true, "links")?;
         }
@@ -149,7 +146,7 @@ impl LinkTable {
                     form = page_name(format, &source, longest).into_owned();
                     last = source;
                 }
-                Ok(row(table, form.clone()))
+                row(table, form.clone())
             })
         })))
     }
@@ -204,25 +201,21 @@ impl LinkTable {
     }
 
     /// Returns the text of the table, which is sorted in `memory` bytes if it has to be.
-    fn text(self, memory: u64) -> Rows {
+    fn text(&self, memory: u64) -> Result<Rows, Fault> {
         // Exports of opaque names cannot hold tabs and line ends.
         let is_opaque = self.format == Format::NodeRecords;
         let is_text = |name: &[u8]| !name.contains(&b'\t') && lines::control(name).is_none();
         let holds = move |name: &[u8]| !name.is_empty() && (!is_opaque || is_text(name));
         let mut writer = PageWriter::new(self.format);
-        let (mut links, mut page) = (None, Vec::new());
-        Box::new(move |out| {
-            let links = match &mut links {
-                Some(links) => links,
-                none => none.insert(self.links(memory)?),
-            };
+        let (mut links, mut page) = (self.links(memory)?, Vec::new());
+        Ok(Box::new(move |out| {
             let link = links.next().transpose()?;
             let is_last = link.is_none();
             match link {
                 Some((from, to, Some(weight))) if holds(&from) && holds(&to) => {
                     if !writer.is_open || page != from {
                         writer.end(out);
-                        writer.begin(&from, (true, NO_TIME), true, out);
+                        writer.begin(&from, out);
                         page = from;
                     }
                     writer.link(&to, weight, out);
@@ -241,79 +234,6 @@ impl LinkTable {
                 writer.end(out);
             }
             Ok(!is_last)
-        })
+        }))
     }
-}
-
-/// Opens a folder's table of pages. Fails with [`Error::Unsupported`] if a column is missing or has another type.
-pub(super) fn pages(path: &Path) -> Result<GraphRows<GraphPage>> {
-    let (mut table, found) = open_file(path)?;
-    let times = [1_000, 1_000_000, 1_000_000_000].map(ValueType::Time);
-    let mut choose = |name: &str, kinds: &[ValueType]| -> Result<Option<usize>> {
-        let field = found.iter().find(|field| field.name == name);
-        let choose = |field: &ColumnField| table.choose(field, field.holds(kinds), "it should");
-        field.map(choose).transpose()
-    };
-    let url = choose("url", &[ValueType::Text])?;
-    let page = choose("page", &WHOLE_NUMBERS)?;
-    let visits = choose("visits", &WHOLE_NUMBERS)?;
-    let last_fetch = choose("last_fetch", &times)?;
-    let Some(url) = url else {
-        return Err(table.unsupported(format!(
-            "a table of pages without the column `url`; it has {}",
-            columns_of(&found)
-        )));
-    };
-    let mut expected = 0;
-    Ok(Box::new(std::iter::from_fn(move || {
-        table.read_row(|table| {
-            let number = |column: Option<usize>| table.whole(column?);
-            if page.is_some() && number(page) != Some(expected) {
-                return Err(format!(
-                    "page {} where page {expected} is expected: sort the table by `page`, from 0 on",
-                    number(page).map_or("null".into(), |page| page.to_string())
-                ));
-            }
-            expected += 1;
-            let is_read = visits.is_none() || number(visits) > Some(0);
-            let at = number(last_fetch).unwrap_or(NO_TIME);
-            Ok((name(table.row(url)), (is_read, at)))
-        })
-    })))
-}
-
-/// Opens a folder's table of links between `pages` pages. Fails like [`pages`].
-pub(super) fn links(path: &Path, pages: u64) -> Result<GraphRows<NumberedLink>> {
-    let (mut table, found) = open_file(path)?;
-    let are_numbers = |pair: &[&ColumnField; 2]| pair.iter().all(|of| of.holds(&WHOLE_NUMBERS));
-    let Some(pair) = pair(&found).filter(are_numbers) else {
-        return Err(table.unsupported(format!(
-            "two columns of numbers, `source` and `target`, are expected; it has {}",
-            columns_of(&found)
-        )));
-    };
-    let has_weights = choose(&mut table, &found, pair)?.len() > WEIGHT;
-    let mut check = link_check(pages);
-    Ok(Box::new(std::iter::from_fn(move || {
-        table.read_row(|table| {
-            let page = |column| u64::try_from(table.whole(column)?).ok();
-            let [Some(source), Some(target)] = [0, 1].map(page) else {
-                return Err("a link with a null or a number below 0".into());
-            };
-            let Some(weight) = weight(table, has_weights) else {
-                let most = u32::MAX;
-                return Err(format!("a weight that is no whole number from 0 to {most}"));
-            };
-            check([source, target, weight.into()])
-        })
-    })))
-}
-
-fn open_file(path: &Path) -> Result<(ParquetTable, Vec<ColumnField>)> {
-    let file = File::open(path).map_err(Error::io(path, "open"))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let table = ParquetTable::open(file, format!("{name}: "), ROWS);
-    let table = table.map_err(|fault| failed(path, fault))?;
-    let found = table.fields();
-    Ok((table, found))
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | a Parquet file of records | a line of JSON per row |
 //! | a Parquet file of links | a line of JSON for each run of rows with one source |
-//! | a folder with a table of pages and one of links between their numbers | a line of JSON per page |
+//! | a folder with files of vertices and of edges | a line of JSON per page |
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -64,11 +64,7 @@ pub(super) fn open(
 
 #[cfg(not(feature = "parquet"))]
 pub(super) fn parquet(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
-    Err(without_parquet())
-}
-
-fn without_parquet() -> Error {
-    crate::model::lacks_feature("a Parquet file", "parquet")
+    Err(crate::model::lacks_feature("a Parquet file", "parquet"))
 }
 
 #[cfg(feature = "parquet")]
@@ -82,7 +78,7 @@ pub(super) fn parquet(
     use crate::decode::records::names::FieldNameMap;
     use crate::rules::FieldName;
     let again = file.try_clone().map_err(Error::io(path, "open"))?;
-    let table = columns::ParquetTable::open(file, String::new(), records::ROWS);
+    let table = columns::ParquetTable::open(file, records::ROWS);
     let table = table.map_err(|fault| failed(path, fault))?;
     let found = table.fields();
     for (names, format) in [

@@ -2,10 +2,10 @@
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
 use super::{Fault, columns_of};
-use crate::Result;
 use crate::decode::put_string;
 use crate::decode::records::names::FieldNameMap;
 use crate::rules::FieldName;
+use crate::{Error, Result};
 
 pub(super) const ROWS: usize = 64;
 
@@ -25,7 +25,7 @@ pub(super) struct RecordTable {
 
 impl RecordTable {
     /// Returns a reader of a table with a column of pages and one of links by these names. Fails with
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if one has another type; the message begins with the fault.
+    /// [`Error::Unsupported`] if one has another type; the message begins with the fault.
     pub fn of(
         mut table: ParquetTable,
         found: &[ColumnField],
@@ -62,7 +62,7 @@ impl RecordTable {
             });
         }
         if !has_links {
-            return Err(table.unsupported(format!(
+            return Err(Error::Unsupported(format!(
                 "a table of pages without a column of links (a list of strings, `links`); it has {}. Name the column \
                  with `field` links=NAME; the table of pages beside one of links is read with its folder",
                 columns_of(found)

@@ -16,6 +16,17 @@ pub(super) const SNIFF_NAMES: usize = 16;
 /// after that, or after a fault.
 pub type Rows = Box<dyn FnMut(&mut Vec<u8>) -> Result<bool, Fault> + Send>;
 
+/// Returns rows that `begin` begins to read at the first step.
+pub(super) fn lazily(begin: impl FnOnce() -> Result<Rows, Fault> + Send + 'static) -> Rows {
+    let (mut begin, mut rows) = (Some(begin), None::<Rows>);
+    Box::new(move |out| {
+        if let Some(begin) = begin.take() {
+            rows = Some(begin()?);
+        }
+        rows.as_mut().map_or(Ok(false), |rows| rows(out))
+    })
+}
+
 pub(super) type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
 
 /// Sorts rows by the bytes of a key, in `memory` bytes and temporary files; rows of one key keep their order. `split`
@@ -59,16 +70,10 @@ pub(super) fn page_name(format: Format, name: &[u8], longest: u64) -> Cow<'_, [u
     }
 }
 
-/// Last fetch of a page: whether its links are known, and the time in seconds since 1970, or [`NO_TIME`]. The greatest
-/// of a page's spellings counts. With links unknown, a time is that of a fetch which found the page unchanged.
-pub(super) type LastFetch = (bool, i64);
-
-pub(super) const NO_TIME: i64 = i64::MIN;
-
 /// Writer of pages, one after the other, each with its links.
 pub(super) struct PageWriter {
     pub format: Format,
-    /// True if a page was begun whose list of links has not ended.
+    /// True if a page was begun that has not ended.
     pub is_open: bool,
     has_links: bool,
     /// Records that follow the open page.
@@ -86,26 +91,10 @@ impl PageWriter {
     }
 
     /// Begins a page; the page before must have ended.
-    pub fn begin(
-        &mut self,
-        name: &[u8],
-        (is_read, at): LastFetch,
-        has_links: bool,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
         put_name(self.format, name, out);
-        self.is_open = is_read || has_links;
-        self.has_links = false;
-        let time = match at {
-            NO_TIME => String::new(),
-            at => format!(r#","fetched_at":{at}"#),
-        };
-        let (status, rest) = match (self.is_open, at) {
-            (true, _) => ("", ",\"links\":["),
-            (false, NO_TIME) => ("", ",\"visits\":0}\n"),
-            (false, _) => (",\"status\":304", "}\n"),
-        };
-        out.extend_from_slice([status, &time, rest].concat().as_bytes());
+        out.extend_from_slice(b",\"links\":[");
+        (self.is_open, self.has_links) = (true, false);
     }
 
     pub fn link(&mut self, to: &[u8], weight: u32, out: &mut Vec<u8>) {
