@@ -1,6 +1,6 @@
 //! `cashrank local`: the outside pages to fetch, and the ranks of the domain.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use super::support::Lab;
@@ -167,20 +167,14 @@ fn what_makes_no_sense_is_said_in_words() {
             "the domain has no page that was fetched",
         ),
     ] {
-        for action in ["-n 3", "-n 3 --live --ranks r.tsv"] {
-            lab.run(&format!("local c.jsonl --domain {rule} {action}"))
-                .exits(2)
-                .says(&[says]);
-        }
+        lab.run(&format!("local c.jsonl --domain {rule} -n 3"))
+            .exits(2)
+            .says(&[says]);
     }
     lab.run("local c.jsonl --domain host:a.org -n 0")
         .exits(2)
         .says(&["leave out -n"]);
     for (options, says) in [
-        ("--live -n 1", "--ranks FILE"),
-        ("--live -n 1 --ranks -", "--ranks FILE"),
-        ("--live -n 1 --ranks r.tsv --to parquet", "round-*.parquet"),
-        ("--live -n 1 --json", "--json"),
         ("-n 1 --ranks -", "standard output"),
         ("-n 1 --to html", "heritrix-schedule"),
         ("-n 1 --json --to tsv", "--to"),
@@ -189,9 +183,6 @@ fn what_makes_no_sense_is_said_in_words() {
             .exits(2)
             .says(&[says]);
     }
-    lab.run("local - --live -n 1 --ranks r.tsv --domain host:a.org")
-        .exits(2)
-        .says(&["standard input is the crawler"]);
     // No link leads out.
     lab.run("local alone.jsonl --domain host:c.org -n 3 --ranks r.tsv")
         .exits(0)
@@ -213,13 +204,9 @@ fn what_makes_no_sense_is_said_in_words() {
             "no fetched page links to another page: all ranks are equal",
         ]);
     lab.file("one.jsonl", crawl(&[0, 1, 2, 3]));
-    for live in ["", " --live --ranks r.tsv --force"] {
-        lab.run(&format!(
-            "local one.jsonl --domain host:a.org -n 18446744073709551615{live}"
-        ))
+    lab.run("local one.jsonl --domain host:a.org -n 18446744073709551615")
         .exits(0)
         .says(&["only 1 page is known and not fetched: all are listed"]);
-    }
     lab.run("local c.jsonl --domain a.org")
         .exits(2)
         .says(&["host:NAME"]);
@@ -243,12 +230,6 @@ fn what_makes_no_sense_is_said_in_words() {
     lab.run("local --store s --domain host:a.org")
         .exits(2)
         .says(&["keep-links"]);
-    lab.run("local --store s --live -n 1 --domain host:a.org")
-        .exits(2)
-        .says(&["keep-links"]);
-    lab.run("local --store none --live -n 1 --domain host:a.org")
-        .exits(2)
-        .says(&["not a cashrank store"]);
     // A store that left out the outside, and rules that a store cannot take any more.
     lab.run("ingest c.jsonl --store scoped --scope host:a.org")
         .exits(0);
@@ -258,9 +239,6 @@ fn what_makes_no_sense_is_said_in_words() {
     lab.run("local --store scoped --domain host:a.org --scope host:a.org")
         .exits(2)
         .says(&["by its own settings"]);
-    lab.run("local --store scoped --domain host:a.org --live -n 1 --field url=u")
-        .exits(2)
-        .says(&["--field"]);
 }
 
 /// A page of the domain that is gone has no rank. Links to it still lead somewhere, so the others' ranks are those of
@@ -471,168 +449,9 @@ fn what_is_printed_as_certain_is() {
     }
 }
 
-/// Runs a crawler that answers requests from the web and stops after `most` pages. Returns the requested pages.
-fn answer(lab: &Lab, line: &str, most: usize) -> (Vec<usize>, bool) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-        .args(line.split(' '))
-        .current_dir(lab.path(""))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut to = child.stdin.take().unwrap();
-    let mut asked = Vec::new();
-    for answer in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let url = answer.unwrap();
-        if url.is_empty() {
-            continue;
-        }
-        if asked.len() == most {
-            break;
-        }
-        let page = WEB.iter().position(|(name, _)| *name == url).unwrap();
-        asked.push(page);
-        to.write_all(self::line(page).as_bytes()).unwrap();
-        to.flush().unwrap();
-    }
-    drop(to);
-    (asked, child.wait().unwrap().success())
-}
-
-/// A crawler on standard input is asked round after round, and the ranks end up exact.
+/// While another process writes a store, pages are listed from its last ranking.
 #[test]
-fn a_crawler_delivers_what_is_asked_for() {
-    let lab = Lab::new();
-    lab.file("c.jsonl", crawl(&[0, 1]));
-    let expected = exact(&lab);
-    let live =
-        "local c.jsonl --live --format records --domain host:a.org -n 1 --rounds 9 --ranks r.tsv";
-    let (mut asked, succeeded) = answer(&lab, live, 9);
-    assert!(succeeded);
-    asked.sort_unstable();
-    assert_eq!(asked, [2, 3, 4]);
-    let table = std::fs::read_to_string(lab.path("r.tsv")).unwrap();
-    near(&ranks(&table), &expected);
-}
-
-/// With a store, the crawler's pages are in the store as after ingests. A crawl whose crawler went away after a page is
-/// continued from there.
-#[test]
-fn a_crawler_feeds_the_store() {
-    let lab = Lab::new();
-    lab.file("c.jsonl", crawl(&[0, 1]));
-    let expected = exact(&lab);
-    lab.run("ingest c.jsonl --store s").exits(0);
-    let live = "local --store s --live --format records --domain host:a.org -n 1 --rounds 9";
-    let (first, succeeded) = answer(&lab, live, 1);
-    assert!(succeeded);
-    assert_eq!(first.len(), 1);
-    let between = lab.run("local --store s --domain host:a.org").exits(0);
-    between.says_domain(2, 1, 2);
-    let (rest, succeeded) = answer(&lab, &format!("{live} --ranks r.tsv"), 9);
-    assert!(succeeded);
-    let mut asked = [first, rest].concat();
-    asked.sort_unstable();
-    assert_eq!(asked, [2, 3, 4]);
-    let table = std::fs::read_to_string(lab.path("r.tsv")).unwrap();
-    near(&ranks(&table), &expected);
-    let after = lab
-        .run("local --store s --domain host:a.org")
-        .exits(0)
-        .says(&["all pages that can be reached were fetched"]);
-    near(&ranks(&after.out), &expected);
-    lab.run("verify --store s").exits(0);
-    // Pages ingested before are still known.
-    lab.run("ingest c.jsonl --store s").exits(0);
-    let stat = lab.run("stat --store s --json").exits(0).json();
-    assert_eq!(
-        stat["records"]
-            .as_u64()
-            .or(stat["counters"]["records"].as_u64()),
-        Some(5)
-    );
-}
-
-/// Rounds are written to files of their own, for a crawler that watches a folder.
-#[test]
-fn rounds_are_files() {
-    let lab = Lab::new();
-    lab.file("c.jsonl", crawl(&[0, 1]));
-    lab.file("answers.jsonl", crawl(&[2, 3, 4]));
-    let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-        .args([
-            "local",
-            "c.jsonl",
-            "--live",
-            "--format",
-            "records",
-            "--domain",
-            "host:a.org",
-            "-n",
-            "3",
-        ])
-        .args([
-            "--to",
-            "heritrix-schedule",
-            "-o",
-            "round-*.schedule",
-            "--ranks",
-            "r.tsv",
-        ])
-        .current_dir(lab.path(""))
-        .stdin(std::fs::File::open(lab.path("answers.jsonl")).unwrap())
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{done:?}");
-    assert!(done.stdout.is_empty(), "{done:?}");
-    let round = |n: u32| std::fs::read_to_string(lab.path(&format!("round-{n}.schedule"))).unwrap();
-    let mut first: Vec<String> = round(1).lines().map(str::to_owned).collect();
-    first.sort_unstable();
-    assert_eq!(first, ["F+ http://b.org/", "F+ http://b.org/2"]);
-    assert_eq!(round(2), "F+ http://b.org/3\n");
-}
-
-/// A page that is gone or failed counts as an answer; one that failed is not requested again.
-#[test]
-fn failures_are_answers() {
-    let lab = Lab::new();
-    lab.file("c.jsonl", crawl(&[0, 1]));
-    let answers =
-        "{\"url\":\"http://b.org/\",\"status\":503}\n{\"url\":\"http://b.org/2\",\"status\":404}\n";
-    lab.file("answers.jsonl", answers);
-    let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-        .args([
-            "local",
-            "c.jsonl",
-            "--live",
-            "--format",
-            "records",
-            "--domain",
-            "host:a.org",
-            "-n",
-            "2",
-        ])
-        .args(["--rounds", "3", "--ranks", "r.tsv"])
-        .current_dir(lab.path(""))
-        .stdin(std::fs::File::open(lab.path("answers.jsonl")).unwrap())
-        .output()
-        .unwrap();
-    let (out, err) = (
-        String::from_utf8(done.stdout).unwrap(),
-        String::from_utf8(done.stderr).unwrap(),
-    );
-    // The second round has no page to request: only the line that ends it.
-    assert_eq!(
-        out.lines().filter(|line| !line.is_empty()).count(),
-        2,
-        "{out}"
-    );
-    assert!(err.contains("pages found gone: 1"), "{err}");
-}
-
-/// While another process writes a store, pages are listed from its last ranking, and a crawler cannot feed it.
-#[test]
-fn beside_an_ingest_pages_are_listed_and_none_are_fed() {
+fn beside_an_ingest_pages_are_listed() {
     let lab = Lab::new();
     lab.file("c.jsonl", crawl(&[0, 1]));
     lab.run("ingest c.jsonl --store s").exits(0);
@@ -656,14 +475,11 @@ fn beside_an_ingest_pages_are_listed_and_none_are_fed() {
     let mut lines = BufReader::new(ingest.stderr.take().unwrap()).lines();
     let serving = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("serving at")));
     let listed = lab.run("local --store s --domain host:a.org -n 5");
-    let fed = lab.run("local --store s --domain host:a.org -n 5 --live");
     drop(ingest.stdin.take());
     drop(lines);
     let _ = ingest.wait();
     assert!(serving.is_some());
     assert_eq!(listed.exits(0).out.lines().count(), 2);
-    fed.exits(6)
-        .says(&["--live writes what the crawler finds into the store"]);
 }
 
 /// Regression: a page that cannot be fetched was requested in every round.

@@ -1,11 +1,10 @@
 //! `cashrank local`: the global PageRank of a local domain.
 
 mod domain;
-mod live;
 mod ranks;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use cashrank::Limits;
@@ -40,7 +39,6 @@ Examples:
   cashrank local --store ranks --domain domain:example.org --ranks ranks.tsv
   cashrank local crawl.jsonl --domain file:pages.txt -n 100 --select sc --json
   cashrank local --store ranks --domain host:a.org -n 200 --to heritrix-schedule -o job/action/next.schedule
-  crawler < asked | cashrank local --store ranks --live --domain host:a.org -n 200 --rounds 10 > asked
 
 If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
 pages listed, ingest them into the same store, and ask again. After a few rounds, with as many pages outside as the \
@@ -66,8 +64,7 @@ pub struct LocalArgs {
     /// CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
     store: Option<PathBuf>,
-    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content
-    /// [default: auto].
+    /// The format of the inputs (see formats/). auto recognises it from the content [default: auto].
     #[arg(long, value_parser = formats())]
     format: Option<OrNone<Format>>,
     /// The domain: host:NAME, or another rule as of `ingest --scope`, or file:PATH, a list of URLs. May be repeated.
@@ -99,16 +96,6 @@ pub struct LocalArgs {
     /// share, importance and into_domain.
     #[arg(long, value_name = "FILE")]
     impact: Option<PathBuf>,
-    /// Work with a crawler, in rounds: write the pages to fetch, and read its records from standard input.
-    ///
-    /// Pages go to standard output, with an empty line after each round, or to -o FILE, where * in the name is the number of the
-    /// round. The next round follows when all pages of the last one have arrived or failed. With --store, the records go into the
-    /// store.
-    #[arg(long, requires = "n", conflicts_with = "json")]
-    live: bool,
-    /// With --live: how many rounds.
-    #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
-    rounds: u64,
     /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
@@ -138,9 +125,6 @@ impl LocalArgs {
         self.search().check()?;
         self.check()?;
         let outputs = self.outputs()?;
-        if self.live {
-            return self.live(&domain, &outputs);
-        }
         let list = self.list.open()?;
         list.must_spare(&self.inputs)?;
         let crawl = match &self.store {
@@ -215,7 +199,7 @@ impl LocalArgs {
         let impact = self.impact.as_ref().map(open).transpose()?;
         let is_standard = |output: &Option<_>| *output == Some(OutputTarget::Standard);
         let (to_ranks, to_impact) = (is_standard(&ranks), is_standard(&impact));
-        let lists = self.n.is_some() && !self.json && !self.live && self.list.is_standard()?;
+        let lists = self.n.is_some() && !self.json && self.list.is_standard()?;
         if lists && to_ranks {
             bail!(
                 "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
@@ -225,10 +209,6 @@ impl LocalArgs {
             bail!("the impact and something else would go to standard output: use --impact FILE");
         }
         Ok(Outputs { ranks, impact })
-    }
-
-    fn format(&self) -> Option<Format> {
-        self.format.flatten()
     }
 
     fn search(&self) -> LocalSearchOptions {
@@ -244,7 +224,7 @@ impl LocalArgs {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        if self.store.is_some() && !self.live {
+        if self.store.is_some() {
             let format = self.format.map(|_| "--format");
             let follow = self.follow.as_ref().map(|_| "--follow");
             if let Some(option) = self.rules.given().or(format).or(follow) {
@@ -273,7 +253,7 @@ impl LocalArgs {
         let follow = self.follow.clone().unwrap_or_default();
         let mut crawled = Crawled::new(&self.rules.resolve(None)?, &follow, &limits)?;
         for input in &self.inputs {
-            crawled.read(&InputName::parse(input), self.format())?;
+            crawled.read(&InputName::parse(input), self.format.flatten())?;
         }
         report_remarks(&crawled.report);
         Ok(crawled)
@@ -352,27 +332,5 @@ impl ListArgs {
 
     fn is_standard(&self) -> anyhow::Result<bool> {
         Ok(OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard)
-    }
-
-    /// Writes the list of a round. On standard output, an empty line ends it. Without pages, no file is written.
-    fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
-        let output = OutputTarget::of(self.name(round).as_deref())?;
-        let is_standard = output == OutputTarget::Standard;
-        if pages.is_empty() && !is_standard {
-            return Ok(());
-        }
-        output.put(|out| {
-            self.to().write(pages, out)?;
-            if is_standard {
-                writeln!(out)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Returns the name of a round's file: `*` stands for the number of the round.
-    fn name(&self, round: u64) -> Option<PathBuf> {
-        let name = self.output.as_deref().map(Path::to_string_lossy)?;
-        Some(name.replace('*', &round.to_string()).into())
     }
 }

@@ -40,9 +40,9 @@ pub struct Findings<'a> {
     pub pages: Vec<LocalPageRank>,
     /// Pages outside that link into the domain, those with the largest impact first.
     pub lifts: Vec<Lift>,
-    /// Number of the domain's pages that were not fetched; 0 with `--live`, which does not count them.
+    /// Number of the domain's pages that were not fetched.
     pub unfetched: usize,
-    /// True if all pages of the crawl are in the domain; false with `--live`, which does not check.
+    /// True if all pages of the crawl are in the domain.
     pub is_all: bool,
 }
 

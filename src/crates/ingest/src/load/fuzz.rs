@@ -38,7 +38,7 @@ pub fn graph(data: &[u8]) {
     let reader = InputReader::new(rules.clone(), &options, dice.one_of([1, 3]));
     let mut crawled = Crawled::of(rules, true).unwrap();
     let format = Format::Adjacency;
-    let loaded = crawled.read_source(&reader, source, format, None, &mut |_, _, _, _| Ok(true));
+    let loaded = crawled.read_source(&reader, source, format);
     // Compressed inputs may be damaged, and then their content is unknown.
     if plain {
         assert!(loaded.is_ok());

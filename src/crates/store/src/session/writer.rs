@@ -17,7 +17,7 @@ use crate::memory::{Need, enough, largest, log_rows};
 use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
 use crate::rules::InputRules;
-use crate::snapshot::{self, KeepSnapshots, Latest, SettleSettings, Snapshot, Watcher};
+use crate::snapshot::{self, KeepSnapshots, SettleSettings, Snapshot, Watcher};
 use crate::store::rows::{GiveUpReason, KeepRows, ROWS_BYTES, Retention};
 use crate::store::{
     InputProgress, Settings, StoreWriter, View, checkpoint, keep_index, settings_of,
@@ -217,18 +217,6 @@ impl Writer {
         self.rules.clone()
     }
 
-    /// Returns the resolver with the pages of the last batch.
-    pub fn resolver(&self) -> &Resolver {
-        &self.resolver
-    }
-
-    /// Takes the records of a batch that was made by [`Writer::rules`].
-    pub fn take(&mut self, batch: &Batch) -> Result<()> {
-        self.check_open()?;
-        self.apply()?;
-        self.apply_batch(batch)
-    }
-
     /// Returns the pages of a batch's names, in its order, and admits new names like link targets. The pages are
     /// durable with the next checkpoint.
     ///
@@ -263,16 +251,6 @@ impl Writer {
         let view = self.view()?;
         drop(self);
         view.reopened(&*disk)
-    }
-
-    /// Returns true if the store's current snapshot covers all that was pushed before.
-    pub fn is_published(&self) -> Result<bool> {
-        let (disk, dir) = (&**self.disk(), self.dir());
-        if Latest::read(disk, dir)?.is_none() {
-            return Ok(false);
-        }
-        let latest = Snapshot::latest(disk, dir)?;
-        Ok(self.waiting == 0 && latest.info().counters == *self.counters())
     }
 
     /// Returns the number of records ever taken into the state of the store, including skipped ones, without those that
