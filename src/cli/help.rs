@@ -11,7 +11,7 @@ const READING: &str = "format field scope drop-params outlinks follow self-links
     accept-unverified limit-line limit-url limit-links limit-held limit-expansion limit-zstd-window";
 
 /// Commands other than `ingest` that read inputs.
-const READERS: &str = "convert inspect compute local";
+const READERS: &str = "convert inspect compute";
 
 /// Options that `-h` shows, for commands with many options.
 const FIRST: [(&str, &str); 4] = [

@@ -192,19 +192,6 @@ pub fn missing_json(missing: &Missing) -> Value {
     })
 }
 
-/// Reports inputs that lack fields, a caveat about their formats, and lines that return to a source.
-pub fn report_remarks(report: &LoadReport) {
-    for (input, missing) in &report.missing {
-        say!("warning: {input}: {}", missing_text(missing));
-    }
-    if let Some(caveat) = report.caveat {
-        say!("{}", as_options(caveat));
-    }
-    if report.ungrouped > 0 {
-        say!("{}", ungrouped(report.ungrouped));
-    }
-}
-
 fn used_without_time(records: u64) -> String {
     format!(
         "used without a time, because it cannot be read: {} ({})",
@@ -222,8 +209,17 @@ pub fn ungrouped(sources: u64) -> String {
     )
 }
 
+/// Reports inputs that lack fields, a caveat about their formats, lines that return to a source, and skipped records.
 pub fn report_loaded(report: &LoadReport) -> Exit {
-    report_remarks(report);
+    for (input, missing) in &report.missing {
+        say!("warning: {input}: {}", missing_text(missing));
+    }
+    if let Some(caveat) = report.caveat {
+        say!("{}", as_options(caveat));
+    }
+    if report.ungrouped > 0 {
+        say!("{}", ungrouped(report.ungrouped));
+    }
     if report.timeless > 0 {
         say!("{}", used_without_time(report.timeless));
     }

@@ -418,7 +418,6 @@ fn every_command_says_that_a_list_is_not_grouped() {
             "ingest --store s",
             "inspect",
             "convert -o out.jsonl --force",
-            "local --domain host:a.example",
             "compute",
         ] {
             let done = lab

@@ -156,9 +156,9 @@ fn the_store_comes_from_the_environment() {
     for line in ["top -n 1", "stat", "verify", "snapshots", "export --to tsv"] {
         assert!(!run(line).is_empty(), "{line}");
     }
-    // Commands that read inputs or, in their place, a store.
     let of_store = run("local --domain url:*");
     assert!(of_store.lines().count() > 20, "{of_store}");
+    // A command that reads inputs or, in their place, a store.
     run("compute --quiet");
     let computed = run("export --measure pagerank --to tsv");
     // The command line takes precedence.

@@ -23,7 +23,7 @@ const COMMANDS: [&str; 8] = [
     "convert a -o FILE",
     "convert --sort time a -o FILE",
     "next --store s -n 5 -o FILE",
-    "local a --domain url:* --ranks FILE",
+    "local --store s --domain url:* --ranks FILE",
 ];
 
 /// Regression: `convert a -o a --force` left its result and no crawl. A file that the command reads is not replaced,
@@ -38,8 +38,6 @@ fn what_is_read_is_not_replaced() {
         "compute a --measure pagerank -o a --force",
         "convert a -o b --force",
         "next --store s -n 5 --exclude a -o a --force",
-        "local a --domain url:* --ranks b --force",
-        "local a --domain url:* -n 5 -o a --force",
     ] {
         lab.run(line).exits(2).says(&["write to another file"]);
         assert!(read() == before, "{line}");

@@ -28,8 +28,6 @@ fn options_without_effect_are_refused() {
         "compute --store s --measure pagerank --outlinks html",
         "compute --store s --measure pagerank --to csv",
         "compute --store s --measure pagerank --force",
-        "local --store s --domain host:a.test --format records",
-        "local --store s --domain host:a.test --scope host:a.test",
         // Parameters that a measure does not have, and parameters of sites for pages.
         "compute --store s --measure harmonic --damping 0.5",
         "compute --store s --measure harmonic --until 1e-3",
@@ -76,10 +74,7 @@ fn options_without_effect_are_refused() {
 #[test]
 fn a_store_of_the_environment_refuses_them_too() {
     let lab = crawled();
-    for line in [
-        "compute --measure pagerank --follow nofollow=0",
-        "local --domain host:a.test --follow nofollow=0",
-    ] {
+    for line in ["compute --measure pagerank --follow nofollow=0"] {
         let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(line.split_whitespace())
             .env("CASHRANK_STORE", lab.path("s"))

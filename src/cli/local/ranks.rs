@@ -1,12 +1,20 @@
 //! Results of `cashrank local`: the domain's estimated ranks, and the pages outside that link into it.
 
-use cashrank_graph::engine::ranks;
+use cashrank_graph::engine::{PageId, ranks};
 use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
+use cashrank_store::snapshot::Snapshot;
 
-use super::Outputs;
-use super::domain::CrawlSource;
 use crate::cli::common::{self, counted, say, shown, thousands};
 use crate::cli::output::OutputTarget;
+
+/// Returns the names of pages.
+pub fn names(
+    snapshot: &Snapshot,
+    pages: impl Iterator<Item = u32>,
+) -> cashrank::Result<Vec<String>> {
+    let pages: Vec<PageId> = pages.map(|page| PageId(page.into())).collect();
+    snapshot.names_of(&pages)
+}
 
 #[derive(serde::Serialize)]
 pub struct LocalPageRank {
@@ -33,7 +41,7 @@ const LIFTS_SHOWN: usize = 5;
 
 /// Results of a search, with the names of the pages.
 pub struct Findings<'a> {
-    crawl: &'a CrawlSource,
+    snapshot: &'a Snapshot,
     search: &'a LocalSearch,
     pub estimate: LocalEstimate,
     /// Pages of the domain, best first.
@@ -42,19 +50,23 @@ pub struct Findings<'a> {
     pub lifts: Vec<Lift>,
     /// Number of the domain's pages that were not fetched.
     pub unfetched: usize,
-    /// True if all pages of the crawl are in the domain.
-    pub is_all: bool,
+    /// True if all pages of the store are in the domain.
+    is_all: bool,
 }
 
 impl Findings<'_> {
-    pub fn of<'a>(crawl: &'a CrawlSource, search: &'a LocalSearch) -> anyhow::Result<Findings<'a>> {
+    /// Returns the results of a search for a domain, whose page numbers are `domain`.
+    pub fn of<'a>(
+        snapshot: &'a Snapshot,
+        search: &'a LocalSearch,
+        domain: &[u32],
+    ) -> anyhow::Result<Findings<'a>> {
         let (known, estimate) = (search.known(), search.estimate());
-        let named = |members: &mut dyn Iterator<Item = usize>| {
-            let numbers: Vec<u32> = members.map(|member| known.page(member)).collect();
-            crawl.names(&numbers)
-        };
-        let names = named(&mut (0..known.domain()))?;
-        let pages = names.into_iter().zip(ranks(&estimate.ranks)).enumerate();
+        let names_of_domain = names(snapshot, (0..known.domain()).map(|of| known.page(of)))?;
+        let pages = names_of_domain
+            .into_iter()
+            .zip(ranks(&estimate.ranks))
+            .enumerate();
         let pages = pages.map(|(member, (url, rank))| LocalPageRank {
             url,
             importance: estimate.ranks[member],
@@ -69,8 +81,8 @@ impl Findings<'_> {
             order.then_with(|| a.url.cmp(&b.url))
         });
         let all: f64 = estimate.impacts.iter().map(Impact::value).sum();
-        let names = named(&mut estimate.impacts.iter().map(|of| of.member))?;
-        let lifts = names.into_iter().zip(&estimate.impacts);
+        let lifting = estimate.impacts.iter().map(|of| known.page(of.member));
+        let lifts = names(snapshot, lifting)?.into_iter().zip(&estimate.impacts);
         let lifts = lifts.map(|(url, of)| Lift {
             url,
             impact: of.value(),
@@ -79,25 +91,18 @@ impl Findings<'_> {
             into_domain: of.into_domain,
         });
         Ok(Findings {
-            crawl,
+            snapshot,
             search,
             pages,
             lifts: lifts.collect(),
             estimate,
-            unfetched: 0,
-            is_all: false,
+            unfetched: domain.iter().filter(|&&of| !known.is_fetched(of)).count(),
+            is_all: domain.len() as u64 == snapshot.len(),
         })
     }
 
-    /// Writes the files that were named.
-    pub fn write(&self, outputs: &Outputs) -> anyhow::Result<()> {
-        if let Some(ranks) = &outputs.ranks {
-            self.write_ranks(ranks)?;
-        }
-        let Some(impact) = &outputs.impact else {
-            return Ok(());
-        };
-        impact.put(|out| {
+    pub fn write_impact(&self, to: &OutputTarget) -> anyhow::Result<()> {
+        to.put(|out| {
             writeln!(out, "url\timpact\tshare\timportance\tinto_domain")?;
             for of in &self.lifts {
                 writeln!(
@@ -185,7 +190,7 @@ impl Findings<'_> {
             say!("no fetched page links to another page: all ranks are equal");
         }
         match (frontier, beyond) {
-            (0, 0) if self.crawl.is_scoped() => say!(
+            (0, 0) if !self.snapshot.info().settings.input.scope.is_all() => say!(
                 "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
                  ingest it into another store, without --scope, to keep them"
             ),

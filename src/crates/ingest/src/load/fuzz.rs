@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Cursor;
 
-use super::{Crawled, LoadedGraph};
+use super::{GraphLoader, LoadedGraph};
 use crate::batch::{HashKey, Rules};
 use crate::decode::Parsed;
 use crate::engine::SelfLinks;
@@ -35,14 +35,15 @@ pub fn graph(data: &[u8]) {
         Err(error) => panic!("{error}"),
     };
     let plain = source.compression() == Compression::Plain;
-    let reader = InputReader::new(rules.clone(), &options, dice.one_of([1, 3]));
-    let mut crawled = Crawled::of(rules, true).unwrap();
+    let threads = dice.one_of([1, 3]);
+    let reader = InputReader::new(rules.clone(), &options, threads);
+    let mut loader = GraphLoader::new(rules, threads).unwrap();
     let format = Format::Adjacency;
-    let loaded = crawled.read_source(&reader, source, format);
+    let loaded = loader.read_source(&reader, source, format);
     // Compressed inputs may be damaged, and then their content is unknown.
     if plain {
         assert!(loaded.is_ok());
-        compare(data, self_links, &crawled.into_graph());
+        compare(data, self_links, &loader.into_graph());
     }
 }
 

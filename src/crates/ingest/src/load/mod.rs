@@ -1,4 +1,4 @@
-//! Inputs read into memory, with names numbered in order of first appearance: a crawl as rows with names, or a graph.
+//! Inputs read into memory, as a graph whose nodes are numbered in order of first appearance.
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -15,7 +15,7 @@ use crate::graph::{Graph, LatestRows, Links, node};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
 use crate::pipeline::{BatchVisitor, InputReader, InputRecords, Piece, Remark, checked_format_of};
-use crate::rules::{Follow, InputRules};
+use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 use crate::threads::processors;
 
@@ -27,7 +27,7 @@ pub struct LoadReport {
     pub timeless: u64,
     /// Number of groups, in inputs with a link per line, whose source had a group before: only the last one counts.
     pub ungrouped: u64,
-    /// First caveat of an input; for a graph also of its format ([`Format::caveat`]).
+    /// First caveat of an input or of its format ([`Format::caveat`]).
     pub caveat: Option<&'static str>,
     /// Inputs whose records lack fields that ranking needs.
     pub missing: Vec<(InputName, Missing)>,
@@ -66,53 +66,42 @@ pub fn load(
         follow: config.follow.clone(),
         ..rules_in_memory(limits, input)?
     };
-    let mut crawled = Crawled::of(rules, true)?;
-    crawled.threads = processors();
+    let mut loader = GraphLoader::new(rules, processors())?;
     for input in inputs {
-        crawled.read(input, format)?;
+        loader.read(input, format)?;
     }
-    Ok(crawled.into_graph())
+    Ok(loader.into_graph())
 }
 
-/// Pages by number, in order of first appearance, and the rows of those read here, each as of the last visit.
-pub struct Crawled {
+/// Nodes by number, in order of first appearance, and their rows, each as of the last visit.
+struct GraphLoader {
     rules: Rules,
     threads: usize,
     names: NameTable,
     /// Maps names of the current input to pages.
     resolver: Resolver,
     rows: LatestRows,
-    /// Number of visits and last fetch of each page, for a graph.
-    visits: Option<Vec<(u64, Option<Time>)>>,
+    /// Number of visits and last fetch of each page.
+    visits: Vec<(u64, Option<Time>)>,
     /// Kind of names of the last input.
     kind: Option<Names>,
     /// True if the current input has a link per line.
     is_grouped: bool,
     /// Targets and weights of a record, reused.
     links: (Vec<u32>, Vec<u64>),
-    pub report: LoadReport,
+    report: LoadReport,
 }
 
-/// Maximum bytes per page besides its name and its entry in the index: entries in arrays just reallocated.
-const PAGE_BYTES: u64 = 3 * (24 + 8 + 8 + 4) + ALLOCATION;
 /// Maximum bytes per node of a graph besides its name, its entry in the index, and links: in arrays that were just
 /// reallocated, or in the one of [`NodeFacts`]; its name's allocation; and 32 of PageRank and ranks.
 const NODE_BYTES: u64 = 3 * (24 + 24 + 4) + ALLOCATION + 32;
 
-impl Crawled {
-    /// Returns an empty crawl. Fails if the system has no random numbers for the key of hashes.
-    pub fn new(input: &InputRules, follow: &Follow, limits: &Limits) -> Result<Crawled> {
-        let rules = Rules {
-            follow: follow.clone(),
-            ..rules_in_memory(limits, input)?
-        };
-        Crawled::of(rules, false)
-    }
-
-    fn of(rules: Rules, is_graph: bool) -> Result<Crawled> {
-        Ok(Crawled {
+impl GraphLoader {
+    /// Returns an empty graph. Fails if the system has no random numbers for the key of hashes.
+    fn new(rules: Rules, threads: usize) -> Result<GraphLoader> {
+        Ok(GraphLoader {
             rules,
-            threads: 1,
+            threads,
             names: NameTable {
                 index: Index::new()?,
                 all: Vec::new(),
@@ -120,7 +109,7 @@ impl Crawled {
             },
             resolver: Resolver::default(),
             rows: LatestRows::default(),
-            visits: is_graph.then(Vec::new),
+            visits: Vec::new(),
             kind: None,
             is_grouped: false,
             links: Default::default(),
@@ -130,7 +119,7 @@ impl Crawled {
 
     fn into_graph(self) -> LoadedGraph {
         let names = self.names.all.into_iter();
-        let pages = names.zip(self.visits.unwrap_or_default());
+        let pages = names.zip(self.visits);
         let pages = pages.map(|(name, (visits, last_fetch))| NodeFacts {
             name,
             visits,
@@ -143,34 +132,15 @@ impl Crawled {
         }
     }
 
-    /// Returns an upper bound of the crawl's memory in bytes.
-    pub fn bytes(&self) -> u64 {
-        let each = self.visits.as_ref().map_or(PAGE_BYTES, |_| NODE_BYTES);
+    /// Returns an upper bound of the graph's memory in bytes.
+    fn bytes(&self) -> u64 {
         let names = self.names.text + self.names.index.bytes();
-        self.names.all.len() as u64 * each + names + self.rows.bytes()
-    }
-
-    pub fn name(&self, page: u32) -> &str {
-        &self.names.all[page as usize]
-    }
-
-    pub fn names(&self) -> &[String] {
-        &self.names.all
-    }
-
-    /// Returns the links of the pages that were read here.
-    pub fn rows(&self) -> &LatestRows {
-        &self.rows
-    }
-
-    /// Returns whether rules on names may have left out pages.
-    pub fn is_scoped(&self) -> bool {
-        !self.rules.input.scope.is_all()
+        self.names.all.len() as u64 * NODE_BYTES + names + self.rows.bytes()
     }
 
     /// Reads an input to its end. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be
-    /// guessed, and with [`Error::TooLarge`](crate::Error::TooLarge) if the crawl exceeds the memory limit.
-    pub fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
+    /// guessed, and with [`Error::TooLarge`](crate::Error::TooLarge) if the graph exceeds the memory limit.
+    fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
         let reader = InputReader::new(self.rules.clone(), &SourceOptions::default(), self.threads);
         let mut source = reader.open(input)?;
         match checked_format_of(&mut source, format, self.kind)? {
@@ -180,9 +150,7 @@ impl Crawled {
     }
 
     fn read_source(&mut self, reader: &InputReader, source: Source, format: Format) -> Result<()> {
-        if self.visits.is_some() {
-            self.report.caveat = self.report.caveat.or(format.caveat());
-        }
+        self.report.caveat = self.report.caveat.or(format.caveat());
         self.kind = Some(format.decoder().names());
         self.is_grouped = format.is_grouped();
         self.resolver = Resolver::default();
@@ -192,32 +160,21 @@ impl Crawled {
 
     fn check_room(&self) -> Result<()> {
         let pages = self.names.all.len() as u64;
-        let (what, remedy) = if self.visits.is_some() {
-            ("graph", "use `ingest`, which needs no graph")
-        } else {
-            ("crawl", "ingest it into a store, and use `store`")
-        };
-        let work = || format!("a {what} in memory of more than {pages} pages");
+        let work = || format!("a graph in memory of more than {pages} pages");
+        let remedy = "use `ingest`, which needs no graph";
         check_room(self.rules.limits.memory, self.bytes(), work, remedy)
     }
 
-    /// Adds a record, unless it is of no page, or of a crawl and only makes its page known.
+    /// Adds a record, unless it is of no page.
     fn entry(&mut self, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
-        let totals = batch.totals(at);
-        if self.visits.is_none() && totals.is_some_and(|t| t.visits == 0 && t.failed == 0) {
-            return;
-        }
         self.report.skipped += u64::from(matches!(entry.what, What::Skipped(_)));
         if !entry.what.is_of_page() {
             return;
         }
         let page = self.resolver.node(entry.source);
-        let facts = self.visits.as_mut().map(|all| &mut all[page as usize]);
-        let was_read = match &facts {
-            Some((visits, _)) => *visits > 0,
-            None => self.rows.has(page),
-        };
+        let (visits, last) = &mut self.visits[page as usize];
+        let was_read = *visits > 0;
         let has_row = match entry.what {
             What::Failed => return,
             What::Gone => true,
@@ -225,20 +182,16 @@ impl Crawled {
             What::Unchanged => entry.links_start < entry.links_end && !was_read,
             _ => true,
         };
-        let is_graph = facts.is_some();
-        if let Some((visits, last)) = facts {
-            *visits += totals.map_or(0, |t| t.visits.into()).max(has_row.into());
-            *last = (*last).max(entry.fetched_at);
-        }
+        let counted = batch.totals(at).map_or(0, |totals| totals.visits.into());
+        *visits += counted.max(has_row.into());
+        *last = (*last).max(entry.fetched_at);
         if has_row {
             let (targets, weights) = &mut self.links;
             targets.clear();
             let names = batch.targets(entry).iter();
             targets.extend(names.map(|&name| self.resolver.node(name)));
             batch.weigh(entry, weights);
-            if is_graph {
-                sort_links(targets, weights);
-            }
+            sort_links(targets, weights);
             self.report.ungrouped += u64::from(self.is_grouped && was_read);
             let links = Links { targets, weights };
             self.rows.set(page, entry.what == What::Gone, links);
@@ -258,7 +211,7 @@ fn sort_links(targets: &mut Vec<u32>, weights: &mut Vec<u64>) {
     (*targets, *weights) = links.into_iter().unzip();
 }
 
-impl BatchVisitor for Crawled {
+impl BatchVisitor for GraphLoader {
     fn remark(&mut self, input: &InputName, remark: Remark) {
         let report = &mut self.report;
         match remark {
@@ -274,9 +227,7 @@ impl BatchVisitor for Crawled {
         self.resolver.admit(&mut self.names, batch, names_end)?;
         let pages = self.names.all.len();
         self.rows.grow(pages as u64);
-        if let Some(visits) = &mut self.visits {
-            visits.resize(pages, (0, None));
-        }
+        self.visits.resize(pages, (0, None));
         (0..batch.entries.len()).for_each(|at| self.entry(batch, at));
         let timeless = batch.entries.iter().filter(|entry| entry.is_timeless);
         self.report.timeless += timeless.count() as u64;
