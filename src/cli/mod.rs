@@ -63,7 +63,7 @@ Examples:
 
 Exit codes:
   0    done
-  1    rank, history, links, compare --page: a URL is not known
+  1    rank, history, links: a URL is not known
   2    wrong usage, or a request that does not fit the store; the message says what to do
   3    done, but not all of the input could be used: the output says how many records were
        skipped and why, or that nothing was read

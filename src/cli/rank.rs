@@ -91,7 +91,7 @@ impl RankArgs {
                 }
             }
             if !self.json {
-                write_certain(out, "", &pages, (bound, basis))?;
+                write_certain(out, &pages, (bound, basis))?;
             }
             Ok(())
         })?;

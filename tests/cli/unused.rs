@@ -42,8 +42,6 @@ fn options_without_effect_are_refused() {
         "local --store s --domain host:a.test --force",
         "next --store s --refetch --strategy fica",
         "snapshots --store s --pin 3 --json",
-        "compare s s --page http://a.test/1 --by rank",
-        "compare s s --page http://a.test/1 --certain-only",
         "ingest a --store t --settle none --settle-time 1s",
         "ingest a --store t --settle 1e-3 --keep-links none",
         "ingest a --store t --settle 1e-3 --window fixed:3",

@@ -127,10 +127,9 @@ pub fn certainly_above<'a>(pages: &[Asked<'a>], bound: Option<f64>) -> Vec<Vec<&
         .collect()
 }
 
-/// Writes one line for each two known pages that are adjacent in importance, each prefixed with `start`.
+/// Writes one line for each two known pages that are adjacent in importance.
 pub fn write_certain(
     out: &mut dyn Write,
-    start: &str,
     pages: &[Asked<'_>],
     (bound, basis): (Option<f64>, Basis),
 ) -> io::Result<()> {
@@ -145,14 +144,11 @@ pub fn write_certain(
         let ((upper, importance), (lower, less)) = (two[0], two[1]);
         let (upper, lower) = (shown(upper), shown(lower));
         if is_certainly_above(importance, less, bound) {
-            writeln!(
-                out,
-                "{start}{upper} is certainly more important than {lower}{by}"
-            )?
+            writeln!(out, "{upper} is certainly more important than {lower}{by}")?
         } else {
             writeln!(
                 out,
-                "{start}{upper} and {lower}: not certain which is more important"
+                "{upper} and {lower}: not certain which is more important"
             )?
         }
     }

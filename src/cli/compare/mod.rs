@@ -1,7 +1,6 @@
-//! `cashrank compare`: the distance of two rankings, what moved between them, or the positions of given pages in both.
+//! `cashrank compare`: the distance of two rankings, or what moved between them.
 
 mod moved;
-mod pages;
 mod side;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +24,6 @@ Examples:
   cashrank compare ranks exact.tsv.gz
   cashrank compare ranks --snapshot 50000 --json
   cashrank compare ranks --snapshot 2026-11-01 --moved 20 --certain-only
-  cashrank compare ranks --snapshot 2026-11-01 --page https://a.org/x --page https://a.org/y
   cashrank compare ranks --snapshot 2026-11-01 --level host --moved 20
 
 The first line says whether the two agree: whether they are no farther apart than the sum of their bounds allows, so that \
@@ -52,9 +50,6 @@ Where pages were added, the importance of the others falls, for all sums to 1. d
 pages that rose or fell whose change is that of the mean page, and dilution_l1 says how much of l1 is such change. Rates are per day of fetch time, and \
 per turnover of `ingest --window`.
 
-With --page, the output is each page's importance, rank and change, and for each side which of the pages is certainly \
-more important, as in `cashrank rank`: they differ by more than that side's error.
-
 Two snapshots of one store are read side by side, and only the lists take memory. Anything else is joined by name, \
 which takes about 64 bytes per page, and files are read twice.")]
 pub struct CompareArgs {
@@ -77,17 +72,14 @@ pub struct CompareArgs {
     /// Compare moves by change of importance, by change relative to the importance before, or by rank.
     ///
     /// By rank, only pages are listed whose importance changed in the same direction.
-    #[arg(long, value_name = "KEY", default_value = "relative", value_parser = words::<By>(By::ALL.map(|by| (by.name(), ""))), requires = "moved", conflicts_with = "page")]
+    #[arg(long, value_name = "KEY", default_value = "relative", value_parser = words::<By>(By::ALL.map(|by| (by.name(), ""))), requires = "moved")]
     by: By,
     /// List only pages that are among the first K on either side.
-    #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved", conflicts_with = "page")]
+    #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved")]
     top: u64,
     /// Of the pages that rose and fell, list only those whose change is certain; with --by rank: whose change of rank is.
-    #[arg(long, requires = "moved", conflicts_with = "page")]
+    #[arg(long, requires = "moved")]
     certain_only: bool,
-    /// Show this page's importance and rank on both sides instead; may be repeated.
-    #[arg(long, value_name = "URL", conflicts_with = "moved")]
-    page: Vec<String>,
     #[command(flatten)]
     memory: MemoryArg,
     /// Print one JSON object, for programs.
@@ -138,9 +130,6 @@ impl CompareArgs {
                 certain_only: self.certain_only,
             };
             return moved::show(&left, &right, wanted, &self.memory, self.json);
-        }
-        if !self.page.is_empty() {
-            return pages::show([&left, &right], &self.page, self.json);
         }
         let (left_scores, right_scores) = scores(&left, &right, &self.memory)?;
         let comparison = compare(left_scores, right_scores)?;

@@ -67,7 +67,7 @@ pub fn show(
 }
 
 /// Prints notes about settings that make importances differ although no link does.
-pub(super) fn note_settings(left: &CompareSide, right: &CompareSide) {
+fn note_settings(left: &CompareSide, right: &CompareSide) {
     let Some((left, right)) = left.ranking().zip(right.ranking()) else {
         return;
     };
@@ -94,7 +94,7 @@ fn by_name(
     memory: &MemoryArg,
 ) -> anyhow::Result<Moves<Mover>> {
     for side in [left, right] {
-        side.check_lasts("--moved")?;
+        side.check_lasts()?;
     }
     let bounds = [left.bound_l1(), right.bound_l1()];
     let (left_scores, right_scores) = scores(left, right, memory)?;
@@ -321,7 +321,7 @@ fn range(rank: Option<u64>, ranks: Option<[u64; 2]>) -> String {
     }
 }
 
-pub(super) fn sure(certain: Option<bool>) -> &'static str {
+fn sure(certain: Option<bool>) -> &'static str {
     match certain {
         Some(true) => "yes",
         Some(false) => "no",
@@ -337,7 +337,7 @@ fn span(length: f64) -> String {
     }
 }
 
-pub(super) fn gone(state: Option<PageState>) -> &'static str {
+fn gone(state: Option<PageState>) -> &'static str {
     match state {
         Some(PageState::Gone) => ", gone",
         _ => "",

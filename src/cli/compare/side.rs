@@ -12,7 +12,7 @@ use cashrank_store::memory::{LOOK_EVERY, check_room};
 use cashrank_store::snapshot::{Info, LevelRanking, Snapshot, SnapshotEntry, snapshots};
 use cashrank_store::store::RealDisk;
 
-use crate::cli::common::{Basis, MemoryArg, records, time};
+use crate::cli::common::{MemoryArg, records, time};
 use crate::cli::json::object;
 use crate::cli::levels::{LevelArgs, counted_of, sureness_of};
 
@@ -138,12 +138,8 @@ impl CompareSide {
         self.ranking().map_or(Level::Page, LevelRanking::level)
     }
 
-    pub fn basis(&self) -> Basis {
-        self.info().map_or(Basis::Latest, Basis::of)
-    }
-
-    /// Refuses a side that cannot be read twice, such as a pipe, on behalf of `option`.
-    pub fn check_lasts(&self, option: &str) -> anyhow::Result<()> {
+    /// Refuses a side that cannot be read twice, such as a pipe.
+    pub fn check_lasts(&self) -> anyhow::Result<()> {
         let lasts = match self {
             CompareSide::Ranking(_) => true,
             // If the file cannot be inspected, reading it reports the error.
@@ -151,7 +147,7 @@ impl CompareSide {
         };
         anyhow::ensure!(
             lasts,
-            "{self}: not a regular file; {option} reads each side twice: save it to a file first"
+            "{self}: not a regular file; --moved reads each side twice: save it to a file first"
         );
         Ok(())
     }
