@@ -26,7 +26,6 @@ Examples:
   cashrank coverage --store ranks
   cashrank coverage --store ranks --seeds seeds.txt
   cashrank coverage --store ranks --by-host -n 20
-  cashrank next --store ranks -n 1000 --coverage
 
 Without --seeds, readers start at the pages that were read before any link to them was seen. The bounds are for \
 readers who start there; of uniform PageRank, whose readers start anywhere, nearly nothing can be said. It reads the \
@@ -129,6 +128,6 @@ fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Re
 }
 
 /// Formats a share in tenths of a percent; `round` keeps a proven bound valid.
-pub fn percent(share: f64, round: fn(f64) -> f64) -> String {
+fn percent(share: f64, round: fn(f64) -> f64) -> String {
     format!("{:.1} %", round(share * 1000.0) / 10.0)
 }

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank_base::url::host;
-use cashrank_steer::answers::{
-    NEXT, Parameter, SeedCoverage, Seeds, SkippedLines, SkippedOf, Takes, seeds_of,
-};
+use cashrank_steer::answers::{NEXT, Parameter, SkippedLines, SkippedOf, Takes};
 use cashrank_steer::schedule::{
     Candidate, HostSet, NextOptions, STRATEGIES, Taker, next, next_of_shards,
 };
@@ -23,9 +21,7 @@ use super::common::{
     Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, counted, lines, positive, report_lines,
     say, thousands, threads,
 };
-use super::coverage::percent;
 use super::output::OutputArgs;
-use super::snapshots::check_one;
 use super::values::takers;
 
 const READERS: usize = 8;
@@ -89,11 +85,6 @@ pub struct NextArgs {
     output: OutputArgs,
     #[command(flatten)]
     memory: MemoryArg,
-    /// Say how much of what readers see was crawled, and about how much it will be with these pages.
-    ///
-    /// Reads the kept links some 40 times.
-    #[arg(long)]
-    coverage: bool,
     /// Print only problems.
     #[arg(long, short)]
     quiet: bool,
@@ -157,7 +148,6 @@ impl NextArgs {
                 "no store given: use --store DIR, or the environment variable CASHRANK_STORE"
             );
         };
-        check_one(&self.stores, &[(self.coverage, "--coverage")])?;
         let output = self.output.open()?;
         output.must_spare(self.exclude.iter().chain(&self.seeds))?;
         let to = if self.json { Taker::Jsonl } else { self.to };
@@ -180,7 +170,7 @@ impl NextArgs {
             [] => vec![store],
             all => all.iter().map(Snapshot::store).collect(),
         };
-        let (mut options, starts) = self.read_lists(&stores, &options, room)?;
+        let mut options = self.read_lists(&stores, &options, room)?;
         let seeds = options.iter().flat_map(|options| &options.seeds);
         let seeds: HashSet<String> = seeds.map(|seed| seed.name.clone()).collect();
         let pages = if shards.is_empty() {
@@ -205,9 +195,6 @@ impl NextArgs {
                 &stores,
                 pages.iter().filter(|page| !seeds.contains(&page.url)),
             )?;
-        }
-        if self.coverage && !self.quiet {
-            show_coverage(store, starts, &pages)?;
         }
         let found = pages.len() as u64;
         if found < self.count && !self.quiet {
@@ -236,28 +223,17 @@ impl NextArgs {
             .beside((need, threads), work, "list fewer pages")
     }
 
-    /// Reads the excluded pages and the seeds for each store, and for the coverage the pages where readers start.
+    /// Reads the excluded pages and the seeds for each store.
     fn read_lists(
         &self,
         stores: &[&Path],
         options: &NextOptions,
         room: Option<u64>,
-    ) -> anyhow::Result<(Vec<NextOptions>, Option<Seeds>)> {
-        let is_several = stores.len() > 1;
-        let covers = self.coverage && !self.quiet && !self.seeds.is_empty();
+    ) -> anyhow::Result<Vec<NextOptions>> {
         // With one store the files are read once: they may be standard input.
-        let excluded = UrlLists::of(&self.exclude, is_several, (room, "leave --exclude out"))?;
-        let instead = if covers {
-            "leave --coverage out"
-        } else {
-            "leave --seeds out"
-        };
-        let seeds = UrlLists::of(&self.seeds, is_several || covers, (room, instead))?;
-        let starts = match Snapshot::latest(&RealDisk, stores[0]) {
-            _ if !covers => None,
-            Err(Error::Missing(_)) => None,
-            snapshot => Some(seeds_of(&snapshot?, seeds.lines(), room)?.0),
-        };
+        let is_held = stores.len() > 1;
+        let excluded = UrlLists::of(&self.exclude, is_held, (room, "leave --exclude out"))?;
+        let seeds = UrlLists::of(&self.seeds, is_held, (room, "leave --seeds out"))?;
         let (mut all, mut skipped) = (Vec::new(), Vec::new());
         for store in stores {
             let mut options = options.clone();
@@ -270,7 +246,7 @@ impl NextArgs {
         };
         report_lines("--exclude", shared(|of| of.excluded));
         report_lines("--seeds", shared(|of| of.seeds));
-        Ok((all, starts))
+        Ok(all)
     }
 
     /// Names the output in an error of writing the list.
@@ -317,28 +293,6 @@ fn note_hosts<'p>(
             counted(hosts.len() as u64, "host", "hosts")
         );
     }
-    Ok(())
-}
-
-/// Reports the share that was read of what readers from the seeds see, and an estimate with these pages added.
-fn show_coverage(store: &Path, starts: Option<Seeds>, pages: &[Candidate]) -> anyhow::Result<()> {
-    let snapshot = match Snapshot::latest(&RealDisk, store) {
-        Err(Error::Missing(_)) => {
-            say!("of what readers from the seeds see, nothing was read yet");
-            return Ok(());
-        }
-        snapshot => snapshot?,
-    };
-    let coverage = SeedCoverage::of(&snapshot, &starts.unwrap_or_default())?;
-    let covered = &coverage.covered;
-    let new = pages.iter().filter(|page| !page.fetched);
-    let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));
-    say!(
-        "of what readers from the seeds see, at least {} and at most {} was read; with these pages at least {}, about",
-        percent(covered.at_least, f64::floor),
-        percent(covered.at_most, f64::ceil),
-        percent(with, f64::floor)
-    );
     Ok(())
 }
 

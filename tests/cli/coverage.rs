@@ -99,31 +99,3 @@ fn hosts_share_what_was_read() {
         "{one:?}"
     );
 }
-
-#[test]
-fn a_list_says_what_it_brings() {
-    let lab = lab();
-    let list = lab.run("next --store s --coverage").exits(0);
-    assert_eq!(list.out, "http://c.example/\n");
-    let (a, b) = flow(1.0 - D);
-    let least = format!("at least {:.0}.", ((a + b) * 100.0).floor());
-    list.says(&[&least, "with these pages"]);
-    let quiet = lab.run("next --store s --coverage --quiet").exits(0);
-    assert_eq!(quiet.err, "");
-}
-
-/// Regression: the seeds were read a second time for the coverage, after standard input was consumed, and a store was
-/// needed; the exit code was 2 after a correct list. Now they are read once, and without a store nothing counts as
-/// read.
-#[test]
-fn seeds_from_standard_input_are_those_of_the_list_and_of_the_coverage() {
-    let lab = lab();
-    let next = "next --seeds - --coverage --store";
-    let first = lab.feed(&format!("{next} none"), b"http://a.example/\n");
-    let first = first.exits(0).says(&["nothing was read yet"]);
-    assert_eq!(first.out, "http://a.example/\n");
-    let (a, b) = flow(1.0 - D);
-    let least = format!("at least {:.0}.", ((a + b) * 100.0).floor());
-    let list = lab.feed(&format!("{next} s"), b"http://a.example/\n");
-    list.exits(0).says(&[&least]);
-}

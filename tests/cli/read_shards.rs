@@ -400,7 +400,6 @@ fn stores_that_do_not_belong_together_are_refused() {
         ("export --to sqlite --history -o x.sqlite", "--history"),
         ("export --links --to tsv", "--links"),
         ("export --records -o x.jsonl", "--records"),
-        ("next --coverage", "--coverage"),
         ("next --budget discovery=0.5", "--budget"),
         ("stat --record", "--record"),
     ] {

@@ -55,7 +55,6 @@ pub struct CoverageBounds {
 
 /// Shares of pages in what readers who start at the seeds see, as far as the known links tell.
 pub struct SeedShares {
-    damping: f64,
     pages: u64,
     /// y; `None` if no seed is a known page.
     settled: Option<SettlingResult>,
@@ -124,7 +123,6 @@ impl SeedShares {
         };
         let scale = scale(low[0], low[1]);
         Ok(SeedShares {
-            damping: d,
             pages,
             settled,
             scale,
@@ -149,21 +147,6 @@ impl SeedShares {
 
     pub fn is_read(&self, page: u32) -> bool {
         self.read.get(page.into())
-    }
-
-    /// Estimates the lower bound after fetching these pages, assuming that what they pass on returns to fetched pages
-    /// as often as what others have passed on. Pages already fetched add nothing.
-    pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
-        let CoverageBounds { at_least, at_most } = self.bounds;
-        let unread = pages.filter(|&page| !self.is_read(page));
-        let waiting: f64 = unread.map(|page| self.share(page)).sum();
-        let left = if at_least > 0.0 {
-            ((1.0 - at_most) / (self.damping * at_least)).clamp(0.0, 1.0)
-        } else {
-            1.0
-        };
-        let gain = waiting / (1.0 - self.damping * (1.0 - left));
-        (at_least + gain).min(at_most)
     }
 }
 
@@ -393,17 +376,13 @@ mod tests {
         assert!(bounds.at_least > covered - 0.2, "{bounds:?} {covered}");
     }
 
-    /// Page 0 is fetched and links to page 1; page 7 is unknown.
     #[test]
-    fn only_known_pages_that_were_not_fetched_add_to_the_estimate() {
+    fn pages_beyond_the_known_ones_have_no_share() {
         let mut rows = LatestRows::default();
         rows.grow(2);
         rows.set(0, false, Links::from(&[1][..]));
         let shares = SeedShares::of(&rows, DAMPING, &[0]).unwrap();
         assert_eq!(shares.share(7), 0.0);
-        let nothing = shares.with(std::iter::empty());
-        assert_eq!(shares.with([0, 7].into_iter()), nothing);
-        assert!(shares.with([0, 1, 7].into_iter()) > nothing + 0.1);
     }
 
     #[test]

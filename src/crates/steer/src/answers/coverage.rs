@@ -116,11 +116,6 @@ impl SeedCoverage {
         })
     }
 
-    /// Estimates the lower bound after these pages were read, too.
-    pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
-        self.shares.with(pages)
-    }
-
     /// Returns the coverage by host, hosts with the most left to fetch first.
     pub fn hosts(&self, snapshot: &Snapshot) -> Result<Vec<CoveredHost>> {
         let mut hosts: HashMap<Vec<u8>, CoveredHost> = HashMap::new();
