@@ -313,61 +313,6 @@ fn weights_of_links_are_those_of_the_crawl() {
     );
 }
 
-/// The impact of a page outside is its PageRank times the part of its links that lead into the domain; with everything
-/// fetched, the PageRank of the whole web. A link of weight 0 does not count, and a page that is gone has no impact.
-#[test]
-fn outside_pages_are_listed_by_their_impact() {
-    let lab = Lab::new();
-    let gone = "{\"url\":\"http://b.org/gone\",\"status\":410}\n";
-    let nofollow = "{\"url\":\"http://b.org/n\",\"links\":[{\"url\":\"http://a.org/\",\"rel\":\"nofollow\"},\
-        \"http://b.org/\"]}\n";
-    lab.file("all.jsonl", crawl(&[0, 1, 2, 3, 4]) + gone + nofollow);
-    let exact = lab
-        .run("compute --until 1e-12 all.jsonl --follow nofollow=0")
-        .exits(0)
-        .out;
-    let exact = |url: &str| -> f64 {
-        let mut rows = exact.lines().map(|line| line.split('\t'));
-        let mut row = rows.find(|row| row.clone().next() == Some(url)).unwrap();
-        row.nth(1).unwrap().parse().unwrap()
-    };
-    // b.org/ has one link of two into a.org, b.org/3 its only one, and b.org/n only one of weight 0.
-    let mut expected = [
-        ("http://b.org/", exact("http://b.org/") / 2.0),
-        ("http://b.org/3", exact("http://b.org/3")),
-    ];
-    expected.sort_by(|a, b| b.1.total_cmp(&a.1));
-    lab.run("ingest all.jsonl --store s --follow nofollow=0")
-        .exits(0);
-    let line = "local --store s --domain host:a.org";
-    let found = lab.run(&format!("{line} --json")).exits(0).json();
-    let listed = found["impact"].as_array().unwrap();
-    assert_eq!(listed.len(), 2, "{found}");
-    let all = expected[0].1 + expected[1].1;
-    for (of, (url, impact)) in listed.iter().zip(expected) {
-        assert_eq!(of["url"], url);
-        assert!(
-            // Steps end below 1e-6, so the error is at most d / (1 - d) of that.
-            (of["impact"].as_f64().unwrap() - impact).abs() < 6e-6,
-            "{of}"
-        );
-        assert!((of["share"].as_f64().unwrap() - impact / all).abs() < 1e-6);
-    }
-    let done = lab.run(&format!("{line} --impact -")).exits(0);
-    assert!(done.err.contains("lift the domain most"), "{}", done.err);
-    assert!(done.err.contains(expected[0].0), "{}", done.err);
-    let rows: Vec<&str> = done.out.lines().collect();
-    assert_eq!(rows[0], "url\timpact\tshare\timportance\tinto_domain");
-    assert!(rows[1].starts_with(expected[0].0), "{}", done.out);
-    assert_eq!(rows.len(), 3);
-    // The ranks stay in their place.
-    lab.run(&format!("{line} --impact i --ranks r")).exits(0);
-    assert_eq!(
-        ranks(&std::fs::read_to_string(lab.path("r")).unwrap()).len(),
-        2
-    );
-}
-
 /// Stochastic Complementation, the paper's own estimate, has two names.
 #[test]
 fn the_papers_estimate_has_two_names() {

@@ -38,13 +38,7 @@ Without -n the domain's pages are printed with their estimated ranks:
   importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
   outside     the part of it that comes over links from outside the domain
   certified   the part of it that comes from readers who start at a known page, over links read
-  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1
-
-With --impact the outside pages that lift the domain most are listed:
-  impact       its PageRank among all pages fetched, times into_domain
-  share        its part of the impact of all outside pages
-  importance   its PageRank among all pages fetched
-  into_domain  the part of its links that lead into the domain, by weight")]
+  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1")]
 pub struct LocalArgs {
     /// A store that keeps links (`ingest --keep-links`) [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
@@ -81,15 +75,11 @@ pub struct LocalArgs {
     /// certified and at_least.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
-    /// Write the outside pages that lift the domain most to FILE (`-`: standard output) as TSV, best first, with impact,
-    /// share, importance and into_domain.
-    #[arg(long, value_name = "FILE")]
-    impact: Option<PathBuf>,
     /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
     /// Print one JSON object, for programs.
-    #[arg(long, conflicts_with_all = ["ranks", "impact", "to", "output"])]
+    #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
     json: bool,
     #[command(flatten)]
     memory: MemoryArg,
@@ -107,7 +97,7 @@ impl LocalArgs {
         let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
         self.search().check()?;
         self.check()?;
-        let (ranks, impact) = self.outputs()?;
+        let ranks = self.ranks()?;
         let list = OutputTarget::open(self.output.as_deref(), self.force)?;
         let to = self.to.unwrap_or(Taker::Plain);
         list.must_show(to.name(), to.is_text())?;
@@ -148,16 +138,12 @@ impl LocalArgs {
                 "leak": estimate.leak,
                 "extrapolated": estimate.extrapolated,
                 "next": next.collect::<Vec<_>>(),
-                "impact": &found.lifts,
                 "pages": &found.pages,
             });
         }
         found.report();
         if let Some(ranks) = &ranks {
             found.write_ranks(ranks)?;
-        }
-        if let Some(impact) = &impact {
-            found.write_impact(impact)?;
         }
         if let Some(n) = self.n {
             let count = next.len() as u64;
@@ -166,31 +152,25 @@ impl LocalArgs {
                 say!("only {count} known and not fetched: all are listed");
             }
             list.put(|out| Ok(to.write(&next, out)?))?;
-        } else if ranks.is_none() && impact.is_none() {
+        } else if ranks.is_none() {
             found.write_ranks(&OutputTarget::Standard)?;
         }
         Ok(Exit::Done)
     }
 
-    /// Opens the files of ranks and of impact that are named.
-    fn outputs(&self) -> anyhow::Result<(Option<OutputTarget>, Option<OutputTarget>)> {
-        let open = |path: &PathBuf| OutputTarget::open(Some(path), self.force);
-        let ranks = self.ranks.as_ref().map(open).transpose()?;
-        let impact = self.impact.as_ref().map(open).transpose()?;
-        let is_standard = |output: &Option<_>| *output == Some(OutputTarget::Standard);
-        let (to_ranks, to_impact) = (is_standard(&ranks), is_standard(&impact));
-        let lists = self.n.is_some()
-            && !self.json
-            && OutputTarget::of(self.output.as_deref())? == OutputTarget::Standard;
-        if lists && to_ranks {
+    /// Opens the file of ranks if it is named.
+    fn ranks(&self) -> anyhow::Result<Option<OutputTarget>> {
+        let Some(path) = &self.ranks else {
+            return Ok(None);
+        };
+        let ranks = OutputTarget::open(Some(path), self.force)?;
+        let list = OutputTarget::of(self.output.as_deref())?;
+        if self.n.is_some() && ranks == OutputTarget::Standard && list == ranks {
             bail!(
                 "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
             );
         }
-        if to_impact && (to_ranks || lists) {
-            bail!("the impact and something else would go to standard output: use --impact FILE");
-        }
-        Ok((ranks, impact))
+        Ok(Some(ranks))
     }
 
     fn search(&self) -> LocalSearchOptions {
@@ -213,8 +193,7 @@ impl LocalArgs {
         {
             bail!("{option} is for the list of pages to fetch: add -n K");
         }
-        let files = [&self.output, &self.ranks, &self.impact];
-        if self.force && files.into_iter().all(Option::is_none) {
+        if self.force && self.output.is_none() && self.ranks.is_none() {
             bail!("--force is for files: name one with -o or --ranks");
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! Results of `cashrank local`: the domain's estimated ranks, and the pages outside that link into it.
+//! Results of `cashrank local`: the domain's estimated ranks.
 
 use cashrank_graph::engine::{PageId, ranks};
-use cashrank_steer::local::{Impact, LocalEstimate, LocalSearch};
+use cashrank_steer::local::{LocalEstimate, LocalSearch};
 use cashrank_store::snapshot::Snapshot;
 
-use crate::cli::common::{self, counted, say, shown, thousands};
+use crate::cli::common::{self, counted, say, thousands};
 use crate::cli::output::OutputTarget;
 
 /// Returns the names of pages.
@@ -26,19 +26,6 @@ pub struct LocalPageRank {
     at_least: f64,
 }
 
-/// Page outside that links into the domain, with its impact.
-#[derive(serde::Serialize)]
-pub struct Lift {
-    url: String,
-    impact: f64,
-    share: f64,
-    importance: f64,
-    into_domain: f64,
-}
-
-/// Number of outside pages that are shown.
-const LIFTS_SHOWN: usize = 5;
-
 /// Results of a search, with the names of the pages.
 pub struct Findings<'a> {
     snapshot: &'a Snapshot,
@@ -46,8 +33,6 @@ pub struct Findings<'a> {
     pub estimate: LocalEstimate,
     /// Pages of the domain, best first.
     pub pages: Vec<LocalPageRank>,
-    /// Pages outside that link into the domain, those with the largest impact first.
-    pub lifts: Vec<Lift>,
     /// Number of the domain's pages that were not fetched.
     pub unfetched: usize,
     /// True if all pages of the store are in the domain.
@@ -80,38 +65,13 @@ impl Findings<'_> {
             let order = b.importance.total_cmp(&a.importance);
             order.then_with(|| a.url.cmp(&b.url))
         });
-        let all: f64 = estimate.impacts.iter().map(Impact::value).sum();
-        let lifting = estimate.impacts.iter().map(|of| known.page(of.member));
-        let lifts = names(snapshot, lifting)?.into_iter().zip(&estimate.impacts);
-        let lifts = lifts.map(|(url, of)| Lift {
-            url,
-            impact: of.value(),
-            share: of.value() / all,
-            importance: of.importance,
-            into_domain: of.into_domain,
-        });
         Ok(Findings {
             snapshot,
             search,
             pages,
-            lifts: lifts.collect(),
             estimate,
             unfetched: domain.iter().filter(|&&of| !known.is_fetched(of)).count(),
             is_all: domain.len() as u64 == snapshot.len(),
-        })
-    }
-
-    pub fn write_impact(&self, to: &OutputTarget) -> anyhow::Result<()> {
-        to.put(|out| {
-            writeln!(out, "url\timpact\tshare\timportance\tinto_domain")?;
-            for of in &self.lifts {
-                writeln!(
-                    out,
-                    "{}\t{:e}\t{:.4}\t{:e}\t{:.4}",
-                    of.url, of.impact, of.share, of.importance, of.into_domain
-                )?;
-            }
-            Ok(())
         })
     }
 
@@ -178,14 +138,6 @@ impl Findings<'_> {
             weighted(&estimate.certified),
             100.0 * estimate.leak
         );
-        if !self.lifts.is_empty() {
-            say!(
-                "outside pages that lift the domain most, and their part of what those fetched hand to it:"
-            );
-        }
-        for lift in self.lifts.iter().take(LIFTS_SHOWN) {
-            say!("{:>7.1} %  {}", 100.0 * lift.share, shown(&lift.url));
-        }
         if known.links() == 0 {
             say!("no fetched page links to another page: all ranks are equal");
         }

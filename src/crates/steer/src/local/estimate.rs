@@ -34,16 +34,6 @@
 //! others carry. So the certain part of the estimate is v\[k\] (1 - alpha)/(l f\[k\]), at most 1, and 1 if no link
 //! leads to an unfetched page and no member is dangling. There is no upper bound: unfetched pages may all link to one
 //! page. v is summed from below, so that the value of every step is valid.
-//!
-//! **Impact** of a page j outside on the domain's ranks (section 6.2 of the paper).
-//!
-//! ```text
-//! impact(j) = (o_L[j] / o[j]) g[j]       o: links of page j, o_L: those that lead into the domain, by weight if they have any
-//! ```
-//!
-//! This is the probability that a random surfer is at page j and follows a link into the domain, given that a link is
-//! followed. g is approximated by the PageRank of F. Unfetched pages have no known impact: a [`Policy`](super::Policy)
-//! estimates it.
 
 use super::{LocalGraph, Matrix};
 use crate::rank::pagerank::PowerOptions;
@@ -73,41 +63,6 @@ pub struct LocalEstimate {
     pub leak: f64,
     /// Exponent gamma of the extrapolation.
     pub extrapolated: f64,
-    /// Pages outside that link into the domain, by descending impact.
-    pub impacts: Vec<Impact>,
-}
-
-/// Page outside that links into the domain.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Impact {
-    /// Member of the known graph.
-    pub member: usize,
-    /// PageRank, where the fetched pages' ranks sum to 1.
-    pub importance: f64,
-    /// Part of its links that lead into the domain, by weight; above 0, at most 1.
-    pub into_domain: f64,
-}
-
-impl Impact {
-    pub fn value(&self) -> f64 {
-        self.importance * self.into_domain
-    }
-}
-
-/// Returns the pages outside with links into the domain, by descending impact, then in the order of their fetches.
-fn impacts(matrix: &Matrix, ranks: &[f64]) -> Vec<Impact> {
-    let outside = ranks.iter().enumerate().skip(matrix.domain);
-    let impacts = outside.filter_map(|(member, &importance)| {
-        let into = matrix.into_domain(member);
-        (into > 0.0).then(|| Impact {
-            member,
-            importance,
-            into_domain: (into / matrix.out(member)).min(1.0),
-        })
-    });
-    let mut impacts: Vec<Impact> = impacts.collect();
-    impacts.sort_by(|a, b| b.value().total_cmp(&a.value()));
-    impacts
 }
 
 /// Computes the estimate. `ranks` are those of all members, `matrix` their links.
@@ -130,7 +85,6 @@ pub fn estimate(
         at_least,
         leak: leak(matrix, ranks),
         extrapolated: 0.0,
-        impacts: impacts(matrix, ranks),
     };
     let beyond = matrix.len() - matrix.domain - matrix.failed;
     if estimator == LocalEstimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {

@@ -346,7 +346,7 @@ const FRONTIER: u64 = 36;
 /// Maximum bytes of [`Policy::Complement`] per unfetched page.
 const COMPLEMENT: u64 = 104;
 /// Bytes per fetched page: its rows in the known graph and two matrices, its ranks (current, in a step and of an
-/// earlier stage), its visits, its impact, and what a policy keeps of it.
+/// earlier stage), its visits, and what a policy keeps of it.
 const FETCHED: u64 = 200;
 /// Bytes per link: in the known graph, in the matrix, as a source, and in the matrix of an earlier stage.
 const LINK: u64 = 24;

@@ -31,7 +31,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Impact, LocalEstimate, LocalEstimator, estimate};
+pub use estimate::{LocalEstimate, LocalEstimator, estimate};
 pub use known::{LocalGraph, Matrix, Size};
 pub use search::{LocalSearch, LocalSearchOptions, PageRequest};
 pub use select::{Policy, best_by};

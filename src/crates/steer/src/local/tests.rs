@@ -238,35 +238,6 @@ proptest! {
         prop_assert!(l1(&estimate.ranks, &normalised(&expected[..domain])) < 1e-10);
     }
 
-    /// With everything fetched, alpha times the impact of all pages outside is the rank that flows into the domain from
-    /// outside; each impact is the exact PageRank of its page times the part of its weights that leads into the domain.
-    #[test]
-    fn impacts_are_what_flows_into_the_domain(web in weighted_webs(), domain in 1usize..3) {
-        let all = known_weighted(&web, domain, web.len() - domain);
-        let matrix = all.matrix();
-        let ranks = matrix.ranks(&power(), &[]);
-        let estimate = estimate(&all, &matrix, &ranks, &power(), LocalEstimator::Plain);
-        let exact = exact_weighted(&web);
-        let mut sum = 0.0;
-        for of in &estimate.impacts {
-            let page = all.page(of.member) as usize;
-            prop_assert!(page >= domain && of.into_domain > 0.0);
-            // The largest weight of a repeated link counts.
-            let mut row = std::collections::BTreeMap::new();
-            for &(target, weight) in web[page].iter().filter(|link| link.0 as usize != page) {
-                let most = row.entry(target).or_insert(0);
-                *most = weight.max(*most);
-            }
-            let into: u64 = row.iter().filter(|of| (*of.0 as usize) < domain).map(|of| of.1).sum();
-            let part = into as f64 / row.values().sum::<u64>() as f64;
-            prop_assert!((of.value() - exact[page] * part).abs() < 1e-10);
-            sum += of.value();
-        }
-        let flows = estimate.outside.iter().zip(&ranks).map(|(part, rank)| part * rank);
-        prop_assert!((ALPHA * sum - flows.sum::<f64>()).abs() < 1e-10);
-        prop_assert!(estimate.impacts.windows(2).all(|pair| pair[0].value() >= pair[1].value()));
-    }
-
     /// Equal weights, whatever their value, have no effect.
     #[test]
     fn equal_weights_are_none(web in webs(), domain in 1usize..3, weight in 1u64..1 << 40) {
