@@ -1,0 +1,483 @@
+//! `cashrank local`: the global PageRank of a local domain.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use cashrank_base::rules::Scope;
+use cashrank_graph::engine::{PageId, ranks};
+use cashrank_graph::rank::pagerank::PowerOptions;
+use cashrank_graph::rows::Rows;
+use cashrank_steer::answers::{NameSet, names_of};
+use cashrank_steer::local::{
+    LocalEstimate, LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, Size,
+};
+use cashrank_steer::schedule::{Candidate, MAX_FAILURES, Taker};
+use cashrank_store::memory::check_room;
+use cashrank_store::snapshot::Snapshot;
+use cashrank_store::store::RealDisk;
+
+use super::common::{
+    self, Exit, MemoryArg, STORE, counted, lines, one_of, positive, print_json, report_lines, say,
+    thousands, words,
+};
+use super::json::object;
+use super::output::OutputTarget;
+use super::values::takers;
+
+/// Estimate how one site's pages rank in the whole web, and what to fetch for that.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank local --store ranks --domain host:www.example.org -n 500 > fetch.txt
+  cashrank local --store ranks --domain domain:example.org --ranks ranks.tsv
+  cashrank local --store ranks --domain file:pages.txt -n 100 --select sc --json
+  cashrank local --store ranks --domain host:a.org -n 200 --to heritrix-schedule -o job/action/next.schedule
+
+If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
+pages listed, ingest them into the same store, and ask again. After a few rounds, with as many pages outside as the \
+domain has or twice as many, most of the error is gone (Davis, Dhillon: Estimating the global PageRank of web \
+communities, 2006; see formats/guide/local.md).
+
+Without -n the domain's pages are printed with their estimated ranks:
+  importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
+  outside     the part of it that comes over links from outside the domain
+  certified   the part of it that comes from readers who start at a known page, over links read
+  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1")]
+pub struct LocalArgs {
+    /// A store that keeps links (`ingest --keep-links`) [default: the environment variable CASHRANK_STORE].
+    #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
+    store: PathBuf,
+    /// The domain: host:NAME, or another rule as of `ingest --scope`, or file:PATH, a list of URLs. May be repeated.
+    #[arg(long, value_name = "PAGES", required = true)]
+    domain: Vec<String>,
+    /// List K pages outside, best first.
+    #[arg(short, long = "count", alias = "n", value_name = "K", value_parser = pages)]
+    n: Option<u64>,
+    /// Which pages outside to list [default: share].
+    ///
+    /// share: by the PageRank that flows into them from the domain and from pages that link into it; sc: by Stochastic
+    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf: by PageRank flow; outlink: by
+    /// links from the domain; random.
+    #[arg(long, value_name = "WHICH", value_parser = words::<Policy>(Policy::ALL.map(|of| (of.name(), ""))))]
+    select: Option<Policy>,
+    /// How to estimate ranks in the whole web.
+    ///
+    /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
+    /// `--select sc --estimate sc`, Stochastic Complementation.
+    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of([("extrapolated", ""), ("sc", ""), ("plain", "")], estimator))]
+    estimate: LocalEstimator,
+    /// The format of the list, as of `next` [default: plain].
+    #[arg(long, value_name = "FORMAT", value_parser = takers())]
+    to: Option<Taker>,
+    /// Write the list to FILE (`-`: standard output).
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace files that exist.
+    #[arg(long)]
+    force: bool,
+    /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank, outside,
+    /// certified and at_least.
+    #[arg(long, value_name = "FILE")]
+    ranks: Option<PathBuf>,
+    /// The share of a page's importance that its links pass on.
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    damping: f64,
+    /// Print one JSON object, for programs.
+    #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
+    json: bool,
+    #[command(flatten)]
+    memory: MemoryArg,
+}
+
+fn estimator(name: &str) -> Result<LocalEstimator, String> {
+    Ok(match name {
+        "extrapolated" => LocalEstimator::Extrapolated,
+        _ => LocalEstimator::Plain,
+    })
+}
+
+impl LocalArgs {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
+        let options = self.search();
+        options.check()?;
+        self.check()?;
+        let ranks = self.ranks()?;
+        let list = OutputTarget::open(self.output.as_deref(), self.force)?;
+        let to = self.to.unwrap_or(Taker::Plain);
+        list.must_show(to.name(), to.is_text())?;
+        let snapshot = Snapshot::latest(&RealDisk, &self.store)?;
+        let members = domain.pages(&snapshot)?;
+        let listed = (options.policy, self.n.unwrap_or(0));
+        check_memory(&snapshot, &members, listed, self.memory.budget(1)?)?;
+        let (graph, failing) = known(&snapshot, &members.pages)?;
+        let mut search = LocalSearch::new(graph, options)?;
+        let asked = match self.n {
+            Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
+            None => Vec::new(),
+        };
+        // For the ranks, pages whose fetch failed have no links, though the list may contain them again.
+        if !failing.is_empty() {
+            let mut known = search.into_known();
+            failing.into_iter().try_for_each(|page| known.lost(page))?;
+            search = LocalSearch::new(known, options)?;
+        }
+        let names = names(&snapshot, asked.iter().map(|asked| asked.page))?;
+        let next = asked.iter().zip(names).map(|(asked, url)| Candidate {
+            page: Some(PageId(asked.page.into())),
+            url,
+            score: asked.score,
+            // What the known links pass to it.
+            importance: asked.flow,
+            ..Candidate::default()
+        });
+        let next: Vec<Candidate> = next.collect();
+        let found = Findings::of(&snapshot, &search, &members.pages)?;
+        if self.json {
+            let (known, estimate) = (search.known(), &found.estimate);
+            let next = next.iter().map(|page| {
+                object! {
+                    "url": &page.url,
+                    "score": page.score,
+                    "importance": page.importance,
+                }
+            });
+            return print_json(&object! {
+                "domain_pages": known.domain(),
+                "domain_pages_not_fetched": found.unfetched,
+                "outside_pages": known.fetched() - known.domain() - known.found_gone(),
+                "gone_pages": known.found_gone(),
+                "failed_pages": known.failed(),
+                "frontier_pages": search.matrix().frontier.len(),
+                "leak": estimate.leak,
+                "extrapolated": estimate.extrapolated,
+                "next": next.collect::<Vec<_>>(),
+                "pages": &found.pages,
+            });
+        }
+        found.report();
+        if let Some(ranks) = &ranks {
+            found.write_ranks(ranks)?;
+        }
+        if let Some(n) = self.n {
+            let count = next.len() as u64;
+            if count < n && count > 0 {
+                let count = counted(count, "page is", "pages are");
+                say!("only {count} known and not fetched: all are listed");
+            }
+            list.put(|out| Ok(to.write(&next, out)?))?;
+        } else if ranks.is_none() {
+            found.write_ranks(&OutputTarget::Standard)?;
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Opens the file of ranks if it is named.
+    fn ranks(&self) -> anyhow::Result<Option<OutputTarget>> {
+        let Some(path) = &self.ranks else {
+            return Ok(None);
+        };
+        let ranks = OutputTarget::open(Some(path), self.force)?;
+        let list = OutputTarget::of(self.output.as_deref())?;
+        if self.n.is_some() && ranks == OutputTarget::Standard && list == ranks {
+            bail!(
+                "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
+            );
+        }
+        Ok(Some(ranks))
+    }
+
+    fn search(&self) -> LocalSearchOptions {
+        LocalSearchOptions {
+            policy: self.select.unwrap_or(Policy::Share),
+            estimator: self.estimate,
+            power: PowerOptions {
+                damping: self.damping,
+                ..LocalSearchOptions::default().power
+            },
+            seed: 1,
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let select = self.select.map(|_| "--select");
+        let list = self.to.map(|_| "--to").or(select);
+        if let Some(option) = list.or(self.output.as_ref().map(|_| "--output"))
+            && self.n.is_none()
+        {
+            bail!("{option} is for the list of pages to fetch: add -n K");
+        }
+        if self.force && self.output.is_none() && self.ranks.is_none() {
+            bail!("--force is for files: name one with -o or --ranks");
+        }
+        Ok(())
+    }
+}
+
+fn pages(text: &str) -> Result<u64, String> {
+    match positive(text) {
+        Err(_) if text.parse() == Ok(0) => {
+            Err("\"0\": to get only the ranks of the crawl so far, leave out -n".into())
+        }
+        read => read,
+    }
+}
+
+struct Domain {
+    scope: Scope,
+    listed: NameSet,
+}
+
+impl Domain {
+    /// Parses the rules of `--domain`; the lists that they name take at most `memory` bytes.
+    fn new(rules: &[String], memory: Option<u64>) -> anyhow::Result<Domain> {
+        let mut domain = Domain {
+            scope: Scope::default(),
+            listed: NameSet::new(memory),
+        };
+        for rule in rules {
+            match rule.strip_prefix("file:") {
+                None => domain.scope.add(rule.parse()?),
+                Some(path) => {
+                    let files = [PathBuf::from(path)];
+                    let (skipped, opaque) = names_of(lines(&files), &mut domain.listed)?;
+                    report_lines("--domain", skipped);
+                    if opaque > 0 {
+                        say!(
+                            "--domain: {opaque} without http:// or https:// count as names of nodes"
+                        );
+                    }
+                    if domain.listed.is_empty() {
+                        bail!("--domain {rule}: the file names no page");
+                    }
+                }
+            }
+        }
+        Ok(domain)
+    }
+
+    fn pages(&self, snapshot: &Snapshot) -> cashrank::Result<DomainPages> {
+        let mut found = DomainPages::default();
+        for (page, name) in (0..).zip(snapshot.names()) {
+            let name = name?;
+            let ruled = !self.scope.is_all() && self.scope.has(name.as_bytes());
+            if ruled || self.listed.has(name.as_bytes()) {
+                found.pages.push(page);
+                found.name_bytes += name.len() as u64;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Maximum memory per page of the domain, without its name, in bytes: its number and its estimate.
+const MEMBER_BYTES: u64 = 256;
+/// Maximum memory per listed page, including its name, in bytes.
+const LISTED_BYTES: u64 = 400;
+
+#[derive(Default)]
+struct DomainPages {
+    /// Page numbers, ascending.
+    pages: Vec<u32>,
+    name_bytes: u64,
+}
+
+/// Refuses a search from this domain, and a list of `listed` pages, that take more than `budget` bytes.
+fn check_memory(
+    snapshot: &Snapshot,
+    domain: &DomainPages,
+    (policy, listed): (Policy, u64),
+    budget: Option<u64>,
+) -> anyhow::Result<()> {
+    let size = Size::of_rows(&snapshot.rows()?)?;
+    let frontier = size.pages.saturating_sub(size.fetched);
+    let need = size.search_bytes(policy)
+        + domain.pages.len() as u64 * MEMBER_BYTES
+        + domain.name_bytes
+        + listed.min(frontier) * LISTED_BYTES;
+    let work = || {
+        format!(
+            "a search over {} pages and {} links",
+            size.pages, size.links
+        )
+    };
+    let instead = "crawl less outside of the domain into a store of its own";
+    Ok(check_room(budget, need, work, instead)?)
+}
+
+/// Returns the graph of the domain and the pages outside it, and its pages whose failed fetch can be retried.
+fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
+    if domain.is_empty() {
+        bail!(
+            "the domain has no page: no name known fits --domain; see some names with `cashrank top` or \
+             `cashrank inspect`"
+        );
+    }
+    let rows = snapshot.rows()?;
+    let mut known = LocalGraph::of_rows(&rows as &dyn Rows, domain, true)?;
+    let mut failing = Vec::new();
+    for page in snapshot.pages() {
+        let page = page?;
+        let number = page.page.0 as u32;
+        if page.fetches.failed == 0 || !known.has(number) {
+            continue;
+        }
+        // A page that failed too often is not requested again in every round.
+        if page.fetches.failed >= MAX_FAILURES {
+            known.lost(number)?
+        } else {
+            failing.push(number)
+        }
+    }
+    Ok((known, failing))
+}
+
+/// Returns the names of pages.
+fn names(snapshot: &Snapshot, pages: impl Iterator<Item = u32>) -> cashrank::Result<Vec<String>> {
+    let pages: Vec<PageId> = pages.map(|page| PageId(page.into())).collect();
+    snapshot.names_of(&pages)
+}
+
+#[derive(serde::Serialize)]
+struct LocalPageRank {
+    url: String,
+    importance: f64,
+    rank: u64,
+    outside: f64,
+    certified: f64,
+    at_least: f64,
+}
+
+/// Results of a search, with the names of the pages.
+struct Findings<'a> {
+    snapshot: &'a Snapshot,
+    search: &'a LocalSearch,
+    estimate: LocalEstimate,
+    /// Pages of the domain, best first.
+    pages: Vec<LocalPageRank>,
+    /// Number of the domain's pages that were not fetched.
+    unfetched: usize,
+    /// True if all pages of the store are in the domain.
+    is_all: bool,
+}
+
+impl Findings<'_> {
+    /// Returns the results of a search for a domain, whose page numbers are `domain`.
+    fn of<'a>(
+        snapshot: &'a Snapshot,
+        search: &'a LocalSearch,
+        domain: &[u32],
+    ) -> anyhow::Result<Findings<'a>> {
+        let (known, estimate) = (search.known(), search.estimate());
+        let names_of_domain = names(snapshot, (0..known.domain()).map(|of| known.page(of)))?;
+        let pages = names_of_domain
+            .into_iter()
+            .zip(ranks(&estimate.ranks))
+            .enumerate();
+        let pages = pages.map(|(member, (url, rank))| LocalPageRank {
+            url,
+            importance: estimate.ranks[member],
+            rank,
+            outside: estimate.outside[member],
+            certified: estimate.certified[member],
+            at_least: estimate.at_least[member],
+        });
+        let mut pages: Vec<LocalPageRank> = pages.collect();
+        pages.sort_by(|a, b| {
+            let order = b.importance.total_cmp(&a.importance);
+            order.then_with(|| a.url.cmp(&b.url))
+        });
+        Ok(Findings {
+            snapshot,
+            search,
+            pages,
+            estimate,
+            unfetched: domain.iter().filter(|&&of| !known.is_fetched(of)).count(),
+            is_all: domain.len() as u64 == snapshot.len(),
+        })
+    }
+
+    fn write_ranks(&self, to: &OutputTarget) -> anyhow::Result<()> {
+        // Rounds down, so that a certified value stays valid.
+        let down = |value: f64| (value * 1e4).floor() / 1e4;
+        to.put(|out| {
+            writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
+            for page in &self.pages {
+                writeln!(
+                    out,
+                    "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
+                    page.url,
+                    page.importance,
+                    page.rank,
+                    page.outside,
+                    down(page.certified),
+                    down(page.at_least)
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Prints what was found on standard error.
+    fn report(&self) {
+        let (known, estimate) = (self.search.known(), &self.estimate);
+        let count = |count: usize| thousands(count as u64);
+        let gone = known.found_gone();
+        let beyond = known.fetched() - known.domain() - gone;
+        let frontier = self.search.matrix().frontier.len();
+        say!(
+            "{} in the domain, {} fetched outside, {} known and not fetched",
+            common::pages(known.domain() as u64),
+            count(beyond),
+            count(frontier)
+        );
+        for (what, pages, so) in [
+            ("found gone", gone, ", and have no rank here"),
+            (
+                "that could not be fetched",
+                known.failed(),
+                " until they are",
+            ),
+        ] {
+            if pages > 0 {
+                let pages = count(pages);
+                say!("pages {what}: {pages}; they count as pages without links{so}");
+            }
+        }
+        if self.unfetched > 0 {
+            say!(
+                "of the domain, {} not fetched: these have no estimate, but are among the pages to fetch",
+                counted(self.unfetched as u64, "page was", "pages were")
+            );
+        }
+        let weighted = |parts: &[f64]| -> f64 {
+            let both = parts.iter().zip(&estimate.ranks);
+            100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
+        };
+        say!(
+            "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
+            weighted(&estimate.outside),
+            weighted(&estimate.certified),
+            100.0 * estimate.leak
+        );
+        if known.links() == 0 {
+            say!("no fetched page links to another page: all ranks are equal");
+        }
+        match (frontier, beyond) {
+            (0, 0) if !self.snapshot.info().settings.input.scope.is_all() => say!(
+                "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
+                 ingest it into another store, without --scope, to keep them"
+            ),
+            (0, 0) => say!(
+                "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
+            ),
+            (_, 0) if self.is_all => {
+                say!("all known pages are in the domain: the ranks are those of the crawl alone")
+            }
+            (0, _) => say!(
+                "all pages that can be reached were fetched: the ranks are those in the whole crawl"
+            ),
+            _ => {}
+        }
+    }
+}
