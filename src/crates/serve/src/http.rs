@@ -13,7 +13,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use serde::Serialize;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
@@ -29,8 +29,6 @@ pub(crate) struct ServiceContext {
     pub(crate) workers: Workers,
     /// Permits for untaken answers, one for each [`PLACE`] bytes.
     pub(crate) places: Arc<Semaphore>,
-    /// True once the service ends.
-    pub(crate) ended: watch::Receiver<bool>,
 }
 
 /// Extension of a request that is set once its connection has sent an admissible request.
@@ -62,8 +60,6 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script
 
 /// Interval at which a list in progress is checked for.
 const LIST_EVERY: Duration = Duration::from_millis(25);
-/// Maximum time for which `/end` waits for the end.
-const END_WAIT: Duration = Duration::from_secs(25);
 type Context = State<Arc<ServiceContext>>;
 type Parameters = Vec<(String, String)>;
 
@@ -72,7 +68,6 @@ pub(crate) fn routes(context: Arc<ServiceContext>, calls: Option<Router>) -> Rou
         .route("/", any(page))
         .route("/status", any(status))
         .route("/metrics", any(metrics))
-        .route("/end", any(end))
         .route_layer(from_fn(without_parameters))
         .route("/next", any(next))
         .fallback(question)
@@ -157,30 +152,12 @@ async fn metrics(State(context): Context) -> Result<Response> {
     Ok(response(StatusCode::OK, PROMETHEUS, text.into()))
 }
 
-/// Waits until the service ends, at most for [`END_WAIT`], and answers whether it ended, then with the final state.
-async fn end(State(context): Context) -> Result<Response> {
-    let mut waiting = context.ended.clone();
-    let wait = tokio::time::timeout(END_WAIT, waiting.wait_for(|ended| *ended));
-    let ended = wait.await.is_ok();
-    let answer = context.ask(move |backend| {
-        if !ended {
-            return Ok(br#"{"ended":false}"#.into());
-        }
-        let status = backend.status()?;
-        Ok([br#"{"ended":true,"status":"#, &status[..], b"}"].concat())
-    });
-    let answer = answer.await;
-    // Dropped last: a service that ends waits for this answer.
-    drop(waiting);
-    answer
-}
-
 async fn question(State(context): Context, uri: Uri) -> Result<Response> {
     let questions = context.backend.questions();
     let name = uri.path().strip_prefix('/').unwrap_or(uri.path());
     let Some(question) = questions.iter().find(|question| **question == name) else {
         return Err(Problem::Unknown(format!(
-            "no such path; there are /, /status, /{}, /next, /metrics and /end",
+            "no such path; there are /, /status, /{}, /next and /metrics",
             questions.join(", /")
         )));
     };

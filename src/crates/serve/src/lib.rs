@@ -22,7 +22,6 @@
 //! |---|---|
 //! | `/` | a page for people |
 //! | `/status` | counts, the bound, snapshots so far |
-//! | `/end` | whether the service ends, as soon as it does |
 //! | `/NAME` | what else the backend answers, by its names: `/top`, `/rank` |
 //! | `/next` | pages to crawl next |
 //! | `/metrics` | counts, for Prometheus |

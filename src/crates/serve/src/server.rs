@@ -22,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 #[cfg(feature = "frontier")]
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
@@ -36,10 +36,6 @@ use crate::workers::{Pace, Workers};
 
 /// Time that running answers get when the service is stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// Maximum time to wait until answers to `/end` are taken.
-const TELL_TIME: Duration = Duration::from_millis(500);
-/// Time for writing an answer to a client on this machine.
-const WRITE_TIME: Duration = Duration::from_millis(20);
 /// Pause after a connection could not be accepted because this process or the machine lacks resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Time for which a connection without an admissible request keeps its place while others wait for one.
@@ -117,10 +113,8 @@ impl Service {
             (keeper, calls) = (Some(running.keeper), Some(running.routes));
             endings.push(running.ending);
         }
-        let (ending, ended) = watch::channel(false);
         let context = Arc::new(ServiceContext {
             backend,
-            ended,
             token: options.token,
             pace: Pace::new(limits.requests_per_second, Instant::now()),
             workers,
@@ -131,21 +125,8 @@ impl Service {
         let (stop, stopped) = oneshot::channel();
         let thread = pool::start("serve", move || {
             runtime.spawn(accept(listener, limits, routes));
-            runtime.block_on(async {
-                // The sender never sends: the wait ends when it is dropped.
-                let _ = stopped.await;
-                ending.send_replace(true);
-                let began = Instant::now();
-                let mut is_awaited = false;
-                // One receiver is the original that the others are cloned from.
-                while ending.receiver_count() > 1 && began.elapsed() < TELL_TIME {
-                    is_awaited = true;
-                    tokio::time::sleep(WRITE_TIME).await;
-                }
-                if is_awaited {
-                    tokio::time::sleep(WRITE_TIME).await;
-                }
-            });
+            // The sender never sends: the wait ends when it is dropped.
+            let _ = runtime.block_on(stopped);
             // Dropping the runtime drops everything that waits for an answer.
             drop(runtime);
             let latest = Instant::now() + STOP_TIME;

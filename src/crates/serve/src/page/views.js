@@ -84,7 +84,7 @@ async function failuresView(view) {
 }
 
 const VIEWS = { page: pageView, host: hostView, search: searchView, failures: failuresView };
-let known, shown, busy = false, over = false, current = "";
+let known, shown, busy = false, current = "";
 async function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const view = make("main", { id: "view", tabindex: "-1" });
@@ -137,34 +137,17 @@ function refresh() {
   // Slow answers must not delay the counts. Answers from an older snapshot are requested again.
   ranking().then(found => { if ([...found].every(one => one === of)) shown = of; }).finally(() => { busy = false; });
 }
-// `/end` answers when an ingest ends: that there is no answer from then on is no error.
-let awaiting = false;
-async function awaitEnd() {
-  if (awaiting || over) return;
-  awaiting = true;
-  try {
-    const { ended, status } = await get("end");
-    if (ended) {
-      over = true;
-      if (status) { known = status; counts(status); }
-      state("ended", "ended: this is how it stood at the end");
-    }
-  } catch { /* The counts tell that there is no answer. */ }
-  awaiting = false;
-}
 const EVERY_MS = 2000, LONGEST_MS = 30000;
 let wait = EVERY_MS;
 async function poll() {
   try {
     known = await get("status");
     wait = EVERY_MS;
-    over = false;
     reading(known);
     counts(known);
     refresh();
-    if (known.reading) awaitEnd();
   } catch (error) {
-    if (!over) state("lost", error.status ? error.message : "no answer: has cashrank stopped? Trying again");
+    state("lost", error.status ? error.message : "no answer: has cashrank stopped? Trying again");
     wait = Math.min(LONGEST_MS, wait * 2);
   }
   setTimeout(poll, document.hidden ? LONGEST_MS : wait);
