@@ -222,7 +222,7 @@ fn movers_and_links_are_those_of_the_commands() {
     }
 }
 
-/// While an ingest runs, its service has its counts and rates, and a service of another process says that it runs.
+/// While an ingest runs, its service has its counts, and a service of another process says that it runs.
 #[test]
 fn a_running_ingest_is_reported() {
     let lab = Lab::on_disk();
@@ -247,10 +247,6 @@ fn a_running_ingest_is_reported() {
     );
     let reading = ask(address, "/status")["reading"].clone();
     assert!(reading["records"].as_u64().unwrap() >= 300, "{reading}");
-    assert!(
-        !reading["rates"].as_array().unwrap().is_empty(),
-        "{reading}"
-    );
     drop(ingest.stdin.take());
     await_that("it ends", || ingest.child.try_wait().unwrap().is_some());
     let status = ask(beside, "/status");

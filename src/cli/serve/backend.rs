@@ -17,8 +17,7 @@ use serde::Serialize;
 
 use super::cache::AnswerCache;
 use super::current::Current;
-use super::live::LiveIngest;
-use super::status::{CoverageStatus, ServiceStatus, SnapshotStatus};
+use super::status::{CoverageStatus, LiveIngest, ServiceStatus, SnapshotStatus};
 use crate::cli::common::{say, time, written_at};
 use crate::cli::stat::disk_bytes;
 
@@ -111,7 +110,7 @@ impl StoreBackend {
                 at_least: of.at_least,
                 at_most: of.at_most,
             }),
-            reading: now.map(|now| now.reading),
+            reading: now,
             history: match held {
                 Some(_) => self.history()?,
                 None => Vec::new(),

@@ -3,7 +3,6 @@
 mod backend;
 mod cache;
 mod current;
-mod live;
 mod status;
 
 use std::fs::File;
@@ -25,7 +24,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use super::common::{Exit, StoreArg, check_list, say, stop_on_signal};
 use backend::{StoreBackend, as_parameters};
-pub use live::LiveIngest;
+pub use status::LiveIngest;
 
 /// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use cashrank_base::threads::lock;
+use cashrank_graph::engine::Counters;
+use cashrank_ingest::ingest::ProgressReport;
 use cashrank_store::snapshot::Info;
 use serde::Serialize;
-
-use super::live::IngestStatus;
 
 /// State of the store and of a running ingest. Counts are those of the ingest, or else of the snapshot.
 #[derive(Clone, Default, Serialize)]
@@ -139,6 +141,62 @@ impl ServiceStatus {
     }
 }
 
+/// Latest report of a running ingest; `None` before the first one.
+#[derive(Default)]
+pub struct LiveIngest(Mutex<Option<IngestStatus>>);
+
+/// Progress of a running ingest as JSON. Inputs and passes count from 1, records and links from the ingest's start.
+#[derive(Clone, Default, Serialize)]
+pub struct IngestStatus {
+    input: String,
+    input_number: usize,
+    inputs: usize,
+    pass: u32,
+    passes: u32,
+    /// Number of compressed bytes read of the input.
+    read_bytes: u64,
+    input_bytes: Option<u64>,
+    seconds: f64,
+    records: u64,
+    links: u64,
+    /// Counts of the whole store.
+    #[serde(skip)]
+    pub counters: Counters,
+    #[serde(skip)]
+    pub pages: u64,
+}
+
+impl LiveIngest {
+    pub fn now(&self) -> Option<IngestStatus> {
+        lock(&self.0).clone()
+    }
+
+    /// Takes a report of an ingest that has run for `elapsed` and has read these records and links.
+    pub fn put(
+        &self,
+        report: &ProgressReport<'_>,
+        elapsed: Duration,
+        (records, links): (u64, u64),
+    ) {
+        *lock(&self.0) = Some(IngestStatus {
+            input: report
+                .input
+                .map_or_else(|| "kept links".into(), ToString::to_string),
+            input_number: report.input_index + 1,
+            inputs: report.inputs,
+            pass: report.pass,
+            passes: report.repeat,
+            read_bytes: report.input.map_or(0, |_| report.done),
+            input_bytes: report.input.and(report.length),
+            seconds: elapsed.as_secs_f64(),
+            records,
+            links,
+            counters: report.counters.clone(),
+            pages: report.pages,
+        });
+    }
+}
+
 /// Returns a label with the characters escaped that would end its value.
 fn label(name: &str, value: &str) -> String {
     let value = value
@@ -150,8 +208,6 @@ fn label(name: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The text format: names, then one value per line; characters that would end a label are escaped.

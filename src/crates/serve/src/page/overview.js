@@ -29,20 +29,14 @@ function tiles(status) {
     tile(status.last_fetch ? time(status.last_fetch) : "unknown", "latest fetch in it"));
 }
 function rate(status) {
-  const run = status.reading;
-  if (run) {
-    show("rate-note", run.seconds > 0 ? `${count(run.records / run.seconds)} since the start` : "");
-    const points = run.rates.map(step => [step.seconds, step.records_per_second]);
-    if (points.length < 2) return show("rate", none("There is a curve after some seconds."));
-    return draw("rate", points, { label: count, xlabel: s => `after ${span(s)}`, title: "Records per second, since the start" });
-  }
   const points = [];
   status.history.forEach((past, i, all) => {
     const [now, before] = [past, all[i - 1]].map(one => one?.made ? Date.parse(one.made) : NaN);
     if (now > before && past.records >= all[i - 1].records) points.push([now, (past.records - all[i - 1].records) / (now - before) * 1000]);
   });
-  show("rate-note", "from snapshot to snapshot");
-  if (points.length < 2) return show("rate", none("No ingest is running here, and there are too few snapshots."));
+  const run = status.reading;
+  show("rate-note", run?.seconds > 0 ? `${count(run.records / run.seconds)} since the start` : "from snapshot to snapshot");
+  if (points.length < 2) return show("rate", none("There are too few snapshots."));
   const day = at => new Date(at).toISOString().slice(0, 16).replace("T", " ");
   draw("rate", points, { label: n => n < 10 ? n.toPrecision(2) : count(n), xlabel: day, title: "Records per second, from snapshot to snapshot" });
 }
