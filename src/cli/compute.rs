@@ -181,8 +181,43 @@ impl ComputeArgs {
         let computing = self.computing(view.settings().config.damping_asked())?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
-        let how = (self.output.json, self.quiet);
-        publish_watched(&view, &computing, &Arc::new(Watcher::new(stop)), how)
+        let watcher = Arc::new(Watcher::new(stop));
+        let started = Instant::now();
+        let before = parameters_before(&view, &computing);
+        let publish = || publish_computed(&RealDisk, &view, &computing, &watcher);
+        let published = if self.quiet && !self.output.json {
+            publish()?
+        } else {
+            beside_a_bar(&watcher, publish)?
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let Some((path, info)) = published else {
+            say!("stopped: nothing was published; run the command again to start over");
+            return Ok(Exit::Stopped);
+        };
+        report_lines("--teleport", info.skipped);
+        if self.output.json {
+            let mut summary = serde_json::to_value(&info)?;
+            summary["ranking"] = path.display().to_string().into();
+            summary["seconds"] = seconds.into();
+            summary["replaced"] = serde_json::to_value(&before)?;
+            return print_json(&summary);
+        }
+        if let Some(until) = info.parameters.until {
+            report_unreached(info.reached, until);
+        }
+        if self.quiet {
+            return Ok(Exit::Done);
+        }
+        report(&info, &path, seconds);
+        if let Some(before) = before.filter(|before| *before != info.parameters) {
+            let before = serde_json::to_string(&before)?;
+            say!(
+                "it replaces one with other parameters, {before}: of each measure and level a snapshot has one ranking; \
+                 `cashrank export` saves it to a file before"
+            );
+        }
+        Ok(Exit::Done)
     }
 
     fn of_inputs(&self) -> anyhow::Result<Exit> {
@@ -293,51 +328,6 @@ pub(super) fn open_to_publish(store: &Path) -> anyhow::Result<View> {
 
 fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
-}
-
-/// Publishes a ranking and reports it: as JSON, or else in words, and then only problems if `is_quiet`.
-pub(super) fn publish_watched(
-    view: &View,
-    computing: &Computing,
-    watcher: &Arc<Watcher>,
-    (is_json, is_quiet): (bool, bool),
-) -> anyhow::Result<Exit> {
-    let started = Instant::now();
-    let before = parameters_before(view, computing);
-    let publish = || publish_computed(&RealDisk, view, computing, watcher);
-    let published = if is_quiet && !is_json {
-        publish()?
-    } else {
-        beside_a_bar(watcher, publish)?
-    };
-    let seconds = started.elapsed().as_secs_f64();
-    let Some((path, info)) = published else {
-        say!("stopped: nothing was published; run the command again to start over");
-        return Ok(Exit::Stopped);
-    };
-    report_lines("--teleport", info.skipped);
-    if is_json {
-        let mut summary = serde_json::to_value(&info)?;
-        summary["ranking"] = path.display().to_string().into();
-        summary["seconds"] = seconds.into();
-        summary["replaced"] = serde_json::to_value(&before)?;
-        return print_json(&summary);
-    }
-    if let Some(until) = info.parameters.until {
-        report_unreached(info.reached, until);
-    }
-    if is_quiet {
-        return Ok(Exit::Done);
-    }
-    report(&info, &path, seconds);
-    if let Some(before) = before.filter(|before| *before != info.parameters) {
-        let before = serde_json::to_string(&before)?;
-        say!(
-            "it replaces one with other parameters, {before}: of each measure and level a snapshot has one ranking; \
-             `cashrank export` saves it to a file before"
-        );
-    }
-    Ok(Exit::Done)
 }
 
 /// Reads the parameters of the ranking that is about to be replaced; `None` if there is none or it is unreadable.

@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 
 use cashrank::Time;
 use cashrank_graph::engine::HistoryView;
-use cashrank_graph::rank::computing::Computing;
 use cashrank_steer::answers::Resettling;
 use cashrank_store::snapshot::{Info, SettleSettings, StartFrom, Watcher, publish, settling_needs};
-use cashrank_store::store::{RealDisk, View};
+use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages, parsed,
-    print_json, say, stop_on_signal, thousands, threads,
+    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages,
+    print_json, say, stop_on_signal, thousands,
 };
-use super::compute::{open_to_publish, publish_watched};
+use super::compute::open_to_publish;
 use super::log::beside_a_bar;
 use super::snapshots::KeepArg;
 use super::values::{OrNone, age_or_none, bound, time};
@@ -49,9 +48,6 @@ pub struct SettleArgs {
     /// Leave out the links of pages that were last fetched this long ago, like 90d [default: as the current ranking].
     #[arg(long, value_name = "AGE|none", value_parser = age_or_none)]
     expire: Option<OrNone<Time>>,
-    /// Also rank sites or pages by other measures, as `compute` does, like domain:pagerank,host:harmonic.
-    #[arg(long, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
-    also: Vec<Computing>,
     #[command(flatten)]
     keep: KeepArg,
     #[command(flatten)]
@@ -66,8 +62,7 @@ impl SettleArgs {
         let view = open_to_publish(&self.store.store)?;
         let again = Resettling::of(&view, self.expire)?;
         if let Some((path, info)) = again.done(self.until).filter(|_| !self.cold) {
-            self.report(path, info, None)?;
-            return self.compute(&view, &Arc::default());
+            return self.report(path, info, None);
         }
         let known = view.state().totals.pages;
         let work = || format!("settling {} pages", thousands(known));
@@ -86,8 +81,7 @@ impl SettleArgs {
                 for warning in &made.warnings {
                     say!("warning: {warning}");
                 }
-                self.report(&made.path, &made.info, Some(seconds))?;
-                self.compute(&view, &watcher)
+                self.report(&made.path, &made.info, Some(seconds))
             }
             None if watcher.is_stopped() => {
                 say!("stopped: nothing was published; run the command again to start over");
@@ -106,23 +100,9 @@ impl SettleArgs {
                     accuracy(again.bound_l1(), Basis::Latest)
                 );
                 report_unreached(info, self.until);
-                self.compute(&view, &watcher)
+                Ok(Exit::Done)
             }
         }
-    }
-
-    fn compute(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Exit> {
-        for also in &self.also {
-            let mut computing = also.clone();
-            let options = &mut computing.options;
-            options.damping = view.settings().config.damping_asked();
-            options.threads = threads(None);
-            options.memory = self.memory.budget(options.threads)?;
-            if publish_watched(view, &computing, watcher, (false, false))? == Exit::Stopped {
-                return Ok(Exit::Stopped);
-            }
-        }
-        Ok(Exit::Done)
     }
 
     /// Prints the published ranking and the seconds it took; `None` if the snapshot was accurate enough before.
