@@ -13,7 +13,7 @@ use axum::Router;
 use serde::Serialize;
 
 use crate::limits::ServiceLimits;
-use crate::pool::PoolEnd;
+use crate::workers::PoolEnd;
 
 /// Answer, or the reason why there is none.
 pub type Result<T> = std::result::Result<T, Problem>;

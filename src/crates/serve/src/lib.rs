@@ -36,13 +36,11 @@ mod backend;
 mod held;
 mod http;
 mod limits;
-mod pool;
 mod server;
 mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{Backend, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls};
 pub use limits::ServiceLimits;
-pub use pool::{PoolEnd, start as start_thread};
 pub use server::{Service, ServiceOptions};
-pub use workers::{Workers, thread_time};
+pub use workers::{PoolEnd, Workers, start_thread, thread_time};

@@ -31,8 +31,7 @@ use crate::backend::{Backend, Calls};
 use crate::held::PendingAnswers;
 use crate::http::{self, KnownClient, ServiceContext};
 use crate::limits::ServiceLimits;
-use crate::pool;
-use crate::workers::{Pace, Workers};
+use crate::workers::{Pace, Workers, start_thread};
 
 /// Time that running answers get when the service is stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
@@ -123,7 +122,7 @@ impl Service {
         });
         let routes = http::routes(context, calls);
         let (stop, stopped) = oneshot::channel();
-        let thread = pool::start("serve", move || {
+        let thread = start_thread("serve", move || {
             runtime.spawn(accept(listener, limits, routes));
             // The sender never sends: the wait ends when it is dropped.
             let _ = runtime.block_on(stopped);

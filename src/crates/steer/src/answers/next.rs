@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
 use super::list::each_listed;
-use super::parameter::{Parameter, Takes, parsed, put, read};
+use super::question::{Parameter, Takes, parsed, put, read};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::split_time;
