@@ -6,8 +6,6 @@
 
 use crate::common;
 
-#[path = "snapshot/best.rs"]
-mod best;
 #[path = "snapshot/damage.rs"]
 mod damage;
 #[path = "snapshot/golden.rs"]

@@ -10,7 +10,7 @@ use cashrank_store::snapshot::export::Page;
 use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 
-use super::common::{self, Exit, MemoryArg, positive, print, print_json, records, thousands};
+use super::common::{self, Exit, MemoryArg, print, print_json, records, thousands};
 use super::levels::{SelectionArgs, certain_of, counted_of, sureness_of};
 use super::log::{cut, width};
 use super::snapshots::RankingArgs;
@@ -20,8 +20,6 @@ use super::table::TextTable;
 const PAGE_BYTES: u64 = 768;
 /// Memory for a listed site with the name of its best page, in bytes.
 const SITE_BYTES: u64 = 1 << 10;
-/// Memory for each further listed page of a site, in bytes.
-const BEST_BYTES: u64 = 1 << 8;
 
 /// Show the most important pages or sites.
 #[derive(clap::Args)]
@@ -29,7 +27,6 @@ const BEST_BYTES: u64 = 1 << 8;
 Examples:
   cashrank top -n 10 --store ranks
   cashrank top --level host --store ranks
-  cashrank top --level domain --best 3 --store ranks
   cashrank top --measure harmonic --level host --store ranks
   cashrank top --scope host:example.org --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks --json
@@ -50,9 +47,6 @@ pub struct TopArgs {
     n: usize,
     #[command(flatten)]
     pages: SelectionArgs,
-    /// Of sites: also show the N most important pages of each.
-    #[arg(long, value_name = "N", value_parser = positive)]
-    best: Option<u64>,
     #[command(flatten)]
     memory: MemoryArg,
     /// Print one JSON object, for programs.
@@ -67,10 +61,7 @@ impl TopArgs {
         let opened = self.ranking.open(&self.memory)?;
         let rankings = Rankings::of(&opened)?;
         self.check_memory(rankings, budget)?;
-        let mut top = Top::of(rankings, self.n, &self.pages.selection())?;
-        if let Some(best) = self.best {
-            top.add_pages(rankings.first(), best as usize, budget)?;
-        }
+        let top = Top::of(rankings, self.n, &self.pages.selection())?;
         if self.json {
             return print_json(&top);
         }
@@ -87,15 +78,10 @@ impl TopArgs {
         } else {
             SITE_BYTES
         };
-        let pages = count.saturating_mul(self.best.unwrap_or(0));
-        let pages = pages.min(rankings.first().snapshot().len());
         let held = rankings.held_bytes() + to_read(rankings.len());
-        let need = count * stores * of_each + pages * BEST_BYTES + held;
+        let need = count * stores * of_each + held;
         let work = || format!("listing {count} of {}", level.plural());
-        let instead = match self.best {
-            Some(_) => "list fewer, or leave --best out",
-            None => "list fewer, or use `cashrank export --sort rank`, which sorts on disk",
-        };
+        let instead = "list fewer, or use `cashrank export --sort rank`, which sorts on disk";
         Ok(check_room(budget, need, work, instead)?)
     }
 }
@@ -131,7 +117,7 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
         left.map_or(name.to_string(), |left| cut(&name, left))
     };
     let named = |row: &Page<'_>| {
-        let site = row.site.as_ref().filter(|site| site.best_pages.is_empty());
+        let site = row.site.as_ref();
         let Some((site, best)) = site.and_then(|site| Some((site, site.best.as_deref()?))) else {
             return shown(&row.url, left);
         };
@@ -152,24 +138,7 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
         })
         .text(name, 0, named);
     print(|out| {
-        writeln!(out, "{}", table.head())?;
-        for row in rows {
-            table.write(out, row)?;
-            let best_pages = row.site.iter().flat_map(|site| &site.best_pages);
-            for page in best_pages {
-                writeln!(
-                    out,
-                    "{:>ranks$}  {:>11.4e}  {:>9}    {}",
-                    "",
-                    page.importance,
-                    match page.state {
-                        Some(PageState::Gone) => "gone",
-                        _ => "",
-                    },
-                    shown(&page.url, left)
-                )?;
-            }
-        }
+        table.write_all(out, rows)?;
         if !level.is_page() {
             write!(out, "{}; ", counted_of(level, ranking.len()))?;
         }

@@ -312,29 +312,6 @@ fn sites_are_ranked_by_their_largest_and_by_their_number_of_pages() {
         [("a.example".into(), 3.0), ("b.example".into(), 1.0)]
     );
     assert_eq!(top["bound_l1"], serde_json::Value::Null);
-    // The best pages of each site are its first in the ranking of pages.
-    for line in [
-        "--level domain --best 2",
-        "--level domain --best 2 --measure in-degree",
-    ] {
-        if line.contains("measure") {
-            lab.run("compute --level domain --measure in-degree --store s")
-                .exits(0);
-        }
-        let (_, sites, _) = rows(line);
-        let a = sites
-            .iter()
-            .find(|site| site["url"] == "a.example")
-            .unwrap();
-        let found = a["best_pages"].as_array().unwrap().iter();
-        let found: Vec<&str> = found.map(|page| page["url"].as_str().unwrap()).collect();
-        let first = pages.iter().filter(|(url, _)| url.contains("a.example"));
-        let first: Vec<&str> = first.take(2).map(|(url, _)| &**url).collect();
-        assert_eq!(found, first, "{line}");
-    }
-    lab.run("top --best 2 --store s")
-        .exits(2)
-        .says(&["level of sites"]);
     lab.run("top --roll-up count --store s")
         .exits(2)
         .says(&["give a --level of sites"]);

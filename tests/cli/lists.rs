@@ -81,9 +81,6 @@ fn long_lists_are_what_short_ones_begin_with() {
             "list fewer",
             "export --sort rank",
         ]);
-    lab.run("top --store s -n 34000 --level host --best 2 --memory 14M")
-        .exits(8)
-        .says(&["leave --best out"]);
 }
 
 /// A list takes no more memory than is counted for it. Regression: databases had caches of their own size.
@@ -114,29 +111,6 @@ fn a_long_list_takes_no_more_memory_than_it_may() {
             table <= least + (28 << 10),
             "{table} KiB, and {least} KiB for one"
         );
-    }
-}
-
-#[test]
-fn best_pages_are_those_of_their_site() {
-    let lab = Lab::new();
-    store(&lab, 40_000);
-    let top = |sites| {
-        rows(
-            &lab,
-            &format!("top --store s --level host --best 2 --json -n {sites}"),
-        )
-    };
-    let (few, many) = (top(1), top(20_000));
-    assert_eq!((few.len(), many.len()), (1, 20_000));
-    assert_eq!(few[0]["best_pages"], many[0]["best_pages"]);
-    for site in &many {
-        let best = site["best_pages"].as_array().unwrap();
-        assert_eq!(best.len() as u64, site["pages"].as_u64().unwrap().min(2));
-        let host = format!("http://{}/", site["url"].as_str().unwrap());
-        for page in best {
-            assert!(page["url"].as_str().unwrap().starts_with(&host), "{site}");
-        }
     }
 }
 

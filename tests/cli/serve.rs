@@ -176,8 +176,6 @@ fn rankings_are_told_as_the_commands_tell_them() {
             ),
             ("level=prefix%3A1", "--level prefix:1"),
             ("level=host&roll-up=count", "--level host --roll-up count"),
-            ("level=host&best=3", "--level host --best 3"),
-            ("level=host&best=1", "--level host --best 1"),
             ("scope=url:*1*", "--scope url:*1*"),
         ] {
             let top = lab.run(&format!("top {line} -n 7 --json --store s"));

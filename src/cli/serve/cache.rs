@@ -191,7 +191,7 @@ impl CachedRequest {
     fn kind(&self) -> RequestKind {
         match self {
             CachedRequest::List(_) => RequestKind::List,
-            CachedRequest::Rows(Subject::Top(name, selection, _), _)
+            CachedRequest::Rows(Subject::Top(name, selection), _)
                 if !(name.is_usual() && selection.is_all()) =>
             {
                 RequestKind::Other
@@ -444,7 +444,7 @@ mod tests {
                 scope: scope.parse().unwrap(),
                 ..Selection::default()
             };
-            cache.rows(Subject::Top(name.clone(), selection, None))
+            cache.rows(Subject::Top(name.clone(), selection))
         };
         for at in 0..=OTHERS {
             top(&RankingName::default(), &format!("host:h{at}")).unwrap();

@@ -139,14 +139,8 @@ impl OpenSnapshot {
         let name = self.name.clone();
         let of = |name: &str| object! { "snapshot": name.to_owned() };
         Ok(match subject {
-            Subject::Top(ranking, selection, best) => {
-                let top = self.with_ranking(ranking, |ranking| {
-                    let mut top = Top::of(ranking, n, selection)?;
-                    if let Some(best) = best {
-                        top.add_pages(ranking, *best, Some(SITES_BYTES))?;
-                    }
-                    Ok(top)
-                })?;
+            Subject::Top(ranking, selection) => {
+                let top = self.with_ranking(ranking, |of| Top::of(of, n, selection))?;
                 Arc::new(move |n| json(&top.first(n)))
             }
             Subject::Movers(certain_only) => {

@@ -20,7 +20,7 @@ pub use input::{InputSignature, SIGNATURE_HEAD, Signature, signature_fronts};
 pub use limits::{LINE_BYTES, LINKS_MAX, LOOK_EVERY, Limits, check_room};
 pub use limits::{TIME_UNITS, bytes, counted, human, split_time, thousands};
 pub use page::rfc_3339;
-pub use page::{Change, FetchTotals, Fetches, Page, PageId, PageState, SiteFacts, SitePage};
+pub use page::{Change, FetchTotals, Fetches, Page, PageId, PageState, SiteFacts};
 pub use record::{Batch, BatchEntry, LinkCounts, TEXT_BYTES, What};
 pub use record::{Link, Names, Parsed, Reason, Record, Rel, SelfLinks, Time, utc};
 pub use record::{has_page, is_redirect, keep};

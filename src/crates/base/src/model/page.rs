@@ -89,22 +89,6 @@ pub struct SiteFacts {
     /// State of that page; absent if the snapshot does not say which pages are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_state: Option<PageState>,
-    /// Most important pages, best first, if requested.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub best_pages: Vec<SitePage>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct SitePage {
-    /// Rank among all pages: 1 + number of pages of strictly greater importance.
-    pub rank: u64,
-    /// Importance; that of all pages sums to 1.
-    pub importance: f64,
-    /// URL in canonical form, or opaque name.
-    pub url: String,
-    /// State by its fetches; absent if the snapshot does not say which pages are gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<PageState>,
 }
 
 /// Serializes a time as RFC 3339, in UTC.

@@ -65,21 +65,6 @@ impl Top {
         })
     }
 
-    /// Adds the `n` most important pages of each site, by [`LevelRanking::best_pages`].
-    pub fn add_pages(
-        &mut self,
-        ranking: &LevelRanking,
-        n: usize,
-        memory: Option<u64>,
-    ) -> Result<()> {
-        let sites: Vec<PageId> = self.top.iter().map(|row| row.page).collect();
-        let best = ranking.best_pages(&sites, n, memory)?;
-        for (row, best_pages) in self.top.iter_mut().zip(best) {
-            row.site.get_or_insert_default().best_pages = best_pages;
-        }
-        Ok(())
-    }
-
     pub fn first(&self, n: usize) -> Top {
         Top {
             top: self.top.iter().take(n).cloned().collect(),

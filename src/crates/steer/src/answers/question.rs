@@ -16,8 +16,6 @@ pub const LISTING_MAX: usize = 1_000;
 const URLS_MAX: usize = 100;
 /// Maximum number of snapshots in a question; each one is opened.
 const SNAPSHOTS_MAX: usize = 1_000;
-/// Maximum number of pages per site in an answer.
-const BEST_MAX: usize = 20;
 /// Maximum length of a part of a URL, in bytes.
 const TEXT_MAX: usize = 1_000;
 /// Default number of kept links that are searched for links to a page.
@@ -32,8 +30,8 @@ pub struct Question {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// Most important selected pages or sites of a ranking, with a number of pages of each site.
-    Top(RankingName, Selection, Option<usize>),
+    /// Most important selected pages or sites of a ranking.
+    Top(RankingName, Selection),
     /// Largest moves since the previous snapshot; only the certain ones if the flag is set.
     Movers(bool),
     Hosts,
@@ -127,7 +125,6 @@ where
 struct QuestionParameters {
     n: Option<usize>,
     history: Option<usize>,
-    best: Option<usize>,
     urls: Vec<String>,
     ranking: RankingName,
     scope: Scope,
@@ -161,9 +158,6 @@ const HISTORY: Parameter<QuestionParameters> =
     parameter("history", Takes::Value("N"), |asked, text| {
         put(&mut asked.history, count(text, SNAPSHOTS_MAX).map(Some))
     });
-const BEST: Parameter<QuestionParameters> = parameter("best", Takes::Value("N"), |asked, text| {
-    put(&mut asked.best, count(text, BEST_MAX).map(Some))
-});
 const URLS: Parameter<QuestionParameters> =
     parameter("url", Takes::Values("URL"), |asked, text| {
         if asked.urls.len() == URLS_MAX {
@@ -231,7 +225,7 @@ impl Question {
 
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<QuestionParameters>] = match name {
-            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE, BEST],
+            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE],
             "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
             "links" => &[URL, N, IN, WITHIN],
             "movers" => &[N, CERTAIN_ONLY],
@@ -249,10 +243,6 @@ impl Question {
             (
                 asked.without_gone && !is_of_pages,
                 "without-gone: it is for pages; leave it or level out",
-            ),
-            (
-                asked.best.is_some() && is_of_pages,
-                "best: it is for pages of sites; give a level of sites, or leave it out",
             ),
             (
                 asked.history.is_some() && !is_of_pages,
@@ -279,7 +269,6 @@ impl Question {
                     scope: asked.scope,
                     without_gone: asked.without_gone,
                 },
-                asked.best,
             ),
             "movers" => Subject::Movers(asked.certain_only),
             "hosts" => Subject::Hosts,
@@ -352,7 +341,7 @@ mod tests {
         let usual = RankingName::default();
         assert_eq!(
             asked("top", &[]).unwrap(),
-            listing(20, Subject::Top(usual.clone(), Selection::default(), None))
+            listing(20, Subject::Top(usual.clone(), Selection::default()))
         );
         let by = RankingName {
             level: crate::sites::Level::Domain,
@@ -372,15 +361,11 @@ mod tests {
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
             listing(
                 20,
-                Subject::Top(
-                    usual.clone(),
-                    {
-                        let mut scope: Scope = "host:a.org".parse().unwrap();
-                        scope.add("url:*x*".parse().unwrap());
-                        scope.into()
-                    },
-                    None
-                )
+                Subject::Top(usual.clone(), {
+                    let mut scope: Scope = "host:a.org".parse().unwrap();
+                    scope.add("url:*x*".parse().unwrap());
+                    scope.into()
+                })
             )
         );
         assert_eq!(
@@ -437,8 +422,6 @@ mod tests {
             ("top", &[("m", "1")], "unknown parameter; use one of n"),
             ("top", &[("measure", "fame")], "fame"),
             ("top", &[("roll-up", "mean")], "sum, largest or count"),
-            ("top", &[("best", "2")], "give a level of sites"),
-            ("top", &[("best", "21"), ("level", "host")], "from 1 to 20"),
             ("top", &[("roll-up", "count")], "give a `level` of sites"),
             ("top", &[("level", "nation")], "nation"),
             (

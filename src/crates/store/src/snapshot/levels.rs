@@ -17,7 +17,7 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
 use crate::memory::to_read;
 use crate::metrics::{BestItems, Positions};
-use crate::model::{SiteFacts, SitePage};
+use crate::model::SiteFacts;
 use crate::rows::Bits;
 use crate::sites::{Level, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
@@ -409,53 +409,6 @@ impl LevelRanking {
             }
         }
         Ok(names.iter().map(|name| numbers[name]).collect())
-    }
-
-    /// Returns the `n` most important pages of each of these sites, best first; [`Error::Usage`] if pages are ranked.
-    /// Determines the sites of pages, if they are not known yet, within `memory` bytes.
-    pub fn best_pages(
-        &self,
-        sites: &[PageId],
-        n: usize,
-        memory: Option<u64>,
-    ) -> Result<Vec<Vec<SitePage>>> {
-        if self.level().is_page() {
-            return Err(Error::Usage(
-                "`best` lists pages of sites: give a `level` of sites".into(),
-            ));
-        }
-        let found;
-        let column = match self.sites() {
-            Some(sites) => sites,
-            None => {
-                found = self.snapshot().sites(self.level(), memory)?;
-                &found
-            }
-        };
-        let places = sites.iter().zip(0..);
-        let places: HashMap<usize, usize> =
-            places.map(|(site, at)| (site.0 as usize, at)).collect();
-        let mut best = vec![RankedPages::new(n); sites.len()];
-        let ranks = self.snapshot().columns.column_blocks(SnapshotColumn::Rank);
-        for (page, rank) in flat(ranks).enumerate() {
-            let rank = rank?;
-            let site = column.site(page);
-            if let Some(&at) = site.and_then(|site| places.get(&site)) {
-                best[at].add((rank, PageId(page as u64)), Ord::cmp);
-            }
-        }
-        let best: Vec<_> = best.into_iter().map(pages_of_best).collect();
-        // All sites at once: each block of columns and of names is read once.
-        let numbers = best.concat();
-        let pages = self.snapshot().named_pages(&numbers)?.into_iter();
-        let mut pages = pages.map(|page| SitePage {
-            rank: page.rank,
-            importance: page.importance,
-            url: page.url.into_owned(),
-            state: page.state,
-        });
-        let of_site = |best: &Vec<_>| pages.by_ref().take(best.len()).collect();
-        Ok(best.iter().map(of_site).collect())
     }
 }
 
