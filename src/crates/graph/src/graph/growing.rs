@@ -72,10 +72,6 @@ impl LatestRows {
         }
     }
 
-    pub fn has(&self, page: u32) -> bool {
-        self.rows.get(page as usize).is_some_and(Option::is_some)
-    }
-
     /// Returns the memory of the rows and of a table made from them together, in bytes.
     pub fn bytes(&self) -> u64 {
         let of_page = size_of::<Option<(u32, bool)>>() + size_of::<u32>() + size_of::<usize>();

@@ -212,7 +212,7 @@ impl Writer {
         Ok(what)
     }
 
-    /// Returns the rules for making batches for [`Writer::take`].
+    /// Returns the rules by which batches for this writer are made.
     pub fn rules(&self) -> Rules {
         self.rules.clone()
     }
