@@ -11,14 +11,12 @@ use anyhow::Context;
 use cashrank_base::model::Fetches;
 use cashrank_graph::engine::{Page, PageId, ranks};
 use cashrank_graph::rank::chosen::ChosenList;
-use cashrank_graph::rank::computing::{Computing, MeasureParameters, MeasureResult, NamesVisit};
+use cashrank_graph::rank::computing::{Computing, MeasureResult, NamesVisit};
 use cashrank_graph::rank::measures::{Uses, measure};
 use cashrank_graph::sites::{Level, SiteTotal, Sites};
 use cashrank_ingest::load::LoadedGraph;
 use cashrank_store::snapshot::export::{Format, NumberColumn, Setup, export};
-use cashrank_store::snapshot::{
-    ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
-};
+use cashrank_store::snapshot::{ComputedInfo, Watcher, publish_computed};
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
 use super::common::{
@@ -183,7 +181,6 @@ impl ComputeArgs {
         stop_on_signal(&stop)?;
         let watcher = Arc::new(Watcher::new(stop));
         let started = Instant::now();
-        let before = parameters_before(&view, &computing);
         let publish = || publish_computed(&RealDisk, &view, &computing, &watcher);
         let published = if self.quiet && !self.output.json {
             publish()?
@@ -200,7 +197,6 @@ impl ComputeArgs {
             let mut summary = serde_json::to_value(&info)?;
             summary["ranking"] = path.display().to_string().into();
             summary["seconds"] = seconds.into();
-            summary["replaced"] = serde_json::to_value(&before)?;
             return print_json(&summary);
         }
         if let Some(until) = info.parameters.until {
@@ -210,13 +206,6 @@ impl ComputeArgs {
             return Ok(Exit::Done);
         }
         report(&info, &path, seconds);
-        if let Some(before) = before.filter(|before| *before != info.parameters) {
-            let before = serde_json::to_string(&before)?;
-            say!(
-                "it replaces one with other parameters, {before}: of each measure and level a snapshot has one ranking; \
-                 `cashrank export` saves it to a file before"
-            );
-        }
         Ok(Exit::Done)
     }
 
@@ -328,13 +317,6 @@ pub(super) fn open_to_publish(store: &Path) -> anyhow::Result<View> {
 
 fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
-}
-
-/// Reads the parameters of the ranking that is about to be replaced; `None` if there is none or it is unreadable.
-fn parameters_before(view: &View, computing: &Computing) -> Option<MeasureParameters> {
-    let snapshot = Snapshot::latest(&RealDisk, view.dir()).ok()?;
-    let before = ComputedRanking::beside(&RealDisk, &snapshot, &ComputedName::of(computing));
-    Some(before.ok()?.info().parameters.clone())
 }
 
 fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {

@@ -320,23 +320,17 @@ fn sites_are_ranked_by_their_largest_and_by_their_number_of_pages() {
         .says(&["possible values: sum, largest, count"]);
 }
 
-/// There is one ranking for each measure and level: other parameters replace it, which is reported. `stat` shows what
-/// is certain.
+/// There is one ranking for each measure and level: other parameters replace it. `stat` shows what is certain.
 #[test]
-fn what_is_replaced_is_said() {
+fn other_parameters_replace_a_ranking() {
     let lab = lab();
     lab.file("one", "http://b.example/\n");
     lab.file("two", "http://a.example/\nhttp://b.example/\n");
-    for (file, says) in [("one", false), ("one", false), ("two", true)] {
-        let done = lab.run(&format!(
+    for file in ["one", "two"] {
+        lab.run(&format!(
             "compute --measure personalised --teleport {file} --store s"
-        ));
-        let said = done.exits(0).err;
-        assert_eq!(
-            said.contains("replaces one with other parameters"),
-            says,
-            "{said}"
-        );
+        ))
+        .exits(0);
     }
     lab.run("compute --measure pagerank --level host --until 1e-9 --store s")
         .exits(0);
