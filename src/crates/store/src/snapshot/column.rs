@@ -44,6 +44,10 @@ pub fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
     }
     let mut values = vec![0; count];
     for (plane, bytes) in bytes.chunks_exact(count.max(1)).enumerate() {
+        // As in `pack`.
+        if bytes.iter().fold(0, |used, byte| used | byte) == 0 {
+            continue;
+        }
         for (value, byte) in values.iter_mut().zip(bytes) {
             *value |= u64::from(*byte) << (8 * plane);
         }
