@@ -26,10 +26,10 @@ pub(super) fn by_name(
     let mut parts: Vec<&mut [(u64, u32)]> = keyed.chunks_mut(part as usize).collect();
     par_map(&mut parts, |at, keyed| {
         let first = at as u64 * part;
-        let mut next = keyed.iter_mut();
+        let (mut keys, mut next) = (NameKeys::default(), keyed.iter_mut());
         each(first..first + next.len() as u64, &mut |name| {
             if let Some((key, _)) = next.next() {
-                *key = name_key(name);
+                *key = keys.key(name);
             }
         })
     })?;
@@ -48,22 +48,48 @@ fn hash(text: &[u8], bits: u32) -> u64 {
 
 /// Returns a sort key: eight bits for each of domain, host, first, second and other folders, and [`in_folder`].
 pub fn name_key(name: &[u8]) -> u64 {
-    let (host, path) = host_and_path(name);
-    let path = if host.is_empty() { name } else { path };
-    let plain = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
-    let last = memchr::memrchr(b'/', &path[..plain]).map_or(0, |slash| slash + 1);
-    let mut folders = path[..last]
-        .splitn(4, |&byte| byte == b'/')
-        .skip(usize::from(!host.is_empty()));
-    let mut dots = memchr::memrchr_iter(b'.', host).skip(1);
-    let domain = &host[dots.next().map_or(0, |dot| dot + 1)..];
-    let place = [domain, host]
-        .into_iter()
-        .chain(std::array::from_fn::<_, 3, _>(|_| {
-            folders.next().unwrap_or_default()
-        }));
-    let place = place.fold(0, |key, text| key << 8 | hash(text, 8));
-    place << IN_FOLDER_BITS | in_folder(&path[last..])
+    NameKeys::default().key(name)
+}
+
+/// Computes sort keys of names one after the other: names often have the host, or the folder, of the one before.
+#[derive(Default)]
+struct NameKeys {
+    /// Text of the last name up to the last slash of its path.
+    folder: Vec<u8>,
+    /// Length of its part with the host; 0 if it has none.
+    site: usize,
+    /// Bits of domain and host, and of these and all folders.
+    of_site: u64,
+    of_folder: u64,
+}
+
+impl NameKeys {
+    fn key(&mut self, name: &[u8]) -> u64 {
+        let plain = memchr::memchr2(b'?', b'#', name).unwrap_or(name.len());
+        let last = memchr::memrchr(b'/', &name[..plain]).map_or(0, |slash| slash + 1);
+        let (folder, name) = name.split_at(last);
+        if folder != self.folder || folder.is_empty() {
+            if self.site == 0 || !folder.starts_with(&self.folder[..self.site]) {
+                let (host, path) = host_and_path(folder);
+                let mut dots = memchr::memrchr_iter(b'.', host).skip(1);
+                let domain = &host[dots.next().map_or(0, |dot| dot + 1)..];
+                self.of_site = hash(domain, 8) << 8 | hash(host, 8);
+                self.site = if host.is_empty() {
+                    0
+                } else {
+                    folder.len() + 1 - path.len()
+                };
+            }
+            let parts = if self.site == 0 { 4 } else { 3 };
+            let mut folders = folder[self.site..].splitn(parts, |&byte| byte == b'/');
+            self.of_folder = (0..3).fold(self.of_site, |key, _| {
+                key << 8 | hash(folders.next().unwrap_or_default(), 8)
+            });
+            self.folder.clear();
+            self.folder.extend_from_slice(folder);
+        }
+        self.of_folder << IN_FOLDER_BITS | in_folder(name)
+    }
 }
 
 const IN_FOLDER_BITS: u32 = 24;
