@@ -36,10 +36,14 @@
 //! than a fifth of their sum, as the order of the best pages then hardly changes (one or two sweeps from a ranking). The
 //! same rows and the same ranking give the same scores; nothing is kept for the next list.
 
+use prefetch_index::prefetch_index;
+
+use super::history::LATER;
 use super::near::{NO_FINDER, Near, Powers};
-use super::{CrawlFacts, CrawlState, SettledRanking, Strategy, StrategySpec};
+use super::{CrawlFacts, CrawlState, ScoredPage, SettledRanking, Strategy, StrategySpec};
 use crate::Result;
-use crate::rows::{Bits, Row};
+use crate::engine::Cells;
+use crate::rows::{Bits, Row, Stop};
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "forecast",
@@ -87,11 +91,9 @@ struct Forecast {
     /// Pages found since the last one was read.
     found_now: u32,
     /// Scores of all pages; only reading a page changes them.
-    scores: Vec<f32>,
+    scores: Cells<f32>,
     /// Numbers of known and read pages when scores were settled.
     settled: (u32, u32),
-    /// True if the settled scores were adjusted by neighbours.
-    is_lifted: bool,
     links: u64,
 }
 
@@ -137,13 +139,12 @@ impl RunningMean {
     }
 }
 
-/// x and y of the equations.
-#[derive(Default)]
+/// x and y of the equations, in huge pages: rows refer to them at random.
 struct Flow {
     /// Units that each page read passes on.
-    handed: Vec<f32>,
+    handed: Cells<f32>,
     /// Units that each page receives over links.
-    received: Vec<f32>,
+    received: Cells<f32>,
 }
 
 impl Forecast {
@@ -190,13 +191,18 @@ impl Forecast {
 
     /// Returns the start of the sweeps: a multiple of the ranking, or 0.
     fn start(&self, crawl: &CrawlState, ranking: Option<SettledRanking<'_>>) -> Result<Flow> {
-        let mut received = vec![0.0; crawl.pages() as usize];
-        let mut handed = vec![0.0; received.len()];
+        let mut flow = Flow {
+            handed: Cells::reserve(crawl.pages() as usize)?,
+            received: Cells::reserve(crawl.pages() as usize)?,
+        };
+        flow.handed.advise_huge();
+        flow.received.advise_huge();
         let Some(ranking) = ranking.filter(|ranking| {
             ranking.bound_l1.is_finite() && (ranking.damping - self.damping).abs() < 1e-6
         }) else {
-            return Ok(Flow { handed, received });
+            return Ok(flow);
         };
+        let (handed, received) = (&mut *flow.handed, &mut *flow.received);
         let (mut all, mut of_read, mut of_linking) = (0.0, 0.0, 0.0);
         let mut pages = 0..crawl.pages();
         ranking.importances.each(&mut |importance| {
@@ -216,7 +222,7 @@ impl Forecast {
         })?;
         let teleport = (1.0 - self.damping * of_linking) / f64::from(crawl.pages());
         let mut to_unread = 0.0;
-        for (page, received) in (0..).zip(&mut received) {
+        for (page, received) in (0..).zip(&mut *received) {
             *received = (*received - teleport as f32).max(0.0);
             if !crawl.is_read(page) {
                 to_unread += f64::from(*received);
@@ -230,81 +236,85 @@ impl Forecast {
         } else {
             0.0
         };
-        let units = received.iter_mut().chain(&mut handed);
-        units.for_each(|units| *units = (f64::from(*units) * scale) as f32);
-        Ok(Flow { handed, received })
+        for units in [received, handed].into_iter().flatten() {
+            *units = (f64::from(*units) * scale) as f32;
+        }
+        Ok(flow)
     }
 
     /// Solves the equations. Returns x of each page read and y of each other page, as shares of their sum.
-    fn solve(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f32>> {
+    fn solve(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Cells<f32>> {
         let mut flow = self.start(crawl, facts.ranking)?;
+        let (handed, received) = (&mut *flow.handed, &mut *flow.received);
         let returned = self.returned() * self.damping;
         let pays = self.payments(crawl);
         let mut unread_parts: Vec<f32> = Vec::with_capacity(crawl.read() as usize);
         for sweep in 0..SWEEPS {
             let (mut moved, mut at) = (0.0, 0);
-            facts.rows.sweep(&mut |row| {
-                if !crawl.is_read(row.page) {
-                    return Ok(());
+            let swept = facts.rows.walk(&mut |rows| {
+                for (nth, &row) in rows.iter().enumerate() {
+                    if let Some(later) = rows.get(nth + LATER) {
+                        prefetch_index(&*received, later.page as usize);
+                        prefetch_index(&*handed, later.page as usize);
+                    }
+                    if !crawl.is_read(row.page) {
+                        continue;
+                    }
+                    if sweep == 0 {
+                        unread_parts.push(unread_part(crawl, row) as f32);
+                    }
+                    let kept = 1.0 - returned * f64::from(unread_parts[at]);
+                    at += 1;
+                    // Corrections may leave what a page receives slightly below zero.
+                    let units = (pays(row.page) + f64::from(received[row.page as usize])) / kept;
+                    let handed = &mut handed[row.page as usize];
+                    moved += hand_on(row, units.max(0.0), self.damping, handed, received);
                 }
-                if sweep == 0 {
-                    unread_parts.push(unread_part(crawl, row) as f32);
-                }
-                let kept = 1.0 - returned * f64::from(unread_parts[at]);
-                at += 1;
-                // Corrections may leave what a page receives slightly below zero.
-                let received = f64::from(flow.received[row.page as usize]);
-                let units = (pays(row.page) + received) / kept;
-                moved += flow.hand_on(row, units.max(0.0), self.damping);
                 Ok(())
-            })?;
+            });
+            Stop::is_whole(swept)?;
             self.links += facts.rows.links();
-            let handed: f64 = flow.handed.iter().map(|&units| f64::from(units)).sum();
+            let handed: f64 = handed.iter().map(|&units| f64::from(units)).sum();
             if moved <= ENOUGH * handed {
                 break;
             }
         }
-        let Flow {
-            handed: mut scores,
-            received,
-        } = flow;
-        for page in (0..crawl.pages()).filter(|&page| !crawl.is_read(page)) {
-            let received = f64::from(received[page as usize]);
-            scores[page as usize] = (received + pays(page)).max(0.0) as f32;
+        let mut sum = 0.0;
+        for ((page, score), &received) in (0..).zip(&mut *handed).zip(&*received) {
+            if !crawl.is_read(page) {
+                *score = (f64::from(received) + pays(page)).max(0.0) as f32;
+            }
+            sum += f64::from(*score);
         }
-        let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
         if sum > 0.0 {
             let share = |score: &mut f32| *score = (f64::from(*score) / sum) as f32;
-            scores.iter_mut().for_each(share);
+            handed.iter_mut().for_each(share);
         }
-        Ok(scores)
+        Ok(flow.handed)
     }
 }
 
-impl Flow {
-    /// Sets what a page hands on, and passes on the difference, unless it is too small to be worth its cost. Returns
-    /// its amount.
-    fn hand_on(&mut self, row: Row<'_>, units: f64, damping: f64) -> f64 {
-        let handed = &mut self.handed[row.page as usize];
-        let before = f64::from(*handed);
-        let least = LEAST * ((row.targets.len() + 1) as f64).sqrt();
-        if (units - before).abs() <= least {
-            return 0.0;
-        }
-        *handed = units as f32;
-        let change = f64::from(*handed) - before;
-        if row.weights.is_empty() {
-            let each = (damping * change / row.targets.len() as f64) as f32;
-            for &target in row.targets {
-                self.received[target as usize] += each;
-            }
-        } else {
-            for (target, part) in row.parts() {
-                self.received[target as usize] += (damping * part * change) as f32;
-            }
-        }
-        change.abs()
+/// Sets what a page hands on, and passes on the difference, unless it is too small to be worth its cost. Returns its
+/// amount.
+fn hand_on(row: Row<'_>, units: f64, damping: f64, handed: &mut f32, received: &mut [f32]) -> f64 {
+    let before = f64::from(*handed);
+    let least = LEAST * ((row.targets.len() + 1) as f64).sqrt();
+    if (units - before).abs() <= least {
+        return 0.0;
     }
+    *handed = units as f32;
+    let change = f64::from(*handed) - before;
+    if row.weights.is_empty() {
+        let each = (damping * change / row.targets.len() as f64) as f32;
+        for &target in row.targets {
+            received[target as usize] += each;
+        }
+    } else {
+        for (target, part) in row.parts() {
+            received[target as usize] += (damping * part * change) as f32;
+        }
+    }
+    change.abs()
 }
 
 /// Returns the part of a page's links that leads to unread pages.
@@ -324,9 +334,13 @@ impl Strategy for Forecast {
         self.found_now += u32::from(by.is_some());
     }
 
+    fn expect(&self, page: u32) {
+        prefetch_index(&*self.found_by, page as usize);
+    }
+
     fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         let found = std::mem::take(&mut self.found_now);
-        let has_links = row.links().next().is_some();
+        let has_links = row.degree() > 0;
         if has_links {
             self.with_links.grow(crawl.pages().into());
             self.with_links.set(row.page.into());
@@ -336,7 +350,8 @@ impl Strategy for Forecast {
             return;
         }
         let (means, read) = (&mut self.means, crawl.read());
-        let back = row.links().any(|target| target == by).into();
+        let back = row.targets.contains(&by) && row.links().any(|target| target == by);
+        let back = u32::from(back);
         means.finding.add(found, read);
         means.back.add(back, read);
         means.linking.add(has_links.into(), read);
@@ -350,29 +365,26 @@ impl Strategy for Forecast {
         if self.settled != now {
             self.scores = self.solve(crawl, facts)?;
             self.settled = now;
-            self.is_lifted = false;
         }
         Ok(())
     }
 
-    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+    fn best(
+        &mut self,
+        crawl: &CrawlState,
+        facts: &CrawlFacts<'_>,
+        count: usize,
+    ) -> Result<Vec<ScoredPage>> {
         self.settle(crawl, facts)?;
-        if !std::mem::replace(&mut self.is_lifted, true) {
-            self.found_by.resize(crawl.pages() as usize, NO_FINDER);
-            let powers = self.powers(crawl);
-            let near = Near {
-                crawl,
-                names: facts.names,
-                found_by: &self.found_by,
-                with_links: &self.with_links,
-            };
-            near.lift(&mut self.scores, powers)?;
-        }
-        Ok(())
-    }
-
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
-        self.scores.get(page as usize).copied().map(f64::from)
+        self.found_by.resize(crawl.pages() as usize, NO_FINDER);
+        let near = Near {
+            crawl,
+            names: facts.names,
+            found_by: &self.found_by,
+            with_links: &self.with_links,
+            powers: self.powers(crawl),
+        };
+        near.best(&self.scores, count)
     }
 
     fn links(&self) -> u64 {
@@ -385,7 +397,7 @@ mod tests {
     use super::*;
     use crate::rank::RankOptions;
     use crate::rank::settle::settle;
-    use crate::rows::{Rows, RowsVisitor, Stop};
+    use crate::rows::{Rows, RowsVisitor};
     use crate::schedule::CrawlHistory;
 
     const DAMPING: f64 = 0.85;
@@ -499,7 +511,7 @@ mod tests {
                     ranking,
                     ..CrawlFacts::of(&rows)
                 };
-                let found = forecast.solve(history.crawl(), &facts).unwrap();
+                let found = forecast.solve(history.crawl(), &facts).unwrap().to_vec();
                 let off = |(found, expected): (&f32, &f64)| (f64::from(*found) - expected).abs();
                 let off: f64 = found.iter().zip(&expected).map(off).sum();
                 (found, off, forecast.links / rows.links())

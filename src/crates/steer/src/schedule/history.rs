@@ -4,6 +4,9 @@ use super::{CrawlFacts, Focus, ScoredPage, Strategy};
 use crate::Result;
 use crate::rows::{Bits, Row};
 
+/// Distance in rows at which memory is prefetched.
+pub(super) const LATER: usize = 8;
+
 /// State of a crawl, in a few bits per page. Pages are numbered in the order in which they became known.
 #[derive(Debug, Default)]
 pub struct CrawlState {
@@ -97,6 +100,16 @@ impl CrawlHistory {
         &*self.strategy
     }
 
+    /// Adds adjacent rows, like [`CrawlHistory::row`].
+    pub fn rows(&mut self, rows: &[Row<'_>]) {
+        for (at, &row) in rows.iter().enumerate() {
+            if let Some(later) = rows.get(at + LATER) {
+                self.strategy.expect(later.page);
+            }
+            self.row(row);
+        }
+    }
+
     /// Adds the row of a page that was read. A second row of a page only adds the pages that it names.
     pub fn row(&mut self, row: Row<'_>) {
         let last = row
@@ -109,10 +122,15 @@ impl CrawlHistory {
             self.crawl.seeds.push(row.page);
             self.strategy.found(&self.crawl, row.page, None);
         }
-        for target in row.links() {
+        let mut find = |target: u32| {
             if self.crawl.is_found.set(target.into()) {
                 self.strategy.found(&self.crawl, target, Some(row.page));
             }
+        };
+        // Most rows have no weights.
+        match row.weights {
+            [] => row.targets.iter().copied().for_each(find),
+            _ => row.links().for_each(&mut find),
         }
         if self.crawl.is_read.set(row.page.into()) {
             self.crawl.read += 1;

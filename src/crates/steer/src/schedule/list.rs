@@ -25,7 +25,7 @@ use crate::decode::Time;
 use crate::graph::Graph;
 use crate::metrics::BestItems;
 use crate::model::PageId;
-use crate::rows::{PAGES_MAX, Row, Rows};
+use crate::rows::{PAGES_MAX, Row, Rows, Stop};
 use crate::snapshot::{Snapshot, SnapshotPage};
 use crate::store::Disk;
 use crate::store::rows::{KeptRows, Retention};
@@ -336,10 +336,11 @@ impl ListSource<'_> {
         };
         let sweep = || {
             if let Some(rows) = &self.rows {
-                rows.sweep(&mut |row| {
-                    history.row(row);
+                let whole = rows.walk(&mut |rows| {
+                    history.rows(rows);
                     Ok(())
-                })?;
+                });
+                Stop::is_whole(whole)?;
             }
             let cash = self.hold(&mut history)?;
             history.settle(&self.facts())?;

@@ -106,6 +106,9 @@ pub trait Strategy: Send {
     /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
     fn found(&mut self, _crawl: &CrawlState, _page: u32, _by: Option<u32>) {}
 
+    /// Prefetches what [`Strategy::read`] takes from memory, some rows before.
+    fn expect(&self, _page: u32) {}
+
     /// Notes that a page was read; all its targets are known, and `crawl` counts it as read.
     fn read(&mut self, _crawl: &CrawlState, _row: Row<'_>) {}
 

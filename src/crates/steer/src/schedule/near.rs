@@ -19,11 +19,12 @@
 //! - l' and f' are the means over all pages read; three pages with these means are added, so that few neighbours have
 //!   little influence.
 //!
-//! Neighbours by name are counted a chunk of names at a time, on several threads: the result does not depend on their
-//! number. Takes 16 bytes per page.
+//! Only pages that may be among the best are adjusted: those of the greatest scores, and then those whose score could
+//! rise above the least of the best by the greatest adjustment. Takes 12 bytes per page.
 
-use super::CrawlState;
+use super::{CrawlState, ScoredPage};
 use crate::Result;
+use crate::metrics::BestItems;
 use crate::rows::Bits;
 use crate::threads::par_map;
 
@@ -34,7 +35,14 @@ const RADIUS: usize = 15;
 const OF_THE_MEAN: f64 = 3.0;
 /// Stands for no page in `found_by`.
 pub(super) const NO_FINDER: u32 = u32::MAX;
+/// Number of pages that are adjusted first, relative to the number of pages that are wanted.
+const SPARE: usize = 8;
+/// Number of names that a thread takes at a time.
+const CHUNK: usize = 1 << 14;
+/// Factor above the rounding of scores.
+const ROUNDING: f64 = 1.0 + 1e-6;
 
+/// Exponents of the adjustments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Powers {
     /// u: exponent of the unseen share around a page.
@@ -52,10 +60,8 @@ pub(super) struct Near<'a> {
     pub found_by: &'a [u32],
     /// Bitmap of the pages that were read and have links.
     pub with_links: &'a Bits,
+    pub powers: Powers,
 }
-
-/// Number of names whose neighbours are counted together.
-const CHUNK: usize = 1 << 14;
 
 /// Totals over some read pages: their number, the number of those with links, and what they found. Floats count
 /// exactly up to 2^53.
@@ -65,7 +71,7 @@ fn plus(one: Tally, other: Tally) -> Tally {
     std::array::from_fn(|at| one[at] + other[at])
 }
 
-/// Totals over the pages of one finder, in little memory.
+/// Totals over the pages of one finder, in little memory: the first 65,535 count.
 #[derive(Debug, Clone, Copy, Default)]
 struct SiblingTally {
     read: u16,
@@ -73,149 +79,189 @@ struct SiblingTally {
     found: f32,
 }
 
-impl SiblingTally {
-    /// Adds a page. The first 65,535 count.
-    fn add(&mut self, [read, with_links, found]: Tally) {
-        if self.read < u16::MAX {
-            self.read += read as u16;
-            self.with_links += with_links as u16;
-            self.found += found as f32;
-        }
-    }
-
-    fn tally(self) -> Tally {
-        [self.read.into(), self.with_links.into(), self.found.into()]
-    }
-}
-
-struct NeighbourMeans {
-    with_links: f64,
-    found: f64,
-}
-
-impl NeighbourMeans {
-    fn share_with_links(&self, near: Tally, same: Tally) -> f64 {
-        let [read, with_links, _] = plus(near, same);
-        (with_links + OF_THE_MEAN * self.with_links) / (read + OF_THE_MEAN)
-    }
-
-    /// Returns what pages found, relative to the mean.
-    fn found(&self, [read, _, found]: Tally) -> f64 {
-        if self.found == 0.0 {
-            return 1.0;
-        }
-        // A difference of sums may be slightly below zero.
-        (found.max(0.0) / self.found + OF_THE_MEAN) / (read + OF_THE_MEAN)
-    }
-}
-
-impl Near<'_> {
-    pub fn lift(&self, scores: &mut [f32], powers: Powers) -> Result<()> {
-        let read = f64::from(self.crawl.read());
-        if read == 0.0 || powers.unseen == 0.0 && powers.found == 0.0 {
-            return Ok(());
-        }
-        let found = self.found(scores);
-        let mut siblings = vec![SiblingTally::default(); scores.len()];
-        let mut all = Tally::default();
-        for page in (0..scores.len() as u32).filter(|&page| self.crawl.is_read(page)) {
-            let of = self.tally(page, &found);
-            all = plus(all, of);
-            if let Some(by) = self.finder(page) {
-                siblings[by].add(of);
-            }
-        }
-        let means = NeighbourMeans {
-            with_links: all[1] / read,
-            found: all[2] / read,
-        };
-        let factor = |page: u32, unseen: f64, near: Tally| {
-            let same = self.finder(page).map(|by| siblings[by].tally());
-            let same = same.unwrap_or_default();
-            let links = means.share_with_links(near, same);
-            let found = means.found(near) * means.found(same);
-            ((1.0 + links * (unseen - 1.0)) * libm::pow(found, powers.found)) as f32
-        };
-        let Some(names) = self.names else {
-            for page in (0..self.crawl.pages()).filter(|&page| !self.crawl.is_read(page)) {
-                scores[page as usize] *= factor(page, 1.0, Tally::default());
-            }
-            return Ok(());
-        };
-        let unseen = unseen_factors(powers.unseen);
-        let mut factors = vec![1.0; names.len()];
-        let mut chunks: Vec<&mut [f32]> = factors.chunks_mut(CHUNK).collect();
-        par_map(&mut chunks, |at, factors| {
-            let first = at * CHUNK;
-            let begin = first.saturating_sub(RADIUS);
-            let end = (first + CHUNK + RADIUS).min(names.len());
-            // Totals of the names before each.
-            let mut before = vec![Tally::default()];
-            let mut sum = Tally::default();
-            before.extend(names[begin..end].iter().map(|&page| {
-                sum = plus(sum, self.tally(page, &found));
-                sum
-            }));
-            let around = |at: usize, radius: usize| {
-                let from = at.saturating_sub(radius).max(begin);
-                let until = (at + radius + 1).min(end);
-                let (until_there, until_here) = (before[until - begin], before[from - begin]);
-                let tally: Tally = std::array::from_fn(|at| until_there[at] - until_here[at]);
-                (until - from, tally)
-            };
-            for (at, factor_of) in (first..).zip(&mut **factors) {
-                let page = names[at];
-                if !self.crawl.is_read(page) {
-                    let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
-                    let unseen = unseen[known][read as usize];
-                    *factor_of = factor(page, unseen, around(at, RADIUS).1);
-                }
-            }
-            Ok(())
-        })?;
-        for (&page, factor) in names.iter().zip(&factors) {
-            scores[page as usize] *= factor;
-        }
-        Ok(())
-    }
-
-    fn finder(&self, page: u32) -> Option<usize> {
-        let by = self.found_by.get(page as usize).copied();
-        by.filter(|&by| by != NO_FINDER).map(|by| by as usize)
-    }
-
-    /// Returns for each page the sum of the square roots of the relative scores of the pages that it found.
-    fn found(&self, scores: &[f32]) -> Vec<f32> {
-        let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
-        let mean = sum / scores.len().max(1) as f64;
-        let mut found = vec![0.0; scores.len()];
-        if mean > 0.0 {
-            for (page, &score) in (0..).zip(scores) {
-                if let Some(by) = self.finder(page) {
-                    // The root is exactly rounded on every machine.
-                    found[by] += (f64::from(score) / mean).sqrt() as f32;
-                }
-            }
-        }
-        found
-    }
-
-    fn tally(&self, page: u32, found: &[f32]) -> Tally {
-        if !self.crawl.is_read(page) {
-            return Tally::default();
-        }
-        let with_links = self.with_links.get(page.into());
-        [1.0, with_links.into(), found[page as usize].into()]
-    }
+/// Totals over the neighbours of all pages.
+struct Neighbours<'a> {
+    near: &'a Near<'a>,
+    scores: &'a [f32],
+    /// Sum of the square roots of the relative scores of the pages that each page found.
+    found: Vec<f32>,
+    siblings: Vec<SiblingTally>,
+    /// Means over all pages read: 1, the share with links, and what a page found.
+    mean: Tally,
+    /// (k/(1 + m))^u by k and m. A power for each page would take as long as everything else.
+    unseen: [[f64; AROUND + 1]; AROUND + 1],
 }
 
 const AROUND: usize = 2 * UNSEEN_RADIUS + 1;
 
-/// Returns (known/(1 + read))^u by the numbers of known and read names around a page. A power for each page would take
-/// as long as everything else.
-fn unseen_factors(power: f64) -> [[f64; AROUND + 1]; AROUND + 1] {
-    let of = |known: usize, read: usize| libm::pow(known as f64 / (1 + read) as f64, power);
-    std::array::from_fn(|known| std::array::from_fn(|read| of(known, read)))
+impl Near<'_> {
+    /// Returns the best `count` open pages by their adjusted scores.
+    pub fn best(&self, scores: &[f32], count: usize) -> Result<Vec<ScoredPage>> {
+        let crawl = self.crawl;
+        let mut first = BestItems::new(count.saturating_mul(SPARE));
+        for page in crawl.all_open() {
+            let score = f64::from(scores[page as usize]);
+            first.add(ScoredPage::new(page, score), ScoredPage::best_first);
+        }
+        let Powers { unseen, found } = self.powers;
+        let mut best = first.finish(ScoredPage::best_first);
+        if crawl.read() > 0 && (unseen != 0.0 || found != 0.0) && !best.is_empty() {
+            let neighbours = Neighbours::new(self, scores);
+            let mut known = Bits::new(crawl.pages().into());
+            for of in &best {
+                known.set(of.page.into());
+            }
+            best = neighbours.adjusted(&known)?;
+            best.sort_unstable_by(ScoredPage::best_first);
+            if let Some(least) = best.get(count.saturating_sub(1)) {
+                let others = neighbours.rising(least.score, &known);
+                best.extend(neighbours.adjusted(&others)?);
+                best.sort_unstable_by(ScoredPage::best_first);
+            }
+        }
+        best.truncate(count);
+        Ok(best)
+    }
+
+    fn finder(&self, page: u32) -> Option<usize> {
+        let by = self.found_by[page as usize];
+        (by != NO_FINDER).then_some(by as usize)
+    }
+}
+
+impl<'a> Neighbours<'a> {
+    fn new(near: &'a Near<'a>, scores: &'a [f32]) -> Neighbours<'a> {
+        let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
+        let mean = sum / scores.len() as f64;
+        let unseen = |known: usize, read: usize| {
+            libm::pow(known as f64 / (1 + read) as f64, near.powers.unseen)
+        };
+        let mut all = Neighbours {
+            near,
+            scores,
+            found: vec![0.0; scores.len()],
+            siblings: vec![SiblingTally::default(); scores.len()],
+            mean: Tally::default(),
+            unseen: std::array::from_fn(|known| std::array::from_fn(|read| unseen(known, read))),
+        };
+        if mean > 0.0 {
+            for (page, &score) in (0..).zip(scores) {
+                if let Some(by) = near.finder(page) {
+                    // The root is exactly rounded on every machine.
+                    all.found[by] += (f64::from(score) / mean).sqrt() as f32;
+                }
+            }
+        }
+        let mut sum = Tally::default();
+        for page in 0..scores.len() as u32 {
+            let of @ [read, with_links, found] = all.tally(page);
+            if read == 0.0 {
+                continue;
+            }
+            sum = plus(sum, of);
+            let Some(by) = near.finder(page) else {
+                continue;
+            };
+            let same = &mut all.siblings[by];
+            if same.read < u16::MAX {
+                same.read += 1;
+                same.with_links += with_links as u16;
+                same.found += found as f32;
+            }
+        }
+        all.mean = sum.map(|sum| sum / f64::from(near.crawl.read()));
+        all
+    }
+
+    fn tally(&self, page: u32) -> Tally {
+        if !self.near.crawl.is_read(page) {
+            return Tally::default();
+        }
+        let with_links = self.near.with_links.get(page.into());
+        [1.0, with_links.into(), self.found[page as usize].into()]
+    }
+
+    /// Returns the totals over the pages that the finder of a page found.
+    fn same(&self, page: u32) -> Tally {
+        let by = self.near.finder(page);
+        by.map_or(Tally::default(), |by| self.of_finder(by))
+    }
+
+    fn of_finder(&self, by: usize) -> Tally {
+        let of = self.siblings[by];
+        [of.read.into(), of.with_links.into(), of.found.into()]
+    }
+
+    /// Returns what pages found, relative to the mean.
+    fn found(&self, [read, _, found]: Tally) -> f64 {
+        if self.mean[2] == 0.0 {
+            return 1.0;
+        }
+        (found / self.mean[2] + OF_THE_MEAN) / (read + OF_THE_MEAN)
+    }
+
+    /// Returns the adjusted score of a page by its neighbours in name order and the unseen share among them.
+    fn score(&self, page: u32, unseen: f64, near: Tally) -> ScoredPage {
+        let same = self.same(page);
+        let [read, with_links, _] = plus(near, same);
+        let links = (with_links + OF_THE_MEAN * self.mean[1]) / (read + OF_THE_MEAN);
+        let found = self.found(near) * self.found(same);
+        let factor = (1.0 + links * (unseen - 1.0)) * libm::pow(found, self.near.powers.found);
+        let score = self.scores[page as usize] * factor as f32;
+        ScoredPage::new(page, f64::from(score))
+    }
+
+    /// Returns the adjusted scores of these pages, in no particular order.
+    fn adjusted(&self, pages: &Bits) -> Result<Vec<ScoredPage>> {
+        let Some(names) = self.near.names else {
+            let score = |page| self.score(page as u32, 1.0, Tally::default());
+            return Ok(pages.all().map(score).collect());
+        };
+        let around = |at: usize, radius: usize| {
+            let near = &names[at.saturating_sub(radius)..names.len().min(at + radius + 1)];
+            let tallies = near.iter().map(|&page| self.tally(page));
+            (near.len(), tallies.fold(Tally::default(), plus))
+        };
+        let mut chunks: Vec<&[u32]> = names.chunks(CHUNK).collect();
+        let adjusted = par_map(&mut chunks, |chunk, names| {
+            let mut adjusted = Vec::new();
+            for (at, &page) in (chunk * CHUNK..).zip(names.iter()) {
+                if pages.get(page.into()) {
+                    let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
+                    let unseen = self.unseen[known][read as usize];
+                    adjusted.push(self.score(page, unseen, around(at, RADIUS).1));
+                }
+            }
+            Ok(adjusted)
+        })?;
+        Ok(adjusted.concat())
+    }
+
+    /// Returns the open pages except for the `known` ones whose adjusted scores may be `least` or more.
+    fn rising(&self, least: f64, known: &Bits) -> Bits {
+        let Near { crawl, powers, .. } = self.near;
+        let most = self.found.iter().copied().fold(0.0, f32::max);
+        let (read, unseen) = match self.near.names {
+            Some(_) => (2 * RADIUS, self.unseen[AROUND][0]),
+            None => (0, 1.0),
+        };
+        // The more pages were read near a page, the more they may have found, if some found more than the mean.
+        let near = self.found([read as f64, 0.0, read as f64 * f64::from(most)]);
+        let factor = |same: f64| unseen * libm::pow(near.max(1.0) * same, powers.found) * ROUNDING;
+        let same = (0..self.siblings.len()).map(|by| self.found(self.of_finder(by)));
+        let any = factor(same.fold(1.0, f64::max));
+        let mut rising = Bits::new(crawl.pages().into());
+        for page in crawl.all_open() {
+            let score = f64::from(self.scores[page as usize]);
+            if score * any >= least
+                && !known.get(page.into())
+                && score * factor(self.found(self.same(page))) >= least
+            {
+                rising.set(page.into());
+            }
+        }
+        rising
+    }
 }
 
 #[cfg(test)]
@@ -252,9 +298,17 @@ mod tests {
             names: names.then_some(&order[..]),
             found_by: &found_by,
             with_links: &with_links,
+            powers,
         };
         let mut scores = vec![1.0; pages as usize];
-        near.lift(&mut scores, powers).unwrap();
+        let all = near.best(&scores, usize::MAX).unwrap();
+        // Some of the best are the best of all, however few pages are adjusted first.
+        for count in 0..all.len() {
+            assert_eq!(near.best(&scores, count).unwrap(), all[..count], "{count}");
+        }
+        for of in all {
+            scores[of.page as usize] = of.score as f32;
+        }
         scores
     }
 
