@@ -322,7 +322,7 @@ impl<'a> Crawl<'a> {
                 let strategy = QueuedStrategy::wrap(spec.name, strategy);
                 let by_ranking = ["forecast", "settled"].contains(&spec.name);
                 published = by_ranking.then(|| Published {
-                    damping: choice.parameters().damping(),
+                    damping: choice.damping(),
                     bound_l1: f64::INFINITY,
                     importance: Vec::new(),
                 });

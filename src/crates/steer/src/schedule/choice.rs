@@ -7,16 +7,17 @@ use super::{CrawlState, STRATEGIES, Strategy, StrategySpec};
 /// Default of K: the known pages divided by this.
 const K_PARTS: u64 = 72;
 
-/// Parameters of strategies; each strategy uses its own.
+/// Strategy with its parameters, of which each strategy uses its own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StrategyParameters {
-    /// Number of pages after which FICA's clock advances, and rankings are recomputed; `None`: see
-    /// [`StrategyParameters::k_of`].
+pub struct Choice {
+    /// Position of the strategy in [`STRATEGIES`].
+    strategy: usize,
+    /// Number of pages after which FICA's clock advances; `None`: see [`Choice::k_of`].
     pub k: Option<u64>,
     /// Speed at which FICA's learning rate falls.
     pub beta: f64,
-    /// Share of a page's cash that its links pass on, if chosen: see [`StrategyParameters::damping`].
-    pub damping: Option<f64>,
+    /// Share of a page's cash that its links pass on; `None`: the store's, or 0.85.
+    damping: Option<f64>,
     /// Share of the virtual page's payments that goes to unread pages.
     pub discovery: f64,
     /// Exponent of the unseen share near a page by name.
@@ -24,9 +25,10 @@ pub struct StrategyParameters {
     pub seed: u64,
 }
 
-impl Default for StrategyParameters {
-    fn default() -> StrategyParameters {
-        StrategyParameters {
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice {
+            strategy: 0,
             k: None,
             beta: 0.1,
             damping: None,
@@ -37,43 +39,29 @@ impl Default for StrategyParameters {
     }
 }
 
-impl StrategyParameters {
+impl Choice {
+    pub fn spec(&self) -> &'static StrategySpec {
+        &STRATEGIES[self.strategy]
+    }
+
+    pub fn strategy(&self) -> Box<dyn Strategy> {
+        (self.spec().make)(self)
+    }
+
     /// Returns K for a crawl: the number chosen, or a 72nd of the known pages, at least 1, as the FICA paper has
     /// 250,000 for 18 M pages. It depends on the history alone, and so do lists.
     pub fn k_of(&self, crawl: &CrawlState) -> u64 {
         self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
     }
 
-    /// Returns the share of a page's cash that its links pass on: the one chosen, or the store's; 0.85 without a store.
     pub fn damping(&self) -> f64 {
         self.damping.unwrap_or(0.85)
-    }
-}
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Choice {
-    /// Position of the strategy in [`STRATEGIES`].
-    strategy: usize,
-    parameters: StrategyParameters,
-}
-
-impl Choice {
-    pub fn spec(&self) -> &'static StrategySpec {
-        &STRATEGIES[self.strategy]
-    }
-
-    pub fn parameters(&self) -> &StrategyParameters {
-        &self.parameters
     }
 
     /// Takes the store's damping unless one was chosen.
     pub fn of_store(mut self, damping: f64) -> Choice {
-        self.parameters.damping.get_or_insert(damping);
+        self.damping.get_or_insert(damping);
         self
-    }
-
-    pub fn strategy(&self) -> Box<dyn Strategy> {
-        (self.spec().make)(&self.parameters)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -97,18 +85,17 @@ impl Choice {
         };
         let share = || within(0.0, 1.0, "a share between 0 and 1");
         let whole = |what: &str| value.parse().map_err(|_| format!("{name}={value}: {what}"));
-        let p = &mut self.parameters;
         match name {
             "k" => {
                 let what = "a number of pages, at least 1";
-                p.k = Some(whole(what)?).filter(|&k: &u64| k > 0);
-                p.k.ok_or_else(|| format!("{name}={value}: {what}"))?;
+                self.k = Some(whole(what)?).filter(|&k: &u64| k > 0);
+                self.k.ok_or_else(|| format!("{name}={value}: {what}"))?;
             }
-            "beta" => p.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
-            "unseen" => p.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
-            "damping" => p.damping = Some(share()?),
-            "discovery" => p.discovery = share()?,
-            _ => p.seed = whole("a whole number")?,
+            "beta" => self.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
+            "unseen" => self.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
+            "damping" => self.damping = Some(share()?),
+            "discovery" => self.discovery = share()?,
+            _ => self.seed = whole("a whole number")?,
         }
         Ok(())
     }

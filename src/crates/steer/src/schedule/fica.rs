@@ -7,28 +7,28 @@
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
 //! moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
-//! follows the crawl likewise ([`StrategyParameters::k_of`]). `cashrank-lab` has the other learning rates that the paper
+//! follows the crawl likewise ([`Choice::k_of`]). `cashrank-lab` has the other learning rates that the paper
 //! compares.
 //!
 //! The plain logarithmic distance is a measure of pages (`rank/measures/distances.rs`).
 
-use super::{CrawlFacts, CrawlState, Strategy, StrategyParameters, StrategySpec};
+use super::{Choice, CrawlFacts, CrawlState, Strategy, StrategySpec};
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
     parameters: &["k", "beta"],
-    ..StrategySpec::of(|parameters| {
+    ..StrategySpec::of(|choice| {
         Box::new(Fica {
-            parameters: parameters.clone(),
+            choice: choice.clone(),
             scores: Vec::new(),
         })
     })
 };
 
 struct Fica {
-    parameters: StrategyParameters,
+    choice: Choice,
     /// Negated distance of each page; negative infinity without one.
     scores: Vec<f64>,
 }
@@ -63,8 +63,8 @@ impl Strategy for Fica {
         }
         let link = -libm::log10(degree as f64);
         let own = self.get(row.page).unwrap_or(0.0);
-        let turns = u64::from(crawl.read()) / self.parameters.k_of(crawl);
-        let alpha = libm::exp(-self.parameters.beta * turns as f64);
+        let turns = u64::from(crawl.read()) / self.choice.k_of(crawl);
+        let alpha = libm::exp(-self.choice.beta * turns as f64);
         let score = alpha * link + (1.0 - alpha) * own;
         for target in row.links().filter(|&target| !crawl.is_read(target)) {
             self.raise(crawl, target, score);
@@ -80,7 +80,7 @@ impl Strategy for Fica {
 mod tests {
     use super::*;
     use crate::graph::Graph;
-    use crate::schedule::{Choice, CrawlHistory};
+    use crate::schedule::CrawlHistory;
 
     /// Returns the distances after a crawl in which 0 links to 1, 2, 3; 1 to 4 and 2. Nothing links to 5.
     fn distances(strategy: &str) -> Vec<Option<f64>> {

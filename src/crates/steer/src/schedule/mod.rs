@@ -25,7 +25,7 @@ mod takers;
 mod tests;
 mod xyleme;
 
-pub use choice::{Choice, StrategyParameters};
+pub use choice::Choice;
 pub use focus::{Focus, FocusRule};
 pub use history::{CrawlHistory, CrawlState};
 pub use list::{next, next_of};
@@ -162,12 +162,12 @@ pub struct StrategySpec {
     /// True if it orders pages by the ledger's cash, which pages that were read have, too.
     pub by_cash: bool,
     pub by_names: bool,
-    make: fn(&StrategyParameters) -> Box<dyn Strategy>,
+    make: fn(&Choice) -> Box<dyn Strategy>,
 }
 
 impl StrategySpec {
     /// Returns a strategy without a name, parameters, or facts that it uses.
-    const fn of(make: fn(&StrategyParameters) -> Box<dyn Strategy>) -> StrategySpec {
+    const fn of(make: fn(&Choice) -> Box<dyn Strategy>) -> StrategySpec {
         StrategySpec {
             name: "",
             about: "",

@@ -192,8 +192,7 @@ fn unknown_names_are_told() {
     assert!(wrong("random:k=1").contains("seed"));
     assert!(wrong("fica:k=0").contains("at least 1"));
     let choice: Choice = "fica:k=7,beta=0.2".parse().unwrap();
-    let parameters = choice.parameters();
-    assert_eq!((parameters.k, parameters.beta), (Some(7), 0.2));
+    assert_eq!((choice.k, choice.beta), (Some(7), 0.2));
     assert_eq!(choice.spec().name, "fica");
 }
 

@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schedule::{CrawlHistory, Focus, Strategy as _, StrategyParameters};
+    use crate::schedule::{Choice, CrawlHistory, Focus, Strategy as _};
 
     impl Xyleme {
         /// Returns the sum of all units.
@@ -180,7 +180,7 @@ mod tests {
                 discovery: fixed(0.3),
                 ..Xyleme::default()
             };
-            let mut crawl = CrawlHistory::new((SPEC.make)(&StrategyParameters::default()));
+            let mut crawl = CrawlHistory::new((SPEC.make)(&Choice::default()));
             let rules = ["host:h1.example=0.25", "url:*/7=0.1", "unread=0.2"];
             let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
             if focused {
