@@ -172,7 +172,7 @@ impl NextArgs {
         };
         let mut options = self.read_lists(&stores, &options, room)?;
         let seeds = options.iter().flat_map(|options| &options.seeds);
-        let seeds: HashSet<String> = seeds.map(|seed| seed.name.clone()).collect();
+        let seeds: HashSet<String> = seeds.map(|seed| seed.page.url.clone()).collect();
         let pages = if shards.is_empty() {
             let options = options.remove(0);
             next(&RealDisk, store, &options).map_err(|error| match error {

@@ -1,5 +1,6 @@
 //! Parameters of [`next`](crate::schedule::next), by name.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use jiff::civil::Date;
@@ -10,10 +11,10 @@ use super::list::each_listed;
 use super::question::{Parameter, Takes, parsed, put, read};
 use crate::decode::Time;
 use crate::disk::RealDisk;
-use crate::model::split_time;
+use crate::model::{PageId, split_time};
 use crate::rows::Bits;
 use crate::rules::list::{NameSet, SkippedLines};
-use crate::schedule::{NextOptions, PageSelection, Seed, SeedChoice};
+use crate::schedule::{Candidate, ListLimits, NextOptions, PageSelection, Seed};
 use crate::snapshot::Snapshot;
 use crate::store::settings_of;
 use crate::{Error, Result};
@@ -192,22 +193,53 @@ impl NextOptions {
             Ok(())
         })?;
         let shard = settings_of(&RealDisk, dir)?.and_then(|settings| settings.input.shard);
-        let mut other_shards = 0;
-        let mut choice = SeedChoice::new(self, snapshot);
+        let now = snapshot.and_then(|snapshot| self.now(snapshot));
+        let (mut other_shards, mut chosen) = (0, Vec::new());
+        let (mut limits, mut names) = (ListLimits::new(self, snapshot), HashSet::new());
         skipped.seeds = each_listed(seeds, snapshot, |mut pages| {
             let listed = pages.len();
             pages.retain(|(line, _)| shard.is_none_or(|shard| shard.has(&line.name)));
             other_shards += (listed - pages.len()) as u64;
-            pages.retain(|(line, page)| page.is_some() || !unknown.has(&line.name));
-            let pages = pages.into_iter().map(|(line, page)| Seed {
-                name: String::from_utf8_lossy(&line.name).into_owned(),
-                page,
-                line: line.number,
-            });
-            choice.add(pages.collect())
+            if chosen.len() >= self.count {
+                return Ok(());
+            }
+            let known: Vec<PageId> = pages.iter().filter_map(|(_, page)| *page).collect();
+            let mut known = match snapshot {
+                Some(snapshot) => snapshot.pages_of(&known)?.into_iter(),
+                None => Vec::new().into_iter(),
+            };
+            for (line, page) in pages {
+                let page = page.and_then(|_| known.next());
+                let is_open = page.map_or(!unknown.has(&line.name), |page| {
+                    page.fetches.visits == 0
+                        && page.fetches.last.is_none()
+                        && !self.exclude.get(page.page.0)
+                        && !self.is_failing(now, &page.fetches)
+                });
+                let url = String::from_utf8_lossy(&line.name).into_owned();
+                if is_open
+                    && chosen.len() < self.count
+                    && !names.contains(&url)
+                    && limits.takes(&url)
+                {
+                    names.insert(url.clone());
+                    let page = Candidate {
+                        page: page.map(|page| page.page),
+                        importance: page.map_or(0.0, |page| page.importance),
+                        fetches: page.map(|page| page.fetches).unwrap_or_default(),
+                        url,
+                        ..Candidate::default()
+                    };
+                    chosen.push(Seed {
+                        page,
+                        line: line.number,
+                    });
+                }
+            }
+            Ok(())
         })?;
         skipped.seeds.other_shards = other_shards;
-        self.seeds = choice.seeds();
+        self.seeds = chosen;
         Ok(skipped)
     }
 }

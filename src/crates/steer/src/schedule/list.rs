@@ -43,7 +43,7 @@ const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 /// page is known, and there are no seeds; or if the strategy needs rows and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     match Snapshot::latest(disk, store) {
-        Err(Error::Missing(_)) if !options.seeds.is_empty() => Ok(listed_seeds(options, None)?.0),
+        Err(Error::Missing(_)) if !options.seeds.is_empty() => Ok(listed_seeds(options, None).0),
         snapshot => next_of(&snapshot?, options, THREADS),
     }
 }
@@ -59,7 +59,7 @@ pub fn next_of(
     let pages = snapshot.info().pages;
     let store = snapshot.store().display();
     if pages == 0 && !options.seeds.is_empty() {
-        return Ok(listed_seeds(options, Some(snapshot))?.0);
+        return Ok(listed_seeds(options, Some(snapshot)).0);
     }
     if pages == 0 {
         return Err(Error::Missing(format!(
@@ -103,7 +103,7 @@ impl ListSource<'_> {
     fn list(&self) -> Result<Vec<Candidate>> {
         let options = self.options;
         let count = options.count;
-        let (mut first, mut limits) = listed_seeds(options, Some(self.snapshot))?;
+        let (mut first, mut limits) = listed_seeds(options, Some(self.snapshot));
         if options.known_hosts {
             let mut known = HostSet::default();
             known.add_fetched(self.snapshot)?;
@@ -374,7 +374,7 @@ impl ListSource<'_> {
                 history.hold(page);
             }
         })?;
-        let seeds = options.seeds.iter().filter_map(|seed| seed.page);
+        let seeds = options.seeds.iter().filter_map(|seed| seed.page.page);
         for page in options.exclude.all().chain(seeds.map(|page| page.0)) {
             if let Ok(page) = u32::try_from(page) {
                 history.hold(page);

@@ -54,7 +54,7 @@ fn merge(
     // Number of pages of each list that are left, if it may be longer.
     let mut left = Vec::new();
     for (shard, (options, list)) in shards.iter().zip(lists).enumerate() {
-        let named = |seed: &'_ Seed| (seed.name.clone(), seed.line);
+        let named = |seed: &'_ Seed| (seed.page.url.clone(), seed.line);
         let named: HashMap<String, u64> = options.seeds.iter().map(named).collect();
         let is_full = list.len() >= asked;
         let mut list = list.into_iter().peekable();
@@ -136,8 +136,7 @@ mod tests {
     #[test]
     fn seeds_come_first_in_the_order_of_their_list() {
         let seed = |name: &str, line| Seed {
-            name: name.into(),
-            page: None,
+            page: page(name, 0.0),
             line,
         };
         let with = |seeds: &[Seed]| NextOptions {

@@ -31,9 +31,9 @@ pub use history::{CrawlHistory, CrawlState};
 pub use list::{next, next_of};
 pub use merged::next_of_shards;
 pub use names::{by_key, name_key};
+pub(crate) use next::ListLimits;
 pub use next::{
     Candidate, HostSet, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
-    SeedChoice,
 };
 pub use takers::Taker;
 

@@ -16,7 +16,7 @@ use crate::engine::YEAR;
 use crate::model::{Fetches, PageId};
 use crate::rows::Bits;
 use crate::rules::{Scope, Shard};
-use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::snapshot::Snapshot;
 use crate::url::{domain, host};
 
 /// Pages that are wanted.
@@ -63,7 +63,7 @@ pub struct NextOptions {
     pub focus: Focus,
     /// Bitmap of pages that must not be listed, for example because they were handed out already.
     pub exclude: Bits,
-    /// Pages that come first, in this order, unless they were read.
+    /// Unread pages that come first, in this order: see [`NextOptions::name`].
     pub seeds: Vec<Seed>,
 }
 
@@ -86,12 +86,9 @@ impl Default for RetryPolicy {
 }
 
 /// Page to begin with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Seed {
-    /// Canonical URL, or opaque name.
-    pub name: String,
-    /// Number of the page; `None` if the store does not know it.
-    pub page: Option<PageId>,
+    pub page: Candidate,
     /// Line of the list that names it, from 0.
     pub line: u64,
 }
@@ -123,12 +120,12 @@ impl Default for NextOptions {
 
 impl NextOptions {
     /// Returns the time that ages count from: the option, or the latest fetch that the snapshot believes.
-    pub(super) fn now(&self, snapshot: &Snapshot) -> Option<Time> {
+    pub(crate) fn now(&self, snapshot: &Snapshot) -> Option<Time> {
         self.now.or(snapshot.info().time)
     }
 
     /// Returns whether a page is left out because its fetches failed too recently or too often.
-    pub(super) fn is_failing(&self, now: Option<Time>, page: &Fetches) -> bool {
+    pub(crate) fn is_failing(&self, now: Option<Time>, page: &Fetches) -> bool {
         let RetryPolicy { retry_after, most } = self.failures;
         let lately = |(now, failed): (Time, Time)| {
             // A time far ahead is not trusted to be recent.
@@ -159,7 +156,7 @@ pub struct Candidate {
 
 /// Counts the listed pages per host and per domain.
 #[derive(Clone)]
-pub(super) struct ListLimits<'a> {
+pub(crate) struct ListLimits<'a> {
     options: &'a NextOptions,
     /// Shard whose pages may be listed; `None`: all.
     shard: Option<Shard>,
@@ -225,80 +222,19 @@ impl<'a> ListLimits<'a> {
     }
 }
 
-/// Chooses the seeds that a list begins with: those that were unread as of a snapshot, each once, within the limits.
-pub struct SeedChoice<'a> {
-    options: &'a NextOptions,
-    snapshot: Option<&'a Snapshot>,
-    limits: ListLimits<'a>,
-    names: HashSet<String>,
-    /// Chosen seeds, with the snapshot's facts about them.
-    chosen: Vec<(Seed, Option<SnapshotPage>)>,
-}
-
-impl<'a> SeedChoice<'a> {
-    pub fn new(options: &'a NextOptions, snapshot: Option<&'a Snapshot>) -> SeedChoice<'a> {
-        SeedChoice {
-            options,
-            snapshot,
-            limits: ListLimits::new(options, snapshot),
-            names: HashSet::new(),
-            chosen: Vec::new(),
-        }
-    }
-
-    pub fn add(&mut self, seeds: Vec<Seed>) -> Result<()> {
-        if self.chosen.len() >= self.options.count {
-            return Ok(());
-        }
-        let numbers: Vec<PageId> = seeds.iter().filter_map(|seed| seed.page).collect();
-        let (mut known, mut now) = (Vec::new().into_iter(), None);
-        if let Some(snapshot) = self.snapshot {
-            known = snapshot.pages_of(&numbers)?.into_iter();
-            now = self.options.now(snapshot);
-        }
-        for seed in seeds {
-            let page = seed.page.and_then(|_| known.next());
-            let is_open = page.is_none_or(|page| {
-                page.fetches.visits == 0
-                    && page.fetches.last.is_none()
-                    && !self.options.exclude.get(page.page.0)
-                    && !self.options.is_failing(now, &page.fetches)
-            });
-            if is_open
-                && self.chosen.len() < self.options.count
-                && !self.names.contains(&seed.name)
-                && self.limits.takes(&seed.name)
-            {
-                self.names.insert(seed.name.clone());
-                self.chosen.push((seed, page));
-            }
-        }
-        Ok(())
-    }
-
-    pub fn seeds(self) -> Vec<Seed> {
-        self.chosen.into_iter().map(|(seed, _)| seed).collect()
-    }
-}
-
 /// Returns the seeds that a list begins with, and what its limits leave for other pages.
 pub(super) fn listed_seeds<'a>(
     options: &'a NextOptions,
-    snapshot: Option<&'a Snapshot>,
-) -> Result<(Vec<Candidate>, ListLimits<'a>)> {
-    let mut choice = SeedChoice::new(options, snapshot);
-    choice.add(options.seeds.clone())?;
-    let candidate = |(seed, page): (Seed, Option<SnapshotPage>)| Candidate {
-        page: page.map(|page| page.page),
-        importance: page.map_or(0.0, |page| page.importance),
-        fetches: page.map(|page| page.fetches).unwrap_or_default(),
-        url: seed.name,
-        ..Candidate::default()
-    };
-    let listed = choice.chosen.into_iter().map(candidate).collect();
-    Ok((listed, choice.limits))
+    snapshot: Option<&Snapshot>,
+) -> (Vec<Candidate>, ListLimits<'a>) {
+    let mut limits = ListLimits::new(options, snapshot);
+    let seeds = options.seeds.iter().map(|seed| &seed.page);
+    let within = seeds.filter(|page| limits.takes(&page.url));
+    let listed = within.take(options.count).cloned().collect();
+    (listed, limits)
 }
 
+/// Number of names that are read before it is checked whether more are needed.
 const NAMES: u64 = 1 << 18;
 
 /// Set of hosts, by their hashes.
@@ -308,24 +244,32 @@ pub struct HostSet(HashSet<u64>);
 impl HostSet {
     /// Adds the hosts of all visited pages of a snapshot. Reads all names.
     pub fn add_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
-        self.each_fetched(snapshot, |_| false, |hosts, name| hosts.add(name))
+        let (visited, mut page) = (snapshot.visited(1)?, 0);
+        snapshot.each_name(0..snapshot.len(), &mut |name| {
+            if visited.get(page) {
+                self.add(name);
+            }
+            page += 1;
+        })
     }
 
-    /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all; asks again only if hosts
-    /// were removed.
+    /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all.
     pub fn remove_fetched(
         &mut self,
         snapshot: &Snapshot,
         is_enough: impl Fn(&HostSet) -> bool,
     ) -> Result<()> {
-        let mut asked = usize::MAX;
-        let is_enough = |hosts: &HostSet| {
-            let changed = std::mem::replace(&mut asked, hosts.0.len()) != hosts.0.len();
-            changed && is_enough(hosts)
-        };
-        self.each_fetched(snapshot, is_enough, |hosts, name| {
-            hosts.0.remove(&xxh3_64(host(name)));
-        })
+        let (visited, mut page) = (snapshot.visited(1)?, 0);
+        while page < snapshot.len() && !is_enough(self) {
+            let names = page..snapshot.len().min(page + NAMES);
+            snapshot.each_name(names, &mut |name| {
+                if visited.get(page) {
+                    self.0.remove(&xxh3_64(host(name)));
+                }
+                page += 1;
+            })?;
+        }
+        Ok(())
     }
 
     pub fn add(&mut self, name: &[u8]) {
@@ -334,29 +278,5 @@ impl HostSet {
 
     pub fn has(&self, name: &[u8]) -> bool {
         self.0.contains(&xxh3_64(host(name)))
-    }
-
-    /// Calls `each` with the name of each visited page, some at a time, until `is_enough`.
-    fn each_fetched(
-        &mut self,
-        snapshot: &Snapshot,
-        mut is_enough: impl FnMut(&HostSet) -> bool,
-        mut each: impl FnMut(&mut HostSet, &[u8]),
-    ) -> Result<()> {
-        let visited = snapshot.visited(1)?;
-        let mut page = 0;
-        while page < snapshot.len() {
-            let names = page..snapshot.len().min(page + NAMES);
-            snapshot.each_name(names, &mut |name| {
-                if visited.get(page) {
-                    each(self, name);
-                }
-                page += 1;
-            })?;
-            if is_enough(self) {
-                break;
-            }
-        }
-        Ok(())
     }
 }
