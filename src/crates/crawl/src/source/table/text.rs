@@ -28,14 +28,16 @@ pub(super) fn lazily(begin: impl FnOnce() -> Result<Rows, Fault> + Send + 'stati
 }
 
 pub(super) type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
+/// Sort key and value of a row.
+pub(super) type KeyedRow = (Vec<u8>, Vec<u8>);
 
 /// Sorts rows by the bytes of a key, in `memory` bytes and temporary files; rows of one key keep their order. `split`
 /// makes a key and a value of a row, and `join` the row of both.
 pub(super) fn sorted<T: 'static>(
     rows: impl Iterator<Item = Result<T, Fault>>,
     memory: u64,
-    split: impl Fn(T) -> (Vec<u8>, Vec<u8>),
-    join: fn((Vec<u8>, Vec<u8>)) -> Option<T>,
+    split: impl Fn(T) -> KeyedRow,
+    join: fn(KeyedRow) -> Option<T>,
 ) -> Result<GraphRows<T>, Fault> {
     let memory = usize::try_from(memory).unwrap_or(usize::MAX);
     let mut sorter = ExternalSorter::new(memory, &std::env::temp_dir());
