@@ -91,13 +91,10 @@ pub(super) fn parquet(
             known.is_some_and(|known| known.field == FieldName::Url)
         };
         if found.iter().any(is_page) {
-            let mut rows = records::RecordTable::of(table, &found, &fields, limits.line_bytes)?;
+            let why = format!("it is a Parquet table with {}", columns_of(&found));
             return Ok(TableInput {
-                rows: Box::new(move |out| rows.step(out)),
-                known: (
-                    format,
-                    format!("it is a Parquet table with {}", columns_of(&found)),
-                ),
+                rows: records::text(table, &found, &fields, limits.line_bytes)?,
+                known: (format, why),
             });
         }
     }

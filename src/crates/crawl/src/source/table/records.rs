@@ -1,7 +1,7 @@
 //! A Parquet table of crawl records: each row becomes a line of JSON with its columns, for the decoder of records.
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType};
-use super::{Fault, columns_of};
+use super::{Rows, columns_of};
 use crate::decode::put_string;
 use crate::decode::records::names::FieldNameMap;
 use crate::rules::FieldName;
@@ -9,89 +9,65 @@ use crate::{Error, Result};
 
 pub(super) const ROWS: usize = 64;
 
-struct RecordColumn {
-    /// Name as JSON, with a colon.
-    name: Vec<u8>,
-    is_list: bool,
-}
-
-pub(super) struct RecordTable {
-    table: ParquetTable,
-    columns: Vec<RecordColumn>,
-    /// Length of a line at which the writing of a list's values stops: the record is over the limit anyway, and values
-    /// of a row may share long texts.
+/// Returns the text of a table with a column of pages and one of links by these names. Fails with [`Error::Unsupported`]
+/// if one has another type; the message begins with the fault. The writing of a list's values stops once the line is
+/// longer than `longest`: the record is over the limit anyway, and values of a row may share long texts.
+pub(super) fn text(
+    mut table: ParquetTable,
+    found: &[ColumnField],
+    fields: &FieldNameMap,
     longest: u64,
-}
-
-impl RecordTable {
-    /// Returns a reader of a table with a column of pages and one of links by these names. Fails with
-    /// [`Error::Unsupported`] if one has another type; the message begins with the fault.
-    pub fn of(
-        mut table: ParquetTable,
-        found: &[ColumnField],
-        fields: &FieldNameMap,
-        longest: u64,
-    ) -> Result<RecordTable> {
-        let mut columns: Vec<RecordColumn> = Vec::new();
-        let mut has_links = false;
-        for field in found {
-            let Some(known) = fields.record.field(&field.name) else {
-                continue;
-            };
-            let known = known.field;
-            has_links |= known == FieldName::Links;
-            let is_text = matches!(field.kind, Some(ValueType::Text | ValueType::Null));
-            let (expected, fits) = match known {
-                FieldName::Links | FieldName::RequestedUrl => {
-                    ("a string or a list of strings", is_text)
-                }
-                FieldName::Url => ("a string", is_text && !field.is_list),
-                FieldName::LinksNofollow | FieldName::LinksRel | FieldName::LinksWeight => {
-                    ("a value for each link", is_text || field.is_list)
-                }
-                _ => ("a string, a number or a time", !field.is_list),
-            };
-            let expected = format!("{expected}: write it so, or leave it out");
-            table.choose(field, fits, &expected)?;
-            let mut name = Vec::new();
-            put_string(field.name.as_bytes(), &mut name);
-            name.push(b':');
-            columns.push(RecordColumn {
-                name,
-                is_list: field.is_list,
-            });
-        }
-        if !has_links {
-            return Err(Error::Unsupported(format!(
-                "a table of pages without a column of links (a list of strings, `links`); it has {}. Name the column \
-                 with `field` links=NAME; the table of pages beside one of links is read with its folder",
-                columns_of(found)
-            )));
-        }
-        Ok(RecordTable {
-            table,
-            columns,
-            longest,
-        })
+) -> Result<Rows> {
+    // For each column its name as JSON, with a colon, and whether it holds lists.
+    let mut columns: Vec<(Vec<u8>, bool)> = Vec::new();
+    let mut has_links = false;
+    for field in found {
+        let Some(known) = fields.record.field(&field.name) else {
+            continue;
+        };
+        let known = known.field;
+        has_links |= known == FieldName::Links;
+        let is_text = matches!(field.kind, Some(ValueType::Text | ValueType::Null));
+        let (expected, fits) = match known {
+            FieldName::Links | FieldName::RequestedUrl => {
+                ("a string or a list of strings", is_text)
+            }
+            FieldName::Url => ("a string", is_text && !field.is_list),
+            FieldName::LinksNofollow | FieldName::LinksRel | FieldName::LinksWeight => {
+                ("a value for each link", is_text || field.is_list)
+            }
+            _ => ("a string, a number or a time", !field.is_list),
+        };
+        let expected = format!("{expected}: write it so, or leave it out");
+        table.choose(field, fits, &expected)?;
+        let mut name = Vec::new();
+        put_string(field.name.as_bytes(), &mut name);
+        name.push(b':');
+        columns.push((name, field.is_list));
     }
-
-    /// Writes the next row; returns `false` after the last.
-    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        if !self.table.next_row()? {
+    if !has_links {
+        return Err(Error::Unsupported(format!(
+            "a table of pages without a column of links (a list of strings, `links`); it has {}. Name the column \
+             with `field` links=NAME",
+            columns_of(found)
+        )));
+    }
+    Ok(Box::new(move |out| {
+        if !table.next_row()? {
             return Ok(false);
         }
         let start = out.len();
-        for (at, column) in self.columns.iter().enumerate() {
+        for (at, (name, is_list)) in columns.iter().enumerate() {
             out.push(if at == 0 { b'{' } else { b',' });
-            out.extend_from_slice(&column.name);
-            let cells = self.table.row(at);
-            if !column.is_list {
+            out.extend_from_slice(name);
+            let cells = table.row(at);
+            if !is_list {
                 put(cells.first(), out);
                 continue;
             }
             out.push(b'[');
             for (at, cell) in cells.iter().enumerate() {
-                if (out.len() - start) as u64 > self.longest {
+                if (out.len() - start) as u64 > longest {
                     break;
                 }
                 if at > 0 {
@@ -103,7 +79,7 @@ impl RecordTable {
         }
         out.extend_from_slice(b"}\n");
         Ok(true)
-    }
+    }))
 }
 
 fn put(cell: Option<&Cell>, out: &mut Vec<u8>) {
