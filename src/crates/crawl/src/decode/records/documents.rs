@@ -17,7 +17,7 @@ const NOT_BLANK: usize = usize::MAX;
 pub fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
     let mut cut = Cut::default();
     let end = cut.run(start);
-    if cut.is_broken() {
+    if cut.place == ScanState::Behind {
         // The text has lines, and its first record was cut short.
         return (None, true);
     }
@@ -79,7 +79,7 @@ impl Cut {
                     (self.place, self.after_value) = (ScanState::Inside, true)
                 }
                 (ScanState::Text | ScanState::Escaped, b'\n') => {
-                    self.break_off();
+                    self.place = ScanState::Behind;
                     continue;
                 }
                 (ScanState::Text, _) => {
@@ -94,7 +94,7 @@ impl Cut {
                     if self.inside(byte) {
                         return Some(at + 1);
                     }
-                    if self.is_broken() {
+                    if self.place == ScanState::Behind {
                         continue;
                     }
                     self.blanks = NOT_BLANK;
@@ -128,7 +128,7 @@ impl Cut {
             // Bytes of a byte order mark are skipped, too.
             b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
             b'{' => (self.place, self.depth) = (ScanState::Inside, 1),
-            _ => self.break_off(),
+            _ => self.place = ScanState::Behind,
         }
         self.blanks = NOT_BLANK;
     }
@@ -137,7 +137,7 @@ impl Cut {
         match byte {
             b'"' | b'{' | b'[' if self.after_value => {
                 self.by_next = byte == b'{' && self.blanks != NOT_BLANK;
-                self.break_off();
+                self.place = ScanState::Behind;
             }
             b'"' => self.place = ScanState::Text,
             b'{' | b'[' => self.depth += 1,
@@ -147,18 +147,6 @@ impl Cut {
         }
         self.depth == 0
     }
-
-    fn break_off(&mut self) {
-        self.place = ScanState::Behind;
-    }
-
-    fn is_broken(&self) -> bool {
-        self.place == ScanState::Behind
-    }
-
-    pub fn is_before(&self) -> bool {
-        self.place == ScanState::Before
-    }
 }
 
 impl Skipper for Cut {
@@ -166,7 +154,9 @@ impl Skipper for Cut {
         match self.run(buf) {
             Some(end) => Skipped::Ended(end),
             None if at_end => Skipped::Ended(buf.len()),
-            None if self.is_before() || self.blanks == NOT_BLANK => Skipped::Inside(buf.len()),
+            None if self.place == ScanState::Before || self.blanks == NOT_BLANK => {
+                Skipped::Inside(buf.len())
+            }
             // The next record may begin with this line.
             None => {
                 self.blanks = 0;
@@ -182,7 +172,7 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
         let rest = &chunk[start..];
         let mut cut = Cut::default();
         let end = cut.run(rest);
-        if cut.is_before() {
+        if cut.place == ScanState::Before {
             return None;
         }
         let text = &rest[..end.unwrap_or(rest.len())];
@@ -191,7 +181,7 @@ pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
             text: opened(text),
             start: start - text.len(),
             end: start,
-            terminated: (end.is_some() || cut.is_broken()) && !cut.by_next,
+            terminated: (end.is_some() || cut.place == ScanState::Behind) && !cut.by_next,
         })
     })
 }

@@ -161,24 +161,22 @@ impl LinkTable {
     /// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length
     /// and then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
     fn is_ordered(&self) -> Result<bool, Fault> {
-        let mut last: Option<Vec<u8>> = None;
-        let mut orders = [true; 4];
+        let (mut last, mut first, mut holds) = (Vec::new(), None, [true; 2]);
         for source in self.read(1, |_, source| source)? {
             let source = source?;
-            if source.is_empty() || last.as_ref() == Some(&source) {
+            if source.is_empty() || source == last {
                 continue;
             }
-            if let Some(last) = &last {
-                let up = *last < source;
-                let longer = (last.len(), last) < (source.len(), &source);
-                for (order, found) in orders.iter_mut().zip([up, !up, longer, !longer]) {
-                    *order &= found;
+            if !last.is_empty() {
+                let by_number = (last.len(), &last).cmp(&(source.len(), &source));
+                let found = [last.cmp(&source), by_number];
+                let first = first.get_or_insert(found);
+                holds = [0, 1].map(|order| holds[order] && found[order] == first[order]);
+                if holds == [false; 2] {
+                    return Ok(false);
                 }
             }
-            if orders == [false; 4] {
-                return Ok(false);
-            }
-            last = Some(source);
+            last = source;
         }
         Ok(true)
     }
