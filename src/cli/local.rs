@@ -314,7 +314,7 @@ fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec
         );
     }
     let rows = snapshot.rows()?;
-    let mut known = LocalGraph::of_rows(&rows as &dyn Rows, domain, true)?;
+    let mut known = LocalGraph::of_rows(&rows as &dyn Rows, domain)?;
     let mut failing = Vec::new();
     for page in snapshot.pages() {
         let page = page?;

@@ -36,14 +36,12 @@ pub struct LocalGraph {
 }
 
 impl LocalGraph {
-    /// Returns the pages of `domain`, which must be sorted, with their rows; if `outside`, all other pages that have a
-    /// row follow, in the order of the rows. Pages of the domain that are gone are not ranked with it
+    /// Returns the pages of `domain`, which must be sorted, with their rows; all other pages that have a row follow, in
+    /// the order of the rows. Pages of the domain that are gone are not ranked with it
     /// ([`LocalGraph::gone`]). Fails with [`Error::Missing`] if no page of the domain has a row.
-    pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<LocalGraph> {
+    pub fn of_rows(rows: &dyn Rows, domain: &[u32]) -> Result<LocalGraph> {
         let mut known = LocalGraph::default();
-        if outside {
-            known.slots.reserve(rows.pages() as usize);
-        }
+        known.slots.reserve(rows.pages() as usize);
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
         let mut gone = Vec::new();
         rows.sweep(&mut |row| {
@@ -56,14 +54,12 @@ impl LocalGraph {
         })?;
         known.close_domain()?;
         gone.into_iter().try_for_each(|page| known.gone(page))?;
-        if outside {
-            rows.sweep(&mut |row| {
-                if !is_local(row.page) {
-                    known.row(row)?;
-                }
-                Ok(())
-            })?;
-        }
+        rows.sweep(&mut |row| {
+            if !is_local(row.page) {
+                known.row(row)?;
+            }
+            Ok(())
+        })?;
         Ok(known)
     }
 

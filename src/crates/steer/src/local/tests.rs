@@ -498,10 +498,7 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
 #[test]
 fn rows_give_the_domain_and_what_was_fetched_beside_it() {
     let web: Web = vec![vec![1], vec![2, 0], vec![3], vec![0], vec![]];
-    let alone = LocalGraph::of_rows(&graph(&web), &[1, 2], false).unwrap();
-    assert_eq!((alone.domain(), alone.fetched()), (2, 2));
-    assert_eq!(alone.matrix().frontier, [0, 3]);
-    let all = LocalGraph::of_rows(&graph(&web), &[1, 2], true).unwrap();
+    let all = LocalGraph::of_rows(&graph(&web), &[1, 2]).unwrap();
     assert_eq!((all.domain(), all.fetched()), (2, 5));
     let order: Vec<u32> = (0..5).map(|member| all.page(member)).collect();
     assert_eq!(order, [1, 2, 0, 3, 4]);
@@ -542,20 +539,14 @@ fn what_cannot_be_is_refused() {
     // No page of the domain has links, since none was fetched or all are gone.
     let links = row(&[2, 3], &[], false);
     refused(
-        LocalGraph::of_rows(&links, &[0, 5], true),
+        LocalGraph::of_rows(&links, &[0, 5]),
         "no page that was fetched",
     );
-    refused(
-        LocalGraph::of_rows(&links, &[], true),
-        "no page that was fetched",
-    );
+    refused(LocalGraph::of_rows(&links, &[]), "no page that was fetched");
     let gone = row(&[], &[], true);
-    refused(
-        LocalGraph::of_rows(&gone, &[1], true),
-        "no page that was fetched",
-    );
+    refused(LocalGraph::of_rows(&gone, &[1]), "no page that was fetched");
     // A link of weight 0 does not count.
-    let alike = LocalGraph::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
+    let alike = LocalGraph::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1]).unwrap();
     assert_eq!(alike.matrix().frontier, [2, 4]);
 
     let open = LocalGraph::default();
