@@ -20,7 +20,7 @@ use cashrank_store::snapshot::{ComputedInfo, Watcher, publish_computed};
 use cashrank_store::store::{RealDisk, View, open_view_to_publish};
 
 use super::common::{
-    Exit, MemoryArg, lines, links, positive, print_json, report_lines, say, stop_on_signal,
+    Exit, MemoryArg, bound, lines, links, positive, print_json, report_lines, say, stop_on_signal,
     store_unless, threads,
 };
 use super::export::{scratch, tables};
@@ -30,7 +30,6 @@ use super::log::beside_a_bar;
 use super::output::{OutputTarget, SummedOutputArgs};
 use super::remarks::report_loaded;
 use super::summary::withheld;
-use super::values::bound;
 
 /// Rank pages or sites by a measure of importance, of a store or of files.
 #[derive(clap::Args)]

@@ -14,7 +14,8 @@ use cashrank_ingest::records::{RecordFormat, SortRoom};
 use cashrank_store::memory::check_address_space;
 
 use super::common::{
-    self, Exit, MemoryArg, note_keyboard, positive, print_json, say, stop_on_signal, threads, words,
+    self, Exit, MemoryArg, OrNone, formats, note_keyboard, positive, print_json, say,
+    stop_on_signal, threads, words,
 };
 use super::export::scratch;
 use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
@@ -23,7 +24,6 @@ use super::output::{Keep, OutputTarget};
 use super::remarks::nothing_read;
 use super::reporter::Reporter;
 use super::summary::{read_json, report_counts};
-use super::values::{OrNone, formats};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -22,8 +22,9 @@ use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
 use super::ack::on_durable;
 use super::common::{
-    Exit, STORE, certain_pages, not_believed, note_keyboard, parsed, positive, print_json,
-    some_bytes, stop_on_signal, threads, words,
+    Exit, OrNone, STORE, age_or_none, certain_pages, eps_or_none, every, formats, not_believed,
+    note_keyboard, parsed, positive, print_json, size_or_none, some_bytes, stop_on_signal, threads,
+    time_span, windows, words,
 };
 use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs, first_given};
 use super::json::joined;
@@ -33,9 +34,6 @@ use super::remarks::{is_nothing, nothing_read, start_over};
 use super::reporter::Reporter;
 use super::snapshots::KeepArg;
 use super::summary::{ingest_json, read_json, since, summary};
-use super::values::{
-    OrNone, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
-};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -141,7 +139,7 @@ pub struct IngestArgs {
     #[arg(long, help_heading = RANKING)]
     cold: bool,
     /// Spend at most this long on the accuracy of a ranking, and publish what was reached.
-    #[arg(long, help_heading = RANKING, value_name = "TIME", value_parser = time)]
+    #[arg(long, help_heading = RANKING, value_name = "TIME", value_parser = time_span)]
     settle_time: Option<Duration>,
     /// At the end, print the N most important pages.
     #[arg(long, help_heading = OUTPUT, value_name = "N", conflicts_with = "json")]

@@ -11,9 +11,8 @@ use cashrank_crawl::source::{InputName, SourceOptions};
 use cashrank_graph::engine::{Config, SelfLinks};
 use cashrank_ingest::load::{LoadedGraph, load};
 
-use super::common::{bytes, note_keyboard, parsed, positive, words};
+use super::common::{OrNone, bytes, formats, note_keyboard, parsed, positive, words};
 use super::levels::all_of;
-use super::values::{OrNone, formats};
 
 pub const INPUT: &str = "Input";
 

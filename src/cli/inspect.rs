@@ -15,14 +15,13 @@ use cashrank_ingest::inspect::{
 use serde_json::{Value, json};
 
 use super::common::{
-    self, Exit, MemoryArg, as_options, note_keyboard, positive, print, say, shown, thousands,
-    threads, time, write_json,
+    self, Exit, MemoryArg, OrNone, as_options, formats, note_keyboard, positive, print, say, shown,
+    thousands, threads, time, write_json,
 };
 use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
 use super::remarks::{missing_json, missing_text, ungrouped};
 use super::summary::{dropped_links, some_of};
 use super::table::FactList;
-use super::values::{OrNone, formats};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -18,11 +18,10 @@ use cashrank_store::store::RealDisk;
 
 use super::common::{
     self, Exit, MemoryArg, STORE, counted, lines, one_of, positive, print_json, report_lines, say,
-    thousands, words,
+    takers, thousands, words,
 };
 use super::json::object;
 use super::output::OutputTarget;
-use super::values::takers;
 
 /// Estimate how one site's pages rank in the whole web, and what to fetch for that.
 #[derive(clap::Args)]

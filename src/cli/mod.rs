@@ -33,7 +33,6 @@ mod stat;
 mod summary;
 mod table;
 mod top;
-mod values;
 mod verify;
 
 use std::panic::{set_hook, take_hook};

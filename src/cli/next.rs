@@ -19,10 +19,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
     Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, counted, lines, positive, report_lines,
-    say, thousands, threads,
+    say, takers, thousands, threads,
 };
 use super::output::OutputArgs;
-use super::values::takers;
 
 const READERS: usize = 8;
 /// Memory per line of a list of URLs, in addition to its text, in bytes.

@@ -12,13 +12,12 @@ use cashrank_store::snapshot::{Info, SettleSettings, StartFrom, Watcher, publish
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, not_believed, pages,
-    print_json, say, stop_on_signal, thousands,
+    Basis, Exit, MemoryArg, OrNone, StoreArg, accuracy, accuracy_of, age_or_none, bound, links,
+    not_believed, pages, print_json, say, stop_on_signal, thousands, time_span,
 };
 use super::compute::open_to_publish;
 use super::log::beside_a_bar;
 use super::snapshots::KeepArg;
-use super::values::{OrNone, age_or_none, bound, time};
 
 /// Make the current ranking more accurate, from the kept links.
 #[derive(clap::Args)]
@@ -40,7 +39,7 @@ pub struct SettleArgs {
     #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
     until: f64,
     /// Stop after this long, and publish what was reached, unless not all links were followed once.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time_span)]
     settle_time: Option<Duration>,
     /// Start from nothing, and not from where the last ranking ended: the same links then always give the same bytes.
     #[arg(long, conflicts_with = "settle_time")]
