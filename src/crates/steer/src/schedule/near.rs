@@ -124,8 +124,8 @@ impl Near<'_> {
     }
 
     fn finder(&self, page: u32) -> Option<usize> {
-        let by = self.found_by[page as usize];
-        (by != NO_FINDER).then_some(by as usize)
+        let by = self.found_by.get(page as usize).copied();
+        by.filter(|&by| by != NO_FINDER).map(|by| by as usize)
     }
 }
 
