@@ -9,9 +9,7 @@ use cashrank::Limits;
 use cashrank_crawl::batch::{Batch, Builder, HashKey, Rules};
 use cashrank_crawl::decode::Decoder;
 use cashrank_crawl::formats::Format;
-use cashrank_graph::engine::{
-    Config, Engine, Ledger, PageId, Resolver, SelfLinks, age, damping_units,
-};
+use cashrank_graph::engine::{Config, Engine, Ledger, PageId, SelfLinks, age, damping_units};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 fn sample() -> Vec<u8> {
@@ -49,12 +47,10 @@ fn batches(text: &[u8]) -> Vec<Batch> {
 
 fn apply(batches: &[Batch]) -> Engine {
     let mut engine = Engine::new(Config::default()).expect("memory can be reserved");
-    let mut resolver = Resolver::default();
     for batch in batches {
-        resolver.begin();
+        engine.begin_batch();
         for at in 0..batch.entries.len() {
-            let applied = resolver.apply(&mut engine, batch, at);
-            applied.expect("applies");
+            engine.apply_entry(batch, at).expect("applies");
         }
     }
     engine

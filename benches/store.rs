@@ -72,7 +72,7 @@ fn store(c: &mut Criterion) {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
             let keep = KeepSnapshots::newest(1);
             let published = publish(&RealDisk, &view, keep, None).expect("is published");
-            let info = published.expect("nobody stops it").info;
+            let (_, info) = published.expect("nobody stops it");
             assert_eq!(info.pages, PAGES);
         });
     });

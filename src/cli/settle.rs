@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cashrank::Time;
 use cashrank_graph::engine::HistoryView;
 use cashrank_steer::answers::Resettling;
-use cashrank_store::snapshot::{Info, SettleSettings, StartFrom, Watcher, publish, settling_needs};
+use cashrank_store::snapshot::{Info, SettleSettings, Watcher, publish, settling_needs};
 use cashrank_store::store::RealDisk;
 
 use super::common::{
@@ -76,11 +76,11 @@ impl SettleArgs {
         let published = beside_a_bar(&watcher, || publish(&RealDisk, &view, keep, Some(&settle)))?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
-            Some(made) => {
-                for warning in &made.warnings {
+            Some((path, info)) => {
+                for warning in watcher.take_warnings() {
                     say!("warning: {warning}");
                 }
-                self.report(&made.path, &made.info, Some(seconds))
+                self.report(&path, &info, Some(seconds))
             }
             None if watcher.is_stopped() => {
                 say!("stopped: nothing was published; run the command again to start over");
@@ -135,7 +135,7 @@ impl SettleArgs {
         let mut settle = again.settle(self.until);
         (settle.time, settle.watcher) = (self.settle_time, watcher.clone());
         if self.cold {
-            (settle.start, settle.below) = (StartFrom::Nothing, None);
+            (settle.is_cold, settle.below) = (true, None);
         }
         settle
     }

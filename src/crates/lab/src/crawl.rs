@@ -17,7 +17,7 @@ use cashrank::{Error, Result};
 use cashrank_crawl::batch::{Batch, BatchEntry, Fingerprints, HashKey, LinkCounts, What};
 use cashrank_crawl::decode::Time;
 use cashrank_graph::engine::{
-    Admit as _, Config, Engine, InMemory, Ledger, PageId, ROUND_MIN, TargetLinks, age,
+    Config, Engine, InMemory, Ledger, PageId, ROUND_MIN, TargetLinks, age,
 };
 
 use crate::random::{Purpose, Random};
@@ -237,8 +237,7 @@ impl Crawl {
         };
         let links = TargetLinks::from(&targets[..]);
         for engine in &mut self.engines {
-            let known = engine.ledger().totals().pages as usize;
-            engine.admit(&self.batch, known..self.nodes.len(), |_| ())?;
+            engine.admit(&self.batch, self.nodes.len() as u32)?;
             engine.apply(&entry, page(source), links, None)?;
         }
         Ok(())

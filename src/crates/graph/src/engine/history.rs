@@ -28,7 +28,7 @@ pub const LOG_ROWS: usize = 1 << 21;
 /// Returns the maximum memory of a log per row, in bytes: its notes and, if the policy needs them, their times, also
 /// those of the run that is being packed, and that run's sort keys.
 pub fn log_bytes(is_timed: bool) -> u64 {
-    let moment = usize::from(is_timed) * size_of::<MeasureTime>();
+    let moment = usize::from(is_timed) * size_of::<(u128, u64, u128)>();
     (2 * (size_of::<HistoryNote>() + moment) + size_of::<u64>()) as u64
 }
 
@@ -37,48 +37,44 @@ pub fn log_rows(bytes: u64, is_timed: bool) -> usize {
     (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-/// Visit or fetch of a page; the default is a recycling.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Visit {
-    /// [`VISITED`] for a visit, [`REACHED`] for a fetch that reached the page, [`FAILED`] for one that did not.
-    pub flags: u64,
-    pub fetched: Option<Time>,
-    pub digest: Digest,
-    /// Totals of the page's fetches so far, if the record gave these instead of one fetch.
-    pub totals: Option<FetchTotals>,
-}
-
 /// Rows that are not yet in a run, in stream order. All of them become one run.
 pub struct Notes {
     policy: RowPolicy,
     /// Number of notes at which the log is cut; results do not depend on it.
     pub(super) full: usize,
     notes: Vec<HistoryNote>,
-    /// Time of each note, if the policy needs it.
-    moments: Vec<MeasureTime>,
+    /// Time of each note, if the policy needs it: G, pages, and the length of the window.
+    moments: Vec<(u128, u64, u128)>,
     /// Totals that notes of the kind `TOTALS` refer to.
     totals: Vec<(Option<Time>, FetchTotals)>,
     /// Sort keys: page and position of its note ([`AT_BITS`]).
     order: Vec<u64>,
 }
 
-/// Compact form of a row, as one visit appends it.
-#[derive(Clone, Copy)]
-struct HistoryNote {
-    /// Page x 16, plus the flag bits below.
-    page: u64,
-    cash: u64,
+/// Compact form of a row, as a visit or fetch appends it; the default is a recycling.
+#[derive(Clone, Copy, Default)]
+pub(super) struct HistoryNote {
+    /// Page x 16, which [`Notes::add`] sets, plus the flag bits below.
+    pub page: u64,
+    pub cash: u64,
     /// Time of the fetch, 0 without [`FETCHED`]; with [`TOTALS`], an index into the totals.
-    fetched: Time,
-    digest: Digest,
+    pub fetched: Time,
+    pub digest: Digest,
 }
 
-/// Time of a measure, as far as the policy needs it.
-#[derive(Clone, Copy, Default)]
-pub(super) struct MeasureTime {
-    pub clock: u128,
-    pub pages: u64,
-    pub span: u128,
+impl HistoryNote {
+    /// Returns the note of a fetch with these flags.
+    pub fn of_fetch(flags: u64, fetched: Option<Time>) -> HistoryNote {
+        HistoryNote {
+            page: flags | fetched.map_or(0, |_| FETCHED),
+            fetched: fetched.unwrap_or(0),
+            ..HistoryNote::default()
+        }
+    }
+
+    fn time(&self) -> Option<Time> {
+        (self.page & FETCHED != 0).then_some(self.fetched)
+    }
 }
 
 /// Number of low bits of a sort key that hold a note's position; the page takes the high bits.
@@ -138,22 +134,22 @@ impl Notes {
 
     /// Logs what a page distributed in a visit or a recycling, or a fetch that distributed nothing: of a page found
     /// unchanged, only the last fetch changes, and a failure is not a fetch of the page.
-    pub(super) fn add(&mut self, page: PageId, cash: u64, visit: Visit, moment: MeasureTime) {
-        let timed = if visit.fetched.is_some() { FETCHED } else { 0 };
-        let (bits, fetched) = match visit.totals {
-            None => (visit.flags | timed, visit.fetched.unwrap_or(0)),
-            Some(totals) => {
-                self.totals.push((visit.fetched, totals));
-                let at = self.totals.len() - 1;
-                (TOTALS | visit.flags & REACHED, at as Time)
-            }
-        };
-        self.notes.push(HistoryNote {
-            page: page.0 << NOTE_BITS | bits,
-            cash,
-            fetched,
-            digest: visit.digest,
-        });
+    /// `totals` are those of the page's fetches so far, if the record gave these instead of one fetch.
+    pub(super) fn add(
+        &mut self,
+        page: PageId,
+        cash: u64,
+        mut note: HistoryNote,
+        totals: Option<FetchTotals>,
+        moment: (u128, u64, u128),
+    ) {
+        if let Some(totals) = totals {
+            let at = self.totals.len();
+            self.totals.push((note.time(), totals));
+            (note.page, note.fetched) = (TOTALS | note.page & REACHED, at as Time);
+        }
+        note.page |= page.0 << NOTE_BITS;
+        self.notes.push(HistoryNote { cash, ..note });
         if self.is_timed() {
             self.moments.push(moment);
         }
@@ -172,8 +168,8 @@ impl Notes {
 
     fn row(&self, at: usize) -> HistoryRow {
         let note = self.notes[at];
-        let MeasureTime { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
-        let time = (note.page & FETCHED != 0).then_some(note.fetched);
+        let (clock, pages, span) = self.moments.get(at).copied().unwrap_or_default();
+        let time = note.time();
         let (visits, last_fetch, fetches) = match note.page & TOTALS {
             TOTALS => {
                 let (fetched, totals) = self.totals[note.fetched as usize];

@@ -1,7 +1,7 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
-//! Records come in stream order, with page numbers, to [`Engine::apply`]; a [`Resolver`] admits the names of batches to
-//! the index. Cash moves in the [`Ledger`], and rows are appended to the history. Names, history runs and marks go to a
+//! Records come in stream order: in batches to [`Engine::apply_entry`], which admits their names to the index, and from
+//! there with page numbers to [`Engine::apply`]. Cash moves in the [`Ledger`], and rows are appended to the history. Names, history runs and marks go to a
 //! [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
 
 mod cells;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{BatchEntry, Digest, FetchTotals, Time, What};
 use crate::rules::Shard;
 use crate::{Error, Result};
-use history::{FAILED, MeasureTime, REACHED, VISITED, Visit};
+use history::{FAILED, HistoryNote, REACHED, VISITED};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub use cells::Cells;
@@ -41,7 +41,6 @@ pub use ledger::{
     checked_damping, damping_units, has_room,
 };
 pub use memory::{InMemory, Ranking, ranks};
-pub use resolve::{Admit, Resolver};
 pub use row::{HistoryRow, NO_TIME, RowFetches, RowPolicy, digest_of};
 pub use runs::{Blocks, Rows, merge, mergeable, rows_of_run};
 pub use scores::{
@@ -106,6 +105,10 @@ pub struct Engine<S = InMemory> {
     index: Index,
     ledger: Ledger,
     log: Notes,
+    /// Page of each name of the current batch, as far as they were admitted.
+    batch_pages: Vec<PageId>,
+    /// Targets and weights of an entry, reused.
+    links: (Vec<PageId>, Vec<u64>),
     /// State besides the arrays; the ledger has the current totals.
     state: EngineState,
     storage: S,
@@ -127,6 +130,8 @@ impl<S: Storage> Engine<S> {
             index: Index::new()?,
             ledger,
             log: Notes::new(config.policy()),
+            batch_pages: Vec::new(),
+            links: Default::default(),
             state: EngineState::default(),
             storage,
             track_fetches: true,
@@ -251,7 +256,9 @@ impl<S: Storage> Engine<S> {
             what => what,
         };
         self.state.counters.take(what, &entry.counts);
-        let fetch = self.fetch(entry.fetched_at, totals);
+        let has_totals = totals.is_some();
+        let totals = totals.filter(|_| !self.is_replay);
+        let fetch = self.fetch(entry.fetched_at, totals.is_some());
         match what {
             What::Visit | What::Gone => {
                 let gone = what == What::Gone;
@@ -264,16 +271,23 @@ impl<S: Storage> Engine<S> {
                     digest => digest,
                 };
                 let age = if gone { age::GONE } else { age::NOW };
-                self.visit(page, links, age, Visit { digest, ..fetch });
+                self.visit(page, links, age, HistoryNote { digest, ..fetch }, totals);
             }
             What::Unchanged => {
                 let digest = Digest::UNCHANGED;
-                self.look(page, Visit { digest, ..fetch });
+                self.look(page, HistoryNote { digest, ..fetch }, totals);
             }
-            What::Failed if totals.is_some() => self.look(page, fetch),
+            What::Failed if has_totals => self.look(page, fetch, totals),
             What::Failed if self.tracks_fetches() => {
-                let flags = FAILED;
-                self.look(page, Visit { flags, ..fetch });
+                let flags = fetch.page & !REACHED | FAILED;
+                self.look(
+                    page,
+                    HistoryNote {
+                        page: flags,
+                        ..fetch
+                    },
+                    None,
+                );
             }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
             }
@@ -288,7 +302,7 @@ impl<S: Storage> Engine<S> {
         self.state.counters.gone += u64::from(gone);
         self.state.counters.links += links.targets.len() as u64;
         let age = if gone { age::GONE } else { age::NOW };
-        self.visit(page, links, age, Visit::default());
+        self.visit(page, links, age, HistoryNote::default(), None);
         self.end_record()
     }
 
@@ -343,36 +357,36 @@ impl<S: Storage> Engine<S> {
         self.track_fetches && !self.is_replay
     }
 
-    /// Returns the fetch that a record reports, without a digest. Unless the record is replayed, the page was fetched at
-    /// the record's own time or, without one, at the latest time so far that is not an outlier. Totals that a record
-    /// gives are taken as they are.
-    fn fetch(&self, fetched_at: Option<Time>, totals: Option<FetchTotals>) -> Visit {
-        let totals = totals.filter(|_| !self.is_replay);
-        let latest = || match totals {
-            None => Some(self.state.fetch_times.latest()?.0),
-            Some(_) => None,
+    /// Returns the note of the fetch that a record reports, without a digest. Unless the record is replayed, the page was
+    /// fetched at the record's own time or, without one, at the latest time so far that is not an outlier. Totals that a
+    /// record gives are taken as they are.
+    fn fetch(&self, fetched_at: Option<Time>, has_totals: bool) -> HistoryNote {
+        let latest = || {
+            let latest = self.state.fetch_times.latest().filter(|_| !has_totals);
+            latest.map(|(time, _)| time)
         };
-        Visit {
-            flags: if self.tracks_fetches() { REACHED } else { 0 },
-            fetched: fetched_at.or_else(latest).filter(|_| !self.is_replay),
-            digest: Digest::NONE,
-            totals,
-        }
+        let flags = if self.tracks_fetches() { REACHED } else { 0 };
+        let fetched = fetched_at.or_else(latest).filter(|_| !self.is_replay);
+        HistoryNote::of_fetch(flags, fetched)
     }
 
     /// Logs a fetch that was not a visit.
-    fn look(&mut self, page: PageId, fetch: Visit) {
-        let visits = fetch.totals.map_or(0, |totals| totals.visits.into());
+    fn look(&mut self, page: PageId, fetch: HistoryNote, totals: Option<FetchTotals>) {
+        let visits = totals.map_or(0, |totals| totals.visits.into());
         self.ledger.count_visits(visits);
-        self.log.add(page, 0, fetch, MeasureTime::default());
+        self.log.add(page, 0, fetch, totals, Default::default());
     }
 
-    fn visit(&mut self, page: PageId, links: TargetLinks<'_>, age: u8, visit: Visit) {
-        let mut visit = Visit {
-            flags: visit.flags | VISITED,
-            ..visit
-        };
-        if let Some(totals) = &mut visit.totals {
+    fn visit(
+        &mut self,
+        page: PageId,
+        links: TargetLinks<'_>,
+        age: u8,
+        mut note: HistoryNote,
+        mut totals: Option<FetchTotals>,
+    ) {
+        note.page |= VISITED;
+        if let Some(totals) = &mut totals {
             totals.visits = totals.visits.max(1);
             self.ledger.count_visits(u64::from(totals.visits) - 1);
         }
@@ -382,7 +396,7 @@ impl<S: Storage> Engine<S> {
         let cash = self.ledger.visit(page, links, age);
         let Totals { clock, pages, .. } = *self.ledger.totals();
         let moment = moment(self.config.window, &self.state.times, clock, pages);
-        self.log.add(page, cash, visit, moment);
+        self.log.add(page, cash, note, totals, moment);
     }
 
     fn end_record(&mut self) -> Result<()> {
@@ -415,7 +429,8 @@ impl<S: Storage> Engine<S> {
             return Ok(None);
         };
         self.state.counters.records += 1;
-        self.visit(page, TargetLinks::NONE, age::COMPLETED, Visit::default());
+        let note = HistoryNote::default();
+        self.visit(page, TargetLinks::NONE, age::COMPLETED, note, None);
         self.end_record()?;
         Ok(Some(page.0 + 1))
     }
@@ -435,7 +450,7 @@ impl<S: Storage> Engine<S> {
         let interval = self.state.marks_made;
         self.ledger.end_round(|page, cash, clock| {
             let moment = moment(window, times, clock, pages);
-            log.add(page, cash, Visit::default(), moment);
+            log.add(page, cash, HistoryNote::default(), None, moment);
             // A round may recycle most of the pages.
             if log.is_full() {
                 log.cut(|notes| storage.run(interval, notes))?;
@@ -480,11 +495,8 @@ impl<S: Storage> Engine<S> {
     }
 }
 
-fn moment(window: WindowPolicy, times: &TimeTable, clock: u128, pages: u64) -> MeasureTime {
+/// Returns the time of a measure, as far as the window needs it: G, pages, and the window's length.
+fn moment(window: WindowPolicy, times: &TimeTable, clock: u128, pages: u64) -> (u128, u64, u128) {
     let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
-    MeasureTime {
-        clock,
-        pages: known,
-        span,
-    }
+    (clock, known, span)
 }

@@ -181,7 +181,9 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
         spool.input == begun as u64 && (spool.acked > 0 || job.spool.is_some())
     });
     let grown = spool.is_some_and(|spool| {
-        let total = progress.inputs[begun - 1].spooled.and_then(|s| s.total);
+        let total = progress.inputs[begun - 1]
+            .spooled
+            .and_then(|(_, total)| total);
         spool.input + 1 == begun as u64 && total.is_some_and(|total| spool.acked > total)
     });
     let again = match job.stream {

@@ -4,14 +4,21 @@ mod input;
 mod passes;
 mod publish;
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender};
 
 use super::plan::{check_first, check_job, plan};
 use super::stream::{self, Spooling, with_stream};
 use super::stream_match::SharedSigner;
 use super::{
-    IngestEvent, IngestJob, IngestOutcome, InjectedFault, Observer, ProgressReport, Stream,
+    Checkpoints, IngestEvent, IngestJob, IngestOutcome, InjectedFault, Observer, ProgressReport,
+    Stream,
 };
 use crate::batches::is_unsound;
 use crate::decode::{Names, Reason};
@@ -20,15 +27,15 @@ use crate::formats::Format;
 use crate::model::InputPosition;
 use crate::pipeline::InputReader;
 use crate::session::{Options, Writer};
-use crate::snapshot;
+use crate::snapshot::{self, FactsCache, Info, SettleSettings};
 use crate::source::{DamageKind, InputName, Restart};
-use crate::store::rows::GiveUpReason;
+use crate::store::rows::{GiveUpReason, UnpackedRows};
 use crate::store::{
     Disk, Input, InputProgress, Unverified, blame_move, remove_spool, settings_of, trust_index,
 };
 use crate::{Error, Result};
 use passes::{cannot_repeat, check_passes};
-use publish::{Due, Publisher};
+use publish::OtherRanking;
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.
@@ -81,9 +88,10 @@ fn run(
     }
     let mut reader = InputReader::new(writer.rules(), &job.source, job.threads);
     reader.delays = job.delays;
+    let now = Instant::now();
     let mut run = IngestRun {
         before: (writer.counters().clone(), writer.pages()),
-        publisher: Publisher::new(published_at, writer.counters().records),
+        rankings: VecDeque::new(),
         spooling,
         writer_names: names_of_writer(&writer, &plan.progress)?,
         progress: plan.progress,
@@ -91,7 +99,25 @@ fn run(
         reader,
         signer: None,
         begun: false,
+        was_read_before: false,
         torn: 0,
+        from: 0,
+        start: 0,
+        is_whole: true,
+        is_torn: false,
+        known: 0,
+        ungrouped: 0,
+        checkpoints: Checkpoints::default(),
+        checkpointed: now,
+        snapshotted: now,
+        next_snapshot: Arc::new(Mutex::new(Some(now))),
+        published: None,
+        unpacked: Arc::default(),
+        facts: Arc::default(),
+        published_at,
+        ranked_at: None,
+        due_at: writer.counters().records,
+        tell_at: REPORTED_FROM.max(writer.pages().saturating_mul(2)),
         job,
         observer,
         writer,
@@ -107,7 +133,7 @@ fn run(
     let dropped = run.report_rows_given_up(reason);
     // The snapshot at the end, if a crash prevented it.
     if committed.finished && run.owes_snapshot() {
-        run.final_snapshot(Due::Stream)?;
+        run.final_snapshot(true)?;
         if run.stop_asked() && run.owes_snapshot() {
             return Ok(run.outcome(false, true));
         }
@@ -143,12 +169,15 @@ fn names_of_writer(writer: &Writer, progress: &InputProgress) -> Result<Option<N
     }))
 }
 
+/// Number of pages from which each doubling is reported.
+const REPORTED_FROM: u64 = 1 << 20;
+
 pub(super) struct IngestRun<'a> {
     pub job: &'a IngestJob,
     pub observer: &'a mut dyn Observer,
-    /// Dropped before the writer, whose store holds the lock: waits for a snapshot in progress, however the run ends.
-    publisher: Publisher,
-    /// Dropped before the writer too, as the spool writes into the store.
+    /// Rankings in progress, at most two, in order.
+    rankings: VecDeque<RankingJob>,
+    /// Dropped before the writer, as the spool writes into the store.
     pub spooling: Option<Spooling>,
     pub reader: InputReader,
     /// One for each input of a pass.
@@ -161,25 +190,88 @@ pub(super) struct IngestRun<'a> {
     writer_names: Option<Names>,
     /// True if an input was begun, so that more is known than the last checkpoint has.
     begun: bool,
+    /// True if standard input is the stream that was read before, which ends the run: nothing is left to do.
+    pub was_read_before: bool,
     /// Number of records at the ends of streams that were cut short; the store does not count them.
     torn: u64,
+
+    /// Offset at which reading of the current input resumed. A record that ended there is read again, to see whether it
+    /// has grown.
+    from: u64,
+    /// Offset of the start of the last visit at which reading may stop.
+    start: u64,
+    /// True if nothing was applied after the position, the end of the last record at which reading may stop.
+    is_whole: bool,
+    /// True if the current stream was cut inside its last record, which is neither counted nor part of the position: if
+    /// the stream is sent again, the record may be whole.
+    is_torn: bool,
+    /// Number of pages known before this run applied a record of the current input.
+    known: u64,
+    /// Number of lines of the current input that return to an earlier source.
+    ungrouped: u64,
+
+    checkpoints: Checkpoints,
+    checkpointed: Instant,
+    snapshotted: Instant,
+    /// Time from which a snapshot by time may begin; `None` while one is in progress.
+    next_snapshot: Arc<Mutex<Option<Instant>>>,
+    published: Option<(PathBuf, Info)>,
+    /// Rows cached from one snapshot to the next.
+    unpacked: Arc<UnpackedRows>,
+    /// Facts about pages cached from one snapshot to the next.
+    facts: Arc<Mutex<FactsCache>>,
+    /// Counters at the last snapshot.
+    published_at: Option<Counters>,
+    /// Counters at the last snapshot that the stream determined.
+    ranked_at: Option<Counters>,
+    /// Number of records when a checkpoint or snapshot was last due by number.
+    due_at: u64,
+    /// Number of pages at which the use of memory is reported next.
+    tell_at: u64,
+
     pub writer: Writer,
     /// Counters and pages at the start of the run.
     before: (Counters, u64),
 }
 
-/// Reason why a run ends before its inputs do.
-pub(super) enum EarlyEnd {
-    /// The observer or a signal stopped it.
-    Stopped,
-    /// The stream was read before; nothing is left to do.
-    ReadBefore,
-    Failed(Error),
+/// Ranking in progress of the commit `generation`.
+struct RankingJob {
+    generation: u64,
+    /// Returns the snapshot; `None` if it was stopped.
+    thread: JoinHandle<Result<Option<(PathBuf, Info)>>>,
+    /// Rankings by other measures, once the thread has ended.
+    also: Receiver<OtherRanking>,
+    /// Channel that is disconnected once checkpoints do not disturb the ranking.
+    apart: Receiver<()>,
+    /// Channel with a message once the ranking wrote the next warm start, from which another may begin. It is disconnected
+    /// when the thread ends.
+    settled: Receiver<()>,
+    /// True once that message was received.
+    is_handed_on: bool,
+    /// Sender that is dropped after the results were recorded.
+    _records: Sender<()>,
+    /// Receiver that is disconnected once the results are recorded.
+    recorded: Receiver<()>,
+    /// Settings of settling, with its watcher.
+    settle: Option<SettleSettings>,
+    /// Counters at this snapshot, and at the previous one.
+    counters: Counters,
+    before: Option<Counters>,
 }
 
-impl From<Error> for EarlyEnd {
-    fn from(error: Error) -> EarlyEnd {
-        EarlyEnd::Failed(error)
+impl RankingJob {
+    fn wrote_warm(&self) -> bool {
+        let settle = self.settle.as_ref();
+        settle.is_some_and(|settle| settle.watcher.wrote_warm())
+    }
+}
+
+impl Drop for IngestRun<'_> {
+    /// Waits for the rankings in progress, which read the store.
+    fn drop(&mut self) {
+        for ranking in self.rankings.drain(..) {
+            let _ = ranking.thread.join();
+        }
     }
 }
 
@@ -192,10 +284,10 @@ impl IngestRun<'_> {
                 return Err(self.leave_out_passes(refusal));
             }
             match self.read_pass() {
-                Ok(()) => self.end_pass()?,
-                Err(EarlyEnd::Stopped) => return self.stop(),
-                Err(EarlyEnd::ReadBefore) => return self.read_before(),
-                Err(EarlyEnd::Failed(error)) => return Err(self.bad_end(error)),
+                Ok(true) => self.end_pass()?,
+                Ok(false) if self.was_read_before => return self.read_before(),
+                Ok(false) => return self.stop(),
+                Err(error) => return Err(self.bad_end(error)),
             }
         }
         self.finish()?;
@@ -203,23 +295,24 @@ impl IngestRun<'_> {
         Ok(self.outcome(false, stopped))
     }
 
-    /// Reads the inputs of a pass, or visits the pages of kept rows, and then those known as targets only.
-    fn read_pass(&mut self) -> Result<(), EarlyEnd> {
+    /// Reads the inputs of a pass, or visits the pages of kept rows, and then those known as targets only. Returns false
+    /// if it was stopped, or if the stream was read before.
+    fn read_pass(&mut self) -> Result<bool> {
         self.writer.engine.set_replay(self.is_repeating());
         if self.is_between_passes() {
             self.writer.engine.begin_pass()?;
         }
         while self.progress.completing.is_none() && self.progress.input < self.inputs.len() as u64 {
-            if self.is_over_rows() {
-                self.sweep_rows()?;
+            let goes_on = if self.is_over_rows() {
+                self.sweep_rows()?
             } else {
-                self.read_input()?;
+                self.read_input()?
+            };
+            if !goes_on {
+                return Ok(false);
             }
         }
-        if self.progress.complete {
-            self.complete()?;
-        }
-        Ok(())
+        Ok(!self.progress.complete || self.complete()?)
     }
 
     /// Prepares another pass: makes the first pass durable, to know whether links were kept, and computes the bound.
@@ -242,18 +335,14 @@ impl IngestRun<'_> {
         self.checkpoint()?;
         self.keep_index();
         // A stream that was cut inside a record has not ended.
-        self.rank_at_last(if self.torn == 0 {
-            Due::Stream
-        } else {
-            Due::Partial
-        })
+        self.rank_at_last(self.torn == 0)
     }
 
     /// Makes the last snapshot, after releasing the memory that only further records would need.
-    fn rank_at_last(&mut self, due: Due) -> Result<()> {
+    fn rank_at_last(&mut self, writes_warm: bool) -> Result<()> {
         self.finish_publishing()?;
         self.writer.release_memory()?;
-        self.final_snapshot(due)
+        self.final_snapshot(writes_warm)
     }
 
     /// Writes the index to disk, so that the next run starts faster.
@@ -285,7 +374,7 @@ impl IngestRun<'_> {
         if self.begun && !self.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer
                 .say("stopping: ranking what was read; a second signal stops at once");
-            self.rank_at_last(Due::Partial)?;
+            self.rank_at_last(false)?;
         }
         self.finish_publishing()?;
         Ok(self.outcome(false, true))
@@ -312,7 +401,7 @@ impl IngestRun<'_> {
             return error;
         }
         let kept = self.checkpoint();
-        let kept = kept.and_then(|()| self.rank_at_last(Due::Partial));
+        let kept = kept.and_then(|()| self.rank_at_last(false));
         self.end_spooling();
         // Damage is final, unless the input was only cut short.
         let is_final =
@@ -352,8 +441,8 @@ impl IngestRun<'_> {
             counters,
             pages: self.writer.pages(),
             pages_before: self.before.1,
-            checkpoints: self.publisher.checkpoints,
-            snapshot: self.publisher.published.clone(),
+            checkpoints: self.checkpoints,
+            snapshot: self.published.clone(),
             unverified: self.progress.unverified.clone(),
         }
     }
@@ -406,18 +495,14 @@ impl IngestRun<'_> {
 
     fn report_memory(&mut self) {
         let (need, fits) = self.writer.memory();
-        if let Some(budget) = self.writer.budget.bytes {
+        if let Some(budget) = self.writer.memory_limit() {
             let settles = self.job.settle.is_some() && self.writer.keeps_rows();
             self.observer.note(IngestEvent::Memory {
                 pages: self.writer.pages(),
                 need,
                 budget,
                 fits,
-                settles: if settles {
-                    self.writer.budget.settles
-                } else {
-                    fits
-                },
+                settles: if settles { self.writer.settles } else { fits },
             });
         }
     }
@@ -425,9 +510,8 @@ impl IngestRun<'_> {
     fn look_at_budget(&mut self) {
         self.release_caches();
         let pages = self.writer.pages();
-        let budget = &mut self.writer.budget;
-        if budget.bytes.is_some() && pages >= budget.tell_at {
-            budget.tell_at = pages.saturating_mul(2);
+        if self.writer.memory_limit().is_some() && pages >= self.tell_at {
+            self.tell_at = pages.saturating_mul(2);
             self.report_memory();
         }
     }
@@ -472,7 +556,7 @@ impl IngestRun<'_> {
 
     /// Returns the position from which the current input is needed, if it is spooled.
     fn restart(&self) -> Option<Restart> {
-        Some(self.current()?.spooled?.restart)
+        Some(self.current()?.spooled?.0)
     }
 
     /// Moves to the end of the last stream that was read. Returns its format.

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::plan::{Plan, refused};
-use super::run::{EarlyEnd, IngestRun};
+use super::run::IngestRun;
 use super::stream_match::{SignedStream, StreamMatch};
 use super::{IngestJob, InjectedFault, StandardInput, Stream};
 use crate::model::{InputSignature, Signature, thousands};
@@ -60,13 +60,14 @@ impl Read for LateFile {
 }
 
 impl IngestRun<'_> {
-    /// Opens standard input at the current position. Returns true if it extends the last stream: only the rest counts.
-    pub(super) fn open_stream(&mut self) -> Result<(Source, bool), EarlyEnd> {
+    /// Opens standard input at the current position. Returns true with it if it extends the last stream: only the rest
+    /// counts. `None` if it was stopped, or if the stream was read before.
+    pub(super) fn open_stream(&mut self) -> Result<Option<(Source, bool)>> {
         let (stream, from) = match &self.spooling {
             None => (self.job.stdin.open(), None),
             Some(spooling) => {
                 let begun = self.current().and_then(|begun| begun.spooled);
-                let from = begun.map(|spooled| spooled.restart);
+                let from = begun.map(|(restart, _)| restart);
                 (spooling.reader(self.job, from)?, from)
             }
         };
@@ -75,12 +76,13 @@ impl IngestRun<'_> {
         let live = move |stream| reader.live(stream, from).and_then(to_head);
         if from.is_some_and(|from| from.raw > 0) {
             self.signer = None;
-            return Ok((self.patiently(move || live(stream))?, false));
+            let source = self.patiently(move || live(stream))?;
+            return Ok(source.map(|source| (source, false)));
         }
         let mut signed = SignedStream::new(stream);
         let signer = signed.signer();
         let known = self.signature_before();
-        let (source, found) = self.patiently(move || {
+        let opened = self.patiently(move || {
             let found = known.map_or(Ok(StreamMatch::Different), |known| signed.compare(&known))?;
             let source = match found {
                 StreamMatch::Same => None,
@@ -88,6 +90,9 @@ impl IngestRun<'_> {
             };
             Ok((source, found))
         })?;
+        let Some((source, found)) = opened else {
+            return Ok(None);
+        };
         let bytes = lock(&signer).signature.whole.map_or(0, |(len, _)| len);
         let input = self.progress.input;
         self.signer = Some((input, signer));
@@ -98,13 +103,11 @@ impl IngestRun<'_> {
                  new stream)",
             );
         }
-        match source {
-            Some(source) => Ok((source, is_longer)),
-            None => {
-                self.observer.say(read_before(bytes));
-                Err(EarlyEnd::ReadBefore)
-            }
+        if source.is_none() {
+            self.observer.say(read_before(bytes));
+            self.was_read_before = true;
         }
+        Ok(source.map(|source| (source, is_longer)))
     }
 
     /// Returns the signature of the stream that was read last, if the one to be read may equal it.
@@ -154,10 +157,8 @@ impl IngestRun<'_> {
         let known = stream.map(|stream| stream.signature).unwrap_or_default();
         let mut signed = SignedStream::new(self.job.stdin.open());
         let signer = signed.signer();
-        let found = match self.patiently(move || signed.compare(&known)) {
-            Ok(found) => found,
-            Err(EarlyEnd::Failed(error)) => return Err(error),
-            Err(_) => return Ok(false),
+        let Some(found) = self.patiently(move || signed.compare(&known))? else {
+            return Ok(false);
         };
         match lock(&signer).signature.whole {
             Some((0, _)) => {}
@@ -271,7 +272,7 @@ impl Spooling {
                      (`ingest -`)",
                 );
             }
-            Some(Some(spooled)) => {
+            Some(Some((restart, _))) => {
                 let damaged = || {
                     Error::Damaged {
                     path: job.store.join("spool").join("acked"),
@@ -280,7 +281,7 @@ impl Spooling {
                         .into(),
                 }
                 };
-                Some((found.ok_or_else(damaged)?, spooled.restart.raw))
+                Some((found.ok_or_else(damaged)?, restart.raw))
             }
         };
         let disk = disk.clone();
@@ -333,7 +334,7 @@ impl Spooling {
         }
         let input = progress.inputs.get(self.input as usize);
         match input.and_then(|input| input.spooled) {
-            Some(spooled) => self.spool.release(spooled.restart.raw),
+            Some((restart, _)) => self.spool.release(restart.raw),
             None => Ok(()),
         }
     }
@@ -374,8 +375,8 @@ fn check_promise(
     let input = committed.inputs.get(found.input as usize);
     let is_due = match input.map(|input| (input.end, input.spooled)) {
         None | Some((None, _)) => true,
-        Some((Some(_), spooled)) => spooled.is_some_and(|spooled| {
-            is_read(committed, found.input) || spooled.total.is_some_and(|all| all < found.acked)
+        Some((Some(_), spooled)) => spooled.is_some_and(|(_, total)| {
+            is_read(committed, found.input) || total.is_some_and(|all| all < found.acked)
         }),
     };
     let continues = job.spool.is_some() && stream == Some(found.input);

@@ -3,13 +3,11 @@
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 
-use std::ops::Range;
-
 use crate::Result;
 use crate::batch::{Batch, Rules, What};
 use crate::batches::rules_in_memory;
 use crate::decode::{Missing, Names, Time};
-use crate::engine::{Admit, Config, Index, PageId, Resolver};
+use crate::engine::{Config, Index};
 use crate::formats::Format;
 use crate::graph::{Graph, LatestRows, Links, node};
 use crate::memory::{ALLOCATION, check_room};
@@ -77,9 +75,12 @@ pub fn load(
 struct GraphLoader {
     rules: Rules,
     threads: usize,
-    names: NameTable,
-    /// Maps names of the current input to pages.
-    resolver: Resolver,
+    index: Index,
+    names: Vec<String>,
+    /// Length of all names in bytes.
+    text: u64,
+    /// Page of each name of the current batch.
+    batch_pages: Vec<u32>,
     rows: LatestRows,
     /// Number of visits and last fetch of each page.
     visits: Vec<(u64, Option<Time>)>,
@@ -102,12 +103,10 @@ impl GraphLoader {
         Ok(GraphLoader {
             rules,
             threads,
-            names: NameTable {
-                index: Index::new()?,
-                all: Vec::new(),
-                text: 0,
-            },
-            resolver: Resolver::default(),
+            index: Index::new()?,
+            names: Vec::new(),
+            text: 0,
+            batch_pages: Vec::new(),
             rows: LatestRows::default(),
             visits: Vec::new(),
             kind: None,
@@ -118,7 +117,7 @@ impl GraphLoader {
     }
 
     fn into_graph(self) -> LoadedGraph {
-        let names = self.names.all.into_iter();
+        let names = self.names.into_iter();
         let pages = names.zip(self.visits);
         let pages = pages.map(|(name, (visits, last_fetch))| NodeFacts {
             name,
@@ -134,8 +133,8 @@ impl GraphLoader {
 
     /// Returns an upper bound of the graph's memory in bytes.
     fn bytes(&self) -> u64 {
-        let names = self.names.text + self.names.index.bytes();
-        self.names.all.len() as u64 * NODE_BYTES + names + self.rows.bytes()
+        let names = self.text + self.index.bytes();
+        self.names.len() as u64 * NODE_BYTES + names + self.rows.bytes()
     }
 
     /// Reads an input to its end. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be
@@ -153,13 +152,12 @@ impl GraphLoader {
         self.report.caveat = self.report.caveat.or(format.caveat());
         self.kind = Some(format.decoder().names());
         self.is_grouped = format.is_grouped();
-        self.resolver = Resolver::default();
         let mut records = reader.read(source, format)?;
         records.visit(self).map(drop)
     }
 
     fn check_room(&self) -> Result<()> {
-        let pages = self.names.all.len() as u64;
+        let pages = self.names.len() as u64;
         let work = || format!("a graph in memory of more than {pages} pages");
         let remedy = "use `ingest`, which needs no graph";
         check_room(self.rules.limits.memory, self.bytes(), work, remedy)
@@ -172,7 +170,7 @@ impl GraphLoader {
         if !entry.what.is_of_page() {
             return;
         }
-        let page = self.resolver.node(entry.source);
+        let page = self.batch_pages[entry.source as usize];
         let (visits, last) = &mut self.visits[page as usize];
         let was_read = *visits > 0;
         let has_row = match entry.what {
@@ -189,7 +187,7 @@ impl GraphLoader {
             let (targets, weights) = &mut self.links;
             targets.clear();
             let names = batch.targets(entry).iter();
-            targets.extend(names.map(|&name| self.resolver.node(name)));
+            targets.extend(names.map(|&name| self.batch_pages[name as usize]));
             batch.weigh(entry, weights);
             sort_links(targets, weights);
             self.report.ungrouped += u64::from(self.is_grouped && was_read);
@@ -222,44 +220,26 @@ impl BatchVisitor for GraphLoader {
 
     fn piece(&mut self, _: &mut InputRecords, piece: &Piece) -> Result<bool> {
         let batch = &piece.batch;
-        self.resolver.begin();
-        let names_end = batch.fingerprints.len() as u32;
-        self.resolver.admit(&mut self.names, batch, names_end)?;
-        let pages = self.names.all.len();
-        self.rows.grow(pages as u64);
-        self.visits.resize(pages, (0, None));
+        let (index, pages) = (&mut self.index, &mut self.batch_pages);
+        pages.clear();
+        let names = 0..batch.fingerprints.len();
+        index.admit_all(&batch.fingerprints, names, |_, page, _| {
+            pages.push(node(page.0)?);
+            Ok(())
+        })?;
+        for (name, &page) in (0..).zip(&self.batch_pages) {
+            if page as usize == self.names.len() {
+                let name = String::from_utf8_lossy(batch.name(name)).into_owned();
+                self.text += name.len() as u64;
+                self.names.push(name);
+            }
+        }
+        self.rows.grow(self.names.len() as u64);
+        self.visits.resize(self.names.len(), (0, None));
         (0..batch.entries.len()).for_each(|at| self.entry(batch, at));
         let timeless = batch.entries.iter().filter(|entry| entry.is_timeless);
         self.report.timeless += timeless.count() as u64;
         self.check_room()?;
         Ok(true)
-    }
-}
-
-struct NameTable {
-    index: Index,
-    all: Vec<String>,
-    /// Length of all names in bytes.
-    text: u64,
-}
-
-impl Admit for NameTable {
-    fn admit(
-        &mut self,
-        batch: &Batch,
-        names: Range<usize>,
-        mut put: impl FnMut(PageId),
-    ) -> Result<()> {
-        let NameTable { index, all, text } = self;
-        index.admit_all(&batch.fingerprints, names, |at, page, is_new| {
-            node(page.0)?;
-            if is_new {
-                let name = batch.name(at as u32);
-                *text += name.len() as u64;
-                all.push(String::from_utf8_lossy(name).into_owned());
-            }
-            put(page);
-            Ok(())
-        })
     }
 }

@@ -3,16 +3,15 @@
 mod writer;
 
 use crate::batch::{Builder, Rules};
-use crate::engine::{Engine, InMemory, Resolver};
+use crate::engine::{Engine, InMemory};
 use crate::model::{Batch, HashKey, Limits, Names, Parsed, Record, What};
 use crate::{Error, Result};
 
-pub use writer::{Budget, Options, Writer};
+pub use writer::{Options, Writer};
 
 /// Applies records to an engine in memory, one at a time.
 pub struct Reader {
     builder: Builder,
-    resolver: Resolver,
 }
 
 impl Reader {
@@ -27,7 +26,6 @@ impl Reader {
         };
         Ok(Reader {
             builder: Builder::new(rules, names),
-            resolver: Resolver::default(),
         })
     }
 
@@ -35,9 +33,9 @@ impl Reader {
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
         self.builder.add(Parsed::Record(record));
         let batch: Batch = self.builder.take();
-        self.resolver.begin();
+        engine.begin_batch();
         for (at, entry) in batch.entries.iter().enumerate() {
-            self.resolver.apply(engine, &batch, at)?;
+            engine.apply_entry(&batch, at)?;
             if let What::Skipped(reason) = entry.what {
                 let detail = batch.complaints.first().map_or("", |(_, text)| text);
                 return Err(Error::BadRecord {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
-use crate::engine::{Config, Counters, Engine, Resolver};
+use crate::engine::{Config, Counters, Engine};
 use crate::memory::{Need, enough, largest, log_rows};
 use crate::model::{Limits, Names, PageId, Parsed, Record, What};
 use crate::rank::Goal;
@@ -117,26 +117,26 @@ const TOGETHER: usize = 1 << 10;
 pub struct Writer {
     #[doc(hidden)]
     pub engine: Engine<StoreWriter>,
-    #[doc(hidden)]
-    pub budget: Budget,
     options: Options,
     rules: Rules,
     builder: Builder,
     /// Number of records in the builder that are not applied yet.
     waiting: usize,
-    resolver: Resolver,
     /// True if something was applied since the last checkpoint.
     changed: bool,
-    /// Reason why no more records are accepted, if that is so.
-    ended: Option<EndReason>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EndReason {
-    /// The next record does not fit; those before it are applied.
-    Full,
-    /// A record was applied in part, or a checkpoint failed.
-    Failed,
+    /// True if the next record does not fit; those before it are applied, and no more are accepted.
+    is_full: bool,
+    /// True if a record was applied in part, or a checkpoint failed: no more records are accepted.
+    has_failed: bool,
+    /// Number of pages that fit in the memory limit, given the other parts of the need at the last computation.
+    fits: u64,
+    /// Number of those pages up to which settling fits in addition.
+    #[doc(hidden)]
+    pub settles: u64,
+    /// Number of pages at which both are computed again, as the bound gets tighter.
+    renew_at: u64,
+    /// Need, and the pages that would have fitted, once no more records are applied.
+    released: Option<(Need, u64)>,
 }
 
 impl Writer {
@@ -182,17 +182,22 @@ impl Writer {
             input: settings.input.clone(),
             follow: config.follow.clone(),
         };
-        Ok(Writer {
-            budget: Budget::new(limits, &engine),
+        let mut writer = Writer {
             builder: Builder::new(rules.clone(), options.names),
             rules,
             engine,
             options,
             waiting: 0,
-            resolver: Resolver::default(),
             changed: false,
-            ended: None,
-        })
+            is_full: false,
+            has_failed: false,
+            fits: 0,
+            settles: 0,
+            renew_at: 0,
+            released: None,
+        };
+        writer.find_room();
+        Ok(writer)
     }
 
     /// Takes a record and returns what it means; an unusable record is counted and not an error. It is applied together
@@ -227,13 +232,13 @@ impl Writer {
         self.apply()?;
         let known = self.pages();
         let end = batch.fingerprints.len() as u32;
-        self.resolver.begin();
+        self.engine.begin_batch();
         let room = self.check_room(batch, end);
-        room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-        let admitted = self.resolver.admit(&mut self.engine, batch, end);
-        admitted.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+        room.inspect_err(|_| self.is_full = true)?;
+        let admitted = self.engine.admit(batch, end);
+        admitted.inspect_err(|_| self.has_failed = true)?;
         self.changed |= self.pages() > known;
-        Ok(self.resolver.pages())
+        Ok(self.engine.batch_pages())
     }
 
     /// Returns the memory of the writer's arrays, in bytes.
@@ -276,14 +281,14 @@ impl Writer {
     /// previous checkpoint.
     pub fn checkpoint(&mut self) -> Result<u64> {
         let applied = self.apply();
-        if self.ended == Some(EndReason::Failed) {
+        if self.has_failed {
             return applied.and_then(|()| Err(self.no_more()));
         }
         if self.changed {
             // Progress of ingests of inputs into the store is preserved.
             let progress = self.storage().progress().clone();
             let made = checkpoint(&mut self.engine, &progress);
-            made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+            made.inspect_err(|_| self.has_failed = true)?;
             self.changed = false;
             if self.storage_mut().rows_given_up().is_some() {
                 self.release_rows()?;
@@ -343,16 +348,19 @@ impl Writer {
         self.begin_batch();
         for (at, entry) in batch.entries.iter().enumerate() {
             let room = self.check_room(batch, entry.names_end);
-            room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
-            let applied = self.apply_entry(batch, at);
-            applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+            room.inspect_err(|_| self.is_full = true)?;
+            let applied = self.engine.apply_entry(batch, at);
+            applied.inspect_err(|_| self.has_failed = true)?;
             self.changed = true;
         }
         Ok(())
     }
 
     fn check_open(&self) -> Result<()> {
-        self.ended.map_or(Ok(()), |_| Err(self.no_more()))
+        if self.is_full || self.has_failed {
+            return Err(self.no_more());
+        }
+        Ok(())
     }
 
     fn no_more(&self) -> Error {
@@ -431,115 +439,77 @@ impl Writer {
     }
 }
 
-/// Number of pages from which each doubling is reported; also the least growth before the budget is recomputed.
-const REPORTED_FROM: u64 = 1 << 20;
+/// Least growth in pages before it is computed again how many fit.
+const RENEWED_AFTER: u64 = 1 << 20;
 
-fn pages_of(engine: &Engine<StoreWriter>) -> u64 {
-    engine.ledger().totals().pages
-}
-
-/// Memory budget of a store that is open for writing: the number of pages that fit, recomputed as they grow.
-#[derive(Default)]
-pub struct Budget {
-    pub bytes: Option<u64>,
-    /// Number of pages that fit, given the other parts of the need at the last computation.
-    pub fits: u64,
-    /// Number of those pages up to which settling fits in addition.
-    pub settles: u64,
-    /// Number of pages at which the budget is recomputed, as the bound gets tighter.
-    renew_at: u64,
-    /// Number of pages at which the use is reported next.
-    pub tell_at: u64,
-    /// Need, and the pages that would have fitted, once no more records are applied.
-    released: Option<(Need, u64)>,
-    /// Limit on the number of pages, apart from memory.
-    limit: u64,
-}
-
-impl Budget {
-    pub fn new(limits: &Limits, engine: &Engine<StoreWriter>) -> Budget {
-        let mut budget = Budget {
-            bytes: limits.memory,
-            tell_at: REPORTED_FROM.max(pages_of(engine).saturating_mul(2)),
-            limit: limits.pages,
-            ..Budget::default()
-        };
-        budget.find(engine);
-        budget
+/// Methods about the memory limit: the number of pages that fit, computed again as they grow.
+#[doc(hidden)]
+impl Writer {
+    /// Begins a batch, and computes again how many pages fit, if it is due.
+    pub fn begin_batch(&mut self) {
+        self.engine.begin_batch();
+        if self.memory_limit().is_some() && self.pages() >= self.renew_at {
+            self.find_room();
+        }
     }
 
-    fn find(&mut self, engine: &Engine<StoreWriter>) {
-        let limit = engine.page_limit();
-        let pages = pages_of(engine);
-        self.renew_at = pages + (pages / 8).max(REPORTED_FROM);
+    fn find_room(&mut self) {
+        let (limit, pages) = (self.engine.page_limit(), self.pages());
+        self.renew_at = pages + (pages / 8).max(RENEWED_AFTER);
         (self.fits, self.settles) = (limit, limit);
-        if let Some(bytes) = self.bytes {
-            let need = |pages| self.need(engine, pages);
-            self.fits = largest(limit, |pages| need(pages).total() <= bytes);
+        if let Some(bytes) = self.memory_limit() {
+            self.fits = largest(limit, |pages| self.need(pages).total() <= bytes);
             self.settles = largest(self.fits, |pages| {
-                let need = self.need(engine, pages);
+                let need = self.need(pages);
                 need.total() + need.settling <= bytes
             });
         }
     }
 
-    fn need(&self, engine: &Engine<StoreWriter>, pages: u64) -> Need {
-        Need::of(engine, pages.max(pages_of(engine)), self.bytes)
+    fn need(&self, pages: u64) -> Need {
+        Need::of(&self.engine, pages.max(self.pages()), self.memory_limit())
     }
-}
 
-#[doc(hidden)]
-impl Writer {
-    /// Begins a batch, and recomputes how many pages fit, if it is due.
-    pub fn begin_batch(&mut self) {
-        self.resolver.begin();
-        if self.budget.bytes.is_some() && self.pages() >= self.budget.renew_at {
-            self.budget.find(&self.engine);
-        }
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.options.limits.memory
     }
 
     /// Returns the present need of memory, and how many pages fit.
     pub fn memory(&self) -> (Need, u64) {
-        let budget = &self.budget;
-        let now = || (budget.need(&self.engine, 0), budget.fits);
-        budget.released.unwrap_or_else(now)
+        let now = || (self.need(0), self.fits);
+        self.released.unwrap_or_else(now)
     }
 
     /// Releases memory that only further records need, for settling. After an error the store accepts no more of them.
     pub fn release_memory(&mut self) -> Result<()> {
-        self.budget.released = Some(self.memory());
+        self.released = Some(self.memory());
         self.engine.release_memory()
     }
 
     /// Returns true after `release_memory`.
     pub fn has_released_memory(&self) -> bool {
-        self.budget.released.is_some()
+        self.released.is_some()
     }
 
-    /// Returns the bytes of memory that are left; `None` without a budget.
+    /// Returns the bytes of memory that are left; `None` without a limit.
     pub fn memory_left(&self) -> Option<u64> {
         let (mut need, _) = self.memory();
         if self.has_released_memory() {
             need = need.without_records();
         }
-        Some(self.budget.bytes?.saturating_sub(need.total()))
-    }
-
-    /// Applies entry `at` of the batch, after [`Writer::check_room`] found room for it or a later one. Entries come in
-    /// order, without gaps.
-    pub fn apply_entry(&mut self, batch: &Batch, at: usize) -> Result<()> {
-        self.resolver.apply(&mut self.engine, batch, at)
+        Some(self.memory_limit()?.saturating_sub(need.total()))
     }
 
     /// Checks that the pages of the batch's names up to `names_end` fit.
     pub fn check_room(&self, batch: &Batch, names_end: u32) -> Result<()> {
         let limit = self.engine.page_limit();
-        let most = limit.min(self.budget.fits);
-        let names = &self.resolver;
-        let room = names.check_room(&self.engine, batch, names_end, most);
+        let most = limit.min(self.fits);
+        let room = self.engine.check_room(batch, names_end, most);
         room.map_err(|error| match error {
-            // The budget determined it.
-            Error::TooManyPages { limit: most, .. } if most < self.budget.limit.min(limit) => {
+            // The memory limit determined it.
+            Error::TooManyPages { limit: most, .. }
+                if most < self.options.limits.pages.min(limit) =>
+            {
                 self.over_budget()
             }
             other => other,
@@ -549,8 +519,8 @@ impl Writer {
     /// Returns the error that the next record does not fit.
     fn over_budget(&self) -> Error {
         let pages = self.pages();
-        let budget = self.budget.bytes.unwrap_or(u64::MAX);
-        let next = pages.max(self.budget.fits) + 1;
+        let budget = self.memory_limit().unwrap_or(u64::MAX);
+        let next = pages.max(self.fits) + 1;
         let needed = enough(|bytes| Need::of(&self.engine, next, Some(bytes)).total());
         Error::OverBudget {
             pages,

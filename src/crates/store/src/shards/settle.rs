@@ -25,7 +25,8 @@ use crate::engine::{HistoryView, Scores, Window};
 use crate::memory::{SETTLING, check_room, making_blocks};
 use crate::rank::RankOptions;
 use crate::rank::settle::{SettlingResult, ShardRows, settle_shards};
-use crate::snapshot::{ClusterRanking, Info, KeepSnapshots, Snapshot, Watcher, Watching, prepare};
+use crate::snapshot::{ClusterRanking, Info, KeepSnapshots, Snapshot, Watcher, Watching};
+use crate::snapshot::{prepare, put_in_place};
 use crate::store::rows::KeptRows;
 use crate::threads::{par_map, processors};
 use crate::{Error, Result};
@@ -258,11 +259,11 @@ fn publish(
             pages: ranking.all_pages,
         };
         let scores: (&dyn Scores, &[u64]) = (*ranking, &ranking.ranks);
-        prepare(disk, &shard.view, scores, of, keep)
+        prepare(disk, &shard.view, scores, of)
     })?;
     all_agree(true, peers)?;
     let published = shards.iter().zip(prepared).map(|(shard, prepared)| {
-        let (path, info) = prepared.publish()?;
+        let (path, info) = put_in_place(disk, &shard.view, prepared, keep)?;
         let dir: &Path = shard.view.dir();
         Ok(RankedShard {
             dir: dir.into(),

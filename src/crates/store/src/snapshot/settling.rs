@@ -1,4 +1,6 @@
-//! Computation of the ranking of a snapshot: its options, its observer, and its limits of time and memory.
+//! Computation of the ranking of a snapshot: its options, its observer, and its limits of time and memory; and its
+//! publication in two phases: a snapshot is written to a temporary file and made durable, then renamed. Several stores
+//! are published together in this way: all are prepared before the first is renamed.
 //!
 //! # Expiry
 //!
@@ -18,14 +20,18 @@
 //! nothing. A ranking by the clock starts from the warm start or from the last published ranking, and writes nothing:
 //! so what is published at a point determined by the stream does not depend on rankings by the clock.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender};
 use serde::{Deserialize, Serialize};
 
+use super::kept::thin;
 use super::known::FactsCache;
-use super::{Latest, SnapshotColumn, SnapshotColumns};
+use super::write::write;
+use super::{Info, KeepSnapshots, Latest, SnapshotColumn, SnapshotColumns, computed, latest_info};
 use crate::disk::Disk;
 use crate::engine::{Estimation, FetchTimes, HistoryRow, HistoryView, rows_of_run};
 use crate::memory::{KNOWN_PAGES, RANKING, RANKING_MOST, SETTLING, UNPACKED_ROWS, making_blocks};
@@ -36,7 +42,7 @@ use crate::rank::{Goal, RankOptions};
 use crate::rows::{Bits, PAGES_MAX, Without};
 use crate::store::rows::{KeptRows, UnpackedRows};
 use crate::store::warm::{self, WarmHead, WarmStart};
-use crate::store::{SNAPSHOTS, View};
+use crate::store::{SNAPSHOTS, TempFile, View};
 use crate::threads::lock;
 use crate::{Error, Result};
 
@@ -55,7 +61,10 @@ pub struct SettleSettings {
     pub below: Option<f64>,
     /// If the first sweep does not complete: publishes nothing (true), or falls back to the window's estimate (false).
     pub or_nothing: bool,
-    pub start: StartFrom,
+    /// True to start from nothing, ignoring earlier rankings.
+    pub is_cold: bool,
+    /// True to start from the last published ranking if there is no warm start that fits.
+    pub may_start_from_published: bool,
     /// True if the result becomes the next warm start.
     pub writes_warm: bool,
     /// Cache of unpacked rows, shared by the rankings of a run.
@@ -77,17 +86,6 @@ impl SettleSettings {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum StartFrom {
-    /// The warm start if it fits, else nothing.
-    #[default]
-    Warm,
-    /// The warm start if it fits, else the last published ranking.
-    Published,
-    /// Nothing, ignoring earlier rankings.
-    Nothing,
-}
-
 /// Observer of a settling in another thread, which can stop it.
 #[derive(Debug, Default)]
 pub struct Watcher {
@@ -95,6 +93,9 @@ pub struct Watcher {
     progress: Mutex<SettlingProgress>,
     /// Memory in bytes that settling would have taken, if that was too much; else 0.
     too_large: AtomicU64,
+    wrote_warm: AtomicBool,
+    /// Problems with reading the warm start and with writing the next one.
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Watcher {
@@ -120,6 +121,20 @@ impl Watcher {
         let bytes = self.too_large.load(Ordering::Relaxed);
         (bytes > 0).then_some(bytes)
     }
+
+    /// Returns true if the next warm start was written.
+    pub fn wrote_warm(&self) -> bool {
+        self.wrote_warm.load(Ordering::Acquire)
+    }
+
+    /// Returns the problems with reading the warm start and with writing the next one, once.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.warnings))
+    }
+
+    fn warn(&self, warning: String) {
+        lock(&self.warnings).push(warning);
+    }
 }
 
 impl SettleSettings {
@@ -144,7 +159,6 @@ impl SettleSettings {
         disk: &dyn Disk,
         view: &View,
         failed: &AtomicBool,
-        warnings: &mut Vec<String>,
     ) -> Result<Option<(SettlingResult, Option<Expired>)>> {
         let options = self.options_of(view)?;
         let mut watching = Watching::new(&self.watcher, self.time);
@@ -154,8 +168,7 @@ impl SettleSettings {
         let expired = self.expire.map(|after| Expired::of(view, after));
         let (settled, expired) = match expired.transpose()? {
             None => {
-                let by = (self.start, &options);
-                let settled = settle_latest(disk, view, &rows, by, &mut watching, warnings)?;
+                let settled = self.settle_latest(disk, view, &rows, &options, &mut watching)?;
                 (settled, None)
             }
             Some(None) => (settle(&rows, &options, &mut watching)?, None),
@@ -224,38 +237,69 @@ impl Importances for SnapshotColumns {
     }
 }
 
-/// Settles the rows of a commit. Adds what was wrong with the warm start, if anything was.
-fn settle_latest(
-    disk: &dyn Disk,
-    view: &View,
-    rows: &KeptRows,
-    (start, options): (StartFrom, &RankOptions),
-    watch: &mut Watching<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Option<SettlingResult>> {
-    let warm = view.warm().filter(|_| start != StartFrom::Nothing);
-    match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
-        Some(Ok(Some(settled))) => return Ok(Some(settled)),
-        Some(Err(error)) => {
-            let what = match error {
-                Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
-                other => other.to_string(),
-            };
-            let instead = "importance was settled from the start instead, which takes longer";
-            warnings.push(format!("{what}; {instead}"));
+impl SettleSettings {
+    /// Settles the rows of a commit, and warns of what was wrong with the warm start, if anything was.
+    fn settle_latest(
+        &self,
+        disk: &dyn Disk,
+        view: &View,
+        rows: &KeptRows,
+        options: &RankOptions,
+        watch: &mut Watching<'_>,
+    ) -> Result<Option<SettlingResult>> {
+        let warm = view.warm().filter(|_| !self.is_cold);
+        match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
+            Some(Ok(Some(settled))) => return Ok(Some(settled)),
+            Some(Err(error)) => {
+                let what = match error {
+                    Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
+                    other => other.to_string(),
+                };
+                let instead = "importance was settled from the start instead, which takes longer";
+                self.watcher.warn(format!("{what}; {instead}"));
+            }
+            Some(Ok(None)) | None => {}
         }
-        Some(Ok(None)) | None => {}
+        if self.may_start_from_published
+            && !self.is_cold
+            // An unreadable ranking is not used.
+            && let Ok(Some(latest)) = Latest::read(disk, view.dir())
+            && let path = view.dir().join(SNAPSHOTS).join(latest.snapshot)
+            && let Ok(published) = SnapshotColumns::of(disk, &path)
+            && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
+        {
+            return Ok(Some(settled));
+        }
+        settle(rows, options, watch)
     }
-    if start == StartFrom::Published
-        // An unreadable ranking is not used.
-        && let Ok(Some(latest)) = Latest::read(disk, view.dir())
-        && let path = view.dir().join(SNAPSHOTS).join(latest.snapshot)
-        && let Ok(published) = SnapshotColumns::of(disk, &path)
-        && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
-    {
-        return Ok(Some(settled));
+
+    /// Writes the warm start of a settled commit, if it has one; an error becomes a warning.
+    pub(super) fn write_warm(
+        &self,
+        disk: &dyn Disk,
+        view: &View,
+        settled: &SettlingResult,
+    ) -> Result<()> {
+        let kept = view.rows_retention().kept();
+        let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
+            return Ok(());
+        };
+        let pages = settled.settled_pages();
+        let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
+        let written = view.last_block().and_then(|last_block| {
+            let of = (view.identity(), view.counters().records);
+            let head = WarmHead::new(of, *rows, last_block, totals);
+            warm::write(disk, view.dir(), &head, pages)
+        });
+        match written {
+            Ok(_) => self.watcher.wrote_warm.store(true, Ordering::Release),
+            Err(error) => {
+                let warning = format!("{error}; the next ranking takes longer");
+                self.watcher.warn(warning);
+            }
+        }
+        Ok(())
     }
-    settle(rows, options, watch)
 }
 
 fn from_warm(
@@ -273,33 +317,123 @@ fn from_warm(
     })
 }
 
-/// Writes the warm start of a settled commit, if it has one, and returns whether it did; an error becomes a warning.
-pub(super) fn write_warm(
-    disk: &dyn Disk,
-    view: &View,
-    settled: &SettlingResult,
-    warnings: &mut Vec<String>,
-) -> Result<bool> {
-    let kept = view.rows_retention().kept();
-    let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
-        return Ok(false);
-    };
-    let pages = settled.settled_pages();
-    let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
-    let written = view.last_block().and_then(|last_block| {
-        let of = (view.identity(), view.counters().records);
-        let head = WarmHead::new(of, *rows, last_block, totals);
-        warm::write(disk, view.dir(), &head, pages)
-    });
-    let is_written = written.is_ok();
-    let warning = |error: Error| format!("{error}; the next ranking takes longer");
-    warnings.extend(written.err().map(warning));
-    Ok(is_written)
-}
-
 /// Returns the memory for settling this number of pages and ranking them, in bytes.
 pub fn settling_needs(pages: u64) -> u64 {
     pages * SETTLING + (pages * RANKING).min(RANKING_MOST) + making_blocks(pages)
+}
+
+/// Ranks the pages of a committed state and publishes this as the store's current snapshot: written to a temporary
+/// file, synced, renamed; `latest.json` is replaced last. Importance is settled from the links; without `settle`,
+/// or where no links are kept, it is that of the store's window. Removes older snapshots except for those to keep
+/// and pinned ones. Returns the snapshot's file with its info; `None` if settling was stopped from outside: nothing is
+/// published then. Fails without the store's lock, or if the state is older than the current snapshot.
+pub fn publish(
+    disk: &dyn Disk,
+    view: &View,
+    keep: KeepSnapshots,
+    settle: Option<&SettleSettings>,
+) -> Result<Option<(PathBuf, Info)>> {
+    publish_in_turn(disk, view, keep, settle, None, None)
+}
+
+/// Publishes like [`publish`] while an ingest continues. `settled` receives a message once the warm start was written,
+/// and the next ranking may begin; without it, that is written last. The snapshot is published once `previous` is
+/// disconnected, which is when the results of the previous one were recorded.
+pub fn publish_in_turn(
+    disk: &dyn Disk,
+    view: &View,
+    keep: KeepSnapshots,
+    settle: Option<&SettleSettings>,
+    settled: Option<&Sender<()>>,
+    previous: Option<&Receiver<()>>,
+) -> Result<Option<(PathBuf, Info)>> {
+    with_lock(disk, view, || {
+        let warm = settle.filter(|settle| settle.writes_warm && settle.may_be_warm());
+        let next = warm.zip(settled);
+        let Some((prepared, state)) = write(disk, view, settle, next)? else {
+            return Ok(None);
+        };
+        if let Some(previous) = previous {
+            // Nothing is sent.
+            let _ = previous.recv();
+        }
+        let published = put_in_place(disk, view, prepared, keep)?;
+        // If nothing waits for it, the ranking comes first: the disk may have little room.
+        if let (Some(warm), Some(state), None) = (warm, state, next) {
+            warm.write_warm(disk, view, &state)?;
+        }
+        Ok(Some(published))
+    })
+}
+
+/// Copies the cash of a commit to a file, so that the store may commit while a snapshot is made. Returns the file, which
+/// is to be removed after that.
+pub fn set_cash_aside(disk: &dyn Disk, view: &mut View) -> Result<PathBuf> {
+    let name = format!("{:012}.cash.tmp", view.counters().records);
+    let path = view.dir().join(SNAPSHOTS).join(name);
+    view.set_cash_aside(disk, &path)?;
+    Ok(path)
+}
+
+/// Publishes something of a committed state with `publish`. Fails if the view does not hold the store's lock, as two
+/// publishers would overwrite each other's files and order, or if the store was moved.
+pub(super) fn with_lock<T>(
+    disk: &dyn Disk,
+    view: &View,
+    publish: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    view.check_in_place(disk)?;
+    if !view.is_writers() {
+        return Err(Error::internal(
+            "a ranking is published without the store's lock",
+        ));
+    }
+    publish().map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
+}
+
+/// Makes a durable snapshot the store's current one, and removes older ones by the retention rule. `latest.json` is
+/// replaced last, except if it already names a snapshot of the same records, which this one replaces: then it is
+/// replaced first, so that the names of new pages are available before the snapshot. After an error the current
+/// snapshot is intact.
+pub fn put_in_place(
+    disk: &dyn Disk,
+    view: &View,
+    (file, info): (TempFile<'_>, Info),
+    keep: KeepSnapshots,
+) -> Result<(PathBuf, Info)> {
+    let name = file.place.file_name().unwrap_or_default();
+    let latest = Latest {
+        snapshot: name.to_string_lossy().into_owned(),
+        names: view.name_lengths(),
+        rows: *view.rows_retention(),
+    };
+    let current = Latest::read(disk, view.dir()).ok().flatten();
+    let replaces = (current.as_ref()).is_some_and(|at| at.snapshot == latest.snapshot);
+    if replaces {
+        remove_computed(disk, view, &info)?;
+        latest.write(disk, view.dir())?;
+    } else if current.is_none() {
+        Latest::begin(disk, view.dir())?;
+    }
+    let path = file.put_in_place()?;
+    if !replaces {
+        latest.write(disk, view.dir())?;
+    }
+    thin(disk, view.dir(), keep)?;
+    Ok((path, info))
+}
+
+/// Removes rankings beside a replaced snapshot of the same records that had fewer pages.
+fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
+    if latest_info(disk, view.dir()).is_some_and(|before| before.pages == info.pages) {
+        return Ok(());
+    }
+    for (number, _, path) in computed(disk, view.dir())? {
+        if number == info.counters.records {
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Adapter of a [`Watcher`] with a time limit.
@@ -432,7 +566,7 @@ mod tests {
         for until in [1e-9, 1e-8] {
             let (keep, settle) = (KeepSnapshots::ALL, SettleSettings::until(until));
             let made = publish(&RealDisk, &view, keep, Some(&settle)).unwrap();
-            let info = made.unwrap().info;
+            let (_, info) = made.unwrap();
             let reached = info.window.settled.map(|effort| effort.reached);
             let bound = info.bound_l1();
             let is_near = bound.is_some_and(|bound| bound <= until);

@@ -1,38 +1,68 @@
-//! Writing of a snapshot's file: its columns, one after the other, of all blocks.
+//! The file of a snapshot, written column by column, what it says of itself, and `latest.json`, which names the current one.
 
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem};
 
 use crossbeam_channel::{Sender, bounded};
+use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockWriter;
 use super::known::{self, COLUMNS as FETCHES, DefaultColumns, FactsCache, FactsWithCash};
-use super::publish::{ClusterRanking, Prepared};
 use super::ranks::RankCollector;
-use super::settling::{Expired, SettleSettings, Watcher, write_warm};
-use super::{COLUMNS, Info, KeepSnapshots, SnapshotColumn, VERSION, check_not_newer, column};
+use super::settling::{Expired, SettleSettings, Watcher, with_lock};
+use super::{COLUMNS, SnapshotColumn, VERSION, check_not_newer, column};
+use crate::disk::recreate;
 use crate::engine::{
-    CHUNK_PAGES, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView, PageScores, Scores,
-    Window,
+    CHUNK_PAGES, Counters, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView,
+    PageScores, Scores, Window, with_shard,
 };
 use crate::memory::RANKING_MOST;
+use crate::model::Time;
 use crate::rank::settle::SettlingResult;
-use crate::store::{Disk, SNAPSHOTS, TempFile, View};
+use crate::store::rows::Retention;
+use crate::store::{
+    Disk, NameLengths, SNAPSHOTS, Settings, TempFile, View, from_text, is_busy, read_whole,
+    settings_of, to_text, write_whole,
+};
 use crate::threads::{join, lock, result_of, spawn_in};
 use crate::{Error, Result};
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. If `next` waits
-/// for the warm start, that is written before the scores. Returns the snapshot with the settled state, if importance is
-/// not an estimate, and whether the warm start was written; `None` if the snapshot must not be published.
+/// Writes the snapshot of a shard's commit, and makes it durable; [`put_in_place`](super::put_in_place) publishes it.
+/// Scores and ranks are those of all pages that the shard knows; `of` is the ranking of all shards that they are part of.
+/// Fails without the store's lock, or if a newer snapshot was published.
+pub fn prepare<'v>(
+    disk: &'v dyn Disk,
+    view: &'v View,
+    (scores, ranks): (&dyn Scores, &[u64]),
+    of: ClusterRanking,
+) -> Result<(TempFile<'v>, Info)> {
+    if ranks.len() as u64 != view.totals().pages {
+        return Err(Error::internal("a ranking is not of the pages of a commit"));
+    }
+    with_lock(disk, view, || {
+        let mut writer = SnapshotWriter::begin(disk, view)?;
+        writer.facts(&Mutex::default(), (0, &Watcher::default()))?;
+        let window = Window::settled(&view.settings().config, scores);
+        writer.scores(scores, window.estimator, None)?;
+        writer.ranks(ranks.iter().copied().map(Ok))?;
+        writer.finish(window, None, Some(of))
+    })
+}
+
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. With `next`,
+/// the warm start is written before the scores, and a message says so. Returns the snapshot with the settled state, if
+/// importance is not an estimate; `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
-    keep: KeepSnapshots,
     settle: Option<&SettleSettings>,
-    warnings: &mut Vec<String>,
-    next: Option<&Sender<bool>>,
-) -> Result<Option<(Prepared<'v>, Option<SettlingResult>, bool)>> {
+    next: Option<(&SettleSettings, &Sender<()>)>,
+) -> Result<Option<((TempFile<'v>, Info), Option<SettlingResult>)>> {
     let config = &view.settings().config;
     let pages = view.totals().pages;
     let mut writer = SnapshotWriter::begin(disk, view)?;
@@ -48,7 +78,7 @@ pub(super) fn write<'v>(
             failed.store(written.is_err(), Ordering::Relaxed);
             written
         };
-        let (written, scores) = join(true, facts, || settle.run(disk, view, &failed, warnings));
+        let (written, scores) = join(true, facts, || settle.run(disk, view, &failed));
         if !written? {
             return Ok(None);
         }
@@ -75,25 +105,22 @@ pub(super) fn write<'v>(
     if (settle.and_then(|settle| settle.below)).is_some_and(|below| bound >= below) {
         return Ok(None);
     }
-    let mut wrote_warm = false;
     if let Some((settled, _)) = &computed {
-        if let Some(next) = next {
-            wrote_warm = write_warm(disk, view, settled, warnings)?;
-            let _ = next.send(wrote_warm);
+        if let Some((warm, next)) = next {
+            warm.write_warm(disk, view, settled)?;
+            let _ = next.send(());
         }
         writer.scores(settled, window.estimator, Some(&mut ranks))?;
     }
     writer.ranks(ranks.ranks()?)?;
-    let prepared = writer.finish(window, expired, None, keep)?;
-    let settled = computed.map(|(settled, _)| settled);
-    Ok(Some((prepared, settled, wrote_warm)))
+    let prepared = writer.finish(window, expired, None)?;
+    Ok(Some((prepared, computed.map(|(settled, _)| settled))))
 }
 
 /// Callback that takes a block, and may leave another.
 type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
 
-pub(super) struct SnapshotWriter<'v> {
-    disk: &'v dyn Disk,
+struct SnapshotWriter<'v> {
     view: &'v View,
     temporary: TempFile<'v>,
     file: BlockWriter<Info>,
@@ -112,7 +139,6 @@ impl<'v> SnapshotWriter<'v> {
         let name = format!("{:012}.snapshot", view.counters().records);
         let temporary = TempFile::of(disk, view.dir().join(SNAPSHOTS).join(name));
         Ok(SnapshotWriter {
-            disk,
             view,
             file: BlockWriter::create(disk, &temporary.path, COLUMNS)?,
             temporary,
@@ -293,14 +319,13 @@ impl<'v> SnapshotWriter<'v> {
         mut window: Window,
         expired: Option<Expired>,
         cluster: Option<ClusterRanking>,
-        keep: KeepSnapshots,
-    ) -> Result<Prepared<'v>> {
+    ) -> Result<(TempFile<'v>, Info)> {
         if window.certificate.is_some_and(|claim| !claim.is_finite()) {
             return Err(Error::internal(
                 "a ranking would have no finite certificate",
             ));
         }
-        let (disk, view, settings) = (self.disk, self.view, self.view.settings());
+        let (view, settings) = (self.view, self.view.settings());
         let (state, totals) = (view.state(), view.totals());
         let bound = window
             .bound_l1()
@@ -326,12 +351,190 @@ impl<'v> SnapshotWriter<'v> {
             settings: settings.clone(),
         };
         self.file.finish(self.pages, &info)?;
-        Ok(Prepared {
-            disk,
-            view,
-            file: self.temporary,
-            info,
-            keep,
+        Ok((self.temporary, info))
+    }
+}
+
+/// Ranking over the shards of a crawl that a shard's snapshot is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterRanking {
+    /// Identifier, equal in the snapshots of all shards.
+    #[serde(with = "hex")]
+    pub id: u64,
+    pub shards: u32,
+    /// Number of own pages in all shards; ranks refer to them, and their importance sums to 1.
+    pub pages: u64,
+}
+
+/// Serde functions for 64-bit numbers as 16 hexadecimal digits.
+mod hex {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{number:016x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u64::from_str_radix(&text, 16).ok().filter(|_| is_hex);
+        number.ok_or_else(|| D::Error::custom(format!("{text:?}: 16 hexadecimal digits")))
+    }
+}
+
+/// Counters, settings and accuracy of the run that made a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    pub version: u32,
+    pub pages: u64,
+    /// Number of visits, without recyclings.
+    pub visits: u64,
+    pub rounds: u64,
+    /// G in units of a full supply: how often all cash has been distributed.
+    pub turnovers: f64,
+    /// G in units, in decimal digits.
+    pub clock: String,
+    /// Counts of what was read.
+    #[serde(with = "with_shard")]
+    pub counters: Counters,
+    /// Latest accepted time of a record, in seconds since 1970: see `formats/snapshot.md`.
+    pub time: Option<i64>,
+    /// Number of measures that the window was read from; for a window of sums or an interpolation, one for each page
+    /// that ever distributed cash.
+    pub measures: u64,
+    /// Window with its estimator and certificate.
+    pub window: Window,
+    /// Links that were left out because their pages were not reached for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expired: Option<Expired>,
+    /// Ranking over several shards, if the snapshot is part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterRanking>,
+    pub settings: Settings,
+}
+
+impl Info {
+    /// Returns the number of the store's own pages, without the remote pages of a shard.
+    pub fn local_pages(&self) -> u64 {
+        self.pages.saturating_sub(self.counters.shard.remote_pages)
+    }
+
+    /// Returns the number of pages that ranks refer to; those of all shards for a ranking over several.
+    pub fn ranked_pages(&self) -> u64 {
+        self.cluster.map_or(self.pages, |of| of.pages)
+    }
+
+    /// Returns the certified bound on the L1 distance to PageRank at the requested damping: [`Window::bound_l1`] plus
+    /// [`Config::damping_bound`](crate::engine::Config::damping_bound).
+    pub fn bound_l1(&self) -> Option<f64> {
+        let rounding = self.settings.config.damping_bound();
+        self.window.bound_l1().map(|bound| bound + rounding)
+    }
+
+    /// Returns why the bound is not as low as requested; `None` if it is.
+    pub fn unreached(&self, until: f64) -> Option<&'static str> {
+        if self.bound_l1().is_some_and(|bound| bound <= until) {
+            None
+        } else if self.settings.config.bound_for(until).is_none() {
+            Some("damping is stored as a multiple of 2^-32, and the bound includes the difference")
+        } else {
+            Some("time was up, or 64-bit numbers are not precise enough")
+        }
+    }
+
+    /// Returns the age in seconds beyond which links were left out, if they were.
+    pub fn expire(&self) -> Option<Time> {
+        self.expired.map(|expired| expired.after)
+    }
+}
+
+/// Contents of `snapshots/latest.json`: the current snapshot, and the lengths of the logs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Latest {
+    pub snapshot: String,
+    pub names: NameLengths,
+    /// Rows of links as of the snapshot.
+    #[serde(default, skip_serializing_if = "Retention::is_not_kept")]
+    pub rows: Retention,
+}
+
+impl Latest {
+    fn path(dir: &Path) -> PathBuf {
+        dir.join(SNAPSHOTS).join("latest.json")
+    }
+
+    /// Reads which snapshot of the store in `dir` is current; `None` if none is published yet.
+    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
+        let path = Self::path(dir);
+        match read_whole(disk, &path) {
+            Ok(text) => from_text(&text)
+                .map(Some)
+                .map_err(|what| Error::damaged(path, what)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::reading(path)(error)),
+        }
+    }
+
+    /// Reads like [`Latest::read`], for readers, which must detect that the file is lost: every store has the folder,
+    /// and if there are snapshots, one of them was current.
+    pub(super) fn published(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
+        let latest = Latest::read(disk, dir)?;
+        if latest.is_some() {
+            return Ok(latest);
+        }
+        let folder = dir.join(SNAPSHOTS);
+        let names = match disk.list(&folder) {
+            Err(_) if settings_of(disk, dir)?.is_none() => return Ok(None),
+            names => names.map_err(Error::opening(&folder))?,
+        };
+        let count = names.iter().filter(|n| n.ends_with(".snapshot")).count();
+        // A running or interrupted writer may be about to publish the first snapshot.
+        let is_begun = || names.iter().any(|name| name == "latest.tmp") || is_busy(disk, dir);
+        if count > 1 || count == 1 && !is_begun() {
+            // A writer may have published its first ones since.
+            let latest = Latest::read(disk, dir)?;
+            return latest.map_or_else(|| Err(Latest::lost(dir, count)), |latest| Ok(Some(latest)));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn names_missing(path: PathBuf) -> Error {
+        Error::damaged(path, "it is missing, though snapshots/latest.json names it")
+    }
+
+    /// Returns the error that the file is missing although there are this many snapshots.
+    pub fn lost(dir: &Path, snapshots: usize) -> Error {
+        let what = match snapshots {
+            1 => "it is missing, and there is a snapshot".into(),
+            _ => format!("it is missing, and there are {snapshots} snapshots"),
+        };
+        Error::damaged(Self::path(dir), what)
+    }
+
+    /// Reads like [`Latest::published`]; an error if no snapshot is published.
+    pub(super) fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
+        Latest::published(disk, dir)?.ok_or_else(|| {
+            Error::Missing(format!(
+                "{}: no snapshot published yet (there is no snapshots/latest.json); `cashrank \
+                 ingest` publishes one at its end and at every `snapshot_every`",
+                dir.display()
+            ))
         })
+    }
+
+    /// Announces the first snapshot, by `latest.tmp`: then a snapshot without `latest.json` is no sign of damage.
+    pub(super) fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let aside = Self::path(dir).with_extension("tmp");
+        recreate(disk, &aside)
+            .and_then(|file| file.sync())
+            .and_then(|()| disk.sync_dir(&dir.join(SNAPSHOTS)))
+            .map_err(Error::io(&aside, "write"))
+    }
+
+    pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let path = Self::path(dir);
+        let text = to_text(self).map_err(|error| Error::internal(error.to_string()))?;
+        write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
     }
 }

@@ -7,7 +7,6 @@
 //!
 //! `marks/NUMBER` holds the cells of one mark. The seed of a block's checksum identifies the store, the mark and the block.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,42 +29,35 @@ const SLOT_BYTES: u64 = CELL_BYTES + AGES as u64;
 /// Length of a full block of a mark, in bytes: cells and their checksum.
 const MARK_BLOCK_BYTES: u64 = CELL_BYTES + 8;
 
-/// Current slot of a chunk, and the hash of its contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
-    pub slot: u8,
-    pub hash: u64,
+/// Returns the stored form of a chunk's current slot and the hash of its contents.
+pub fn slot_bytes((slot, hash): (u8, u64)) -> [u8; 9] {
+    let mut bytes = [slot; 9];
+    bytes[1..].copy_from_slice(&hash.to_le_bytes());
+    bytes
 }
 
-impl Slot {
-    pub fn to_bytes(self) -> [u8; 9] {
-        let mut bytes = [self.slot; 9];
-        bytes[1..].copy_from_slice(&self.hash.to_le_bytes());
-        bytes
-    }
-
-    /// Decodes a slot; `None` if the bytes are invalid.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Slot> {
-        let (&slot, hash) = bytes.split_first()?;
-        let hash = u64::from_le_bytes(hash.try_into().ok()?);
-        (slot < 2).then_some(Slot { slot, hash })
-    }
+/// Decodes a slot and its hash; `None` if the bytes are invalid.
+pub fn read_slot(bytes: &[u8]) -> Option<(u8, u64)> {
+    let (&slot, hash) = bytes.split_first()?;
+    let hash = u64::from_le_bytes(hash.try_into().ok()?);
+    (slot < 2).then_some((slot, hash))
 }
 
 /// Returns a hash of all slots; the manifest stores it, so that an old entry is not taken for a current one.
-pub fn slots_sum(slots: &[Slot]) -> u64 {
+pub fn slots_sum(slots: &[(u8, u64)]) -> u64 {
     let mut hash = Xxh3::new();
-    for slot in slots {
-        hash.update(&slot.to_bytes());
+    for &slot in slots {
+        hash.update(&slot_bytes(slot));
     }
     hash.digest()
 }
 
-/// File of chunks with two slots each, and the current slot of each chunk.
+/// File of chunks with two slots each.
 pub struct CashFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    pub slots: Vec<Slot>,
+    /// Current slot of each chunk, and the hash of its contents.
+    pub slots: Vec<(u8, u64)>,
 }
 
 fn hash(cells: &[u8], ages: &[u8]) -> u64 {
@@ -90,7 +82,12 @@ fn ends_inside(path: &Path, part: &str, number: u64) -> impl FnOnce(io::Error) -
 }
 
 impl CashFile {
-    pub fn open(disk: &dyn Disk, dir: &Path, access: Access, slots: Vec<Slot>) -> Result<CashFile> {
+    pub fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        access: Access,
+        slots: Vec<(u8, u64)>,
+    ) -> Result<CashFile> {
         let path = dir.join(CASH);
         let file = access.open(disk, &path)?;
         Ok(CashFile { path, file, slots })
@@ -123,7 +120,7 @@ impl CashFile {
         [cells, ages]: [&[u8]; 2],
         pages: u64,
         changed: impl Iterator<Item = u64>,
-    ) -> Result<Vec<(u64, Slot)>> {
+    ) -> Result<Vec<(u64, (u8, u64))>> {
         fn part(array: &[u8], chunk: u64, width: usize) -> &[u8] {
             let first = chunk as usize * width;
             &array[first..array.len().min(first + width)]
@@ -131,12 +128,12 @@ impl CashFile {
         self.make_room(pages)?;
         let write = |chunk: u64| {
             let current = self.slots.get(chunk as usize);
-            let slot = current.map_or(0, |current| 1 - current.slot);
+            let slot = current.map_or(0, |(current, _)| 1 - current);
             let cells = part(cells, chunk, CELL_BYTES as usize);
             let ages = part(ages, chunk, AGES);
             self.write_at(offset(chunk, slot), cells, ages)?;
             let hash = hash(cells, ages);
-            Ok((chunk, Slot { slot, hash }))
+            Ok((chunk, (slot, hash)))
         };
         let written = changed.map(write).collect::<Result<Vec<_>>>()?;
         if !written.is_empty() {
@@ -153,7 +150,7 @@ impl CashFile {
     }
 
     /// Records the slots that were written. Returns the hash of all slots.
-    pub fn note(&mut self, written: &[(u64, Slot)]) -> u64 {
+    pub fn note(&mut self, written: &[(u64, (u8, u64))]) -> u64 {
         for &(chunk, slot) in written {
             match self.slots.get_mut(chunk as usize) {
                 Some(current) => *current = slot,
@@ -172,13 +169,13 @@ impl CashFile {
         };
         copy.make_room(pages)?;
         let (mut cells, mut ages) = (Vec::new(), Vec::new());
-        for (chunk, slot) in (0..).zip(&self.slots) {
+        for (chunk, &(slot, _)) in (0..).zip(&self.slots) {
             let first = chunk * CHUNK_PAGES;
             let len = CHUNK_PAGES.min(pages - first) as usize;
             cells.resize(len, 0);
             ages.resize(len.div_ceil(2), 0);
             self.read(first, &mut cells, &mut ages)?;
-            let at = offset(chunk, slot.slot);
+            let at = offset(chunk, slot);
             copy.write_at(at, bytemuck::cast_slice(&cells), &ages)?;
         }
         Ok(copy)
@@ -208,20 +205,20 @@ impl CashFile {
         let slot = self.slots.get(chunk as usize);
         let slot = slot.filter(|_| first.is_multiple_of(CHUNK_PAGES));
         let damaged = |what: String| Error::damaged(&self.path, what);
-        let slot = slot.ok_or_else(|| damaged(format!("no chunk begins at page {first}")))?;
+        let &(slot, expected) =
+            slot.ok_or_else(|| damaged(format!("no chunk begins at page {first}")))?;
         debug_assert!(cells.len() <= CELLS && ages.len() <= AGES);
         let cells = bytemuck::cast_slice_mut(cells);
-        let at = offset(chunk, slot.slot);
+        let at = offset(chunk, slot);
         self.file
             .read_at(cells, at)
             .and_then(|()| self.file.read_at(ages, at + CELL_BYTES))
             .map_err(ends_inside(&self.path, "chunk", chunk))?;
-        if hash(cells, ages) == slot.hash {
+        if hash(cells, ages) == expected {
             return Ok(());
         }
         Err(damaged(format!(
-            "chunk {chunk} (slot {}) does not match its checksum in store.redb",
-            slot.slot
+            "chunk {chunk} (slot {slot}) does not match its checksum in store.redb"
         )))
     }
 }
@@ -293,64 +290,56 @@ pub fn remove_other_marks(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Res
     })
 }
 
-/// Marks open for reading. Open files stay readable after the writer drops a mark.
-pub struct MarkFiles {
-    dir: PathBuf,
-    store: u64,
-    files: HashMap<u64, (CashMark, Box<dyn DiskFile>)>,
+/// Opens the files of marks for reading. Open files stay readable after the writer drops a mark.
+pub fn open_marks(
+    disk: &dyn Disk,
+    dir: &Path,
+    marks: &[CashMark],
+) -> Result<Vec<Box<dyn DiskFile>>> {
+    let open = |mark: &CashMark| {
+        let path = mark_path(dir, mark.number);
+        disk.read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Error::damaged(&path, "it is missing (or store.redb is an old one)")
+            }
+            _ => Error::opening(&path)(error),
+        })
+    };
+    marks.iter().map(open).collect()
 }
 
-impl MarkFiles {
-    pub fn open(disk: &dyn Disk, dir: &Path, store: u64, marks: &[CashMark]) -> Result<MarkFiles> {
-        let mut files = HashMap::new();
-        for mark in marks {
-            let path = mark_path(dir, mark.number);
-            let file = disk.read(&path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => {
-                    Error::damaged(&path, "it is missing (or store.redb is an old one)")
-                }
-                _ => Error::opening(&path)(error),
-            })?;
-            files.insert(mark.number, (*mark, file));
-        }
-        Ok(MarkFiles {
-            dir: dir.into(),
-            store,
-            files,
-        })
+/// Fills `out` with the cells of a mark from page `first` on, which must begin a block. `store` is the hash of the store's
+/// identity.
+pub fn mark_cells(
+    (dir, store): (&Path, u64),
+    (mark, file): (&CashMark, &dyn DiskFile),
+    first: u64,
+    out: &mut [u64],
+) -> Result<()> {
+    let path = mark_path(dir, mark.number);
+    let block = first / CHUNK_PAGES;
+    let len = CHUNK_PAGES.min(mark.totals.pages - block * CHUNK_PAGES) as usize;
+    if !first.is_multiple_of(CHUNK_PAGES) || len != out.len() {
+        return Err(Error::damaged(&path, "asked for part of a block"));
     }
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
+    let at = block * MARK_BLOCK_BYTES;
+    let mut sum = [0; 8];
+    file.read_at(bytes, at)
+        .and_then(|()| file.read_at(&mut sum, at + bytes.len() as u64))
+        .map_err(ends_inside(&path, "block", block))?;
+    if u64::from_le_bytes(sum) == mark_sum(store, mark.number, block, bytes) {
+        return Ok(());
+    }
+    Err(Error::damaged(
+        path,
+        format!("block {block} does not match its checksum"),
+    ))
+}
 
-    /// Fills `out` with the cells from page `first` on, which must begin a block.
-    pub fn cells(&self, number: u64, first: u64, out: &mut [u64]) -> Result<()> {
-        let path = mark_path(&self.dir, number);
-        let (mark, file) = self
-            .files
-            .get(&number)
-            .ok_or_else(|| Error::damaged(&path, "no such mark"))?;
-        let block = first / CHUNK_PAGES;
-        let len = CHUNK_PAGES.min(mark.totals.pages - block * CHUNK_PAGES) as usize;
-        if !first.is_multiple_of(CHUNK_PAGES) || len != out.len() {
-            return Err(Error::damaged(&path, "asked for part of a block"));
-        }
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
-        let at = block * MARK_BLOCK_BYTES;
-        let mut sum = [0; 8];
-        file.read_at(bytes, at)
-            .and_then(|()| file.read_at(&mut sum, at + bytes.len() as u64))
-            .map_err(ends_inside(&path, "block", block))?;
-        if u64::from_le_bytes(sum) == mark_sum(self.store, number, block, bytes) {
-            return Ok(());
-        }
-        Err(Error::damaged(
-            path,
-            format!("block {block} does not match its checksum"),
-        ))
-    }
-
-    /// Reads and checks every block of a mark, and its law.
-    pub fn verify(&self, mark: &CashMark) -> Result<()> {
-        let path = mark_path(&self.dir, mark.number);
-        let read = |first, cells: &mut [u64]| self.cells(mark.number, first, cells);
-        check_cells(&mark.totals, &path, read)
-    }
+/// Reads and checks every block of a mark, and its law.
+pub fn verify_mark(of: (&Path, u64), (mark, file): (&CashMark, &dyn DiskFile)) -> Result<()> {
+    let path = mark_path(of.0, mark.number);
+    let read = |first, cells: &mut [u64]| mark_cells(of, (mark, file), first, cells);
+    check_cells(&mark.totals, &path, read)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::blocks::Packer;
-use super::cash::{CASH, CashFile, MARKS, Slot, remove_mark, remove_other_marks, write_mark};
+use super::cash::{CASH, CashFile, MARKS, remove_mark, remove_other_marks, write_mark};
 use super::folder::{check_in_place, is_void, lock_or_create, remove_file, remove_leftovers};
 use super::folder::{remove_unpublished, renew};
 use super::identity::{Identity, Settings, check_settings};
@@ -15,7 +15,7 @@ use super::index_file::indexed;
 use super::manifest::{HistoryRun, InputProgress, Manifest};
 use super::names::{NameLogs, NameReader};
 use super::rows::{self, GiveUpReason, KeepRows, RowWriter};
-use super::tables::{Tables, WriteTransaction, pack_run};
+use super::tables::{Tables, Transaction, pack_run};
 use super::view::{View, check_count};
 use super::warm::{WARM, WarmRows, WarmStart};
 use crate::batch::HashKey;
@@ -38,7 +38,7 @@ pub struct StoreWriter {
     pub is_new: bool,
     tables: Arc<Tables>,
     /// Transaction of the next commit, once something is written to it.
-    writing: Option<WriteTransaction>,
+    writing: Option<Transaction<redb::WriteTransaction>>,
     cash: CashFile,
     pub(super) names: NameLogs,
     /// Number of pages that the index on disk covers.
@@ -267,7 +267,7 @@ fn try_checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) ->
 }
 
 impl StoreWriter {
-    fn writing(&mut self) -> Result<&WriteTransaction> {
+    fn writing(&mut self) -> Result<&Transaction<redb::WriteTransaction>> {
         match &mut self.writing {
             Some(writing) => Ok(writing),
             none => Ok(none.insert(self.tables.begin()?)),
@@ -293,7 +293,7 @@ impl StoreWriter {
             .map_err(Error::io(&marks, "sync"))
     }
 
-    fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
+    fn commit(&mut self, written: &[(u64, (u8, u64))]) -> Result<()> {
         if let Some(block) = self.admissions.finish() {
             self.put_admissions(block)?;
         }

@@ -279,17 +279,9 @@ pub struct Input {
     pub format: String,
     /// Position of the input's end, once reached.
     pub end: Option<InputPosition>,
-    /// Part that the spool must keep, if it is standard input and was spooled.
-    pub spooled: Option<Spooled>,
-}
-
-/// Part of an input that the spool must keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spooled {
-    /// Position from which the input is read again to reach the current position, or its end.
-    pub restart: Restart,
-    /// Length of the stream in bytes as sent, once its end was reached.
-    pub total: Option<u64>,
+    /// Part that the spool must keep, if it is standard input and was spooled: the position from which the input is read
+    /// again to reach the current position, or its end; and the length of the stream as sent, once that was reached.
+    pub spooled: Option<(Restart, Option<u64>)>,
 }
 
 /// First record that was applied without verification.

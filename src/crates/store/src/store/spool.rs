@@ -111,7 +111,7 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> 
     };
     let spooled = progress.inputs.get(state.input as usize);
     let restart = spooled.and_then(|input| input.spooled);
-    let from = restart.map_or(0, |spooled| spooled.restart.raw);
+    let from = restart.map_or(0, |(restart, _)| restart.raw);
     let dir = store.join(SPOOL);
     check_covered(&dir, from, state.acked)?;
     let range = (from, state.acked);

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cash::{CashFile, MarkFiles};
+use super::cash::{CashFile, mark_cells, open_marks, verify_mark};
 use super::folder::{
     check_in_place, is_busy, is_store, remove_leftovers, remove_unpublished, take_lock,
 };
@@ -15,12 +15,12 @@ use super::index_file::{IndexFile, reindex};
 use super::manifest::{HistoryRun, InputProgress, Manifest};
 use super::names::{NameLengths, NameReader};
 use super::rows::{KeptRows, Retention, RowFile};
-use super::tables::{ReadTransaction, Tables};
+use super::tables::{Tables, Transaction};
 use super::warm::WarmStart;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryRow, HistoryView, Index,
-    RowPolicy, Totals, merge, rows_of_run,
+    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
+    Index, RowPolicy, Totals, merge, rows_of_run,
 };
 use crate::memory::DATABASE;
 use crate::rows::Rows;
@@ -30,10 +30,11 @@ use crate::{Error, Result};
 pub struct View {
     dir: PathBuf,
     identity: Identity,
-    reading: ReadTransaction,
+    reading: Transaction<redb::ReadTransaction>,
     manifest: Manifest,
     cash: CashFile,
-    marks: MarkFiles,
+    /// Files of the manifest's marks.
+    marks: Vec<Box<dyn DiskFile>>,
     names: NameReader,
     /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
     rows: Result<RowFile>,
@@ -60,7 +61,7 @@ impl View {
         let names = NameReader::open(disk, dir, manifest.names)?;
         Ok(View {
             cash: CashFile::open(disk, dir, Access::Look, slots)?,
-            marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
+            marks: open_marks(disk, dir, &manifest.engine.marks)?,
             names,
             rows: RowFile::of(disk, dir, &manifest.retention, pages),
             warm: None,
@@ -88,6 +89,11 @@ impl View {
     /// Returns an error if the store was moved away from its directory or removed.
     pub fn check_in_place(&self, disk: &dyn Disk) -> Result<()> {
         check_in_place(disk, &self.dir, self.manifest.identity)
+    }
+
+    fn mark_files(&self) -> impl Iterator<Item = (&CashMark, &dyn DiskFile)> {
+        let marks = self.manifest.engine.marks.iter();
+        marks.zip(self.marks.iter().map(|file| &**file))
     }
 
     pub fn settings(&self) -> &Settings {
@@ -223,7 +229,11 @@ impl HistoryView for View {
     }
 
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
-        self.marks.cells(mark, first, out)
+        let mut marks = self.mark_files();
+        let found = marks.find(|(of, _)| of.number == mark);
+        let of = (&*self.dir, self.identity.hash);
+        let found = found.ok_or_else(|| Error::internal("no such mark"))?;
+        mark_cells(of, found, first, out)
     }
 
     fn admissions(&self) -> Result<Admissions<'_>> {
@@ -359,8 +369,8 @@ impl View {
             ..VerifyReport::default()
         };
         note(self.cash.verify(self.totals()));
-        for mark in &self.state().marks {
-            note(self.marks.verify(mark));
+        for mark in self.mark_files() {
+            note(verify_mark((&self.dir, self.identity.hash), mark));
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));

@@ -3,7 +3,7 @@
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
-use super::{EarlyEnd, IngestRun};
+use super::IngestRun;
 use crate::batch::{Batch, BatchEntry, What};
 use crate::batches::{
     note_use, report_end, report_format, report_record, report_remark, report_skipped,
@@ -18,43 +18,43 @@ use crate::pipeline::{
     BatchVisitor, InputRecords, PATIENCE, Piece, Remark, format_again, pass_over,
 };
 use crate::source::{Compression, HEAD_BYTES, InputName, InputSummary, Restart, Source};
-use crate::store::{Input, Spooled};
+use crate::store::Input;
 use crate::threads::spawn;
 use crate::{Error, Result};
 
-impl<'a> IngestRun<'a> {
-    pub(super) fn read_input(&mut self) -> Result<(), EarlyEnd> {
+impl IngestRun<'_> {
+    /// Reads the current input to its end. Returns false if that was stopped, or if the stream was read before.
+    pub(super) fn read_input(&mut self) -> Result<bool> {
         let input = self.inputs[self.progress.input as usize].clone();
-        let mut records = self.begin_input(&input)?;
+        let Some(mut records) = self.begin_input(&input)? else {
+            return Ok(false);
+        };
         self.begun = true;
         if let Some(caveat) = records.format.caveat() {
             report_remark(&input, &Remark::Caveat(caveat), self.observer);
         }
-        let from = self.progress.place.offset;
-        let mut reading = InputInProgress {
-            input: &input,
-            from,
-            start: from,
-            whole: true,
-            torn: false,
-            known: self.writer.pages(),
-            ungrouped: 0,
-            run: self,
+        self.from = self.progress.place.offset;
+        self.start = self.from;
+        self.known = self.writer.pages();
+        (self.is_whole, self.is_torn, self.ungrouped) = (true, false, 0);
+        let Some(summary) = records.visit(self)? else {
+            return Ok(false);
         };
-        match records.visit(&mut reading)? {
-            Some(summary) => Ok(reading.end_input(&records, &summary)?),
-            None => Err(EarlyEnd::Stopped),
-        }
+        self.end_input(&records, &summary)?;
+        Ok(true)
     }
 
-    /// Opens an input and starts its threads at the current position.
-    fn begin_input(&mut self, name: &InputName) -> Result<InputRecords, EarlyEnd> {
-        let (mut source, is_longer) = if *name == InputName::Stdin {
+    /// Opens an input and starts its threads at the current position. `None` as in [`IngestRun::read_input`].
+    fn begin_input(&mut self, name: &InputName) -> Result<Option<InputRecords>> {
+        let opened = if *name == InputName::Stdin {
             self.open_stream()?
         } else {
             let (name, reader, to_head) = (name.clone(), self.reader.clone(), self.to_head());
             let open = move || reader.open(&name).and_then(to_head);
-            (self.patiently(open)?, false)
+            self.patiently(open)?.map(|source| (source, false))
+        };
+        let Some((mut source, is_longer)) = opened else {
+            return Ok(None);
         };
         let format = if is_longer {
             let before = self.pass_over_last()?;
@@ -75,28 +75,29 @@ impl<'a> IngestRun<'a> {
                 place.offset,
                 self.progress.pass
             ));
-            source = self.patiently(move || pass_over(source, format, place, trusted))?;
+            let passed = self.patiently(move || pass_over(source, format, place, trusted))?;
+            let Some(passed) = passed else {
+                return Ok(None);
+            };
+            source = passed;
         }
         if let Some(begun) = self.current_mut() {
             begun.format = format.name().into();
         } else {
-            let spooled = Spooled {
-                restart: Restart {
-                    compression: source.compression(),
-                    ..plain(0)
-                },
-                total: None,
+            let restart = Restart {
+                compression: source.compression(),
+                ..plain(0)
             };
             self.progress.inputs.push(Input {
                 name: name.to_string(),
                 format: format.name().into(),
                 end: None,
-                spooled: self.is_spooling().then_some(spooled),
+                spooled: self.is_spooling().then_some((restart, None)),
             });
         }
         let mut records = self.reader.read(source, format)?;
         records.read = place.records;
-        Ok(records)
+        Ok(Some(records))
     }
 
     /// Returns a function that waits for an input's first bytes if its format has to be guessed.
@@ -111,22 +112,20 @@ impl<'a> IngestRun<'a> {
         }
     }
 
-    /// Runs work that may wait for an input on another thread, so that a stop is noticed meanwhile.
+    /// Runs work that may wait for an input on another thread, so that a stop is noticed meanwhile, which returns `None`.
     pub fn patiently<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
-    ) -> Result<T, EarlyEnd> {
+    ) -> Result<Option<T>> {
         let (give, take) = bounded(1);
         spawn("open", move || drop(give.send(work())))?;
         loop {
             match take.recv_timeout(PATIENCE) {
-                Ok(done) => return Ok(done?),
-                Err(RecvTimeoutError::Timeout) if self.stop_asked() => {
-                    return Err(EarlyEnd::Stopped);
-                }
+                Ok(done) => return done.map(Some),
+                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => self.check_spool()?,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::internal("a reading thread failed").into());
+                    return Err(Error::internal("a reading thread failed"));
                 }
             }
         }
@@ -172,61 +171,42 @@ impl<'a> IngestRun<'a> {
     }
 }
 
-struct InputInProgress<'r, 'a> {
-    run: &'r mut IngestRun<'a>,
-    input: &'r InputName,
-    /// Offset at which reading resumed. A record that ended there is read again, to see whether it has grown.
-    from: u64,
-    /// Offset of the start of the last visit at which reading may stop.
-    start: u64,
-    /// True if nothing was applied after the position, the end of the last record at which reading may stop.
-    whole: bool,
-    /// True if the stream was cut inside its last record, which is neither counted nor part of the position: if the
-    /// stream is sent again, the record may be whole.
-    torn: bool,
-    /// Number of pages known before this run applied a record of the input.
-    known: u64,
-    /// Number of lines that return to an earlier source.
-    ungrouped: u64,
-}
-
-impl BatchVisitor for InputInProgress<'_, '_> {
+impl BatchVisitor for IngestRun<'_> {
     fn remark(&mut self, input: &InputName, remark: Remark) {
-        if !self.run.is_repeating() {
-            report_remark(input, &remark, self.run.observer);
+        if !self.is_repeating() {
+            report_remark(input, &remark, self.observer);
         }
     }
 
     fn piece(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<bool> {
-        let lacks_request = piece.chunk.may_lack_request
-            && self.run.progress.requests == Some(self.run.progress.input);
+        let lacks_request =
+            piece.chunk.may_lack_request && self.progress.requests == Some(self.progress.input);
         if piece.chunk.cut || lacks_request {
-            self.report_torn(lacks_request)?;
-            return Ok(!self.run.stop_asked());
+            self.report_torn(&records.input, lacks_request)?;
+            return Ok(!self.stop_asked());
         }
         self.start = self.start.min(piece.chunk.offset);
-        self.run.writer.begin_batch();
-        self.run.look_at_budget();
+        self.writer.begin_batch();
+        self.look_at_budget();
         let applied = self.apply_entries(records, piece);
         // After bad input too, the next checkpoint needs the hash at the position.
         self.note_place(records, piece);
         applied?;
         let done = piece.chunk.compressed;
-        self.run
-            .report_progress(Some(self.input), done, records.compressed_len);
-        Ok(!self.run.stop_asked())
+        self.report_progress(Some(&records.input), done, records.compressed_len);
+        Ok(!self.stop_asked())
     }
 
     fn tick(&mut self) -> Result<bool> {
-        if self.run.stop_asked() {
+        if self.stop_asked() {
             return Ok(false);
         }
-        self.run.on_time()?;
+        self.on_time()?;
         Ok(true)
     }
 }
 
-impl InputInProgress<'_, '_> {
+impl IngestRun<'_> {
     fn apply_entries(&mut self, records: &mut InputRecords, piece: &Piece) -> Result<()> {
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let end = piece.chunk.offset + entry.end;
@@ -237,25 +217,25 @@ impl InputInProgress<'_, '_> {
                     continue;
                 }
             }
-            if self.whole {
+            if self.is_whole {
                 self.check_next(piece, at)?;
             }
-            self.apply_entry(records.format, piece, at)?;
+            self.apply_entry(records, piece, at)?;
             let is_request = entry.kind == Some("request");
-            if is_request && *self.input == InputName::Stdin && !self.run.is_repeating() {
-                self.run.progress.requests = Some(self.run.progress.input);
+            if is_request && records.input == InputName::Stdin && !self.is_repeating() {
+                self.progress.requests = Some(self.progress.input);
             }
-            let before = self.run.progress.place.offset;
+            let before = self.progress.place.offset;
             // Otherwise this is a line inside the next record, where reading cannot stop.
-            self.whole = end > before;
-            if self.whole {
+            self.is_whole = end > before;
+            if self.is_whole {
                 if entry.what == What::Visit && before > self.from {
                     self.start = before;
                 }
-                self.run.progress.place.offset = end;
-                if self.run.is_due() {
+                self.progress.place.offset = end;
+                if self.is_due() {
                     self.note_place(records, piece);
-                    self.run.on_records()?;
+                    self.on_records()?;
                 }
             }
         }
@@ -264,37 +244,36 @@ impl InputInProgress<'_, '_> {
 
     /// Refuses the next record, with lines inside it, before anything is applied, so that a checkpoint can be made.
     fn check_next(&self, piece: &Piece, at: usize) -> Result<()> {
-        let (batch, offset) = (&piece.batch, self.run.progress.place.offset);
+        let (batch, offset) = (&piece.batch, self.progress.place.offset);
         let mut next = batch.entries[at..].iter();
         match next.find(|entry| piece.chunk.offset + entry.end > offset) {
-            Some(record) => self.run.writer.check_room(batch, record.names_end),
+            Some(record) => self.writer.check_room(batch, record.names_end),
             None => Ok(()),
         }
     }
 
-    fn apply_entry(&mut self, format: Format, piece: &Piece, at: usize) -> Result<()> {
-        let is_first_pass = !self.run.is_repeating();
-        let run = &mut *self.run;
-        let (input, place, record) = (self.input, run.progress.place, (&piece.batch, at));
-        let strict = run.job.strict;
-        report_record(input, place, record, strict, is_first_pass, run.observer)?;
+    fn apply_entry(&mut self, records: &InputRecords, piece: &Piece, at: usize) -> Result<()> {
+        let is_first_pass = !self.is_repeating();
+        let (input, place, strict) = (&records.input, self.progress.place, self.job.strict);
+        let record = (&piece.batch, at);
+        report_record(input, place, record, strict, is_first_pass, self.observer)?;
         note_use(
             piece.chunk.verified,
             input,
             place,
-            &mut run.progress.unverified,
+            &mut self.progress.unverified,
         );
-        if format.is_grouped() && is_first_pass {
+        if records.format.is_grouped() && is_first_pass {
             self.ungrouped += u64::from(self.comes_back(&piece.batch, &piece.batch.entries[at]));
         }
-        self.run.writer.apply_entry(&piece.batch, at)?;
-        self.run.progress.place.records += 1;
+        self.writer.engine.apply_entry(&piece.batch, at)?;
+        self.progress.place.records += 1;
         Ok(())
     }
 
     /// Returns true if the source of `entry` was visited before in this input. Pages known earlier are not judged.
     fn comes_back(&self, batch: &Batch, entry: &BatchEntry) -> bool {
-        let engine = &self.run.writer.engine;
+        let engine = &self.writer.engine;
         entry.what == What::Visit
             && engine
                 .index()
@@ -305,8 +284,8 @@ impl InputInProgress<'_, '_> {
     /// Hashes the chunk up to the current position; of a spooled stream, records from where that is read again.
     fn note_place(&mut self, records: &mut InputRecords, piece: &Piece) {
         let chunk = &*piece.chunk;
-        let place = self.run.progress.place;
-        if self.run.is_spooling() {
+        let place = self.progress.place;
+        if self.is_spooling() {
             // What the spool keeps of the input moves with the position.
             let restart = match chunk.member {
                 Some(member) => Restart {
@@ -316,13 +295,12 @@ impl InputInProgress<'_, '_> {
                 },
                 None => plain(self.restart_at(records.format, place)),
             };
-            if let Some(input) = self.run.current_mut() {
-                let total = None;
-                input.spooled = Some(Spooled { restart, total });
+            if let Some(input) = self.current_mut() {
+                input.spooled = Some((restart, None));
             }
-            self.run.progress.place.prefix = 0;
+            self.progress.place.prefix = 0;
         } else if let Some(prefix) = records.prefix_at(chunk, place.offset) {
-            self.run.progress.place.prefix = prefix;
+            self.progress.place.prefix = prefix;
         }
     }
 
@@ -337,8 +315,8 @@ impl InputInProgress<'_, '_> {
     }
 
     /// Reports that the stream was cut inside its last record, or after it and before its request.
-    fn report_torn(&mut self, lacks_request: bool) -> Result<()> {
-        if std::mem::replace(&mut self.torn, true) {
+    fn report_torn(&mut self, input: &InputName, lacks_request: bool) -> Result<()> {
+        if std::mem::replace(&mut self.is_torn, true) {
             return Ok(());
         }
         let detail = if lacks_request {
@@ -346,48 +324,48 @@ impl InputInProgress<'_, '_> {
         } else {
             "the stream ends inside it: it counts when it is sent whole"
         };
-        let (place, strict) = (self.run.progress.place, self.run.job.strict);
+        let (place, strict) = (self.progress.place, self.job.strict);
         let (reason, detail) = (Reason::CutShort, Some(detail));
-        report_skipped(self.input, place, reason, detail, strict, self.run.observer)
+        report_skipped(input, place, reason, detail, strict, self.observer)
     }
 
     fn end_input(&mut self, records: &InputRecords, summary: &InputSummary) -> Result<()> {
-        let (input, is_first_pass) = (self.input, !self.run.is_repeating());
-        report_end(input, summary, self.ungrouped, self.run.observer);
-        let mut end = self.run.progress.place;
-        if self.torn {
-            self.run.torn += 1;
+        let (input, is_first_pass) = (&records.input, !self.is_repeating());
+        report_end(input, summary, self.ungrouped, self.observer);
+        let mut end = self.progress.place;
+        if self.is_torn {
+            self.torn += 1;
         } else {
             end.offset = summary.bytes;
             end.prefix = summary.prefix;
         }
-        let mut restart = self.run.restart();
-        let spooling = self.run.spooling.as_ref();
+        let mut restart = self.restart();
+        let spooling = self.spooling.as_ref();
         let total = spooling.map(|spooling| spooling.spool.end());
         if *input == InputName::Stdin {
-            self.run.end_signature(total);
+            self.end_signature(total);
         }
-        if self.run.is_spooling() {
+        if self.is_spooling() {
             end.prefix = 0;
             if records.compression == Compression::Plain {
                 let from = self.restart_at(records.format, end);
                 restart = Some(plain(from));
             }
-            if let Some(begun) = self.run.current_mut() {
-                begun.spooled = restart.map(|restart| Spooled { restart, total });
+            if let Some(begun) = self.current_mut() {
+                begun.spooled = restart.map(|restart| (restart, total));
             }
         }
-        self.run.end_current(input, end)?;
+        self.end_current(input, end)?;
         if is_first_pass {
-            if end.records == 0 && !self.torn {
-                self.run.observer.note(IngestEvent::Empty { input });
+            if end.records == 0 && !self.is_torn {
+                self.observer.note(IngestEvent::Empty { input });
             }
             // An empty stream is dropped if no later run counts inputs: the one before it is still the last.
-            if summary.bytes == 0 && self.run.job.inputs == [InputName::Stdin] {
-                self.run.forget_last();
+            if summary.bytes == 0 && self.job.inputs == [InputName::Stdin] {
+                self.forget_last();
             }
             return Ok(());
         }
-        self.run.on_time()
+        self.on_time()
     }
 }

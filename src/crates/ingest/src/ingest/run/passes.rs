@@ -11,7 +11,7 @@
 //!
 //! A pass with `complete` ends with a visit of each node that is known as a target only.
 
-use super::{EarlyEnd, IngestRun};
+use super::IngestRun;
 use crate::engine::{Estimation, PageId, TargetLinks};
 use crate::ingest::plan::Plan;
 use crate::ingest::{IngestEvent, InjectedFault};
@@ -63,8 +63,8 @@ pub(super) fn cannot_repeat(
 }
 
 impl IngestRun<'_> {
-    /// Visits the pages of all rows, from where a checkpoint left off.
-    pub(super) fn sweep_rows(&mut self) -> Result<(), EarlyEnd> {
+    /// Visits the pages of all rows, from where a checkpoint left off. Returns false if it was stopped.
+    pub(super) fn sweep_rows(&mut self) -> Result<bool> {
         let from = match self.job.fault {
             Some(InjectedFault::PassFromStart) => 0,
             _ => self.progress.place.records,
@@ -90,11 +90,10 @@ impl IngestRun<'_> {
             }
             Ok(self.on_time()?)
         })?;
-        if !whole {
-            return Err(EarlyEnd::Stopped);
+        if whole {
+            self.progress.go_to(self.inputs.len() as u64);
         }
-        self.progress.go_to(self.inputs.len() as u64);
-        Ok(())
+        Ok(whole)
     }
 
     fn visit_rows(&mut self, rows: &[Row<'_>], targets: &mut Vec<PageId>) -> Result<()> {
@@ -121,8 +120,8 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Visits the nodes known as targets only, from where a checkpoint left off.
-    pub(super) fn complete(&mut self) -> Result<(), EarlyEnd> {
+    /// Visits the nodes known as targets only, from where a checkpoint left off. Returns false if it was stopped.
+    pub(super) fn complete(&mut self) -> Result<bool> {
         let mut from = self.progress.completing.unwrap_or(0);
         if from > 0 {
             self.observer.say(format!(
@@ -142,14 +141,14 @@ impl IngestRun<'_> {
                 self.on_records()?;
             }
             if self.stop_asked() {
-                return Err(EarlyEnd::Stopped);
+                return Ok(false);
             }
             if visits % VISITS_PER_TICK == 0 {
                 self.on_time()?;
             }
         }
         self.progress.completing = None;
-        Ok(())
+        Ok(true)
     }
 
     /// Returns, before another pass, whether the bound of the durable state is low enough to leave that pass out. The

@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion, Magic, flat};
-use super::publish::with_lock;
-use super::settling::Watching;
+use super::settling::{Watching, with_lock};
 use super::{SNAPSHOTS, Snapshot, Watcher};
 use crate::codec::varint;
 use crate::disk::Disk;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::cash::{CashFile, MarkFiles, Slot, write_mark};
+use super::super::cash::{CashFile, mark_cells, open_marks, write_mark};
 use super::super::identity::Identity;
 use super::super::index_file::{IndexFile, indexed, sum_of};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
@@ -269,7 +269,7 @@ pub fn cash(data: &[u8]) {
         .write_at(&raw, start)
         .and_then(|()| file.write_at(&ages, start + (8 << 17)));
     assert!(written.is_ok());
-    let slots = vec![Slot { slot, hash }; 2];
+    let slots = vec![(slot, hash); 2];
     let reader = expect(CashFile::open(&disk, dir(), Access::Look, slots));
     let mut found = (vec![0; pages], vec![0; ages.len()]);
     let read = judge(reader.read(0, &mut found.0, &mut found.1));
@@ -315,17 +315,14 @@ pub fn marks(data: &[u8]) {
         2 if len > 0 => file.set_len((place % len) as u64).is_ok(),
         _ => false,
     };
-    let files = expect(MarkFiles::open(&disk, dir(), 5, &[mark]));
+    let files = expect(open_marks(&disk, dir(), &[mark]));
     let mut found = vec![0; cells.len()];
     if !cells.is_empty() {
-        let read = judge(files.cells(3, 0, &mut found)).is_some();
+        let read = mark_cells((dir(), 5), (&mark, &*files[0]), 0, &mut found);
+        let read = judge(read).is_some();
         assert_eq!(read, !damaged);
         assert!(!read || found == cells);
     }
-    assert!(
-        judge(files.cells(4, 0, &mut found)).is_none(),
-        "there is no mark 4"
-    );
 }
 
 /// Checks that a warm start is read back as written, and that one with a flipped bit or a cut is damaged. Input: the kind

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use crate::batch::{Builder, HashKey, Rules};
-use crate::engine::{Config, EngineState, Resolver};
+use crate::engine::{Config, EngineState};
 use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
@@ -84,7 +84,6 @@ fn sample() -> Result<Sample> {
         follow: Default::default(),
     };
     let decoder = Format::Records.decoder();
-    let mut resolver = Resolver::default();
     for pass in 0..6 {
         engine.begin_pass()?;
         let mut batches = Vec::new();
@@ -93,9 +92,9 @@ fn sample() -> Result<Sample> {
             None
         });
         for batch in &batches {
-            resolver.begin();
+            engine.begin_batch();
             for at in 0..batch.entries.len() {
-                resolver.apply(&mut engine, batch, at)?;
+                engine.apply_entry(batch, at)?;
             }
         }
         if pass % 3 == 2 {

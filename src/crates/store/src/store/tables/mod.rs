@@ -18,7 +18,7 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, Table
 use serde::de::DeserializeOwned;
 
 use super::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
-use super::cash::{CASH, Slot, slots_sum};
+use super::cash::{CASH, read_slot, slot_bytes, slots_sum};
 use super::manifest::{self, HistoryRun, InputProgress, Manifest};
 use crate::disk::{Access, Disk, DiskFile};
 use crate::engine::{Admissions, Blocks, HistoryRow, Rows};
@@ -77,7 +77,7 @@ impl Tables {
         Ok(Tables { db, fence, over })
     }
 
-    pub fn begin(&self) -> Result<WriteTransaction> {
+    pub fn begin(&self) -> Result<Transaction<redb::WriteTransaction>> {
         let path = self.fence.path();
         let txn = self.db.hold(|db| {
             let mut txn = db.begin_write().map_err(failed(path, "begin"))?;
@@ -86,19 +86,19 @@ impl Tables {
             txn.set_two_phase_commit(true);
             Ok(txn)
         })?;
-        Ok(WriteTransaction {
+        Ok(Transaction {
             fence: self.fence.clone(),
             txn,
         })
     }
 
     /// Returns the last committed state, which later commits do not change.
-    pub fn read(&self) -> Result<ReadTransaction> {
+    pub fn read(&self) -> Result<Transaction<redb::ReadTransaction>> {
         let path = self.fence.path();
         let txn = self
             .db
             .hold(|db| db.begin_read().map_err(failed(path, "read")))?;
-        Ok(ReadTransaction {
+        Ok(Transaction {
             fence: self.fence.clone(),
             txn,
         })
@@ -120,12 +120,13 @@ impl Tables {
 
 type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 
-pub struct WriteTransaction {
+/// Transaction of redb, for writing or for reading.
+pub struct Transaction<T> {
     fence: Arc<Fence>,
-    txn: Fenced<redb::WriteTransaction>,
+    txn: Fenced<T>,
 }
 
-impl WriteTransaction {
+impl Transaction<redb::WriteTransaction> {
     fn table<K: Key>(&self, which: TableDefinition<'_, K, &'static [u8]>) -> Result<Table<'_, K>> {
         let path = self.fence.path();
         self.txn
@@ -146,11 +147,11 @@ impl WriteTransaction {
     }
 
     /// Writes which slots of chunks are current.
-    pub fn put_slots(&self, slots: &[(u64, Slot)]) -> Result<()> {
+    pub fn put_slots(&self, slots: &[(u64, (u8, u64))]) -> Result<()> {
         let mut table = self.table(CHUNKS)?;
         for &(chunk, slot) in slots {
             let mut value = vec![0; 8];
-            value.extend_from_slice(&slot.to_bytes());
+            value.extend_from_slice(&slot_bytes(slot));
             let value = seal(chunk_seal(chunk), value);
             insert(&self.fence, &mut table, chunk, &value)?;
         }
@@ -240,14 +241,9 @@ fn get<'k, K: Key + 'static>(
     Ok(value.map(|value| value.value().to_vec()))
 }
 
-pub struct ReadTransaction {
-    fence: Arc<Fence>,
-    txn: Fenced<redb::ReadTransaction>,
-}
-
 type ReadTable<K> = Fenced<redb::ReadOnlyTable<K, &'static [u8]>>;
 
-impl ReadTransaction {
+impl Transaction<redb::ReadTransaction> {
     fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(self.fence.path(), what)
     }
@@ -292,7 +288,7 @@ impl ReadTransaction {
     }
 
     /// Reads the current slots of `count` chunks, which must hash to `sum`.
-    pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<Slot>> {
+    pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<(u8, u64)>> {
         let slots = match count {
             0 => Vec::new(),
             _ => {
@@ -300,12 +296,12 @@ impl ReadTransaction {
                 let slot = |chunk| {
                     let value = table.with(|table| get(&self.fence, table, chunk))?;
                     value
-                        .and_then(|value| Slot::from_bytes(unseal(chunk_seal(chunk), &value)?))
+                        .and_then(|value| read_slot(unseal(chunk_seal(chunk), &value)?))
                         .ok_or_else(|| {
                             self.damaged(format!("no sound entry for {CASH} chunk {chunk}"))
                         })
                 };
-                (0..count).map(slot).collect::<Result<Vec<Slot>>>()?
+                (0..count).map(slot).collect::<Result<Vec<_>>>()?
             }
         };
         if slots_sum(&slots) == sum {

@@ -37,8 +37,8 @@ fn make(dir: &Path) -> Manifest {
             .unwrap();
         manifest.admission_blocks += 1;
         manifest.runs.push(run);
-        let slots: Vec<Slot> = (0..200).map(|hash| Slot { slot: 1, hash }).collect();
-        let numbered: Vec<(u64, Slot)> = (0..).zip(slots.iter().copied()).collect();
+        let slots: Vec<(u8, u64)> = (0..200).map(|hash| (1, hash)).collect();
+        let numbered: Vec<(u64, (u8, u64))> = (0..).zip(slots.iter().copied()).collect();
         writing.put_slots(&numbered).unwrap();
         manifest.slots = slots_sum(&slots);
         writing.commit(&manifest).unwrap();
@@ -46,7 +46,7 @@ fn make(dir: &Path) -> Manifest {
     manifest
 }
 
-type All = (Manifest, Vec<Slot>, Vec<HistoryRow>, usize);
+type All = (Manifest, Vec<(u8, u64)>, Vec<HistoryRow>, usize);
 
 fn read(tables: &Tables) -> Result<All> {
     let reading = tables.read()?;
