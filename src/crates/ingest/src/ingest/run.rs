@@ -446,9 +446,7 @@ impl IngestRun<'_> {
             unverified: self.progress.unverified.clone(),
         }
     }
-}
 
-impl IngestRun<'_> {
     /// Reports what passes after the first go over, once it is known.
     fn report_passes(&mut self) {
         if self.progress.repeat > 1 && !self.progress.finished {
@@ -515,9 +513,7 @@ impl IngestRun<'_> {
             self.report_memory();
         }
     }
-}
 
-impl IngestRun<'_> {
     pub fn stop_asked(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
     }
