@@ -350,14 +350,14 @@ pub fn publish_in_turn(
     with_lock(disk, view, || {
         let warm = settle.filter(|settle| settle.writes_warm && settle.may_be_warm());
         let next = warm.zip(settled);
-        let Some((prepared, state)) = write(disk, view, settle, next)? else {
+        let Some((file, info, state)) = write(disk, view, settle, next)? else {
             return Ok(None);
         };
         if let Some(previous) = previous {
             // Nothing is sent.
             let _ = previous.recv();
         }
-        let published = put_in_place(disk, view, prepared, keep)?;
+        let published = put_in_place(disk, view, (file, info), keep)?;
         // If nothing waits for it, the ranking comes first: the disk may have little room.
         if let (Some(warm), Some(state), None) = (warm, state, next) {
             warm.write_warm(disk, view, &state)?;

@@ -62,7 +62,7 @@ pub(super) fn write<'v>(
     view: &'v View,
     settle: Option<&SettleSettings>,
     next: Option<(&SettleSettings, &Sender<()>)>,
-) -> Result<Option<((TempFile<'v>, Info), Option<SettlingResult>)>> {
+) -> Result<Option<(TempFile<'v>, Info, Option<SettlingResult>)>> {
     let config = &view.settings().config;
     let pages = view.totals().pages;
     let mut writer = SnapshotWriter::begin(disk, view)?;
@@ -113,8 +113,8 @@ pub(super) fn write<'v>(
         writer.scores(settled, window.estimator, Some(&mut ranks))?;
     }
     writer.ranks(ranks.ranks()?)?;
-    let prepared = writer.finish(window, expired, None)?;
-    Ok(Some((prepared, computed.map(|(settled, _)| settled))))
+    let (file, info) = writer.finish(window, expired, None)?;
+    Ok(Some((file, info, computed.map(|(settled, _)| settled))))
 }
 
 /// Callback that takes a block, and may leave another.
