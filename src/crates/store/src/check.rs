@@ -241,13 +241,10 @@ impl CheckReport {
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let number = |name: &str| name.parse::<u64>().is_ok();
+        let ends = [RANKING, ".tmp", ".unfinished", PINNED];
         let published = |name: &str| {
-            is_snapshot(name)
-                || name == "latest.json"
-                || name.ends_with(RANKING)
-                || name.ends_with(".tmp")
-                || name.ends_with(".unfinished")
-                || name.ends_with(PINNED)
+            let is_other = name == "latest.json" || ends.iter().any(|end| name.ends_with(end));
+            is_other || is_snapshot(name)
         };
         self.list_one(disk, dir, is_own);
         self.list_one(disk, &dir.join("marks"), number);

@@ -10,12 +10,12 @@
 //! ```
 //! All little-endian. The checksum covers the header's first 16 bytes and the payload.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{Access, Disk, DiskFile};
+use super::{Access, Disk, StoreFile};
 use crate::codec::frame::{self, HeadReader};
 use crate::{Error, Result};
 
@@ -79,21 +79,12 @@ impl LogBlockHeader {
     fn fits(&self, payload: u64) -> bool {
         frame::checksum(&self.summed, payload) == self.sum
     }
-
-    fn block(&self, payload: Vec<u8>) -> LogBlock {
-        LogBlock {
-            first: self.first,
-            pages: self.pages,
-            payload,
-        }
-    }
 }
 
 /// Log open for reading up to given lengths and, for the writer, for appending.
 pub struct BlockLog {
-    path: PathBuf,
-    data: Box<dyn DiskFile>,
-    index: Box<dyn DiskFile>,
+    data: StoreFile,
+    index: StoreFile,
     lengths: LogLengths,
     /// Bytes appended since the last flush.
     data_tail: Vec<u8>,
@@ -109,18 +100,17 @@ impl BlockLog {
         lengths: LogLengths,
     ) -> Result<BlockLog> {
         let log = BlockLog {
-            path: path.into(),
             data: access.open(disk, path)?,
-            index: access.open(disk, &index_path(path))?,
+            index: access.open(disk, &path.with_extension("index"))?,
             lengths,
             data_tail: Vec::new(),
             index_tail: Vec::new(),
         };
-        for (path, file, len) in log.files(lengths) {
-            let found = file.size().map_err(Error::io(&path, "measure"))?;
+        for (file, len) in log.files(lengths) {
+            let found = file.size()?;
             if found < len {
                 let what = format!("{found} bytes long, but {len} were committed");
-                return Err(Error::damaged(path, what));
+                return Err(file.damaged(what));
             }
         }
         if access == Access::Write {
@@ -129,18 +119,23 @@ impl BlockLog {
         Ok(log)
     }
 
-    /// Returns both files, with their paths and their parts of `lengths`.
-    fn files(&self, lengths: LogLengths) -> [(PathBuf, &dyn DiskFile, u64); 2] {
-        [
-            (self.path.clone(), &*self.data, lengths.data),
-            (index_path(&self.path), &*self.index, lengths.index),
-        ]
+    pub fn path(&self) -> &Path {
+        &self.data.path
+    }
+
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
+        self.data.damaged(what)
+    }
+
+    /// Returns both files, with their parts of `lengths`.
+    fn files(&self, lengths: LogLengths) -> [(&StoreFile, u64); 2] {
+        [(&self.data, lengths.data), (&self.index, lengths.index)]
     }
 
     pub fn cut(&self, lengths: LogLengths) -> Result<()> {
-        for (path, file, len) in self.files(lengths) {
-            if file.size().map_err(Error::io(&path, "measure"))? > len {
-                file.set_len(len).map_err(Error::io(&path, "cut"))?;
+        for (file, len) in self.files(lengths) {
+            if file.size()? > len {
+                file.set_len(len)?;
             }
         }
         Ok(())
@@ -169,11 +164,10 @@ impl BlockLog {
 
     /// Writes what was appended; durable only after [`BlockLog::sync`].
     pub fn flush(&mut self) -> Result<()> {
-        let write = Error::io(&self.path, "append");
-        self.data
-            .write_at(&self.data_tail, self.lengths.data)
-            .and_then(|()| self.index.write_at(&self.index_tail, self.lengths.index))
-            .map_err(write)?;
+        let data = self.data.file.write_at(&self.data_tail, self.lengths.data);
+        let index = |()| (self.index.file).write_at(&self.index_tail, self.lengths.index);
+        data.and_then(index)
+            .map_err(Error::io(&self.data.path, "append"))?;
         self.lengths.data += self.data_tail.len() as u64;
         self.lengths.index += self.index_tail.len() as u64;
         self.data_tail.clear();
@@ -184,33 +178,30 @@ impl BlockLog {
     /// Flushes the log and makes it durable. Returns the lengths to commit.
     pub fn sync(&mut self) -> Result<LogLengths> {
         self.flush()?;
-        self.data
-            .sync()
-            .and_then(|()| self.index.sync())
-            .map_err(Error::io(&self.path, "sync"))?;
+        self.data.sync()?;
+        self.index.sync()?;
         Ok(self.lengths)
     }
 
     fn head_at(&self, offset: u64) -> Result<LogBlockHeader> {
         let mut head = [0; HEADER];
-        self.read(&mut head, offset)?;
+        self.data.read_at(&mut head, offset)?;
         Ok(LogBlockHeader::of(&head))
     }
 
-    fn read(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        let read = self.data.read_at(bytes, offset);
-        read.map_err(Error::reading(&self.path))
-    }
-
-    /// Reads and checks the block at `offset`. Returns it with the offset of the next.
-    fn block_at(&self, offset: u64) -> Result<(LogBlock, u64)> {
-        let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
+    /// Reads and checks the block at `offset`, by `read`. Returns it with the offset of the next.
+    fn block_by(
+        &self,
+        offset: u64,
+        mut read: impl FnMut(&mut [u8], u64) -> Result<()>,
+    ) -> Result<(LogBlock, u64)> {
+        let at = |what: &str| self.data.damaged(format!("block at byte {offset}: {what}"));
         let head_end = offset.checked_add(HEADER as u64);
-        if head_end.is_none_or(|end| end > self.lengths.data) {
-            return Err(at("past the committed length"));
-        }
-        let head = self.head_at(offset)?;
-        let start = offset + HEADER as u64;
+        let start = head_end.filter(|&end| end <= self.lengths.data);
+        let start = start.ok_or_else(|| at("past the committed length"))?;
+        let mut head = [0; HEADER];
+        read(&mut head, offset)?;
+        let head = LogBlockHeader::of(&head);
         let end = start + head.length;
         if end > self.lengths.data {
             return Err(at("its length is wrong"));
@@ -220,36 +211,45 @@ impl BlockLog {
             return Err(at("its checksum does not match"));
         }
         let mut payload = vec![0; head.length as usize];
-        self.read(&mut payload, start)?;
-        if head.fits(xxh3_64(&payload)) {
-            Ok((head.block(payload), end))
-        } else {
-            Err(at("its checksum does not match"))
+        read(&mut payload, start)?;
+        if !head.fits(xxh3_64(&payload)) {
+            return Err(at("its checksum does not match"));
         }
+        let block = LogBlock {
+            first: head.first,
+            pages: head.pages,
+            payload,
+        };
+        Ok((block, end))
     }
 
-    /// Reads the block at `offset` like [`BlockLog::block_at`], from `ahead`: an offset, and the bytes read from there.
-    fn block_ahead(&self, offset: u64, ahead: &mut (u64, Vec<u8>)) -> Result<(LogBlock, u64)> {
-        let find = |(start, bytes): &(u64, Vec<u8>)| {
-            let (head, rest) = bytes
-                .get((offset - start) as usize..)?
-                .split_at_checked(HEADER)?;
-            let head = LogBlockHeader::of(head);
-            let payload = rest.get(..head.length as usize)?;
-            head.fits(xxh3_64(payload)).then(|| {
-                let end = offset + (HEADER + payload.len()) as u64;
-                (head.block(payload.to_vec()), end)
-            })
-        };
-        if let Some(found) = find(ahead) {
-            return Ok(found);
+    fn block_at(&self, offset: u64) -> Result<(LogBlock, u64)> {
+        self.block_by(offset, |bytes, at| self.data.read_at(bytes, at))
+    }
+
+    /// Reads the block to which an entry of the index leads, with the offset of the next.
+    fn block_led_to(&self, (_, offset): (u64, u64)) -> Result<(LogBlock, u64)> {
+        let block = self.block_at(offset);
+        block.map_err(|error| self.blame(offset, error))
+    }
+
+    /// Reads committed bytes from those that were read ahead from offset `start` on, which is not after `offset`.
+    fn read_ahead(
+        &self,
+        bytes: &mut [u8],
+        offset: u64,
+        (start, ahead): &mut (u64, Vec<u8>),
+    ) -> Result<()> {
+        if offset + bytes.len() as u64 > *start + ahead.len() as u64 {
+            if bytes.len() as u64 > AHEAD {
+                return self.data.read_at(bytes, offset);
+            }
+            *start = offset;
+            ahead.resize((self.lengths.data - offset).min(AHEAD) as usize, 0);
+            self.data.read_at(ahead, offset)?;
         }
-        ahead.0 = offset;
-        let left = (self.lengths.data - offset).min(AHEAD);
-        ahead.1.resize(left as usize, 0);
-        self.read(&mut ahead.1, offset)?;
-        // A large block, or a damaged one.
-        find(ahead).map_or_else(|| self.block_at(offset), Ok)
+        bytes.copy_from_slice(&ahead[(offset - *start) as usize..][..bytes.len()]);
+        Ok(())
     }
 
     /// Iterates over all blocks in order. Checks that pages follow without a gap.
@@ -276,19 +276,18 @@ impl BlockLog {
             if failed || offset >= self.lengths.data {
                 return None;
             }
-            let block = self
-                .block_ahead(offset, &mut ahead)
-                .and_then(|(block, end)| {
-                    if block.first != page {
-                        let what = format!(
-                            "block at byte {offset} begins with number {}, expected {page}",
-                            block.first
-                        );
-                        return Err(Error::damaged(&self.path, what));
-                    }
-                    (page, offset) = (block.pages().end, end);
-                    Ok(block)
-                });
+            let read = |bytes: &mut [u8], at| self.read_ahead(bytes, at, &mut ahead);
+            let block = self.block_by(offset, read).and_then(|(block, end)| {
+                if block.first != page {
+                    let what = format!(
+                        "block at byte {offset} begins with number {}, expected {page}",
+                        block.first
+                    );
+                    return Err(self.data.damaged(what));
+                }
+                (page, offset) = (block.pages().end, end);
+                Ok(block)
+            });
             failed = block.is_err();
             Some(block)
         })
@@ -300,7 +299,7 @@ impl BlockLog {
         let mut piece = vec![0; LARGE as usize];
         while len > 0 {
             piece.truncate(len.min(LARGE) as usize);
-            self.read(&mut piece, offset)?;
+            self.data.read_at(&mut piece, offset)?;
             hash.update(&piece);
             offset += piece.len() as u64;
             len -= piece.len() as u64;
@@ -310,9 +309,7 @@ impl BlockLog {
 
     fn entry(&self, at: u64) -> Result<(u64, u64)> {
         let mut bytes = [0; ENTRY as usize];
-        self.index
-            .read_at(&mut bytes, at * ENTRY)
-            .map_err(Error::reading(index_path(&self.path)))?;
+        self.index.read_at(&mut bytes, at * ENTRY)?;
         let [first, offset] = HeadReader(&bytes).u64s();
         Ok((first, offset))
     }
@@ -330,27 +327,21 @@ impl BlockLog {
         len: impl FnOnce(&[u8]) -> Option<usize>,
     ) -> Result<(Vec<u8>, u64, u32)> {
         let (_, offset) = self.entry(at)?;
-        let what = || format!("there is no block at byte {offset}");
-        let damaged = || self.blame(offset, Error::damaged(&self.path, what()));
-        let read = |from: u64, bytes: &mut [u8]| {
-            let end = from.checked_add(bytes.len() as u64);
-            if end.is_some_and(|end| end <= self.lengths.data) {
-                self.read(bytes, from)
-            } else {
-                Err(damaged())
-            }
-        };
+        let damaged = || self.damaged_at(at, format!("there is no block at byte {offset}"));
+        let end_of = |len: usize| offset.checked_add((HEADER + len) as u64);
+        let is_inside = |len: usize| end_of(len).is_some_and(|end| end <= self.lengths.data);
+        if !is_inside(least) {
+            return Err(damaged());
+        }
         let mut bytes = vec![0; HEADER + least];
-        read(offset, &mut bytes)?;
+        self.data.read_at(&mut bytes, offset)?;
         let head = LogBlockHeader::of(&bytes);
         bytes.drain(..HEADER);
         let len = len(&bytes).filter(|&len| len >= least && len as u64 <= head.length);
-        let len = len.ok_or_else(damaged)?;
-        if offset + (HEADER + len) as u64 > self.lengths.data {
-            return Err(damaged());
-        }
+        let len = len.filter(|&len| is_inside(len)).ok_or_else(damaged)?;
         bytes.resize(len, 0);
-        read(offset + (HEADER + least) as u64, &mut bytes[least..])?;
+        let rest = offset + (HEADER + least) as u64;
+        self.data.read_at(&mut bytes[least..], rest)?;
         Ok((bytes, head.first, head.pages))
     }
 
@@ -369,18 +360,12 @@ impl BlockLog {
     }
 
     fn leads_nowhere(&self, page: u64) -> Error {
-        self.bad_index(format!("it leads to no block with page {page}"))
-    }
-
-    fn bad_index(&self, what: impl Into<String>) -> Error {
-        Error::damaged(index_path(&self.path), what)
+        self.index
+            .damaged(format!("it leads to no block with page {page}"))
     }
 
     pub fn find(&self, page: u64) -> Result<LogBlock> {
-        let (_, offset) = self.place_of(page)?;
-        let (block, _) = self
-            .block_at(offset)
-            .map_err(|error| self.blame(offset, error))?;
+        let (block, _) = self.block_led_to(self.place_of(page)?)?;
         if block.pages().contains(&page) {
             Ok(block)
         } else {
@@ -396,18 +381,15 @@ impl BlockLog {
         held: &'h mut Held<T>,
         unpack: impl FnOnce(&LogBlock) -> Result<Vec<T>>,
     ) -> Result<Option<&'h T>> {
-        let has = |(first, values): &&(u64, Vec<T>)| {
+        let has = |(first, values): &(u64, Vec<T>)| {
             (*first..*first + values.len() as u64).contains(&page)
         };
-        if held.as_ref().filter(has).is_none() {
+        if !held.as_ref().is_some_and(has) {
             let block = self.find(page)?;
             *held = Some((block.first, unpack(&block)?));
         }
-        let (first, values) = match held {
-            Some((first, values)) => (*first, &values[..]),
-            None => return Ok(None),
-        };
-        Ok(values.get((page - first) as usize))
+        let held = held.as_ref();
+        Ok(held.and_then(|(first, values)| values.get((page - first) as usize)))
     }
 
     /// Returns a hash of the checksums in the headers of all blocks up to the one that ends with `page`; `None` if none
@@ -431,17 +413,15 @@ impl BlockLog {
         let Some(last) = self.entries().checked_sub(1) else {
             return match self.lengths.data {
                 0 => Ok(None),
-                _ => Err(self.bad_index("it is empty")),
+                _ => Err(self.index.damaged("it is empty")),
             };
         };
-        let (_, offset) = self.entry(last)?;
-        let (block, end) = self
-            .block_at(offset)
-            .map_err(|error| self.blame(offset, error))?;
+        let (block, end) = self.block_led_to(self.entry(last)?)?;
         if end == self.lengths.data {
             Ok(Some(block))
         } else {
-            Err(self.bad_index("its end does not lead to the last block"))
+            let what = "its end does not lead to the last block";
+            Err(self.index.damaged(what))
         }
     }
 
@@ -450,9 +430,9 @@ impl BlockLog {
         let Error::Damaged { path, what } = error else {
             return error;
         };
-        let index = index_path(&self.path);
+        let index = &self.index.path;
         let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-        let index = match self.path.file_name().and_then(|name| name.to_str()) {
+        let index = match path.file_name().and_then(|name| name.to_str()) {
             // A number alone is not a helpful name.
             Some(name) if is_number(name) => index.display().to_string(),
             _ => index
@@ -468,7 +448,7 @@ impl BlockLog {
     /// Returns the error about block `at`, at the offset in the index.
     pub fn damaged_at(&self, at: u64, what: String) -> Error {
         match self.entry(at) {
-            Ok((_, offset)) => self.blame(offset, Error::damaged(&self.path, what)),
+            Ok((_, offset)) => self.blame(offset, self.data.damaged(what)),
             Err(error) => error,
         }
     }
@@ -481,7 +461,7 @@ impl BlockLog {
             let (block, end) = self.block_at(offset)?;
             if at * ENTRY >= self.lengths.index || self.entry(at)? != (block.first, offset) {
                 let what = format!("entry {at} does not lead to the block at byte {offset}");
-                return Err(self.bad_index(what));
+                return Err(self.index.damaged(what));
             }
             offset = end;
             at += 1;
@@ -490,12 +470,9 @@ impl BlockLog {
             return Ok(());
         }
         let index = self.lengths.index;
-        Err(self.bad_index(format!("{index} bytes for {at} blocks of {ENTRY}")))
+        let what = format!("{index} bytes for {at} blocks of {ENTRY}");
+        Err(self.index.damaged(what))
     }
-}
-
-fn index_path(path: &Path) -> PathBuf {
-    path.with_extension("index")
 }
 
 #[cfg(test)]

@@ -68,33 +68,73 @@ pub enum Access {
 
 impl Access {
     /// Opens a file, which must exist except for [`Access::Create`].
-    pub fn open(self, disk: &dyn Disk, path: &Path) -> Result<Box<dyn DiskFile>> {
-        match self {
+    pub fn open(self, disk: &dyn Disk, path: &Path) -> Result<StoreFile> {
+        let file = match self {
             Access::Create => disk.open(path, true).map_err(Error::io(path, "create")),
             Access::Write => disk.open(path, false).map_err(Error::opening(path)),
             Access::Look => disk.read(path).map_err(Error::opening(path)),
-        }
+        };
+        Ok(StoreFile::new(path, file?))
     }
 }
 
-/// Open cache, and the `N` numbers of its head.
-pub type CacheFile<const N: usize> = (Box<dyn DiskFile>, [u64; N]);
+/// Open file of a store with its path, which its errors name.
+#[derive(Debug)]
+pub struct StoreFile {
+    pub path: PathBuf,
+    pub file: Box<dyn DiskFile>,
+}
 
-/// Opens a cache that begins with a sealed head of `N` numbers; `None` if there is none.
-pub fn open_cache<const N: usize>(disk: &dyn Disk, path: &Path) -> Result<Option<CacheFile<N>>> {
+impl StoreFile {
+    pub fn new(path: impl Into<PathBuf>, file: Box<dyn DiskFile>) -> StoreFile {
+        let path = path.into();
+        StoreFile { path, file }
+    }
+
+    /// Fills `bytes` from `offset`; it is damage if the file ends inside them.
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        let read = self.file.read_at(bytes, offset);
+        read.map_err(Error::reading(&self.path))
+    }
+
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let written = self.file.write_at(bytes, offset);
+        written.map_err(Error::io(&self.path, "write"))
+    }
+
+    pub fn size(&self) -> Result<u64> {
+        self.file.size().map_err(Error::io(&self.path, "measure"))
+    }
+
+    /// Truncates the file, or extends it with zeros.
+    pub fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(Error::io(&self.path, "cut"))
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync().map_err(Error::io(&self.path, "sync"))
+    }
+
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+}
+
+/// Opens a cache that begins with a sealed head of `N` numbers, which are returned; `None` if there is none.
+pub fn open_cache<const N: usize>(
+    disk: &dyn Disk,
+    path: &Path,
+) -> Result<Option<(StoreFile, [u64; N])>> {
     let file = match disk.read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(Error::opening(path))?,
+        file => StoreFile::new(path, file.map_err(Error::opening(path))?),
     };
     let mut head = vec![0; 8 * (N + 1)];
-    file.read_at(&mut head, 0).map_err(Error::reading(path))?;
+    file.read_at(&mut head, 0)?;
     if frame::is_sealed(&head) {
         Ok(Some((file, HeadReader(&head).u64s())))
     } else {
-        Err(Error::damaged(
-            path,
-            "the checksum of its head does not match",
-        ))
+        Err(file.damaged("the checksum of its head does not match"))
     }
 }
 

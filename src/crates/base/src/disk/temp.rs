@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, StoreFile};
 use crate::{Error, Result};
 
 /// Creates a file or directory beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on. `make` creates it,
@@ -97,8 +97,9 @@ impl<'d> TempFile<'d> {
     }
 
     /// Creates the file, empty. A leftover of that name is removed.
-    pub fn create(&self) -> Result<Box<dyn DiskFile>> {
-        recreate(self.disk, &self.path).map_err(Error::io(&self.path, "create"))
+    pub fn create(&self) -> Result<StoreFile> {
+        let file = recreate(self.disk, &self.path).map_err(Error::io(&self.path, "create"))?;
+        Ok(StoreFile::new(&self.path, file))
     }
 
     /// Renames a complete and durable file to its final path, which is returned.

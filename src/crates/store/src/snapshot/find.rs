@@ -191,7 +191,7 @@ impl Snapshot {
         let mut held = None;
         for &(page, print) in &known {
             if self.names.fingerprint(page, &mut held)? != Some(print) {
-                return Err(index.damaged("it is of other fingerprints"));
+                return Err(index.file.damaged("it is of other fingerprints"));
             }
         }
         Ok(known)

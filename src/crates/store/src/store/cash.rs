@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::folder::{remove_except, remove_file};
-use crate::disk::{Access, Disk, DiskFile, recreate};
+use crate::disk::{Access, Disk, StoreFile, recreate};
 use crate::engine::{CHUNK_PAGES, CashMark, Totals, check_law};
 use crate::threads::par_map;
 use crate::{Error, Result};
@@ -54,8 +54,7 @@ pub fn slots_sum(slots: &[(u8, u64)]) -> u64 {
 
 /// File of chunks with two slots each.
 pub struct CashFile {
-    path: PathBuf,
-    file: Box<dyn DiskFile>,
+    file: StoreFile,
     /// Current slot of each chunk, and the hash of its contents.
     pub slots: Vec<(u8, u64)>,
 }
@@ -71,16 +70,6 @@ fn offset(chunk: u64, slot: u8) -> u64 {
     (chunk * 2 + u64::from(slot)) * SLOT_BYTES
 }
 
-/// Returns a function that turns the end of a file inside this part of it into damage.
-fn ends_inside(path: &Path, part: &str, number: u64) -> impl FnOnce(io::Error) -> Error {
-    move |error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            Error::damaged(path, format!("it ends inside {part} {number}"))
-        }
-        _ => Error::io(path, "read")(error),
-    }
-}
-
 impl CashFile {
     pub fn open(
         disk: &dyn Disk,
@@ -88,30 +77,18 @@ impl CashFile {
         access: Access,
         slots: Vec<(u8, u64)>,
     ) -> Result<CashFile> {
-        let path = dir.join(CASH);
-        let file = access.open(disk, &path)?;
-        Ok(CashFile { path, file, slots })
+        let file = access.open(disk, &dir.join(CASH))?;
+        Ok(CashFile { file, slots })
     }
 
     /// Extends the file to hold `pages` pages.
     fn make_room(&self, pages: u64) -> Result<()> {
         let len = offset(pages.div_ceil(CHUNK_PAGES), 0);
-        let found = self.file.size().map_err(Error::io(&self.path, "measure"))?;
-        if found < len {
-            self.file
-                .set_len(len)
-                .map_err(Error::io(&self.path, "extend"))?;
+        if self.file.size()? < len {
+            let extended = self.file.file.set_len(len);
+            extended.map_err(Error::io(&self.file.path, "extend"))?;
         }
         Ok(())
-    }
-
-    pub fn clear(&self) -> Result<()> {
-        self.file.set_len(0).map_err(Error::io(&self.path, "cut"))?;
-        self.sync()
-    }
-
-    pub fn sync(&self) -> Result<()> {
-        self.file.sync().map_err(Error::io(&self.path, "sync"))
     }
 
     /// Writes the changed chunks of `pages` pages durably. The commit that names them makes them current.
@@ -137,16 +114,14 @@ impl CashFile {
         };
         let written = changed.map(write).collect::<Result<Vec<_>>>()?;
         if !written.is_empty() {
-            self.sync()?;
+            self.file.sync()?;
         }
         Ok(written)
     }
 
     fn write_at(&self, at: u64, cells: &[u8], ages: &[u8]) -> Result<()> {
-        self.file
-            .write_at(cells, at)
-            .and_then(|()| self.file.write_at(ages, at + CELL_BYTES))
-            .map_err(Error::io(&self.path, "write"))
+        self.file.write_at(cells, at)?;
+        self.file.write_at(ages, at + CELL_BYTES)
     }
 
     /// Records the slots that were written. Returns the hash of all slots.
@@ -162,9 +137,9 @@ impl CashFile {
 
     /// Copies the current slots of `pages` pages to another file.
     pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<CashFile> {
+        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
         let copy = CashFile {
-            path: path.into(),
-            file: recreate(disk, path).map_err(Error::io(path, "create"))?,
+            file: StoreFile::new(path, file),
             slots: self.slots.clone(),
         };
         copy.make_room(pages)?;
@@ -193,7 +168,7 @@ impl CashFile {
     /// Reads and checks all chunks, one at a time, and their law.
     pub fn verify(&self, totals: &Totals) -> Result<()> {
         let mut ages = Vec::new();
-        check_cells(totals, &self.path, |first, cells| {
+        check_cells(totals, &self.file.path, |first, cells| {
             ages.resize(cells.len().div_ceil(2), 0);
             self.read(first, cells, &mut ages)
         })
@@ -204,20 +179,17 @@ impl CashFile {
         let chunk = first / CHUNK_PAGES;
         let slot = self.slots.get(chunk as usize);
         let slot = slot.filter(|_| first.is_multiple_of(CHUNK_PAGES));
-        let damaged = |what: String| Error::damaged(&self.path, what);
-        let &(slot, expected) =
-            slot.ok_or_else(|| damaged(format!("no chunk begins at page {first}")))?;
+        let missing = || format!("no chunk begins at page {first}");
+        let &(slot, expected) = slot.ok_or_else(|| self.file.damaged(missing()))?;
         debug_assert!(cells.len() <= CELLS && ages.len() <= AGES);
         let cells = bytemuck::cast_slice_mut(cells);
         let at = offset(chunk, slot);
-        self.file
-            .read_at(cells, at)
-            .and_then(|()| self.file.read_at(ages, at + CELL_BYTES))
-            .map_err(ends_inside(&self.path, "chunk", chunk))?;
+        self.file.read_at(cells, at)?;
+        self.file.read_at(ages, at + CELL_BYTES)?;
         if hash(cells, ages) == expected {
             return Ok(());
         }
-        Err(damaged(format!(
+        Err(self.file.damaged(format!(
             "chunk {chunk} (slot {slot}) does not match its checksum in store.redb"
         )))
     }
@@ -259,21 +231,19 @@ pub fn write_mark(
     store: u64,
     mark: &CashMark,
     cells: &[u64],
-) -> Result<Box<dyn DiskFile>> {
+) -> Result<StoreFile> {
     let path = mark_path(dir, mark.number);
-    let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+    let file = Access::Create.open(disk, &path)?;
     let mut at = 0;
-    for (block, cells) in (0..).zip(cells.chunks(CHUNK_PAGES as usize)) {
+    for (block, cells) in (0..).zip(cells.chunks(CELLS)) {
         let bytes: &[u8] = bytemuck::cast_slice(cells);
-        file.write_at(bytes, at)
-            .and_then(|()| {
-                let sum = mark_sum(store, mark.number, block, bytes).to_le_bytes();
-                file.write_at(&sum, at + bytes.len() as u64)
-            })
-            .map_err(Error::io(&path, "write"))?;
-        at += bytes.len() as u64 + 8;
+        file.write_at(bytes, at)?;
+        at += bytes.len() as u64;
+        let sum = mark_sum(store, mark.number, block, bytes);
+        file.write_at(&sum.to_le_bytes(), at)?;
+        at += 8;
     }
-    file.set_len(at).map_err(Error::io(&path, "cut"))?;
+    file.set_len(at)?;
     Ok(file)
 }
 
@@ -291,19 +261,16 @@ pub fn remove_other_marks(disk: &dyn Disk, dir: &Path, keep: &[CashMark]) -> Res
 }
 
 /// Opens the files of marks for reading. Open files stay readable after the writer drops a mark.
-pub fn open_marks(
-    disk: &dyn Disk,
-    dir: &Path,
-    marks: &[CashMark],
-) -> Result<Vec<Box<dyn DiskFile>>> {
+pub fn open_marks(disk: &dyn Disk, dir: &Path, marks: &[CashMark]) -> Result<Vec<StoreFile>> {
     let open = |mark: &CashMark| {
         let path = mark_path(dir, mark.number);
-        disk.read(&path).map_err(|error| match error.kind() {
+        let file = disk.read(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 Error::damaged(&path, "it is missing (or store.redb is an old one)")
             }
             _ => Error::opening(&path)(error),
-        })
+        })?;
+        Ok(StoreFile::new(path, file))
     };
     marks.iter().map(open).collect()
 }
@@ -311,35 +278,29 @@ pub fn open_marks(
 /// Fills `out` with the cells of a mark from page `first` on, which must begin a block. `store` is the hash of the store's
 /// identity.
 pub fn mark_cells(
-    (dir, store): (&Path, u64),
-    (mark, file): (&CashMark, &dyn DiskFile),
+    store: u64,
+    (mark, file): (&CashMark, &StoreFile),
     first: u64,
     out: &mut [u64],
 ) -> Result<()> {
-    let path = mark_path(dir, mark.number);
     let block = first / CHUNK_PAGES;
     let len = CHUNK_PAGES.min(mark.totals.pages - block * CHUNK_PAGES) as usize;
     if !first.is_multiple_of(CHUNK_PAGES) || len != out.len() {
-        return Err(Error::damaged(&path, "asked for part of a block"));
+        return Err(file.damaged("asked for part of a block"));
     }
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
     let at = block * MARK_BLOCK_BYTES;
     let mut sum = [0; 8];
-    file.read_at(bytes, at)
-        .and_then(|()| file.read_at(&mut sum, at + bytes.len() as u64))
-        .map_err(ends_inside(&path, "block", block))?;
+    file.read_at(bytes, at)?;
+    file.read_at(&mut sum, at + bytes.len() as u64)?;
     if u64::from_le_bytes(sum) == mark_sum(store, mark.number, block, bytes) {
         return Ok(());
     }
-    Err(Error::damaged(
-        path,
-        format!("block {block} does not match its checksum"),
-    ))
+    Err(file.damaged(format!("block {block} does not match its checksum")))
 }
 
 /// Reads and checks every block of a mark, and its law.
-pub fn verify_mark(of: (&Path, u64), (mark, file): (&CashMark, &dyn DiskFile)) -> Result<()> {
-    let path = mark_path(of.0, mark.number);
-    let read = |first, cells: &mut [u64]| mark_cells(of, (mark, file), first, cells);
-    check_cells(&mark.totals, &path, read)
+pub fn verify_mark(store: u64, (mark, file): (&CashMark, &StoreFile)) -> Result<()> {
+    let read = |first, cells: &mut [u64]| mark_cells(store, (mark, file), first, cells);
+    check_cells(&mark.totals, &file.path, read)
 }

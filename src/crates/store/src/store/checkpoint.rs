@@ -19,7 +19,7 @@ use super::tables::{Tables, Transaction, pack_run};
 use super::view::{View, check_count};
 use super::warm::{WARM, WarmRows, WarmStart};
 use crate::batch::HashKey;
-use crate::disk::{Access, Disk, DiskFile};
+use crate::disk::{Access, Disk, DiskFile, StoreFile};
 use crate::engine::{
     Admission, CHUNK_PAGES, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage,
     TargetLinks, merge, mergeable, rows_of_run,
@@ -60,7 +60,7 @@ pub struct StoreWriter {
     packing: Option<JoinHandle<Result<PackedRun>>>,
     admissions: Packer<Admission>,
     /// Marks created since the last checkpoint that are still kept, by number.
-    new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
+    new_marks: BTreeMap<u64, StoreFile>,
     /// Numbers of dropped marks, whose files are removed after the next commit.
     dropped_marks: Vec<u64>,
     failed: bool,
@@ -286,7 +286,7 @@ impl StoreWriter {
         }
         let marks = self.dir.join(MARKS);
         for file in std::mem::take(&mut self.new_marks).into_values() {
-            file.sync().map_err(Error::io(&marks, "sync"))?;
+            file.sync()?;
         }
         self.disk
             .sync_dir(&marks)
@@ -406,7 +406,7 @@ impl Storage for StoreWriter {
 
     /// Returns the limit of kept rows, if rows are kept.
     fn page_limit(&self) -> u64 {
-        self.rows.as_ref().map_or(u64::MAX, RowWriter::page_limit)
+        self.rows.as_ref().map_or(u64::MAX, |rows| rows.pages)
     }
 
     fn row(&mut self, page: PageId, gone: bool, links: TargetLinks<'_>, again: bool) -> Result<()> {
@@ -414,7 +414,7 @@ impl Storage for StoreWriter {
             return Ok(());
         };
         let appended = rows.append(page, gone, links, again);
-        let appended = match rows.misfit() {
+        let appended = match rows.misfit {
             Some(reason) => self.give_up_rows(reason),
             None => appended,
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::cash::{CASH, CashFile, MARKS, slots_sum};
+use super::cash::{CASH, MARKS, slots_sum};
 use super::identity::{Identity, NEXT, Settings};
 use super::index_file::INDEX;
 use super::manifest::Manifest;
@@ -70,15 +70,12 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns true if an entry has disappeared, or is not of a kind that a store has.
-fn is_of_another_kind(error: &io::Error) -> bool {
-    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
-    matches!(error.kind(), IsADirectory | NotADirectory | NotFound)
-}
-
 /// Returns whether `dir` holds a store; an error if it holds anything else.
 pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     let is_whole = |names: &[String]| names.iter().any(|name| name == IDENTITY);
+    // An entry has disappeared, or is not of a kind that a store has.
+    let is_another = |kind| matches!(kind, IsADirectory | NotADirectory | NotFound);
     match disk.list(dir) {
         Ok(names) if is_whole(&names) => Ok(true),
         Ok(names) => match is_free(disk, dir, &names) {
@@ -87,7 +84,7 @@ pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
             _ if disk.list(dir).is_ok_and(|names| is_whole(&names)) => Ok(true),
             // One that is created again has no identity meanwhile.
             _ if is_busy(disk, dir) => Err(Error::Busy { path: dir.into() }),
-            Err(error) if !is_of_another_kind(&error) => Err(Error::io(dir, "look through")(error)),
+            Err(error) if !is_another(error.kind()) => Err(Error::io(dir, "look through")(error)),
             _ if names.iter().any(|name| name == "store.redb") => {
                 Err(Error::damaged(dir.join(IDENTITY), "it is missing"))
             }
@@ -96,8 +93,8 @@ pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
                 dir.display()
             ))),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Error::Usage(format!(
+        Err(error) if error.kind() == NotFound => Ok(false),
+        Err(error) if error.kind() == NotADirectory => Err(Error::Usage(format!(
             "{}: is a file, and a store is a directory; name another store",
             dir.display()
         ))),
@@ -164,10 +161,10 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
         make_dir(disk, &dir.join(folder))?;
     }
     NameLogs::create(disk, dir)?.sync()?;
-    CashFile::open(disk, dir, Access::Create, Vec::new())?.sync()?;
+    Access::Create.open(disk, &dir.join(CASH))?.sync()?;
     let tables = Tables::open(disk, dir, Access::Create)?;
     tables.begin()?.commit(&Manifest {
-        identity: identity.hash,
+        identity,
         slots: slots_sum(&[]),
         engine: EngineState::start(),
         ..Manifest::default()
@@ -229,8 +226,9 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
     }
     remove_leftovers(disk, dir)?;
     // A writer that was killed before its commit may have written cells.
-    let cash = CashFile::open(disk, dir, Access::Write, Vec::new())?;
-    cash.clear()?;
+    let cash = Access::Write.open(disk, &dir.join(CASH))?;
+    cash.set_len(0)?;
+    cash.sync()?;
     sync(dir)?;
     let mut names = disk.list(dir).map_err(Error::io(dir, "list"))?;
     names.retain(|name| name != IDENTITY);

@@ -97,20 +97,15 @@ pub(super) fn no_store(dir: &Path) -> Error {
 }
 
 impl Identity {
-    /// Writes the identity of a new store under its temporary name.
-    pub fn stage(
-        disk: &dyn Disk,
-        dir: &Path,
-        settings: Settings,
-        key: HashKey,
-    ) -> Result<Identity> {
+    /// Writes the identity of a new store under its temporary name. Returns its hash.
+    pub fn stage(disk: &dyn Disk, dir: &Path, settings: Settings, key: HashKey) -> Result<u64> {
         let version = match settings.input.shard {
             Some(_) => WITH_SHARD,
             None => VERSION,
         };
         let file = File {
             cashrank_store: version,
-            settings: settings.clone(),
+            settings,
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
         let text = sealed::to_text(&file).map_err(|error| Error::internal(error.to_string()))?;
@@ -122,12 +117,7 @@ impl Identity {
         written
             .and_then(|()| disk.sync_dir(dir))
             .map_err(Error::io(&path, "write"))?;
-        Ok(Identity {
-            settings,
-            key,
-            hash: xxh3_64(&text),
-            version,
-        })
+        Ok(xxh3_64(&text))
     }
 
     /// Makes the staged identity the store's.
@@ -266,11 +256,7 @@ pub fn differences(found: &Settings, asked: &Settings) -> String {
             }
         })
         .collect();
-    if differences.is_empty() {
-        "other settings".into()
-    } else {
-        differences.join(" and ")
-    }
+    differences.join(" and ")
 }
 
 /// Returns an error if the requested settings differ from the store's; it names the differences and all settings.

@@ -12,7 +12,7 @@
 //! to these.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::names::NameReader;
 use super::{StoreWriter, TempFile};
 use crate::codec::frame::BlockHead;
-use crate::disk::{Disk, DiskFile, open_cache};
+use crate::disk::{Disk, StoreFile, open_cache};
 use crate::engine::{
     Engine, Fingerprint, Index, IndexSegment, LEAST_SLOTS, PageId, Probe, SEGMENTS, Slot,
 };
@@ -65,7 +65,6 @@ pub(super) fn sum_of(chunk: &[u8], offset: u64, begins: &[u64; 4]) -> u64 {
 /// Writes the index of a store with this identity. `sum` is that of the last block of its fingerprints.
 fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Result<()> {
     let temporary = TempFile::of(disk, dir.join(INDEX));
-    let path = &temporary.path;
     let file = temporary.create()?;
     let begins = [VERSION, store, index.pages(), sum];
     let mut offset = FIXED as u64;
@@ -82,12 +81,11 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
         }
         let put = file.write_at(&bytes, offset);
         offset += bytes.len() as u64;
-        put.map_err(Error::io(path, "write"))
+        put
     })?;
-    let head = BlockHead::default().u64s(begins);
-    let put = file.write_at(&head.u64s(slots).sealed(), 0);
-    put.and_then(|()| file.sync())
-        .map_err(Error::io(path, "write"))?;
+    let head = BlockHead::default().u64s(begins).u64s(slots);
+    file.write_at(&head.sealed(), 0)?;
+    file.sync()?;
     drop(file);
     temporary.put_in_place().map(drop)
 }
@@ -156,7 +154,7 @@ pub(super) fn indexed(
         Ok(None) => Ok(0),
         Ok(Some(file)) => match reindex(pages, names, Some(&file)) {
             Ok((index, known @ Some(_))) => return Ok((index, known, Ok(file.pages))),
-            Ok((_, None)) => Err(file.damaged("it has a page that is behind it")),
+            Ok((_, None)) => Err(file.file.damaged("it has a page that is behind it")),
             Err(error) => Err(error),
         },
         Err(error) => Err(error),
@@ -193,15 +191,13 @@ pub(super) fn reindex(
 
 /// Index on disk, open for reading; it stays readable when it is replaced.
 pub struct IndexFile {
-    path: PathBuf,
-    file: Box<dyn DiskFile>,
+    pub file: StoreFile,
     /// Number of the store's first pages that the index covers.
     pub pages: u64,
     /// First fields of the head: version, store, pages, sum.
     begins: [u64; 4],
-    /// Number of slots of each segment, and offset of its first chunk.
+    /// Number of slots of each segment.
     slots: [u64; SEGMENTS],
-    offsets: [u64; SEGMENTS],
     /// Result of comparing the index with the store's fingerprints, done on first use.
     checked: OnceLock<Result<()>>,
 }
@@ -209,46 +205,33 @@ pub struct IndexFile {
 impl IndexFile {
     /// Opens the store's index; `None` if there is none, and [`Error::Damaged`] if it is of another store.
     pub fn open(disk: &dyn Disk, dir: &Path, store: u64) -> Result<Option<IndexFile>> {
-        let path = dir.join(INDEX);
-        let Some((file, head)) = open_cache::<{ 4 + SEGMENTS }>(disk, &path)? else {
+        let found = open_cache::<{ 4 + SEGMENTS }>(disk, &dir.join(INDEX))?;
+        let Some((file, head)) = found else {
             return Ok(None);
         };
-        let damaged = |what: &str| Error::damaged(&path, what);
         let begins: [u64; 4] = std::array::from_fn(|at| head[at]);
         let slots: [u64; SEGMENTS] = std::array::from_fn(|at| head[4 + at]);
         let [version, of, pages, _] = begins;
         if version != VERSION {
-            return Err(damaged("it is of another version"));
+            return Err(file.damaged("it is of another version"));
         }
         if of != store {
-            return Err(damaged("it is of another store"));
+            return Err(file.damaged("it is of another store"));
         }
-        let mut offsets = [0; SEGMENTS];
-        let mut end = Some(FIXED as u64);
-        for (offset, &slots) in offsets.iter_mut().zip(&slots) {
-            *offset = end.unwrap_or_default();
-            let bytes = bytes_of(slots).filter(|_| slots >= LEAST_SLOTS);
-            end = end
-                .zip(bytes)
-                .and_then(|(end, bytes)| end.checked_add(bytes));
-        }
-        let size = file.size().map_err(Error::reading(&path))?;
-        if end != Some(size) {
-            return Err(damaged("its length is wrong"));
+        let end = slots.iter().try_fold(FIXED as u64, |end, &slots| {
+            let bytes = bytes_of(slots).filter(|_| slots >= LEAST_SLOTS)?;
+            end.checked_add(bytes)
+        });
+        if end != Some(file.size()?) {
+            return Err(file.damaged("its length is wrong"));
         }
         Ok(Some(IndexFile {
             file,
             pages,
             begins,
             slots,
-            offsets,
             checked: OnceLock::new(),
-            path,
         }))
-    }
-
-    pub fn damaged(&self, what: impl Into<String>) -> Error {
-        Error::damaged(&self.path, what)
     }
 
     /// Checks that the index belongs to the store's fingerprints, of which the first `committed` count.
@@ -260,14 +243,16 @@ impl IndexFile {
     fn compare(&self, committed: u64, names: &NameReader) -> Result<()> {
         let ([.., sum], pages) = (self.begins, self.pages);
         if pages > committed {
-            return Err(self.damaged(format!("it has {pages} pages, and the store {committed}")));
+            return Err(self
+                .file
+                .damaged(format!("it has {pages} pages, and the store {committed}")));
         }
         let last = pages.checked_sub(1);
         let found = last.map(|last| names.sum_of_prints(last)).transpose()?;
         if found.flatten() == Some(sum) {
             Ok(())
         } else {
-            Err(self.damaged("it is of other fingerprints"))
+            Err(self.file.damaged("it is of other fingerprints"))
         }
     }
 
@@ -279,7 +264,7 @@ impl IndexFile {
         self.read(probe.segment, probe.slots.clone(), &mut slots)?;
         let found = probe.find(&slots);
         if found.is_some_and(|page| page.0 >= self.pages) {
-            return Err(self.damaged("it has a page that is not its"));
+            return Err(self.file.damaged("it has a page that is not its"));
         }
         Ok(found)
     }
@@ -287,18 +272,18 @@ impl IndexFile {
     /// Reads these slots of a segment, and checks their chunks.
     fn read(&self, segment: usize, wanted: Range<usize>, slots: &mut [Slot]) -> Result<()> {
         let all = self.slots[segment] as usize;
+        let before = self.slots[..segment].iter();
+        let start = FIXED as u64 + before.filter_map(|&slots| bytes_of(slots)).sum::<u64>();
         let mut bytes = Vec::new();
         for at in wanted.start / CHUNK..wanted.end.div_ceil(CHUNK) {
             let chunk = at * CHUNK..all.min((at + 1) * CHUNK);
-            let offset = self.offsets[segment] + at as u64 * CHUNK_BYTES;
+            let offset = start + at as u64 * CHUNK_BYTES;
             bytes.resize(chunk.len() * SLOT + 8, 0);
-            let read = self.file.read_at(&mut bytes, offset);
-            read.map_err(Error::reading(&self.path))?;
+            self.file.read_at(&mut bytes, offset)?;
             let (found, sum) = bytes.split_at(chunk.len() * SLOT);
             if sum != sum_of(found, offset, &self.begins).to_le_bytes() {
-                return Err(
-                    self.damaged(format!("the checksum of byte {offset} on does not match"))
-                );
+                let what = format!("the checksum of byte {offset} on does not match");
+                return Err(self.file.damaged(what));
             }
             let both = wanted.start.max(chunk.start)..wanted.end.min(chunk.end);
             let found = &found.as_chunks::<SLOT>().0[both.start - chunk.start..][..both.len()];
@@ -313,13 +298,14 @@ impl IndexFile {
         let mut index = Index::to_load(pages, &self.slots)?;
         let load = |at: usize, segment: &mut IndexSegment| {
             let found = segment.fill(pages, |slots| self.read(at, 0..slots.len(), slots))?;
-            found.ok_or_else(|| self.damaged("it has a page that is not its"))
+            found.ok_or_else(|| self.file.damaged("it has a page that is not its"))
         };
         let found: u64 = par_map(&mut index.segments, load)?.into_iter().sum();
         if found == pages {
             return Ok(index);
         }
-        Err(self.damaged(format!("{found} entries for {pages} pages")))
+        let what = format!("{found} entries for {pages} pages");
+        Err(self.file.damaged(what))
     }
 
     /// Compares all entries with the fingerprints.
@@ -327,7 +313,9 @@ impl IndexFile {
         let index = self.load()?;
         for (page, print) in (0..self.pages).zip(names.fingerprints(0)?) {
             if index.get(print?) != Some(PageId(page)) {
-                return Err(self.damaged(format!("it does not lead to page {page}")));
+                return Err(self
+                    .file
+                    .damaged(format!("it does not lead to page {page}")));
             }
         }
         Ok(())

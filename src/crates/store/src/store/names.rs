@@ -89,9 +89,7 @@ impl NameLogs {
         if self.prints.len() >= FINGERPRINT_BLOCK * PRINT {
             self.close_prints();
         }
-        let NameReader {
-            urls, fingerprints, ..
-        } = &mut self.logs;
+        let NameReader { urls, fingerprints } = &mut self.logs;
         if urls.waiting() + fingerprints.waiting() > 4 << 20 {
             urls.flush()?;
             fingerprints.flush()?;
@@ -142,12 +140,7 @@ impl NameLogs {
     }
 }
 
-fn misfit(page: u64) -> String {
-    format!("it does not fit the name of page {page} in urls under the key in identity.json")
-}
-
 pub struct NameReader {
-    path: std::path::PathBuf,
     urls: BlockLog,
     fingerprints: BlockLog,
 }
@@ -164,21 +157,18 @@ impl NameReader {
         access: Access,
         lengths: NameLengths,
     ) -> Result<NameReader> {
-        let path = dir.join("urls");
-        let prints = dir.join("fingerprints");
+        let open = |name, lengths| BlockLog::open(disk, &dir.join(name), access, lengths);
         Ok(NameReader {
-            urls: BlockLog::open(disk, &path, access, lengths.urls)?,
-            fingerprints: BlockLog::open(disk, &prints, access, lengths.fingerprints)?,
-            path,
+            urls: open("urls", lengths.urls)?,
+            fingerprints: open("fingerprints", lengths.fingerprints)?,
         })
     }
 
     /// Returns the name of a page. `held` caches the last block read.
     pub fn name(&self, page: u64, held: &mut Held<String>) -> Result<String> {
         let found = self.urls.value_of(page, held, |block| self.unpack(block))?;
-        found
-            .cloned()
-            .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
+        let missing = || self.urls.damaged(format!("no name for page {page}"));
+        found.cloned().ok_or_else(missing)
     }
 
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
@@ -251,10 +241,7 @@ impl NameReader {
     fn prints(&self, block: &LogBlock) -> Result<Vec<Fingerprint>> {
         let (prints, _) = block.payload.as_chunks::<PRINT>();
         if block.payload.len() != block.pages as usize * PRINT {
-            return Err(Error::damaged(
-                self.path.with_file_name("fingerprints"),
-                "a block of wrong length",
-            ));
+            return Err(self.fingerprints.damaged("a block of wrong length"));
         }
         Ok(prints.iter().map(|print| read_print(*print)).collect())
     }
@@ -266,10 +253,9 @@ impl NameReader {
         let ends = [self.urls.last()?, self.fingerprints.last()?];
         let pages = |block: &Option<LogBlock>| block.as_ref().map_or(0, |block| block.pages().end);
         let [urls, fingerprints] = ends.each_ref().map(pages);
-        let prints = self.path.with_file_name("fingerprints");
         if urls != fingerprints {
             let what = format!("it ends with page {fingerprints}, and urls with page {urls}");
-            return Err(Error::damaged(prints, what));
+            return Err(self.fingerprints.damaged(what));
         }
         let [Some(block), Some(mut held)] = ends else {
             return Ok(());
@@ -281,8 +267,7 @@ impl NameReader {
             let at = (page - held.first) as usize;
             let print = held.payload.as_chunks::<PRINT>().0.get(at).copied();
             if print != Some(print_bytes(expected.of(name.as_bytes()))) {
-                let what = misfit(page);
-                return Err(Error::damaged(prints, what));
+                return Err(self.misfit(page));
             }
         }
         Ok(())
@@ -298,14 +283,18 @@ impl NameReader {
             let name = name?;
             let print = prints.next().transpose()?;
             if print != Some(kept(expected.of(name.as_bytes()))) {
-                let what = misfit(pages);
-                let path = self.path.with_file_name("fingerprints");
-                return Err(Error::damaged(path, what));
+                return Err(self.misfit(pages));
             }
             visit(name.as_bytes());
             pages += 1;
         }
         Ok(pages)
+    }
+
+    fn misfit(&self, page: u64) -> Error {
+        let name = format!("the name of page {page} in urls");
+        let what = format!("it does not fit {name} under the key in identity.json");
+        self.fingerprints.damaged(what)
     }
 
     pub fn verify_indexes(&self) -> Result<()> {
@@ -320,9 +309,8 @@ impl NameReader {
     }
 
     fn unpack_each(&self, block: &LogBlock, visit: &mut dyn FnMut(&str)) -> Result<()> {
-        let damaged = |what: &str| {
-            Error::damaged(&self.path, format!("block of page {}: {what}", block.first))
-        };
+        let of = format!("block of page {}", block.first);
+        let damaged = |what: &str| self.urls.damaged(format!("{of}: {what}"));
         // A block holds 64 KiB of front-coded text and at most one more name.
         let raw = zstd::stream::decode_all(&block.payload[..])
             .map_err(|error| damaged(&error.to_string()))?;

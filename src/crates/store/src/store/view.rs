@@ -17,7 +17,7 @@ use super::names::{NameLengths, NameReader};
 use super::rows::{KeptRows, Retention, RowFile};
 use super::tables::{Tables, Transaction};
 use super::warm::WarmStart;
-use crate::disk::{Access, Disk, DiskFile};
+use crate::disk::{Access, Disk, DiskFile, StoreFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
     Index, RowPolicy, Totals, merge, rows_of_run,
@@ -34,7 +34,7 @@ pub struct View {
     manifest: Manifest,
     cash: CashFile,
     /// Files of the manifest's marks.
-    marks: Vec<Box<dyn DiskFile>>,
+    marks: Vec<StoreFile>,
     names: NameReader,
     /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
     rows: Result<RowFile>,
@@ -91,9 +91,8 @@ impl View {
         check_in_place(disk, &self.dir, self.manifest.identity)
     }
 
-    fn mark_files(&self) -> impl Iterator<Item = (&CashMark, &dyn DiskFile)> {
-        let marks = self.manifest.engine.marks.iter();
-        marks.zip(self.marks.iter().map(|file| &**file))
+    fn mark_files(&self) -> impl Iterator<Item = (&CashMark, &StoreFile)> {
+        self.manifest.engine.marks.iter().zip(&self.marks)
     }
 
     pub fn settings(&self) -> &Settings {
@@ -231,9 +230,8 @@ impl HistoryView for View {
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
         let mut marks = self.mark_files();
         let found = marks.find(|(of, _)| of.number == mark);
-        let of = (&*self.dir, self.identity.hash);
         let found = found.ok_or_else(|| Error::internal("no such mark"))?;
-        mark_cells(of, found, first, out)
+        mark_cells(self.identity.hash, found, first, out)
     }
 
     fn admissions(&self) -> Result<Admissions<'_>> {
@@ -370,7 +368,7 @@ impl View {
         };
         note(self.cash.verify(self.totals()));
         for mark in self.mark_files() {
-            note(verify_mark((&self.dir, self.identity.hash), mark));
+            note(verify_mark(self.identity.hash, mark));
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));

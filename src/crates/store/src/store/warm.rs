@@ -229,23 +229,18 @@ impl WarmStart {
         let Some(file) = open(disk, dir)? else {
             return Ok(None);
         };
-        let WarmHead {
-            store: of,
-            rows,
-            last_block,
-            totals,
-            place,
-            ..
-        } = *file.info();
-        if of != store || place.number != now.number || place.rows > now.rows {
-            return Ok(None);
-        }
+        let head = file.info().clone();
+        let (rows, place, pages) = (head.rows, head.place, head.totals.pages);
         let is_now = rows.number == now.number;
         let (lengths, before) = (&now.lengths, &rows.lengths);
-        if is_now && (before.data > lengths.data || before.index > lengths.index) {
+        let is_longer = before.data > lengths.data || before.index > lengths.index;
+        if head.store != store
+            || place.number != now.number
+            || place.rows > now.rows
+            || is_now && is_longer
+        {
             return Ok(None);
         }
-        let pages = totals.pages;
         let rows = match WarmRows::of(disk, dir, rows, pages) {
             // A compacted file may be gone.
             Err(_) if !is_now => return Ok(None),
@@ -256,7 +251,7 @@ impl WarmStart {
         };
         // Only checksums are read of it, so the number of pages does not matter.
         let latest = RowFile::open(disk, dir, *now, pages)?;
-        let is_same = rows.file.sum_before(rows.file.kept.rows)? == last_block
+        let is_same = rows.file.sum_before(rows.file.kept.rows)? == head.last_block
             && latest.sum_before(place.rows)? == place.last_block;
         let file = Arc::new(file);
         Ok(is_same.then_some(WarmStart { file, rows }))
@@ -270,7 +265,7 @@ impl WarmStart {
         let (now, pages) = (&rows.file.kept, old.pages);
         if number != now.number || place > now.rows {
             let what = format!("it does not have the first {place} rows of file {number}");
-            return Err(rows.file.damaged(what));
+            return Err(rows.file.log.damaged(what));
         }
         let mut changed = Bits::new(pages);
         let (mut new, mut links) = (0, 0);

@@ -318,7 +318,7 @@ pub fn marks(data: &[u8]) {
     let files = expect(open_marks(&disk, dir(), &[mark]));
     let mut found = vec![0; cells.len()];
     if !cells.is_empty() {
-        let read = mark_cells((dir(), 5), (&mark, &*files[0]), 0, &mut found);
+        let read = mark_cells(5, (&mark, &files[0]), 0, &mut found);
         let read = judge(read).is_some();
         assert_eq!(read, !damaged);
         assert!(!read || found == cells);

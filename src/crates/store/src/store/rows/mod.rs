@@ -26,6 +26,7 @@ use crate::disk::Disk;
 use crate::{Error, Result};
 
 pub use super::manifest::{CommittedRows, GiveUpReason, Retention};
+pub(super) use places::renew_places;
 pub use read::{KeptRows, RowFile, UnpackedRows};
 pub(super) use write::RowWriter;
 
@@ -90,21 +91,6 @@ pub fn number_of(name: &str) -> Option<u64> {
     let ends = [".index", ".places"];
     let number = ends.iter().find_map(|end| name.strip_suffix(end));
     number.unwrap_or(name).parse().ok()
-}
-
-/// Writes the directory of committed rows if it is due; returns the damage of a damaged one. On a full disk or with
-/// damaged rows no directory is written, as it is only a cache.
-pub(super) fn renew_places(
-    disk: &dyn Disk,
-    dir: &Path,
-    kept: &CommittedRows,
-    pages: u64,
-) -> Result<Option<Error>> {
-    let file = read::RowFile::open(disk, dir, *kept, pages)?;
-    match places::renew(disk, &file) {
-        Err(error) if error.is_full() || matches!(error, Error::Damaged { .. }) => Ok(None),
-        renewed => renewed,
-    }
 }
 
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {

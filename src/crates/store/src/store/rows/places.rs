@@ -9,11 +9,11 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
+use super::CommittedRows;
 use super::read::RowFile;
 use crate::codec::frame::{self, BlockHead};
-use crate::disk::{Disk, DiskFile, open_cache};
+use crate::disk::{Disk, StoreFile, open_cache};
 use crate::rows::Bits;
 use crate::store::TempFile;
 use crate::{Error, Result};
@@ -31,69 +31,38 @@ const LEAST_CHUNKS: u64 = 256;
 /// Maximum number of rows after a directory for which it is not rewritten.
 const LEAST: u64 = 64;
 
-/// Error text for a directory of another log.
-const OTHER: &str = "it is not of these rows";
-
-/// Last rows of consecutive pages: row + 1, or 0.
-type Entries = Vec<u64>;
-
 pub(super) fn path_of(rows: &Path) -> PathBuf {
     rows.with_extension("places")
 }
 
 /// Directory open for reading; it stays readable when it is replaced.
 pub(super) struct Places {
-    pub path: PathBuf,
-    file: Box<dyn DiskFile>,
+    pub file: StoreFile,
     /// Number of the file's first rows that the directory covers.
     pub rows: u64,
     pub pages: u64,
-    /// Checksums of the first and the last block that the directory covers.
-    sums: [u64; 2],
-    /// Result of comparing the sums with the log, done on first use: most commands look up no single rows.
-    checked: OnceLock<Result<()>>,
 }
 
 impl Places {
-    /// Opens the directory of row file `file_number`; `None` if there is none, [`Error::Damaged`] if of another file.
-    pub fn open(disk: &dyn Disk, rows: &Path, file_number: u64) -> Result<Option<Places>> {
-        let path = path_of(rows);
-        let Some((file, head)) = open_cache(disk, &path)? else {
+    /// Opens the directory of these rows; `None` if there is none, [`Error::Damaged`] if it is of others: the log must
+    /// have the first block that the directory covers and, unless it is older, the last.
+    pub fn open(disk: &dyn Disk, of: &RowFile) -> Result<Option<Places>> {
+        let Some((file, head)) = open_cache(disk, &path_of(of.log.path()))? else {
             return Ok(None);
         };
-        let damaged = |what| Error::damaged(&path, what);
-        let [version, number, covered, pages, first, last] = head;
+        let [version, number, rows, pages, first, last] = head;
         let length = pages.div_ceil(CHUNK as u64).checked_mul(CHUNK_BYTES as u64);
-        let size = file.size().map_err(Error::reading(&path))?;
-        if version != VERSION || length.and_then(|len| len.checked_add(FIXED as u64)) != Some(size)
+        let length = length.and_then(|len| len.checked_add(FIXED as u64));
+        if version != VERSION || length != Some(file.size()?) {
+            return Err(file.damaged("it is of another version, or length"));
+        }
+        if number != of.kept.number
+            || of.sum_before(1)? != first
+            || rows <= of.kept.rows && of.sum_before(rows)? != last
         {
-            return Err(damaged("it is of another version, or length"));
+            return Err(file.damaged("it is not of these rows"));
         }
-        if number != file_number {
-            return Err(damaged(OTHER));
-        }
-        Ok(Some(Places {
-            file,
-            rows: covered,
-            pages,
-            sums: [first, last],
-            checked: OnceLock::new(),
-            path,
-        }))
-    }
-
-    /// Returns the directory if it belongs to these rows. `sum_before` returns the checksum of the block that ends
-    /// before a row. The log must have the first block that the directory covers and, unless it is older, the last.
-    pub fn check(&self, rows: u64, sum_before: impl Fn(u64) -> Result<u64>) -> Result<&Places> {
-        let check = || {
-            let [first, last] = self.sums;
-            if sum_before(1)? == first && (self.rows > rows || sum_before(self.rows)? == last) {
-                return Ok(());
-            }
-            Err(Error::damaged(&self.path, OTHER))
-        };
-        let checked = self.checked.get_or_init(check);
-        checked.as_ref().map(|()| self).map_err(Error::again)
+        Ok(Some(Places { file, rows, pages }))
     }
 
     /// Returns the last row of `page` among those that the directory covers.
@@ -108,7 +77,7 @@ impl Places {
     /// Calls `visit` with each of the `wanted` pages that the directory has, and the page's last row.
     pub fn each_of(&self, wanted: &Bits, mut visit: impl FnMut(u64, u64)) -> Result<()> {
         let mut page = 0;
-        let mut chunk = (u64::MAX, Entries::new());
+        let mut chunk = (u64::MAX, Vec::new());
         while let Some(next) = wanted.next(page).filter(|&next| next < self.pages) {
             let at = next / CHUNK as u64;
             if chunk.0 != at {
@@ -122,24 +91,21 @@ impl Places {
         Ok(())
     }
 
-    pub fn chunk(&self, at: u64) -> Result<Entries> {
+    /// Returns the last rows of the pages of a chunk: row + 1, or 0.
+    pub fn chunk(&self, at: u64) -> Result<Vec<u64>> {
         let mut bytes = vec![0; CHUNK_BYTES];
         let offset = FIXED as u64 + at * CHUNK_BYTES as u64;
-        let read = self.file.read_at(&mut bytes, offset);
-        read.map_err(Error::reading(&self.path))?;
+        self.file.read_at(&mut bytes, offset)?;
         let entries = unpack(at, &bytes);
-        entries
-            .filter(|entries| entries.iter().all(|&entry| entry <= self.rows))
-            .ok_or_else(|| {
-                let what = format!("the checksum of chunk {at} does not match");
-                Error::damaged(&self.path, what)
-            })
+        let entries = entries.filter(|entries| entries.iter().all(|&entry| entry <= self.rows));
+        let what = || format!("the checksum of chunk {at} does not match");
+        entries.ok_or_else(|| self.file.damaged(what()))
     }
 
     /// Returns the entries of these chunks, as far as the directory has them.
-    pub fn entries(&self, chunks: Range<u64>) -> Result<Entries> {
+    pub fn entries(&self, chunks: Range<u64>) -> Result<Vec<u64>> {
         let end = chunks.end.min(self.pages.div_ceil(CHUNK as u64));
-        let mut entries = Entries::new();
+        let mut entries = Vec::new();
         for at in chunks.start..end {
             entries.extend(self.chunk(at)?);
         }
@@ -147,7 +113,7 @@ impl Places {
     }
 }
 
-pub fn unpack(at: u64, bytes: &[u8]) -> Option<Entries> {
+pub fn unpack(at: u64, bytes: &[u8]) -> Option<Vec<u64>> {
     let (entries, sum) = bytes.split_at_checked(CHUNK * ENTRY)?;
     if sum != frame::checksum(entries, at).to_le_bytes() {
         return None;
@@ -187,7 +153,7 @@ impl RowFile {
             let kept = places.entries(chunks.clone())?;
             if places.rows <= self.kept.rows && entries(self, None, places.rows, chunks)? != kept {
                 let what = "a page's last row is not where it says";
-                return Err(Error::damaged(&places.path, what));
+                return Err(places.file.damaged(what));
             }
         }
         Ok(())
@@ -195,11 +161,11 @@ impl RowFile {
 }
 
 /// Returns the entries of these chunks as of the first `end` rows, starting from `old`.
-fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -> Result<Entries> {
+fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -> Result<Vec<u64>> {
     let known = old.map_or(0, |old| old.rows);
     let mut entries = match old {
         Some(old) => old.entries(chunks.clone())?,
-        None => Entries::new(),
+        None => Vec::new(),
     };
     entries.resize((chunks.end - chunks.start) as usize * CHUNK, 0);
     let first = chunks.start * CHUNK as u64;
@@ -216,16 +182,21 @@ fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -
     Ok(entries)
 }
 
-/// Writes a directory of these committed rows if it is absent or old; replaces a damaged one and returns its damage.
-pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
+/// Writes the directory of committed rows if it is absent or old; replaces a damaged one and returns its damage. On a
+/// full disk or with damaged rows no directory is written, as it is only a cache.
+pub(in crate::store) fn renew_places(
+    disk: &dyn Disk,
+    dir: &Path,
+    kept: &CommittedRows,
+    pages: u64,
+) -> Result<Option<Error>> {
+    let rows = &RowFile::open(disk, dir, *kept, pages)?;
     let old = rows.places();
     let known = old.as_ref().map_or(0, |old| old.map_or(0, |old| old.rows));
-    let end = rows.kept.rows;
-    if end.saturating_sub(known) <= LEAST.max(known / 8) || end >> (8 * ENTRY) > 0 {
+    if kept.rows.saturating_sub(known) <= LEAST.max(known / 8) || kept.rows >> (8 * ENTRY) > 0 {
         return Ok(None);
     }
-    match old.and_then(|old| write(disk, rows, old)) {
-        Ok(()) => Ok(None),
+    let written = match old.and_then(|old| write(disk, rows, old)) {
         Err(
             damage @ (Error::Damaged { .. }
             | Error::Io {
@@ -233,31 +204,30 @@ pub(super) fn renew(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Error>> {
                 ..
             }),
         ) => write(disk, rows, None).map(|()| Some(damage)),
-        Err(error) => Err(error),
+        written => written.map(|()| None),
+    };
+    match written {
+        Err(error) if error.is_full() || matches!(error, Error::Damaged { .. }) => Ok(None),
+        written => written,
     }
 }
 
 fn write(disk: &dyn Disk, rows: &RowFile, old: Option<&Places>) -> Result<()> {
     let (end, pages) = (rows.kept.rows, rows.pages);
-    let temporary = TempFile::of(disk, path_of(&rows.path));
-    let path = &temporary.path;
+    let temporary = TempFile::of(disk, path_of(rows.log.path()));
     let file = temporary.create()?;
-    let put = |bytes: &[u8], offset: u64| {
-        let written = file.write_at(bytes, offset);
-        written.map_err(Error::io(path, "write"))
-    };
     let fields = [VERSION, rows.kept.number, end, pages, rows.sum_before(1)?];
     let head = BlockHead::default().u64s(fields).u64(rows.sum_before(end)?);
-    put(&head.sealed(), 0)?;
+    file.write_at(&head.sealed(), 0)?;
     let mut offset = FIXED as u64;
     for chunks in parts(pages) {
         let entries = entries(rows, old, end, chunks.clone())?;
         for (at, chunk) in chunks.zip(entries.chunks(CHUNK)) {
-            put(&pack(at, chunk), offset)?;
+            file.write_at(&pack(at, chunk), offset)?;
             offset += CHUNK_BYTES as u64;
         }
     }
-    file.sync().map_err(Error::io(path, "sync"))?;
+    file.sync()?;
     drop(file);
     temporary.put_in_place().map(drop)
 }
@@ -268,7 +238,6 @@ mod tests {
     use crate::engine::{PageId, TargetLinks};
     use crate::fuzz::memory::Memory;
     use crate::store::rows::write::RowWriter;
-    use crate::store::rows::{CommittedRows, renew_places};
 
     const DIR: &str = "store";
 

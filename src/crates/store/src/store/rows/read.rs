@@ -1,7 +1,7 @@
 //! Reading of kept rows: sweeps, lookup of the last row of a page, and the cache of unpacked blocks.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::bounded;
@@ -24,8 +24,7 @@ const FEW: u64 = 64;
 /// Committed state of the row file, open; the file stays readable after a compaction removes it.
 #[derive(Clone)]
 pub struct RowFile {
-    pub(super) path: PathBuf,
-    log: Arc<BlockLog>,
+    pub(in crate::store) log: Arc<BlockLog>,
     pub(in crate::store) kept: CommittedRows,
     /// Number of pages of the commit, an exclusive bound on page numbers in the rows.
     pub(in crate::store) pages: u64,
@@ -49,20 +48,17 @@ impl RowFile {
         // A row takes at least two bytes, so the memory per row is bounded by the file.
         if kept.rows > kept.lengths.data / 2 {
             let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
-            return Err(Error::damaged(path, what));
+            return Err(log.damaged(what));
         }
-        Ok(RowFile {
-            places: Arc::new(Places::open(disk, &path, kept.number)),
+        let mut file = RowFile {
+            places: Arc::new(Ok(None)),
             unpacked: Arc::default(),
-            path,
             log,
             kept,
             pages,
-        })
-    }
-
-    pub(in crate::store) fn damaged(&self, what: impl Into<String>) -> Error {
-        Error::damaged(&self.path, what)
+        };
+        file.places = Arc::new(Places::open(disk, &file));
+        Ok(file)
     }
 
     /// Sets the bit in `live` of the last row of each `wanted` page. Returns the number of these rows and of their
@@ -77,7 +73,7 @@ impl RowFile {
         self.back_over(0..self.kept.rows, |row, head| {
             if u64::from(head.page) >= self.pages {
                 let what = format!("row {row} is of page {}", head.page);
-                return Err(self.damaged(what).into());
+                return Err(self.log.damaged(what).into());
             }
             if wanted(head.page.into()) && seen.set(head.page.into()) {
                 live.set(row);
@@ -112,18 +108,14 @@ impl RowFile {
         if end <= rows.start {
             Ok(true)
         } else {
-            Err(self.damaged(format!("its first row is {end}")))
+            Err(self.log.damaged(format!("its first row is {end}")))
         }
     }
 
     /// Returns the directory if there is one and it is valid.
     pub(super) fn places(&self) -> Result<Option<&Places>> {
-        let places = self.places.as_ref().as_ref().map_err(Error::again)?;
-        let places = places.as_ref();
-        let sum_before = |row| self.sum_before(row);
-        places
-            .map(|places| places.check(self.kept.rows, sum_before))
-            .transpose()
+        let places = self.places.as_ref().as_ref();
+        places.map(Option::as_ref).map_err(Error::again)
     }
 
     /// Returns the number of a page's last row, from the directory and the rows after it.
@@ -154,7 +146,7 @@ impl RowFile {
         let (first, block) = self.block_of(row)?;
         let found = block.rows().nth((row - first) as usize);
         let Some(found) = found.filter(|found| found.page == page) else {
-            let places = super::places::path_of(&self.path);
+            let places = super::places::path_of(self.log.path());
             let what = format!("row {row} is not of page {page}, as it says");
             return Err(Error::damaged(places, what));
         };
@@ -240,7 +232,7 @@ impl RowFile {
             Some(()) => Ok((block.first, rows)),
             None => {
                 let what = format!("the block of row {} holds invalid data", block.first);
-                Err(self.damaged(what))
+                Err(self.log.damaged(what))
             }
         }
     }
@@ -271,7 +263,7 @@ impl KeptRows {
                 "{} rows of {} pages, of which {} should be superseded",
                 kept.rows, found.0, kept.superseded
             );
-            return Err(file.damaged(what));
+            return Err(file.log.damaged(what));
         }
         Ok(KeptRows {
             file,
@@ -320,7 +312,7 @@ impl KeptRows {
         })?;
         let kept = &self.file.kept;
         if found != (kept.rows, kept.links) {
-            return Err(self.file.damaged(format!(
+            return Err(self.file.log.damaged(format!(
                 "{} rows with {} links, not {} with {}",
                 found.0, found.1, kept.rows, kept.links
             )));
@@ -330,7 +322,7 @@ impl KeptRows {
         let (rows, _) = self.file.mark_last(|_| true, &mut live)?;
         if rows != self.rows {
             let what = "a page has two rows, and none is superseded";
-            return Err(self.file.damaged(what));
+            return Err(self.file.log.damaged(what));
         }
         self.file.log.verify_index()
     }
@@ -379,7 +371,7 @@ impl KeptRows {
             Ok(())
         } else {
             let what = format!("it ends after row {end} of {}", self.file.kept.rows);
-            Err(self.file.damaged(what).into())
+            Err(self.file.log.damaged(what).into())
         }
     }
 
@@ -407,6 +399,7 @@ impl KeptRows {
     }
 
     /// Calls `read` with the row of `page`. Returns whether it has one.
+    #[cfg(any(test, feature = "testing"))]
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         self.file.row(page, read)
     }

@@ -33,19 +33,15 @@ pub struct RowWriter {
     spare: BlockRows,
     most: u64,
     /// Bound on page numbers, exclusive.
-    pages: u64,
+    pub pages: u64,
     /// Reason why all rows have to be given up, if one does not fit.
-    misfit: Option<GiveUpReason>,
+    pub misfit: Option<GiveUpReason>,
 }
 
 impl RowWriter {
     pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
-        let log = BlockLog::open(
-            disk,
-            &path_of(dir, number),
-            Access::Create,
-            LogLengths::default(),
-        )?;
+        let path = path_of(dir, number);
+        let log = BlockLog::open(disk, &path, Access::Create, LogLengths::default())?;
         let kept = CommittedRows {
             number,
             ..CommittedRows::default()
@@ -61,7 +57,7 @@ impl RowWriter {
         let end = log.last()?.map_or(0, |block| block.pages().end);
         if end != kept.rows {
             let what = format!("it ends with row {end} of {}", kept.rows);
-            return Err(Error::damaged(path, what));
+            return Err(log.damaged(what));
         }
         Ok(RowWriter::with(log, kept, most))
     }
@@ -140,15 +136,11 @@ impl RowWriter {
             return Ok(());
         };
         let (mut rows, payload) = joined(packing);
-        self.put(rows.heads.len(), &payload)?;
+        let count = rows.heads.len();
         rows.clear();
         self.spare = rows;
-        Ok(())
-    }
-
-    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<()> {
-        self.log.append(self.closed, rows as u32, payload);
-        self.closed += rows as u64;
+        self.log.append(self.closed, count as u32, &payload);
+        self.closed += count as u64;
         if self.log.bytes() > self.most {
             self.misfit = Some(GiveUpReason::TooLarge(self.most));
         }
@@ -160,37 +152,15 @@ impl RowWriter {
 
     /// Makes all rows durable. Returns the state to commit.
     pub fn sync(&mut self) -> Result<CommittedRows> {
-        self.end_packing()?;
         if !self.filling.heads.is_empty() {
-            let payload = pack(&mut self.filling);
-            self.put(self.filling.heads.len(), &payload)?;
-            self.filling.clear();
+            self.pack_beside()?;
         }
-        if self.log.bytes() > self.most {
-            self.misfit = Some(GiveUpReason::TooLarge(self.most));
+        self.end_packing()?;
+        if self.misfit.is_some() {
             return Ok(self.kept);
         }
         self.kept.lengths = self.log.sync()?;
         Ok(self.kept)
-    }
-
-    /// Returns why all rows have to be given up, if something did not fit.
-    pub fn misfit(&self) -> Option<GiveUpReason> {
-        self.misfit
-    }
-
-    /// Returns the largest number of pages that fit.
-    pub fn page_limit(&self) -> u64 {
-        self.pages
-    }
-
-    #[cfg(test)]
-    pub fn limit_pages(&mut self, pages: u64) {
-        self.pages = pages;
-    }
-
-    pub fn cut(self, committed: LogLengths) -> Result<()> {
-        self.log.cut(committed)
     }
 }
 
@@ -225,7 +195,7 @@ fn compact<'p>(
     let number = kept.number + 1;
     let written = copy_live(disk, dir, &rows, number, old.most);
     let new = match written {
-        Ok(new) if new.misfit().is_none() => new,
+        Ok(new) if new.misfit.is_none() => new,
         failed => {
             remove(disk, dir, number)?;
             old.kept.look_at = all + all / 4;
@@ -329,7 +299,7 @@ impl StoreWriter {
     #[cfg(test)]
     pub fn limit_row_pages(&mut self, pages: u64) {
         if let Some(writer) = &mut self.rows {
-            writer.limit_pages(pages);
+            writer.pages = pages;
         }
     }
 
@@ -363,7 +333,7 @@ impl StoreWriter {
         };
         let (disk, dir) = (&*self.disk, &*self.dir);
         let kept = rows.sync()?;
-        if let Some(reason) = rows.misfit() {
+        if let Some(reason) = rows.misfit {
             return self.give_up_rows(reason);
         }
         self.manifest.retention = Retention::Kept(kept);
@@ -394,7 +364,7 @@ impl StoreWriter {
         };
         let number = writer.kept.number;
         match committed {
-            Some(kept) => writer.cut(kept.lengths),
+            Some(kept) => writer.log.cut(kept.lengths),
             None => {
                 drop(writer);
                 remove(&*self.disk, &self.dir, number)

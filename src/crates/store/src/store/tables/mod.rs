@@ -54,11 +54,10 @@ impl Tables {
     pub fn open(disk: &dyn Disk, dir: &Path, access: Access) -> Result<Tables> {
         let path = dir.join("store.redb");
         let file = access.open(disk, &path)?;
-        let len = file.size().map_err(Error::io(&path, "measure"))?;
-        if access != Access::Create && len == 0 {
-            return Err(Error::damaged(&path, "it is empty"));
+        if access != Access::Create && file.size()? == 0 {
+            return Err(file.damaged("it is empty"));
         }
-        let file = Backend(file);
+        let file = Backend(file.file);
         let fence = Fence::new(path);
         let mut over = None;
         let db = fence.hold(|| {
