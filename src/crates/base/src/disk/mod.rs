@@ -14,7 +14,11 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::codec::frame::{self, HeadReader};
+use crate::codec::sealed;
 use crate::{Error, Result};
 pub use sorter::{ExternalSorter, Sorted};
 pub use temp::{TempFile, recreate, temporary, unfinished, unnamed};
@@ -262,18 +266,29 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Writes a small file atomically: to a temporary file, synced, renamed over `path`, directory synced.
-pub fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> {
+/// Writes a small sealed file ([`sealed`]) atomically: to a temporary file, synced, renamed over `path`, directory synced.
+pub fn write_sealed(disk: &dyn Disk, path: &Path, content: &impl Serialize) -> Result<()> {
+    let text = sealed::to_text(content).map_err(|error| Error::internal(error.to_string()))?;
     let aside = path.with_extension("tmp");
-    let file = recreate(disk, &aside)?;
-    file.write_at(data, 0)?;
-    file.sync()?;
-    drop(file);
-    disk.rename(&aside, path)?;
-    match path.parent() {
-        Some(parent) => disk.sync_dir(parent),
-        None => Ok(()),
-    }
+    let write = || {
+        let file = recreate(disk, &aside)?;
+        file.write_at(&text, 0)?;
+        file.sync()?;
+        drop(file);
+        disk.rename(&aside, path)?;
+        disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
+    };
+    write().map_err(Error::io(path, "write"))
+}
+
+/// Reads a small sealed file; `None` if there is none.
+pub fn read_sealed<T: DeserializeOwned>(disk: &dyn Disk, path: &Path) -> Result<Option<T>> {
+    let text = match read_whole(disk, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(Error::reading(path))?,
+    };
+    let content = sealed::from_text(&text);
+    content.map(Some).map_err(|what| Error::damaged(path, what))
 }
 
 const WHOLE_MAX: u64 = 1 << 20;

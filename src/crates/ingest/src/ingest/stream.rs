@@ -294,7 +294,7 @@ impl Spooling {
     }
 
     fn run(spool: Arc<Spool>, input: u64) -> Result<Spooling> {
-        let clock = match spool.options().sync_every {
+        let clock = match spool.options.sync_every {
             None => None,
             Some(every) => {
                 let (stop, stopped) = bounded::<()>(0);

@@ -26,8 +26,8 @@ use crate::model::Time;
 use crate::rank::settle::SettlingResult;
 use crate::store::rows::Retention;
 use crate::store::{
-    Disk, NameLengths, SNAPSHOTS, Settings, TempFile, View, from_text, is_busy, read_whole,
-    settings_of, to_text, write_whole,
+    Disk, NameLengths, SNAPSHOTS, Settings, TempFile, View, is_busy, read_sealed, settings_of,
+    write_sealed,
 };
 use crate::threads::{join, lock, result_of, spawn_in};
 use crate::{Error, Result};
@@ -466,14 +466,7 @@ impl Latest {
 
     /// Reads which snapshot of the store in `dir` is current; `None` if none is published yet.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
-        let path = Self::path(dir);
-        match read_whole(disk, &path) {
-            Ok(text) => from_text(&text)
-                .map(Some)
-                .map_err(|what| Error::damaged(path, what)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::reading(path)(error)),
-        }
+        read_sealed(disk, &Self::path(dir))
     }
 
     /// Reads like [`Latest::read`], for readers, which must detect that the file is lost: every store has the folder,
@@ -533,8 +526,6 @@ impl Latest {
     }
 
     pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
-        let path = Self::path(dir);
-        let text = to_text(self).map_err(|error| Error::internal(error.to_string()))?;
-        write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
+        write_sealed(disk, &Self::path(dir), self)
     }
 }

@@ -48,7 +48,7 @@ pub mod warm;
 pub use crate::codec::sealed::{from_text, to_text};
 pub use crate::codec::varint::number;
 pub use crate::disk::{
-    Disk, DiskFile, RealDisk, TempFile, read_whole, temporary, unfinished, write_whole,
+    Disk, DiskFile, RealDisk, TempFile, read_sealed, temporary, unfinished, write_sealed,
 };
 pub use crate::model::part_of;
 pub use cashrank_fence::{PanicFate, fenced};

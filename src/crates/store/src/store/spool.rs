@@ -30,16 +30,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::folder::{make_dir, remove_file};
 use super::manifest::InputProgress;
-use crate::codec::sealed;
-use crate::disk::{Disk, DiskFile, read_whole, write_whole};
+use crate::codec::frame::BlockHead;
+use crate::disk::{Access, Disk, StoreFile, read_sealed, write_sealed};
 use crate::threads::lock;
 use crate::{Error, Result};
 pub use read::SpoolReader;
-use read::{BLOCK_BYTES, BlockReader, HEADER, SpoolBlockHeader, held, missing, segment_path};
+use read::{BLOCK_BYTES, BlockReader, held, missing, segment_path};
 
 pub(super) const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
-
 #[derive(Clone)]
 pub struct SpoolOptions {
     /// Interval of syncs, even if the stream is silent (1 s by default); `None`: only at checkpoints and by size.
@@ -84,14 +83,7 @@ pub struct SpoolState {
 
 /// Returns the state of the spool of the store, if there is one; works while the store is being written.
 pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> {
-    let path = store.join(SPOOL).join(ACKED);
-    let text = match read_whole(disk, &path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::reading(&path)(error)),
-    };
-    let state = sealed::from_text(&text).map_err(|what| Error::damaged(&path, what))?;
-    Ok(Some(state))
+    read_sealed(disk, &store.join(SPOOL).join(ACKED))
 }
 
 /// Checks all bytes that the spool must hold after the checkpoint with `progress`. Returns their number. Must not be
@@ -114,8 +106,8 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> 
     let from = restart.map_or(0, |(restart, _)| restart.raw);
     let dir = store.join(SPOOL);
     check_covered(&dir, from, state.acked)?;
-    let range = (from, state.acked);
-    BlockReader::new(&dir, state.input, &list(disk, &dir)?, range).check(disk, true)?;
+    let segments = list(disk, &dir)?;
+    BlockReader::new(&dir, state, &segments, from).check(disk)?;
     Ok(state.acked - from)
 }
 
@@ -158,18 +150,12 @@ fn check_covered(dir: &Path, from: u64, acked: u64) -> Result<()> {
     ))
 }
 
-fn write_acked(disk: &dyn Disk, dir: &Path, state: SpoolState) -> Result<()> {
-    let text = sealed::to_text(&state).map_err(|error| Error::internal(error.to_string()))?;
-    let path = dir.join(ACKED);
-    write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
-}
-
 /// Spool open for appending. Shared by the thread that reads, the timer thread, and the one that makes checkpoints.
 pub struct Spool {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     input: u64,
-    options: SpoolOptions,
+    pub options: SpoolOptions,
     /// Locked while a sync runs; appending continues meanwhile.
     turn: Mutex<()>,
     inner: Mutex<Inner>,
@@ -180,14 +166,14 @@ struct Inner {
     /// First bytes of the segments, ascending.
     segments: Vec<u64>,
     /// Last segment and its length; `None` if the next block opens one.
-    last: Option<(Arc<dyn DiskFile>, u64)>,
-    /// Room for a header, then bytes waiting to become a block.
+    last: Option<(Arc<StoreFile>, u64)>,
+    /// Bytes waiting to become a block.
     tail: Vec<u8>,
     /// Number of bytes of the stream up to the end of the tail.
     end: u64,
     acked: u64,
     /// Files with blocks that are not durable yet.
-    unsynced: Vec<Arc<dyn DiskFile>>,
+    unsynced: Vec<Arc<StoreFile>>,
     /// True if segments were created whose directory entries are not durable yet.
     entries: bool,
     /// First failure, after which all calls fail.
@@ -208,7 +194,7 @@ impl Spool {
         if make_dir(&*disk, &dir)? {
             disk.sync_dir(store).map_err(Error::io(store, "sync"))?;
         }
-        write_acked(&*disk, &dir, SpoolState { input, acked: 0 })?;
+        write_sealed(&*disk, &dir.join(ACKED), &SpoolState { input, acked: 0 })?;
         for first in list(&*disk, &dir)? {
             remove_file(&*disk, &segment_path(&dir, first))?;
         }
@@ -228,8 +214,10 @@ impl Spool {
         let SpoolState { input, acked } = state;
         check_covered(&dir, from, acked)?;
         let found = list(&*disk, &dir)?;
-        let blocks = BlockReader::new(&dir, input, &found, (from, acked));
-        let end = blocks.check(&*disk, false)?;
+        // No block ends after the last byte, so no payload is read.
+        let mut blocks = BlockReader::new(&dir, state, &found, from);
+        blocks.from = acked;
+        let end = blocks.check(&*disk)?;
         let held = held(&found, from, acked).to_vec();
         for first in found.iter().filter(|first| !held.contains(first)) {
             remove_file(&*disk, &segment_path(&dir, *first))?;
@@ -242,8 +230,9 @@ impl Spool {
         if let Some(&first) = held.last() {
             let path = segment_path(&dir, first);
             let file = disk.open(&path, false).map_err(Error::io(&path, "open"))?;
-            file.set_len(end).map_err(Error::io(&path, "cut"))?;
-            inner.last = Some((Arc::from(file), end));
+            let file = StoreFile::new(path, file);
+            file.set_len(end)?;
+            inner.last = Some((Arc::new(file), end));
         }
         inner.segments = held;
         Ok(Spool::new(disk, dir, input, options, inner))
@@ -254,9 +243,8 @@ impl Spool {
         dir: PathBuf,
         input: u64,
         options: SpoolOptions,
-        mut inner: Inner,
+        inner: Inner,
     ) -> Spool {
-        inner.tail.resize(HEADER, 0);
         Spool {
             disk,
             dir,
@@ -269,10 +257,6 @@ impl Spool {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         lock(&self.inner)
-    }
-
-    pub fn options(&self) -> &SpoolOptions {
-        &self.options
     }
 
     /// Returns the number of bytes since the stream's start that are durable.
@@ -291,10 +275,8 @@ impl Spool {
 
     pub fn notify(&self) -> Result<()> {
         let acked = self.acked();
-        self.options
-            .on_durable
-            .as_ref()
-            .map_or(Ok(()), |t| (t.0)(acked))
+        let on_durable = self.options.on_durable.as_ref();
+        on_durable.map_or(Ok(()), |on_durable| (on_durable.0)(acked))
     }
 
     /// Appends bytes of the stream, durable and reported after the next [`Spool::sync`]: at once after `sync_bytes`.
@@ -306,12 +288,12 @@ impl Spool {
                 return Err(Error::internal("the spool is closed"));
             }
             while !bytes.is_empty() {
-                let room = HEADER + BLOCK_BYTES - inner.tail.len();
+                let room = BLOCK_BYTES - inner.tail.len();
                 let (now, later) = bytes.split_at(room.min(bytes.len()));
                 inner.tail.extend_from_slice(now);
                 inner.end += now.len() as u64;
                 bytes = later;
-                if inner.tail.len() == HEADER + BLOCK_BYTES {
+                if inner.tail.len() == BLOCK_BYTES {
                     let written = self.write_tail(&mut inner);
                     inner.noting(written)?;
                 }
@@ -322,40 +304,33 @@ impl Spool {
     }
 
     fn write_tail(&self, inner: &mut Inner) -> Result<()> {
-        let length = inner.tail.len() - HEADER;
-        if length == 0 {
+        if inner.tail.is_empty() {
             return Ok(());
         }
-        let head = SpoolBlockHeader {
-            offset: inner.end - length as u64,
-            input: self.input,
-            length: length as u32,
-            payload: xxh3_64(&inner.tail[HEADER..]),
-        };
-        inner.tail[..HEADER].copy_from_slice(&head.to_bytes());
+        let offset = inner.end - inner.tail.len() as u64;
+        let head = BlockHead::default().u64s([offset, self.input]);
+        let head = head.u32(inner.tail.len() as u32).u64(xxh3_64(&inner.tail));
+        let block = [&head.sealed()[..], &inner.tail].concat();
         let (file, at) = match inner.last.take() {
             Some((file, at)) if at < self.options.segment_bytes => (file, at),
-            _ => (self.new_segment(inner, head.offset)?, 0),
+            _ => (self.new_segment(inner, offset)?, 0),
         };
-        let path = || segment_path(&self.dir, inner.segments.last().copied().unwrap_or(0));
-        file.write_at(&inner.tail, at)
-            .map_err(|error| Error::io(path(), "append")(error))?;
+        let written = file.file.write_at(&block, at);
+        written.map_err(Error::io(&file.path, "append"))?;
         if !inner.unsynced.last().is_some_and(|f| Arc::ptr_eq(f, &file)) {
             inner.unsynced.push(file.clone());
         }
-        inner.last = Some((file, at + inner.tail.len() as u64));
-        inner.tail.truncate(HEADER);
+        inner.last = Some((file, at + block.len() as u64));
+        inner.tail.clear();
         Ok(())
     }
 
-    fn new_segment(&self, inner: &mut Inner, first: u64) -> Result<Arc<dyn DiskFile>> {
-        let path = segment_path(&self.dir, first);
-        let file = self.disk.open(&path, true);
-        let file = file.map_err(Error::io(&path, "create"))?;
-        file.set_len(0).map_err(Error::io(&path, "cut"))?;
+    fn new_segment(&self, inner: &mut Inner, first: u64) -> Result<Arc<StoreFile>> {
+        let file = Access::Create.open(&*self.disk, &segment_path(&self.dir, first))?;
+        file.set_len(0)?;
         inner.segments.push(first);
         inner.entries = true;
-        Ok(Arc::from(file))
+        Ok(Arc::new(file))
     }
 
     /// Makes all appended bytes durable and reports the position, if it grew. Does nothing after [`Spool::close`].
@@ -379,42 +354,44 @@ impl Spool {
         self.inner().noting(notified)
     }
 
-    fn make_durable(&self, files: &[Arc<dyn DiskFile>], entries: bool, end: u64) -> Result<()> {
+    fn make_durable(&self, files: &[Arc<StoreFile>], entries: bool, acked: u64) -> Result<()> {
         for file in files {
-            file.sync().map_err(Error::io(&self.dir, "sync"))?;
+            file.sync()?;
         }
         if entries {
             let synced = self.disk.sync_dir(&self.dir);
             synced.map_err(Error::io(&self.dir, "sync"))?;
         }
-        let state = SpoolState {
-            input: self.input,
-            acked: end,
-        };
-        write_acked(&*self.disk, &self.dir, state)
+        let input = self.input;
+        write_sealed(
+            &*self.disk,
+            &self.dir.join(ACKED),
+            &SpoolState { input, acked },
+        )
     }
 
     /// Removes the segments that end before byte `from`, which must be durable. The last one stays.
     pub fn release(&self, from: u64) -> Result<()> {
         let mut inner = self.inner();
         debug_assert!(from <= inner.acked);
-        while inner.segments.get(1).is_some_and(|&next| next <= from) {
-            let first = inner.segments.remove(0);
-            let removed = remove_file(&*self.disk, &segment_path(&self.dir, first));
-            inner.noting(removed)?;
-        }
-        Ok(())
+        let until = inner.segments.partition_point(|&first| first <= from);
+        self.remove_first(&mut inner, until.saturating_sub(1))
     }
 
     /// Removes all segments: the stream is not needed again.
     pub fn clear(&self) -> Result<()> {
         let mut inner = self.inner();
         inner.last = None;
-        for first in std::mem::take(&mut inner.segments) {
-            let removed = remove_file(&*self.disk, &segment_path(&self.dir, first));
-            inner.noting(removed)?;
-        }
-        Ok(())
+        let all = inner.segments.len();
+        self.remove_first(&mut inner, all)
+    }
+
+    fn remove_first(&self, inner: &mut Inner, segments: usize) -> Result<()> {
+        let removed = inner
+            .segments
+            .drain(..segments)
+            .try_for_each(|first| remove_file(&*self.disk, &segment_path(&self.dir, first)));
+        inner.noting(removed)
     }
 
     /// Stops accepting bytes: a thread that waits for the stream must not write into what may be another's store.
@@ -432,9 +409,13 @@ impl Spool {
         if from > inner.acked {
             return Err(missing(&self.dir, from));
         }
-        let range = (from, inner.acked);
-        let blocks = BlockReader::new(&self.dir, self.input, &inner.segments, range);
-        Ok(SpoolReader::new(self.disk.clone(), blocks))
+        let (input, acked) = (self.input, inner.acked);
+        let state = SpoolState { input, acked };
+        Ok(SpoolReader {
+            disk: self.disk.clone(),
+            blocks: BlockReader::new(&self.dir, state, &inner.segments, from),
+            given: 0,
+        })
     }
 }
 

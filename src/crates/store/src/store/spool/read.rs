@@ -8,47 +8,16 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::codec::frame::{self, HeadReader, is_sealed};
-use crate::disk::{Disk, DiskFile};
+use super::SpoolState;
+use crate::codec::frame::{HeadReader, is_sealed};
+use crate::disk::{Disk, StoreFile};
 use crate::source::PIPE_BYTES;
 use crate::{Error, Result};
 
-pub(super) const HEADER: usize = 36;
+/// Length of a block's header: offset in the stream, the stream's number, length and checksum of the payload, checksum.
+const HEADER: usize = 36;
 /// Maximum payload of a block, in bytes.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-
-pub(super) struct SpoolBlockHeader {
-    pub offset: u64,
-    /// Number of the stream among the store's inputs.
-    pub input: u64,
-    pub length: u32,
-    pub payload: u64,
-}
-
-impl SpoolBlockHeader {
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let head = frame::BlockHead::default().u64(self.offset).u64(self.input);
-        head.u32(self.length).u64(self.payload).sealed()
-    }
-
-    /// Decodes a header; `None` if its checksum does not match or the length is impossible.
-    fn from_bytes(head: &[u8; HEADER]) -> Option<SpoolBlockHeader> {
-        let mut fields = HeadReader(head);
-        let found = SpoolBlockHeader {
-            offset: fields.u64(),
-            input: fields.u64(),
-            length: fields.u32(),
-            payload: fields.u64(),
-        };
-        let is_sound = is_sealed(head) && (1..=BLOCK_BYTES as u32).contains(&found.length);
-        is_sound.then_some(found)
-    }
-
-    /// Returns the offset of the stream's byte after the block.
-    fn end(&self) -> u64 {
-        self.offset.saturating_add(u64::from(self.length))
-    }
-}
 
 pub(super) fn segment_path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("{first:020}"))
@@ -78,39 +47,37 @@ pub(super) struct BlockReader {
     /// First bytes of the segments not opened yet, ascending.
     segments: VecDeque<u64>,
     /// Open segment, and its length.
-    segment: Option<(PathBuf, Box<dyn DiskFile>, u64)>,
+    segment: Option<(StoreFile, u64)>,
     /// Offset of the next block in the segment.
     at: u64,
     /// Offset of the next block in the stream.
     offset: u64,
     /// Range of the stream; its start advances as bytes are taken.
-    from: u64,
+    pub(super) from: u64,
     to: u64,
     /// Payload of the last block, if it is inside the range.
     block: Vec<u8>,
 }
 
 impl BlockReader {
-    /// Creates a reader of bytes `from .. to` of stream `input`, all of which the segments must hold.
-    pub fn new(dir: &Path, input: u64, segments: &[u64], (from, to): (u64, u64)) -> BlockReader {
+    /// Creates a reader of the acknowledged bytes from byte `from` on, all of which the segments must hold.
+    pub(super) fn new(dir: &Path, state: SpoolState, segments: &[u64], from: u64) -> BlockReader {
         BlockReader {
             dir: dir.into(),
-            input,
-            segments: held(segments, from, to).iter().copied().collect(),
+            input: state.input,
+            segments: held(segments, from, state.acked).iter().copied().collect(),
             segment: None,
             at: 0,
             offset: from,
             from,
-            to,
+            to: state.acked,
             block: Vec::new(),
         }
     }
 
     fn damaged(&self, what: &str) -> Error {
-        let path = self
-            .segment
-            .as_ref()
-            .map_or(&self.dir, |segment| &segment.0);
+        let segment = self.segment.as_ref();
+        let path = segment.map_or(&self.dir, |(file, _)| &file.path);
         Error::damaged(path, format!("block at byte {}: {what}", self.at))
     }
 
@@ -134,9 +101,10 @@ impl BlockReader {
             io::ErrorKind::NotFound => Error::damaged(&path, "it is missing"),
             _ => Error::io(&path, "open")(error),
         })?;
-        let size = file.size().map_err(Error::io(&path, "measure"))?;
+        let file = StoreFile::new(path, file);
+        let size = file.size()?;
         self.at = 0;
-        if self.segment.replace((path, file, size)).is_some() && first != self.offset {
+        if self.segment.replace((file, size)).is_some() && first != self.offset {
             return Err(self.damaged("the segment before it holds its first bytes too"));
         }
         self.offset = first;
@@ -145,70 +113,65 @@ impl BlockReader {
 
     /// Reads the next block. Returns the offset of its first byte; `None` after the last block.
     fn next(&mut self, disk: &dyn Disk) -> Result<Option<u64>> {
-        let size = loop {
-            match &self.segment {
-                // Segments after the last byte of the range would hold it, too.
-                _ if self.offset >= self.to && !self.segments.is_empty() => {}
-                Some((_, _, size)) if self.at < *size => break *size,
-                _ => {}
-            }
+        // Segments after the last byte of the range would hold it, too.
+        while self
+            .segment
+            .as_ref()
+            .is_none_or(|(_, size)| self.at >= *size)
+            || self.offset >= self.to && !self.segments.is_empty()
+        {
             if !self.open_next(disk)? {
                 return Ok(None);
             }
-        };
+        }
         if self.offset >= self.to {
             return Ok(None);
         }
-        let mut bytes = [0; HEADER];
-        self.read(&mut bytes, self.at)?;
-        let Some(head) = SpoolBlockHeader::from_bytes(&bytes) else {
-            return Err(self.damaged("its header does not match its checksum"));
+        let Some((file, size)) = &self.segment else {
+            return Ok(None);
         };
-        if head.input != self.input {
+        let mut head = [0; HEADER];
+        file.read_at(&mut head, self.at)?;
+        let mut fields = HeadReader(&head);
+        let [first, input] = fields.u64s();
+        let (length, sum) = (fields.u32(), fields.u64());
+        if !is_sealed(&head) || !(1..=BLOCK_BYTES as u32).contains(&length) {
+            return Err(self.damaged("its header does not match its checksum"));
+        }
+        let end = first.saturating_add(length.into());
+        if input != self.input {
             return Err(self.damaged("it is of another stream"));
         }
-        if head.offset != self.offset {
+        if first != self.offset {
             return Err(self.damaged(&format!(
-                "it holds byte {} of the stream and on, expected {}",
-                head.offset, self.offset
+                "it holds byte {first} of the stream and on, expected {}",
+                self.offset
             )));
         }
-        if size - self.at < HEADER as u64 + u64::from(head.length) {
+        let payload = self.at + HEADER as u64;
+        if size - self.at < HEADER as u64 + u64::from(length) {
             return Err(self.damaged("the file ends inside it"));
         }
-        if head.end() > self.to {
+        if end > self.to {
             return Err(self.damaged(&format!(
                 "it goes beyond byte {} of the stream, the last acknowledged",
                 self.to
             )));
         }
-        if head.end() > self.from {
-            let mut block = std::mem::take(&mut self.block);
-            block.resize(head.length as usize, 0);
-            self.read(&mut block, self.at + HEADER as u64)?;
-            if xxh3_64(&block) != head.payload {
+        if end > self.from {
+            self.block.resize(length as usize, 0);
+            file.read_at(&mut self.block, payload)?;
+            if xxh3_64(&self.block) != sum {
                 return Err(self.damaged("its checksum does not match"));
             }
-            self.block = block;
         }
-        self.at += HEADER as u64 + u64::from(head.length);
-        self.offset = head.end();
-        Ok(Some(head.offset))
+        self.at = payload + u64::from(length);
+        self.offset = end;
+        Ok(Some(first))
     }
 
-    fn read(&self, bytes: &mut [u8], at: u64) -> Result<()> {
-        match &self.segment {
-            Some((path, file, _)) => file.read_at(bytes, at).map_err(Error::reading(path)),
-            None => Err(missing(&self.dir, self.offset)),
-        }
-    }
-
-    /// Checks all blocks, with `deep` their payloads too. Returns the offset at which the last one ends in its segment.
-    pub fn check(mut self, disk: &dyn Disk, deep: bool) -> Result<u64> {
-        if !deep {
-            // No block ends after it, so no payload is read.
-            self.from = self.to;
-        }
+    /// Checks all blocks, and their payloads in the range. Returns the offset at which the last one ends in its segment.
+    pub(super) fn check(mut self, disk: &dyn Disk) -> Result<u64> {
         while self.next(disk)?.is_some() {}
         Ok(self.at)
     }
@@ -216,21 +179,13 @@ impl BlockReader {
 
 /// Reader of the bytes of a spool between two offsets of the stream. Its errors wrap those of this crate.
 pub struct SpoolReader {
-    disk: Arc<dyn Disk>,
-    blocks: BlockReader,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) blocks: BlockReader,
     /// Number of bytes of the last block that were taken.
-    given: usize,
+    pub(super) given: usize,
 }
 
 impl SpoolReader {
-    pub(super) fn new(disk: Arc<dyn Disk>, blocks: BlockReader) -> SpoolReader {
-        SpoolReader {
-            disk,
-            blocks,
-            given: 0,
-        }
-    }
-
     /// Reads the block that holds the next byte.
     fn next_block(&mut self) -> Result<()> {
         let at = self.blocks.from;

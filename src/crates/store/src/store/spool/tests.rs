@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::codec::sealed;
+use crate::disk::DiskFile;
 
 /// File: its bytes, and those that survive a crash.
 #[derive(Debug, Default, Clone)]
@@ -400,7 +402,7 @@ fn segments_that_overlap_are_damage() {
     }
     drop(spool);
     let state = |acked| SpoolState { input: 3, acked };
-    write_acked(&*disk, dir, state(600)).unwrap();
+    write_sealed(&*disk, &dir.join(ACKED), &state(600)).unwrap();
     assert!(recover(&disk.cut(true), 0).is_ok());
     let other = segment_path(dir, 500);
     let file = disk.open(&other, true).unwrap();
