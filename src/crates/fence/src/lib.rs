@@ -128,10 +128,14 @@ pub struct Fenced<T, E: Unusable> {
 }
 
 impl<T, E: Unusable> Fenced<T, E> {
+    /// Returns the path of the database's file.
+    pub fn path(&self) -> &Path {
+        self.fence.path()
+    }
+
     /// Runs `work` with a reference to the value.
     pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, E>) -> Result<R, E> {
-        let value = || self.value.as_ref().ok_or_else(|| taken(&self.fence));
-        self.fence.call(|| work(value()?))
+        self.fence.call(|| work(self.value()?))
     }
 
     /// Runs `work` with a mutable reference to the value.
@@ -153,8 +157,11 @@ impl<T, E: Unusable> Fenced<T, E> {
         &'a self,
         work: impl FnOnce(&'a T) -> Result<R, E>,
     ) -> Result<Fenced<R, E>, E> {
-        let value = || self.value.as_ref().ok_or_else(|| taken(&self.fence));
-        self.fence.hold(|| work(value()?))
+        self.fence.hold(|| work(self.value()?))
+    }
+
+    fn value(&self) -> Result<&T, E> {
+        self.value.as_ref().ok_or_else(|| taken(&self.fence))
     }
 }
 

@@ -174,10 +174,14 @@ impl View {
 
     fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.manifest.runs.iter().skip(skipped);
-        let run = |run: &HistoryRun| Ok(of_run(self.reading.rows(*run)?, run, since));
-        let runs = runs.map(run).collect::<Result<_>>()?;
-        let admissions = self.reading.admissions(self.manifest.admission_blocks)?;
-        Ok(merge(self.policy(), runs, Some(admissions), start))
+        let runs = runs.map(|run| of_run(self.reading.rows(*run), run, since));
+        let admissions = self.admissions()?;
+        Ok(merge(
+            self.policy(),
+            runs.collect(),
+            Some(admissions),
+            start,
+        ))
     }
 
     /// Returns the last committed state under the same lock, with the database open for reading only.
@@ -235,7 +239,7 @@ impl HistoryView for View {
     }
 
     fn admissions(&self) -> Result<Admissions<'_>> {
-        self.reading.admissions(self.manifest.admission_blocks)
+        Ok(self.reading.admissions(self.manifest.admission_blocks))
     }
 
     fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
@@ -445,7 +449,7 @@ impl View {
         let (mut rows, mut visits) = (0, 0u64);
         for run in &self.manifest.runs {
             let mut found = 0;
-            for row in rows_of_run(self.reading.rows(*run)?) {
+            for row in rows_of_run(self.reading.rows(*run)) {
                 let row = row?;
                 if row.page >= pages {
                     return Err(bad(format!("history of page {}, of {pages}", row.page)));

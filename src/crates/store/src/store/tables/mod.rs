@@ -7,13 +7,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::borrow::Borrow;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cashrank_fence::{self as fence, Overlay};
+use cashrank_fence::{self as fence, Fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use serde::de::DeserializeOwned;
 
@@ -26,16 +26,16 @@ use crate::memory::DATABASE;
 use crate::snapshot::blocks::flat;
 use crate::{Error, Result};
 
-const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
-const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
-const HISTORY: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("history");
-const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admissions");
+type Definition<K> = TableDefinition<'static, K, &'static [u8]>;
 
-type Fence = fence::Fence<Error>;
+const MANIFEST: Definition<&str> = TableDefinition::new("manifest");
+const CHUNKS: Definition<u64> = TableDefinition::new("chunks");
+const HISTORY: Definition<(u64, u64)> = TableDefinition::new("history");
+const ADMISSIONS: Definition<u64> = TableDefinition::new("admissions");
+
 type Fenced<T> = fence::Fenced<T, Error>;
 
 pub struct Tables {
-    fence: Arc<Fence>,
     db: Fenced<Database>,
     /// Flag to be set before the database is closed ([`Overlay::over`]).
     over: Option<Arc<AtomicBool>>,
@@ -73,11 +73,11 @@ impl Tables {
             };
             db.map_err(failed(path, "open"))
         })?;
-        Ok(Tables { db, fence, over })
+        Ok(Tables { db, over })
     }
 
     pub fn begin(&self) -> Result<Transaction<redb::WriteTransaction>> {
-        let path = self.fence.path();
+        let path = self.db.path();
         let txn = self.db.hold(|db| {
             let mut txn = db.begin_write().map_err(failed(path, "begin"))?;
             txn.set_durability(redb::Durability::Immediate)
@@ -85,31 +85,20 @@ impl Tables {
             txn.set_two_phase_commit(true);
             Ok(txn)
         })?;
-        Ok(Transaction {
-            fence: self.fence.clone(),
-            txn,
-        })
+        Ok(Transaction(txn))
     }
 
     /// Returns the last committed state, which later commits do not change.
     pub fn read(&self) -> Result<Transaction<redb::ReadTransaction>> {
-        let path = self.fence.path();
-        let txn = self
-            .db
-            .hold(|db| db.begin_read().map_err(failed(path, "read")))?;
-        Ok(Transaction {
-            fence: self.fence.clone(),
-            txn,
-        })
+        let begin = |db: &Database| db.begin_read().map_err(failed(self.db.path(), "read"));
+        Ok(Transaction(self.db.hold(begin)?))
     }
 
     /// Checks redb's own structure, page by page. Only possible while no transaction lives.
     pub fn check(&mut self) -> Result<()> {
-        let path = self.fence.path();
-        let sound = self
-            .db
-            .with_mut(|db| db.check_integrity().map_err(failed(path, "check")))?;
-        if sound {
+        let path = self.db.path().to_owned();
+        let check = |db: &mut Database| db.check_integrity().map_err(failed(&path, "check"));
+        if self.db.with_mut(check)? {
             Ok(())
         } else {
             Err(Error::damaged(path, "redb would have to repair it"))
@@ -117,44 +106,61 @@ impl Tables {
     }
 }
 
-type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
-
 /// Transaction of redb, for writing or for reading.
-pub struct Transaction<T> {
-    fence: Arc<Fence>,
-    txn: Fenced<T>,
-}
+pub struct Transaction<T>(Fenced<T>);
+
+type Table<'t, K> = redb::Table<'t, K, &'static [u8]>;
 
 impl Transaction<redb::WriteTransaction> {
-    fn table<K: Key>(&self, which: TableDefinition<'_, K, &'static [u8]>) -> Result<Table<'_, K>> {
-        let path = self.fence.path();
-        self.txn
-            .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
+    /// Runs `work` on a table.
+    fn on<K: Key + 'static, T>(
+        &self,
+        which: Definition<K>,
+        work: impl FnOnce(&mut Table<'_, K>) -> Result<T>,
+    ) -> Result<T> {
+        let open = failed(self.0.path(), "open");
+        self.0
+            .with(|txn| work(&mut txn.open_table(which).map_err(open)?))
+    }
+
+    fn put<'k, K: Key + 'static>(
+        &self,
+        which: Definition<K>,
+        key: impl Borrow<K::SelfType<'k>>,
+        value: &[u8],
+    ) -> Result<()> {
+        self.on(which, |table| insert(self.0.path(), table, key, value))
+    }
+
+    fn get<'k, K: Key + 'static>(
+        &self,
+        which: Definition<K>,
+        key: impl Borrow<K::SelfType<'k>>,
+    ) -> SealedValue {
+        self.on(which, |table| get(self.0.path(), table, key))
     }
 
     pub fn put_run(&self, run: &HistoryRun, blocks: &[Vec<u8>]) -> Result<()> {
-        let mut table = self.table(HISTORY)?;
-        for (block, at) in blocks.iter().zip(0..) {
-            insert(&self.fence, &mut table, (run.number, at), block)?;
-        }
-        Ok(())
+        let mut blocks = (0..).zip(blocks);
+        self.on(HISTORY, |table| {
+            blocks.try_for_each(|(at, block)| insert(self.0.path(), table, (run.number, at), block))
+        })
     }
 
     pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
-        let value = seal(admissions_seal(block), value);
-        insert(&self.fence, &mut self.table(ADMISSIONS)?, block, &value)
+        self.put(ADMISSIONS, block, &seal(admissions_seal(block), value))
     }
 
     /// Writes which slots of chunks are current.
     pub fn put_slots(&self, slots: &[(u64, (u8, u64))]) -> Result<()> {
-        let mut table = self.table(CHUNKS)?;
-        for &(chunk, slot) in slots {
-            let mut value = vec![0; 8];
-            value.extend_from_slice(&slot_bytes(slot));
-            let value = seal(chunk_seal(chunk), value);
-            insert(&self.fence, &mut table, chunk, &value)?;
-        }
-        Ok(())
+        self.on(CHUNKS, |table| {
+            for &(chunk, slot) in slots {
+                let value = [&[0; SEAL][..], &slot_bytes(slot)].concat();
+                let value = seal(chunk_seal(chunk), value);
+                insert(self.0.path(), table, chunk, &value)?;
+            }
+            Ok(())
+        })
     }
 
     /// Merges neighbouring runs, oldest first, into run `number`: `merge` makes one stream of their rows, given all
@@ -166,29 +172,20 @@ impl Transaction<redb::WriteTransaction> {
         admissions: u64,
         merge: impl for<'a> FnOnce(Vec<Blocks<'a>>, Admissions<'a>) -> Rows<'a>,
     ) -> Result<HistoryRun> {
-        let fence = &*self.fence;
-        let table = RefCell::new(self.table(HISTORY)?);
-        let admitted = self.table(ADMISSIONS)?;
-        let parts = runs
-            .iter()
-            .map(|run| {
-                rows_of(fence.path(), *run, |key| {
-                    table.borrow().with(|table| get(fence, table, key))
-                })
-            })
-            .collect();
-        let admitted = admissions_of(fence.path(), admissions, |block| {
-            admitted.with(|table| get(fence, table, block))
-        });
+        let path = self.0.path();
+        let parts = runs.iter();
+        let parts = parts.map(|run| rows_of(path, *run, |key| self.get(HISTORY, key)));
+        let admitted = admissions_of(path, admissions, |block| self.get(ADMISSIONS, block));
         let interval = runs.first().map_or(0, |run| run.interval);
-        let merged = pack_run(number, interval, merge(parts, admitted), |key, value| {
-            insert(fence, &mut table.borrow_mut(), key, &value)
+        let rows = merge(parts.collect(), admitted);
+        let merged = pack_run(number, interval, rows, |key, value| {
+            self.put(HISTORY, key, &value)
         })?;
         for run in runs {
             for block in 0..run.blocks {
-                table.borrow_mut().with_mut(|table| {
+                self.on(HISTORY, |table| {
                     let removed = table.remove((run.number, block));
-                    removed.map(drop).map_err(failed(fence.path(), "write"))
+                    removed.map(drop).map_err(failed(path, "write"))
                 })?;
             }
         }
@@ -196,113 +193,98 @@ impl Transaction<redb::WriteTransaction> {
     }
 
     pub fn commit(self, manifest: &Manifest) -> Result<()> {
-        let value = manifest.to_bytes().map_err(Error::internal)?;
-        let value = seal(MANIFEST_SEAL, value);
-        let mut table = self.table(MANIFEST)?;
-        insert(&self.fence, &mut table, "manifest", &value)?;
         let InputProgress {
             stream, requests, ..
         } = &manifest.progress;
         for (name, value) in [
+            (MANIFEST_SEAL, Some(manifest.to_bytes())),
             (STREAM_SEAL, stream.as_ref().map(manifest::to_bytes)),
             (REQUESTS_SEAL, requests.as_ref().map(manifest::to_bytes)),
         ] {
             if let Some(value) = value.transpose().map_err(Error::internal)? {
-                insert(&self.fence, &mut table, name.0, &seal(name, value))?;
+                self.put(MANIFEST, name.0, &seal(name, value))?;
             }
         }
-        drop(table);
-        let path = self.fence.path();
-        self.txn
-            .take(|txn| txn.commit().map_err(failed(path, "commit")))
+        let path = self.0.path().to_owned();
+        self.0
+            .take(|txn| txn.commit().map_err(failed(&path, "commit")))
     }
 }
 
+/// Writes a value. To be called inside the fence.
 fn insert<'k, K: Key + 'static>(
-    fence: &Fence,
+    path: &Path,
     table: &mut Table<'_, K>,
-    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+    key: impl Borrow<K::SelfType<'k>>,
     value: &[u8],
 ) -> Result<()> {
-    table.with_mut(|table| {
-        let inserted = table.insert(key, value);
-        inserted.map(drop).map_err(failed(fence.path(), "write"))
-    })
+    let inserted = table.insert(key, value);
+    inserted.map(drop).map_err(failed(path, "write"))
 }
+
+type SealedValue = Result<Option<Vec<u8>>>;
 
 /// Returns a value, not yet checked. To be called inside the fence.
 fn get<'k, K: Key + 'static>(
-    fence: &Fence,
+    path: &Path,
     table: &impl ReadableTable<K, &'static [u8]>,
-    key: impl std::borrow::Borrow<K::SelfType<'k>>,
-) -> Result<Option<Vec<u8>>> {
-    let value = table.get(key).map_err(failed(fence.path(), "read"))?;
+    key: impl Borrow<K::SelfType<'k>>,
+) -> SealedValue {
+    let value = table.get(key).map_err(failed(path, "read"))?;
     Ok(value.map(|value| value.value().to_vec()))
 }
 
-type ReadTable<K> = Fenced<redb::ReadOnlyTable<K, &'static [u8]>>;
-
 impl Transaction<redb::ReadTransaction> {
     fn damaged(&self, what: impl Into<String>) -> Error {
-        Error::damaged(self.fence.path(), what)
+        Error::damaged(self.0.path(), what)
     }
 
-    fn table<K: Key>(&self, which: TableDefinition<'_, K, &'static [u8]>) -> Result<ReadTable<K>> {
-        let path = self.fence.path();
-        self.txn
-            .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
+    fn get<'k, K: Key + 'static>(
+        &self,
+        which: Definition<K>,
+        key: impl Borrow<K::SelfType<'k>>,
+    ) -> SealedValue {
+        let path = self.0.path();
+        self.0.with(|txn| {
+            let table = txn.open_table(which).map_err(failed(path, "open"))?;
+            get(path, &table, key)
+        })
     }
 
     pub fn manifest(&self) -> Result<Manifest> {
-        let table = self.table(MANIFEST)?;
-        let value = table.with(|table| get(&self.fence, table, "manifest"))?;
-        let value = value.ok_or_else(|| self.damaged("it has no manifest"))?;
-        let content = unseal(MANIFEST_SEAL, &value)
-            .ok_or_else(|| self.damaged("the manifest does not match its checksum"))?;
-        let mut manifest = Manifest::from_bytes(content).map_err(|what| self.damaged(what))?;
-        let stream = self.value_of(&table, STREAM_SEAL, "a stream's signature")?;
-        manifest.progress.stream = stream;
+        let content = self.content(MANIFEST_SEAL, "the manifest")?;
+        let content = content.ok_or_else(|| self.damaged("it has no manifest"))?;
+        let mut manifest = Manifest::from_bytes(&content).map_err(|what| self.damaged(what))?;
+        manifest.progress.stream = self.part(STREAM_SEAL, "a stream's signature")?;
         let what = "the number of a stream with requests";
-        manifest.progress.requests = self.value_of(&table, REQUESTS_SEAL, what)?;
+        manifest.progress.requests = self.part(REQUESTS_SEAL, what)?;
         Ok(manifest)
     }
 
     /// Reads the value under the name it is sealed with, if there is one. `what` names it in errors.
-    fn value_of<T: DeserializeOwned>(
-        &self,
-        table: &ReadTable<&'static str>,
-        seal: Seal<0>,
-        what: &str,
-    ) -> Result<Option<T>> {
-        let value = table.with(|table| get(&self.fence, table, seal.0))?;
-        let Some(value) = value else {
+    fn content(&self, seal: Seal<0>, what: &str) -> SealedValue {
+        let Some(value) = self.get(MANIFEST, seal.0)? else {
             return Ok(None);
         };
-        let content = unseal(seal, &value)
-            .ok_or_else(|| self.damaged(format!("{what} does not match its checksum")))?;
-        let value = manifest::from_bytes(content);
-        value
-            .map(Some)
+        let content = unseal(seal, &value).map(|content| Some(content.to_vec()));
+        content.ok_or_else(|| self.damaged(format!("{what} does not match its checksum")))
+    }
+
+    fn part<T: DeserializeOwned>(&self, seal: Seal<0>, what: &str) -> Result<Option<T>> {
+        let content = self.content(seal, what)?;
+        let part = content.map(|content| manifest::from_bytes(&content));
+        part.transpose()
             .map_err(|why| self.damaged(format!("{what} {why}")))
     }
 
     /// Reads the current slots of `count` chunks, which must hash to `sum`.
     pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<(u8, u64)>> {
-        let slots = match count {
-            0 => Vec::new(),
-            _ => {
-                let table = self.table(CHUNKS)?;
-                let slot = |chunk| {
-                    let value = table.with(|table| get(&self.fence, table, chunk))?;
-                    value
-                        .and_then(|value| read_slot(unseal(chunk_seal(chunk), &value)?))
-                        .ok_or_else(|| {
-                            self.damaged(format!("no sound entry for {CASH} chunk {chunk}"))
-                        })
-                };
-                (0..count).map(slot).collect::<Result<Vec<_>>>()?
-            }
+        let slot = |chunk| {
+            let value = self.get(CHUNKS, chunk)?;
+            let slot = value.and_then(|value| read_slot(unseal(chunk_seal(chunk), &value)?));
+            slot.ok_or_else(|| self.damaged(format!("no sound entry for {CASH} chunk {chunk}")))
         };
+        let slots = (0..count).map(slot).collect::<Result<Vec<_>>>()?;
         if slots_sum(&slots) == sum {
             Ok(slots)
         } else {
@@ -312,21 +294,12 @@ impl Transaction<redb::ReadTransaction> {
         }
     }
 
-    pub fn rows(&self, run: HistoryRun) -> Result<Blocks<'_>> {
-        let table = self.table(HISTORY)?;
-        Ok(rows_of(self.fence.path(), run, move |key| {
-            table.with(|table| get(&self.fence, table, key))
-        }))
+    pub fn rows(&self, run: HistoryRun) -> Blocks<'_> {
+        rows_of(self.0.path(), run, |key| self.get(HISTORY, key))
     }
 
-    pub fn admissions(&self, blocks: u64) -> Result<Admissions<'_>> {
-        if blocks == 0 {
-            return Ok(Box::new(std::iter::empty()));
-        }
-        let table = self.table(ADMISSIONS)?;
-        Ok(admissions_of(self.fence.path(), blocks, move |block| {
-            table.with(|table| get(&self.fence, table, block))
-        }))
+    pub fn admissions(&self, blocks: u64) -> Admissions<'_> {
+        admissions_of(self.0.path(), blocks, |block| self.get(ADMISSIONS, block))
     }
 }
 
@@ -378,8 +351,6 @@ pub(super) fn pack_run(
     }
     Ok(run)
 }
-
-type SealedValue = Result<Option<Vec<u8>>>;
 
 fn rows_of<'a>(
     path: &'a Path,
@@ -467,7 +438,7 @@ fn of_writing(error: io::Error) -> io::Error {
 
 /// Returns a function that converts errors of redb to damage of `path`, or to a failed `action` on it.
 fn failed<E: Into<redb::Error>>(path: &Path, action: &'static str) -> impl FnOnce(E) -> Error {
-    let path: PathBuf = path.into();
+    let path = path.to_owned();
     move |error| match error.into() {
         redb::Error::Io(source) if source.kind() == ErrorKind::UnexpectedEof => {
             Error::damaged(path, "it refers to data past its end")

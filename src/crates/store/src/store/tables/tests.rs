@@ -54,11 +54,11 @@ fn read(tables: &Tables) -> Result<All> {
     let slots = reading.slots(200, manifest.slots)?;
     let mut rows = Vec::new();
     for run in &manifest.runs {
-        for row in rows_of_run(reading.rows(*run)?) {
+        for row in rows_of_run(reading.rows(*run)) {
             rows.push(row?);
         }
     }
-    let admissions = reading.admissions(manifest.admission_blocks)?;
+    let admissions = reading.admissions(manifest.admission_blocks);
     let admissions = admissions.collect::<Result<Vec<_>>>()?.len();
     Ok((manifest, slots, rows, admissions))
 }
@@ -85,7 +85,7 @@ fn few_rows_of_a_run_are_unpacked_at_a_time() {
     let run = make(temp.path()).runs[2];
     let tables = Tables::open(&RealDisk, temp.path(), Access::Look).unwrap();
     let reading = tables.read().unwrap();
-    let mut rows = reading.rows(run).unwrap();
+    let mut rows = reading.rows(run);
     let (mut slice, mut next) = (Vec::new(), 0);
     loop {
         slice.clear();
