@@ -34,17 +34,13 @@ pub type Record = (Vec<u8>, Vec<u8>);
 pub type Sorted = Box<dyn Iterator<Item = Result<Record>> + Send>;
 
 pub struct ExternalSorter {
-    run: SorterRun,
+    /// Keys and values of the records in memory, one after the other.
+    bytes: Vec<u8>,
+    records: Vec<RecordSpan>,
     /// Memory for records in bytes.
     most: usize,
     folder: PathBuf,
     spilled: Option<Spilled>,
-}
-
-#[derive(Default)]
-struct SorterRun {
-    bytes: Vec<u8>,
-    records: Vec<RecordSpan>,
 }
 
 #[derive(Clone, Copy)]
@@ -64,7 +60,8 @@ impl ExternalSorter {
     /// Creates a sorter with `most` bytes of memory, which spills to a file in `folder`.
     pub fn new(most: usize, folder: &Path) -> ExternalSorter {
         ExternalSorter {
-            run: SorterRun::default(),
+            bytes: Vec::new(),
+            records: Vec::new(),
             most,
             folder: folder.to_owned(),
             spilled: None,
@@ -73,56 +70,6 @@ impl ExternalSorter {
 
     /// Adds a record, whose key and value must be smaller than 4 GiB.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.run.push(key, value)?;
-        let SorterRun { bytes, records } = &self.run;
-        // Buffers that grow by doubling may have twice the size in use.
-        if bytes.len() + records.len() * size_of::<RecordSpan>() >= self.most / 2 {
-            self.spill()?;
-        }
-        Ok(())
-    }
-
-    fn spill(&mut self) -> Result<()> {
-        let mut run = std::mem::take(&mut self.run);
-        run.sort();
-        let spilled = match &mut self.spilled {
-            Some(spilled) => spilled,
-            none => none.insert(Spilled::new(&self.folder)?),
-        };
-        spilled.write((0..run.records.len()).map(|at| Ok(run.record(at))))?;
-        // The memory is reused for the next run.
-        run.bytes.clear();
-        run.records.clear();
-        self.run = run;
-        Ok(())
-    }
-
-    pub fn sorted(mut self) -> Result<Sorted> {
-        if self.spilled.is_some() && !self.run.records.is_empty() {
-            self.spill()?;
-        }
-        match self.spilled {
-            None => {
-                self.run.sort();
-                let records = 0..self.run.records.len();
-                Ok(Box::new(records.map(move |at| {
-                    let (key, value) = self.run.record(at);
-                    Ok((key.to_vec(), value.to_vec()))
-                })))
-            }
-            Some(spilled) => {
-                drop(self.run);
-                let spilled = spilled.narrowed(self.most, &self.folder)?;
-                let file = Arc::new(spilled.file);
-                let runs = SorterMerge::new(&file, &spilled.path, &spilled.runs, self.most)?;
-                Ok(Box::new(runs))
-            }
-        }
-    }
-}
-
-impl SorterRun {
-    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let len = |bytes: &[u8]| {
             u32::try_from(bytes.len())
                 .map_err(|_| Error::Unsupported("a record of 4 GiB cannot be sorted".into()))
@@ -134,6 +81,10 @@ impl SorterRun {
         });
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
+        // Buffers that grow by doubling may have twice the size in use.
+        if self.bytes.len() + self.records.len() * size_of::<RecordSpan>() >= self.most / 2 {
+            self.spill()?;
+        }
         Ok(())
     }
 
@@ -147,6 +98,36 @@ impl SorterRun {
     fn record(&self, at: usize) -> (&[u8], &[u8]) {
         let RecordSpan { start, key, value } = self.records[at];
         self.bytes[start..][..key as usize + value as usize].split_at(key as usize)
+    }
+
+    /// Writes the records in memory to the file, sorted. Their memory is reused for the next run.
+    fn spill(&mut self) -> Result<()> {
+        self.sort();
+        let spilled = self.spilled.take();
+        let mut spilled = spilled.map_or_else(|| Spilled::new(&self.folder), Ok)?;
+        spilled.write((0..self.records.len()).map(|at| Ok(self.record(at))))?;
+        self.spilled = Some(spilled);
+        self.bytes.clear();
+        self.records.clear();
+        Ok(())
+    }
+
+    pub fn sorted(mut self) -> Result<Sorted> {
+        if self.spilled.is_some() && !self.records.is_empty() {
+            self.spill()?;
+        }
+        let Some(spilled) = self.spilled.take() else {
+            self.sort();
+            return Ok(Box::new((0..self.records.len()).map(move |at| {
+                let (key, value) = self.record(at);
+                Ok((key.to_vec(), value.to_vec()))
+            })));
+        };
+        (self.bytes, self.records) = (Vec::new(), Vec::new());
+        let spilled = spilled.narrowed(self.most, &self.folder)?;
+        let file = Arc::new(spilled.file);
+        let runs = SorterMerge::new(&file, &spilled.path, &spilled.runs, self.most)?;
+        Ok(Box::new(runs))
     }
 }
 
