@@ -26,7 +26,6 @@ pub struct Remarks {
     /// First record that was used without its time.
     first_timeless: Option<BadRecord>,
     missing: Vec<(String, Missing)>,
-    graphs: bool,
 }
 
 /// Position and fault of a record.
@@ -76,18 +75,6 @@ impl Remarks {
         let counts = Reason::ALL.into_iter().zip(self.counts);
         let more = counts.filter(|(reason, count)| *reason != Reason::BadTime && *count > SHOWN);
         more.map(|(reason, _)| reason)
-    }
-
-    pub fn begun(&mut self, input: &InputName) {
-        self.graphs |= matches!(input, InputName::File(path) if path.is_dir());
-    }
-
-    pub fn unchanged(&self) -> &'static str {
-        if self.graphs {
-            "known only: never fetched, or unchanged (304)"
-        } else {
-            "unchanged"
-        }
     }
 
     pub fn missing(&mut self, input: &InputName, missing: &Missing) {

@@ -162,9 +162,6 @@ impl Observer for Reporter {
         if let IngestEvent::Empty { input } = note {
             self.empty.get_or_insert_with(|| input.to_string());
         }
-        if let IngestEvent::Guessed { input, .. } = note {
-            self.remarks.begun(input);
-        }
         if let Some(text) = self.problem(&note) {
             return self.say(&text);
         }

@@ -100,7 +100,7 @@ pub(super) fn report_counts(
     ));
     let of_these = some_of([
         ("gone (404, 410)", read.gone),
-        (remarks.unchanged(), read.unchanged),
+        ("unchanged", read.unchanged),
         ("failed", read.failed),
     ]);
     if !of_these.is_empty() {

@@ -246,7 +246,8 @@ fn a_running_ingest_is_reported() {
         (&json!(true), &json!(null))
     );
     let reading = ask(address, "/status")["reading"].clone();
-    assert!(reading["records"].as_u64().unwrap() >= 300, "{reading}");
+    // Progress is taken once a second, while records come.
+    assert!(reading["records"].as_u64().unwrap() >= 100, "{reading}");
     drop(ingest.stdin.take());
     await_that("it ends", || ingest.child.try_wait().unwrap().is_some());
     let status = ask(beside, "/status");

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`ingest`] | a run: its plan, its loop over inputs, and conversion to crawl records |
 //! | [`inspect`] | what an input holds |
-//! | [`load`] | a graph or a crawl in memory |
+//! | [`load`] | a graph in memory |
 //! | [`records`] | crawl records as they are written |
 
 #[cfg(any(test, feature = "testing"))]

@@ -42,9 +42,8 @@ const MAKING_BLOCKS: u64 = 176;
 const READING_BLOCKS: u64 = 96;
 /// Memory for reading a page of a small store, in bytes: its columns, packed and unpacked, their result, and its name.
 const READING: u64 = 240;
-/// Upper bound on the memory per page for computing ranks, in bytes: its importance, the first bits of it with its
-/// position, and as much again.
-pub const RANKING: u64 = 24;
+/// Memory per page for computing ranks, in bytes: its importance, and the first bits of it with its position.
+pub const RANKING: u64 = 16;
 /// Maximum memory for computing ranks, in bytes. Ranks of more pages are computed from files, in ranges of importance.
 pub const RANKING_MOST: u64 = 192 * MIB;
 /// Memory per page for settling importance, in bytes.

@@ -243,8 +243,8 @@ struct RankingJob {
     also: Receiver<OtherRanking>,
     /// Channel that is disconnected once checkpoints do not disturb the ranking.
     apart: Receiver<()>,
-    /// Channel with a message once the ranking wrote the next warm start, from which another may begin. It is disconnected
-    /// when the thread ends.
+    /// Channel with a message once the ranking wrote the next warm start, or could not, and another may begin. It is
+    /// disconnected when the thread ends.
     settled: Receiver<()>,
     /// True once that message was received.
     is_handed_on: bool,

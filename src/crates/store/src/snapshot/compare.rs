@@ -166,8 +166,9 @@ pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
 }
 
 impl LevelRanking {
-    /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. Scores are multiplied by `scales`, of the older ranking and of this one, and
-    /// changed if they moved by more than the bounds of both explain, or by at least the share `least` of the older one.
+    /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. Scores are
+    /// multiplied by `scales`, of the older ranking and of this one, and changed if they moved by more than the bounds of
+    /// both explain, or by at least the share `least` of the older one.
     /// Fails with [`Error::Usage`] if `older` is not of the same store, level and measure, or is the newer one.
     pub fn changed_since<'r>(
         &'r self,

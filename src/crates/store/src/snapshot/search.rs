@@ -203,8 +203,15 @@ impl Snapshot {
         });
         hosts.truncate(count);
         let best = |of: &Bits| {
-            let ranks = self.columns.column_blocks(SnapshotColumn::Rank);
-            self.found(&best_of(count, ranks, |page| of.get(page))?)
+            let pages = match of.count() {
+                0 => Vec::new(),
+                _ => best_of(
+                    count,
+                    self.columns.column_blocks(SnapshotColumn::Rank),
+                    |page| of.get(page),
+                )?,
+            };
+            self.found(&pages)
         };
         Ok(Failing {
             failed: failed.count(),

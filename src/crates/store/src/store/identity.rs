@@ -159,6 +159,15 @@ impl Identity {
                 )
             }));
         }
+        let window = value.pointer("/settings/config/window");
+        let window = window.and_then(|window| window.as_str()).unwrap_or("");
+        if window.contains("groups=") {
+            return Err(Error::Unsupported(format!(
+                "{}: a store whose window has groups of measures, which this cashrank does not read: ingest the inputs into a \
+                 new store",
+                path.display()
+            )));
+        }
         let file: File = sealed::from_text(text).map_err(|what| Error::damaged(path, what))?;
         let half = |range| {
             file.key

@@ -205,33 +205,46 @@ impl LinkTable {
         let is_text = |name: &[u8]| !name.contains(&b'\t') && lines::control(name).is_none();
         let holds = move |name: &[u8]| !name.is_empty() && (!is_opaque || is_text(name));
         let mut writer = PageWriter::new(self.format);
-        let (mut links, mut page) = (self.links(memory)?, Vec::new());
+        let (mut links, mut page) = (self.links(memory)?.fuse(), Vec::new());
+        // The first link of the next page. Records that are skipped and counted follow the page that their rows are in.
+        let mut held = None;
+        let (mut unusable, mut badly_weighed) = (0u64, 0u64);
         Ok(Box::new(move |out| {
-            let link = links.next().transpose()?;
-            let is_last = link.is_none();
+            if !writer.is_open && unusable > 0 {
+                unusable -= 1;
+                out.extend_from_slice(b"{}\n");
+                return Ok(true);
+            }
+            if !writer.is_open && badly_weighed > 0 {
+                badly_weighed -= 1;
+                put_name(writer.format, b"?", out);
+                let links = b",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n";
+                out.extend_from_slice(links);
+                return Ok(true);
+            }
+            let link = match held.take() {
+                None => links.next().transpose()?,
+                link => link,
+            };
             match link {
                 Some((from, to, Some(weight))) if holds(&from) && holds(&to) => {
-                    if !writer.is_open || page != from {
+                    if writer.is_open && page != from {
                         writer.end(out);
+                        held = Some((from, to, Some(weight)));
+                        return Ok(true);
+                    }
+                    if !writer.is_open {
                         writer.begin(&from, out);
                         page = from;
                     }
                     writer.link(&to, weight, out);
-                    return Ok(true);
                 }
-                // A record that is skipped and counted.
-                Some((.., Some(_))) => writer.next.extend_from_slice(b"{}\n"),
-                Some(_) => {
-                    put_name(writer.format, b"?", &mut writer.next);
-                    let links = b",\"links\":[{\"url\":\"?\",\"weight\":\"another value\"}]}\n";
-                    writer.next.extend_from_slice(links);
-                }
-                None => {}
+                Some((.., Some(_))) => unusable += 1,
+                Some(_) => badly_weighed += 1,
+                None if writer.is_open => writer.end(out),
+                None => return Ok(false),
             }
-            if is_last || !writer.is_open {
-                writer.end(out);
-            }
-            Ok(!is_last)
+            Ok(true)
         }))
     }
 }

@@ -44,7 +44,15 @@ impl GraphFiles {
             found.map(|name| folder.join(name)).collect()
         };
         let (vertices, edges) = (files_of("vertices"), files_of("edges"));
+        let has = |name: &str| names.iter().any(|found| found == name);
         match (vertices.is_empty(), edges.is_empty()) {
+            (true, _) if has("links.parquet") && (has("pages.parquet") || has("sites.parquet")) => {
+                Err(Error::Unsupported(
+                    "is a graph as tables of Parquet, which is not read: export it with --links --to common-crawl, or \
+                     with --records"
+                        .into(),
+                ))
+            }
             (true, _) => Ok(None),
             (false, true) => Err(Error::Unsupported(
                 "has files of vertices and none of edges".into(),

@@ -78,8 +78,6 @@ pub(super) struct PageWriter {
     /// True if a page was begun that has not ended.
     pub is_open: bool,
     has_links: bool,
-    /// Records that follow the open page.
-    pub next: Vec<u8>,
 }
 
 impl PageWriter {
@@ -88,7 +86,6 @@ impl PageWriter {
             format,
             is_open: false,
             has_links: false,
-            next: Vec::new(),
         }
     }
 
@@ -111,12 +108,11 @@ impl PageWriter {
         out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
     }
 
-    /// Ends the page, if one is open, and writes the records that follow it.
+    /// Ends the page, if one is open.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.is_open) {
             out.extend_from_slice(b"]}\n");
         }
-        out.append(&mut self.next);
     }
 }
 
