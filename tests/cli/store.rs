@@ -96,7 +96,7 @@ fn a_store_of_another_version_is_refused() {
     for line in ["ingest a", "top", "stat", "verify", "export --to tsv"] {
         lab.run(&format!("{line} --store s")).exits(2).says(&[
             "version 7",
-            "versions 3 and 6",
+            "versions 1 to 3",
             "new store",
         ]);
     }
@@ -295,23 +295,41 @@ fn unpack(packed: &[u8], into: &Path) {
     }
 }
 
-/// A store of version 0.1 is refused, with advice, and stays unchanged.
+/// A store that version 0.1 made with `--correction` continues without it: its ranking stays readable, its cash and
+/// windows are whole, and its file is removed once nothing refers to it.
 #[test]
-fn a_store_of_version_0_1_is_refused() {
+fn a_store_of_version_0_1_with_corrections_goes_on() {
     let lab = Lab::new();
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/bad/store");
-    let packed = fs::read(samples.join("1-correction.tar.zst")).unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/store");
+    let packed = fs::read(samples.join("0.1-correction.tar.zst")).unwrap();
     unpack(&packed, &lab.path(""));
-    lab.file("in.jsonl", crawl(71, 60).concat());
-    let before = fs::read(lab.path("old/store.redb")).unwrap();
-    for line in ["ingest in.jsonl", "settle", "top", "stat", "verify --deep"] {
-        lab.run(&format!("{line} --store old")).exits(2).says(&[
-            "old/identity.json",
-            "version 1;",
-            "into a new store",
-        ]);
-    }
-    assert!(fs::read(lab.path("old/store.redb")).unwrap() == before);
+    let three = "{\"url\":\"http://a.example/\",\"links\":[\"http://b.example/\",\"http://c.example/\"]}\n\
+                 {\"url\":\"http://b.example/\",\"links\":[\"http://a.example/\"]}\n\
+                 {\"url\":\"http://c.example/\",\"links\":[\"http://a.example/\",\"http://b.example/\"]}\n";
+    lab.file("three.jsonl", three);
+    let old = lab.stat("old");
+    assert_eq!(
+        (&old["correction"], &old["records"]),
+        (&true.into(), &27.into())
+    );
+    let top = lab.run("top --store old").exits(0).out;
+    assert!(top.contains("http://a.example/"), "{top}");
+    lab.run("verify --deep --store old").exits(0);
+    lab.run("ingest three.jsonl --store old --repeat 9")
+        .exits(0)
+        .says(&["nothing to do"]);
+    lab.run("ingest three.jsonl --store old --repeat 12")
+        .exits(0);
+    lab.run("verify --deep --store old").exits(0);
+    // As if it had been read 12 times without a correction ledger, and without rows.
+    lab.run("ingest three.jsonl --store new --repeat 12 --keep-links none")
+        .exits(0);
+    assert!(lab.snapshot("old") == lab.snapshot("new"));
+    assert_eq!(lab.stat("old")["correction"], false);
+    lab.run("ingest three.jsonl --store old --repeat 13")
+        .exits(0);
+    assert!(!lab.path("old/correction").exists());
+    lab.run("verify --deep --store old").exits(0);
 }
 
 /// Unpacks the store `old` of a golden sample, made from the file `first` by this command; with `WRITE_SAMPLES` it is

@@ -103,6 +103,11 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
 
 pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()> {
     let folder = dir.join(ROWS);
+    match disk.list(&folder) {
+        // A store of version 1.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        names => drop(names.map_err(Error::opening(&folder))?),
+    }
     let current = manifest.retention.kept().map(|kept| kept.number);
     // Files of other names are not the store's.
     remove_except(disk, &folder, |name| {
