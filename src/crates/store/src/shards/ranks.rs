@@ -27,7 +27,7 @@
 //! Importances of a settled ranking take 35 bits as units for the mean of 10 M pages, compared with 64 bits. If one
 //! importance of a message is not a whole multiple of a unit, all are sent as `f64`.
 //!
-//! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted, and at most 32 for the
+//! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted, and at most 24 for the
 //! values of a range while they are merged; messages take about 5 bytes for each own page, and 8 for each remote one, on
 //! either side.
 
@@ -205,23 +205,25 @@ fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Ve
 /// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all shards there are
 /// from its distinct value before, with that, up to this one; and the number of values.
 fn merge(messages: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<(Vec<Vec<u8>>, u64)> {
-    let each = messages.iter().map(|of| values_of(of, units));
-    let each = each.collect::<Result<Vec<_>>>()?;
-    let mut all = each.concat();
+    let mut all = Vec::new();
+    for of in messages {
+        all.extend(values_of(of, units)?);
+    }
     // A stable sort merges what is in order already.
     all.sort();
-    let lower = each.iter().map(|of| {
+    let lower = messages.iter().map(|of| {
         let (mut lower, mut all) = (Vec::new(), all.iter().peekable());
-        for &(value, _) in of {
+        for (value, _) in values_of(of, units)? {
             let mut since = 0;
             while let Some((_, count)) = all.next_if(|of| of.0 < value) {
                 since += count;
             }
             put(&mut lower, since);
         }
-        lower
+        Ok(lower)
     });
-    Ok((lower.collect(), all.iter().map(|of| of.1).sum()))
+    let lower = lower.collect::<Result<_>>()?;
+    Ok((lower, all.iter().map(|of| of.1).sum()))
 }
 
 /// Assigns ranks to all own pages.
