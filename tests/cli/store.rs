@@ -90,15 +90,26 @@ fn a_store_of_another_version_is_refused() {
     lab.run("ingest a --store s").exits(0);
     let path = lab.path("s/identity.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    let other = text.replace("\"cashrank_store\": 3", "\"cashrank_store\": 7");
-    assert_ne!(text, other);
-    std::fs::write(path, other).unwrap();
-    for line in ["ingest a", "top", "stat", "verify", "export --to tsv"] {
-        lab.run(&format!("{line} --store s")).exits(2).says(&[
-            "version 7",
-            "versions 1 to 3",
-            "new store",
-        ]);
+    for (mine, other, says) in [
+        (
+            "\"cashrank_store\": 3",
+            "\"cashrank_store\": 7",
+            &["version 7", "versions 1 to 3"][..],
+        ),
+        // Before version 0.3 a window could group measures.
+        (
+            "\"window\": \"auto\"",
+            "\"window\": \"30d,groups=3\"",
+            &["groups of measures"],
+        ),
+    ] {
+        let other = text.replace(mine, other);
+        assert_ne!(text, other);
+        std::fs::write(&path, other).unwrap();
+        for line in ["ingest a", "top", "stat", "verify", "export --to tsv"] {
+            let done = lab.run(&format!("{line} --store s")).exits(2);
+            done.says(says).says(&["new store"]);
+        }
     }
 }
 

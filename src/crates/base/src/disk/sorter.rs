@@ -105,8 +105,9 @@ impl ExternalSorter {
         self.sort();
         let spilled = self.spilled.take();
         let mut spilled = spilled.map_or_else(|| Spilled::new(&self.folder), Ok)?;
-        spilled.write((0..self.records.len()).map(|at| Ok(self.record(at))))?;
+        let written = spilled.write((0..self.records.len()).map(|at| Ok(self.record(at))));
         self.spilled = Some(spilled);
+        written?;
         self.bytes.clear();
         self.records.clear();
         Ok(())

@@ -1,8 +1,8 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
 //! Records come in stream order: in batches to [`Engine::apply_entry`], which admits their names to the index, and from
-//! there with page numbers to [`Engine::apply`]. Cash moves in the [`Ledger`], and rows are appended to the history. Names, history runs and marks go to a
-//! [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
+//! there with page numbers to [`Engine::apply`]. Cash moves in the [`Ledger`], and rows are appended to the history. Names,
+//! history runs and marks go to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
 
 mod cells;
 mod config;

@@ -204,11 +204,13 @@ impl KnownBlock {
                 let of_defaults = (planes.usual, planes.len());
                 let known = defaults.get(&of_defaults);
                 let known = known.filter(|_| planes.is_default()).cloned();
-                let made = known.map_or_else(|| planes.pack(), Ok)?;
-                if planes.is_default() {
-                    defaults.insert(of_defaults, made.clone());
+                *packed = Some(match known {
+                    Some(known) => known,
+                    None => planes.pack()?,
+                });
+                if planes.is_default() && !defaults.contains_key(&of_defaults) {
+                    defaults.insert(of_defaults, packed.clone().unwrap_or_default());
                 }
-                *packed = Some(made);
             }
             Ok(packed.as_deref().unwrap_or_default())
         })

@@ -336,8 +336,8 @@ pub fn publish(
     publish_in_turn(disk, view, keep, settle, None, None)
 }
 
-/// Publishes like [`publish`] while an ingest continues. `settled` receives a message once the warm start was written,
-/// and the next ranking may begin; without it, that is written last. The snapshot is published once `previous` is
+/// Publishes like [`publish`] while an ingest continues. `settled` receives a message once the warm start was written
+/// or could not be, and the next ranking may begin; without it, that is written last. The snapshot is published once `previous` is
 /// disconnected, which is when the results of the previous one were recorded.
 pub fn publish_in_turn(
     disk: &dyn Disk,

@@ -55,7 +55,7 @@ pub fn prepare<'v>(
 }
 
 /// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. With `next`,
-/// the warm start is written before the scores, and a message says so. Returns the snapshot with the settled state, if
+/// the warm start is written before the scores, and a message says that it was, or could not be. Returns the snapshot with the settled state, if
 /// importance is not an estimate; `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,

@@ -265,7 +265,12 @@ pub fn differences(found: &Settings, asked: &Settings) -> String {
             }
         })
         .collect();
-    differences.join(" and ")
+    if differences.is_empty() {
+        // Values of damping may differ by less than is shown.
+        "other settings".into()
+    } else {
+        differences.join(" and ")
+    }
 }
 
 /// Returns an error if the requested settings differ from the store's; it names the differences and all settings.

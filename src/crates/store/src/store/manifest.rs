@@ -37,7 +37,7 @@ pub struct Manifest {
     pub runs: Vec<HistoryRun>,
     pub next_run: u64,
     pub admission_blocks: u64,
-    /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
+    /// Hash of the cash chunks' current slots ([`super::cash::slots_sum`]).
     pub slots: u64,
     /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
     pub corrected_slots: u64,

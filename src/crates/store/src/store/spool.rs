@@ -39,6 +39,7 @@ use read::{BLOCK_BYTES, BlockReader, held, missing, segment_path};
 
 pub(super) const SPOOL: &str = "spool";
 const ACKED: &str = "acked";
+
 #[derive(Clone)]
 pub struct SpoolOptions {
     /// Interval of syncs, even if the stream is silent (1 s by default); `None`: only at checkpoints and by size.

@@ -48,8 +48,7 @@ impl GraphFiles {
         match (vertices.is_empty(), edges.is_empty()) {
             (true, _) if has("links.parquet") && (has("pages.parquet") || has("sites.parquet")) => {
                 Err(Error::Unsupported(
-                    "is a graph as tables of Parquet, which is not read: export it with --links --to common-crawl, or \
-                     with --records"
+                    "is a graph as tables of Parquet, which is not read: export its links as `common-crawl`, or its records"
                         .into(),
                 ))
             }

@@ -135,11 +135,16 @@ impl RowWriter {
         let Some(packing) = self.packing.take() else {
             return Ok(());
         };
-        let (mut rows, payload) = joined(packing);
+        let (rows, payload) = joined(packing);
+        self.append_packed(rows, &payload)
+    }
+
+    /// Appends a packed block.
+    fn append_packed(&mut self, mut rows: BlockRows, payload: &[u8]) -> Result<()> {
         let count = rows.heads.len();
         rows.clear();
         self.spare = rows;
-        self.log.append(self.closed, count as u32, &payload);
+        self.log.append(self.closed, count as u32, payload);
         self.closed += count as u64;
         if self.log.bytes() > self.most {
             self.misfit = Some(GiveUpReason::TooLarge(self.most));
@@ -152,10 +157,12 @@ impl RowWriter {
 
     /// Makes all rows durable. Returns the state to commit.
     pub fn sync(&mut self) -> Result<CommittedRows> {
-        if !self.filling.heads.is_empty() {
-            self.pack_beside()?;
-        }
         self.end_packing()?;
+        if !self.filling.heads.is_empty() {
+            let mut rows = std::mem::take(&mut self.filling);
+            let payload = pack(&mut rows);
+            self.append_packed(rows, &payload)?;
+        }
         if self.misfit.is_some() {
             return Ok(self.kept);
         }
