@@ -235,7 +235,8 @@ fn what_makes_no_sense_is_said_in_words() {
         .says(&["outlink"]);
     lab.run("local --domain host:a.org").exits(2);
     lab.run("local --store c").exits(2);
-    lab.run("local c.jsonl --domain host:a.org").exits(2);
+    lab.run("local c.jsonl --store c --domain host:a.org")
+        .exits(2);
     // A store without rows.
     lab.run("ingest c.jsonl --store s --keep-links none")
         .exits(0);

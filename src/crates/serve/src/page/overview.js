@@ -35,7 +35,7 @@ function rate(status) {
     if (now > before && past.records >= all[i - 1].records) points.push([now, (past.records - all[i - 1].records) / (now - before) * 1000]);
   });
   const run = status.reading;
-  show("rate-note", run?.seconds > 0 ? `${count(run.records / run.seconds)} since the start` : "from snapshot to snapshot");
+  show("rate-note", "from snapshot to snapshot" + (run?.seconds > 0 ? `; this ingest: ${count(run.records / run.seconds)} since its start` : ""));
   if (points.length < 2) return show("rate", none("There are too few snapshots."));
   const day = at => new Date(at).toISOString().slice(0, 16).replace("T", " ");
   draw("rate", points, { label: n => n < 10 ? n.toPrecision(2) : count(n), xlabel: day, title: "Records per second, from snapshot to snapshot" });

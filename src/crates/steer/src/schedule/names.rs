@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
 use crate::threads::{par_map, sort_by_key};
-use crate::url::host_and_path;
+use crate::url::{host, host_and_path};
 
 /// Returns the numbers of all `pages` pages in the order of their names. `each` passes the names of a range of pages to
 /// its visitor, in page order; `threads` threads each ask for a range.
@@ -67,13 +67,16 @@ impl NameKeys {
     fn key(&mut self, name: &[u8]) -> u64 {
         let plain = memchr::memchr2(b'?', b'#', name).unwrap_or(name.len());
         let last = memchr::memrchr(b'/', &name[..plain]).map_or(0, |slash| slash + 1);
+        if name[..last].ends_with(b"://") && !host(name).is_empty() {
+            // A URL without a path, as there may be among opaque names.
+            let of_folder = (0..3).fold(of_site(host(name)), |key, _| key << 8 | hash(b"", 8));
+            return of_folder << IN_FOLDER_BITS | in_folder(b"");
+        }
         let (folder, name) = name.split_at(last);
         if folder != self.folder || folder.is_empty() {
             if self.site == 0 || !folder.starts_with(&self.folder[..self.site]) {
                 let (host, path) = host_and_path(folder);
-                let mut dots = memchr::memrchr_iter(b'.', host).skip(1);
-                let domain = &host[dots.next().map_or(0, |dot| dot + 1)..];
-                self.of_site = hash(domain, 8) << 8 | hash(host, 8);
+                self.of_site = of_site(host);
                 self.site = if host.is_empty() {
                     0
                 } else {
@@ -90,6 +93,13 @@ impl NameKeys {
         }
         self.of_folder << IN_FOLDER_BITS | in_folder(name)
     }
+}
+
+/// Returns eight bits each for a domain, as the last two labels of a host, and the host.
+fn of_site(host: &[u8]) -> u64 {
+    let mut dots = memchr::memrchr_iter(b'.', host).skip(1);
+    let domain = &host[dots.next().map_or(0, |dot| dot + 1)..];
+    hash(domain, 8) << 8 | hash(host, 8)
 }
 
 const IN_FOLDER_BITS: u32 = 24;
@@ -167,6 +177,37 @@ mod tests {
         assert_eq!(key(131_072), key(131_073));
         assert_eq!(key(u64::MAX), key(1 << 31));
         assert!(key(u64::MAX) < 1 << IN_FOLDER_BITS);
+    }
+
+    /// A key does not depend on the name before, and a host without a path is the host's.
+    #[test]
+    fn keys_do_not_depend_on_the_name_before() {
+        let names = [
+            "http://a.org/",
+            "http://a.org",
+            "http://a.org:80",
+            "http://a.org.evil/x/1",
+            "http://a.org/x/1",
+            "http://a.org/x/y/2",
+            "https://a.org/x/y/2",
+            "a/b/3",
+            "a/b",
+            "a",
+            "",
+            "://x/",
+            "http://b.a.org?x=/y",
+        ];
+        for one in names {
+            for other in names {
+                let mut keys = NameKeys::default();
+                keys.key(one.as_bytes());
+                let after = keys.key(other.as_bytes());
+                assert_eq!(after, name_key(other.as_bytes()), "{other} after {one}");
+            }
+        }
+        let site = |name: &str| name_key(name.as_bytes()) >> (24 + IN_FOLDER_BITS);
+        assert_eq!(site("http://a.org:80"), site("http://a.org/x/1"));
+        assert_ne!(site("http://a.org"), site("http://b.org"));
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //!   little influence.
 //!
 //! Only pages that may be among the best are adjusted: those of the greatest scores, and then those whose score could
-//! rise above the least of the best by the greatest adjustment. Takes 12 bytes per page.
+//! rise above the least of the best by the greatest adjustment. Takes 12 bytes per page, and 32 for each page adjusted.
 
 use super::{CrawlState, ScoredPage};
 use crate::Result;
@@ -37,6 +37,8 @@ const OF_THE_MEAN: f64 = 3.0;
 pub(super) const NO_FINDER: u32 = u32::MAX;
 /// Number of pages that are adjusted first, relative to the number of pages that are wanted.
 const SPARE: usize = 8;
+/// Divisor for the part of all pages beyond which all are adjusted.
+const LONG_PART: usize = 16;
 /// Number of names that a thread takes at a time.
 const CHUNK: usize = 1 << 14;
 /// Factor above the rounding of scores.
@@ -98,22 +100,36 @@ impl Near<'_> {
     /// Returns the best `count` open pages by their adjusted scores.
     pub fn best(&self, scores: &[f32], count: usize) -> Result<Vec<ScoredPage>> {
         let crawl = self.crawl;
-        let mut first = BestItems::new(count.saturating_mul(SPARE));
-        for page in crawl.all_open() {
-            let score = f64::from(scores[page as usize]);
-            first.add(ScoredPage::new(page, score), ScoredPage::best_first);
-        }
         let Powers { unseen, found } = self.powers;
-        let mut best = first.finish(ScoredPage::best_first);
-        if crawl.read() > 0 && (unseen != 0.0 || found != 0.0) && !best.is_empty() {
-            let neighbours = Neighbours::new(self, scores);
-            let mut known = Bits::new(crawl.pages().into());
-            for of in &best {
+        let adjusts = crawl.read() > 0 && (unseen != 0.0 || found != 0.0);
+        let first = if adjusts {
+            count.saturating_mul(SPARE)
+        } else {
+            count
+        };
+        let is_long = first > crawl.pages() as usize / LONG_PART;
+        let mut known = Bits::new(crawl.pages().into());
+        let mut best = Vec::new();
+        if adjusts && is_long {
+            crawl.all_open().for_each(|page| {
+                known.set(page.into());
+            });
+        } else {
+            let mut greatest = BestItems::new(first);
+            for page in crawl.all_open() {
+                let score = f64::from(scores[page as usize]);
+                greatest.add(ScoredPage::new(page, score), ScoredPage::best_first);
+            }
+            best = greatest.finish(ScoredPage::best_first);
+        }
+        if adjusts {
+            for of in std::mem::take(&mut best) {
                 known.set(of.page.into());
             }
+            let neighbours = Neighbours::new(self, scores);
             best = neighbours.adjusted(&known)?;
             best.sort_unstable_by(ScoredPage::best_first);
-            if let Some(least) = best.get(count.saturating_sub(1)) {
+            if let Some(least) = best.get(count.saturating_sub(1)).filter(|_| !is_long) {
                 let others = neighbours.rising(least.score, &known);
                 best.extend(neighbours.adjusted(&others)?);
                 best.sort_unstable_by(ScoredPage::best_first);
@@ -217,24 +233,37 @@ impl<'a> Neighbours<'a> {
             let score = |page| self.score(page as u32, 1.0, Tally::default());
             return Ok(pages.all().map(score).collect());
         };
-        let around = |at: usize, radius: usize| {
-            let near = &names[at.saturating_sub(radius)..names.len().min(at + radius + 1)];
-            let tallies = near.iter().map(|&page| self.tally(page));
-            (near.len(), tallies.fold(Tally::default(), plus))
-        };
-        let mut chunks: Vec<&[u32]> = names.chunks(CHUNK).collect();
-        let adjusted = par_map(&mut chunks, |chunk, names| {
-            let mut adjusted = Vec::new();
-            for (at, &page) in (chunk * CHUNK..).zip(names.iter()) {
-                if pages.get(page.into()) {
-                    let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
-                    let unseen = self.unseen[known][read as usize];
-                    adjusted.push(self.score(page, unseen, around(at, RADIUS).1));
-                }
-            }
-            Ok(adjusted)
+        let mut chunks: Vec<usize> = (0..names.len()).step_by(CHUNK).collect();
+        let chunks = par_map(&mut chunks, |_, start| {
+            let chunk = *start..names.len().min(*start + CHUNK);
+            let wanted = chunk.clone().filter(|&at| pages.get(names[at].into()));
+            let wanted: Vec<usize> = wanted.collect();
+            let before = start.saturating_sub(RADIUS);
+            // Where many are wanted, each name is looked up once.
+            let tallies: Vec<Tally> = if wanted.len() > chunk.len() / RADIUS {
+                let all = &names[before..names.len().min(chunk.end + RADIUS)];
+                all.iter().map(|&page| self.tally(page)).collect()
+            } else {
+                Vec::new()
+            };
+            let around = |at: usize, radius: usize| {
+                let near = at.saturating_sub(radius)..names.len().min(at + radius + 1);
+                let tally = |at: usize| match tallies.get(at - before) {
+                    Some(tally) => *tally,
+                    None => self.tally(names[at]),
+                };
+                (near.len(), near.map(tally).fold(Tally::default(), plus))
+            };
+            let adjusted = wanted.into_iter().map(|at| {
+                let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
+                let unseen = self.unseen[known][read as usize];
+                self.score(names[at], unseen, around(at, RADIUS).1)
+            });
+            Ok(adjusted.collect::<Vec<_>>())
         })?;
-        Ok(adjusted.concat())
+        let mut adjusted = Vec::with_capacity(chunks.iter().map(Vec::len).sum());
+        chunks.into_iter().for_each(|chunk| adjusted.extend(chunk));
+        Ok(adjusted)
     }
 
     /// Returns the open pages except for the `known` ones whose adjusted scores may be `least` or more.
@@ -278,6 +307,23 @@ mod tests {
 
     /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f32> {
+        let mut scores = vec![1.0; pages as usize];
+        for of in best(rows, &scores, names, powers, 0..pages as usize) {
+            scores[of.page as usize] = of.score as f32;
+        }
+        scores
+    }
+
+    /// Returns all open pages from the best on. The best of these numbers of pages are checked to be the first of all,
+    /// however few pages are adjusted.
+    fn best(
+        rows: &[&[u32]],
+        scores: &[f32],
+        names: bool,
+        powers: Powers,
+        counts: std::ops::Range<usize>,
+    ) -> Vec<ScoredPage> {
+        let pages = scores.len() as u32;
         let mut history = CrawlHistory::new(Box::new(Nothing));
         let mut with_links = Bits::new(pages.into());
         let mut found_by = Vec::new();
@@ -300,16 +346,42 @@ mod tests {
             with_links: &with_links,
             powers,
         };
-        let mut scores = vec![1.0; pages as usize];
-        let all = near.best(&scores, usize::MAX).unwrap();
-        // Some of the best are the best of all, however few pages are adjusted first.
-        for count in 0..all.len() {
-            assert_eq!(near.best(&scores, count).unwrap(), all[..count], "{count}");
+        let all = near.best(scores, usize::MAX).unwrap();
+        for count in counts.start..counts.end.min(all.len()) {
+            assert_eq!(near.best(scores, count).unwrap(), all[..count], "{count}");
         }
-        for of in all {
-            scores[of.page as usize] = of.score as f32;
+        all
+    }
+
+    /// Random webs large enough that short lists adjust few pages, with scores over many powers of ten.
+    #[test]
+    fn short_lists_begin_like_long_ones() {
+        let mut state = 1u64;
+        let mut pick = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for web in 0..24 {
+            let pages = 3_000;
+            let rows: Vec<Vec<u32>> = (0..400)
+                .map(|_| {
+                    let links = pick(4) * pick(40);
+                    (0..links).map(|_| pick(pages) as u32).collect()
+                })
+                .collect();
+            let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+            let spread = [1, 4, 12][web % 3];
+            let scores: Vec<f32> = (0..pages)
+                .map(|_| (1 + pick(9)) as f32 * 10f32.powi(-(pick(spread) as i32)))
+                .collect();
+            let powers = Powers {
+                unseen: pick(9) as f64 / 2.0,
+                found: pick(9) as f64 / 2.0,
+            };
+            best(&rows, &scores, web % 2 == 0, powers, 1..24);
         }
-        scores
     }
 
     fn close(found: &[f32], expected: &[f64]) {

@@ -260,7 +260,12 @@ impl HostSet {
         is_enough: impl Fn(&HostSet) -> bool,
     ) -> Result<()> {
         let (visited, mut page) = (snapshot.visited(1)?, 0);
-        while page < snapshot.len() && !is_enough(self) {
+        let mut asked = None;
+        while page < snapshot.len() {
+            // Only fewer hosts can be enough.
+            if asked.replace(self.0.len()) != Some(self.0.len()) && is_enough(self) {
+                break;
+            }
             let names = page..snapshot.len().min(page + NAMES);
             snapshot.each_name(names, &mut |name| {
                 if visited.get(page) {
