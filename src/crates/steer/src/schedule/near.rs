@@ -65,12 +65,19 @@ pub(super) struct Near<'a> {
     pub powers: Powers,
 }
 
-/// Totals over some read pages: their number, the number of those with links, and what they found. Floats count
-/// exactly up to 2^53.
-type Tally = [f64; 3];
+/// Totals over some read pages: their number, the number of those with links, and what they found, in 2^-30. Whole
+/// numbers: sums do not depend on their order. What all pages found is at most their number.
+type Tally = [u64; 3];
+
+/// Number of units in which what pages found is counted.
+const UNITS: f64 = (1u64 << 30) as f64;
 
 fn plus(one: Tally, other: Tally) -> Tally {
     std::array::from_fn(|at| one[at] + other[at])
+}
+
+fn minus(one: Tally, other: Tally) -> Tally {
+    std::array::from_fn(|at| one[at] - other[at])
 }
 
 /// Totals over the pages of one finder, in little memory: the first 65,535 count.
@@ -88,8 +95,8 @@ struct Neighbours<'a> {
     /// Sum of the square roots of the relative scores of the pages that each page found.
     found: Vec<f32>,
     siblings: Vec<SiblingTally>,
-    /// Means over all pages read: 1, the share with links, and what a page found.
-    mean: Tally,
+    /// Means over all pages read: the share with links, and what a page found, in 2^-30.
+    mean: [f64; 2],
     /// (k/(1 + m))^u by k and m. A power for each page would take as long as everything else.
     unseen: [[f64; AROUND + 1]; AROUND + 1],
 }
@@ -157,7 +164,7 @@ impl<'a> Neighbours<'a> {
             scores,
             found: vec![0.0; scores.len()],
             siblings: vec![SiblingTally::default(); scores.len()],
-            mean: Tally::default(),
+            mean: [0.0; 2],
             unseen: std::array::from_fn(|known| std::array::from_fn(|read| unseen(known, read))),
         };
         if mean > 0.0 {
@@ -170,8 +177,8 @@ impl<'a> Neighbours<'a> {
         }
         let mut sum = Tally::default();
         for page in 0..scores.len() as u32 {
-            let of @ [read, with_links, found] = all.tally(page);
-            if read == 0.0 {
+            let of @ [read, with_links, _] = all.tally(page);
+            if read == 0 {
                 continue;
             }
             sum = plus(sum, of);
@@ -182,10 +189,11 @@ impl<'a> Neighbours<'a> {
             if same.read < u16::MAX {
                 same.read += 1;
                 same.with_links += with_links as u16;
-                same.found += found as f32;
+                same.found += all.found[page as usize];
             }
         }
-        all.mean = sum.map(|sum| sum / f64::from(near.crawl.read()));
+        let [_, with_links, found] = sum;
+        all.mean = [with_links, found].map(|sum| sum as f64 / f64::from(near.crawl.read()));
         all
     }
 
@@ -194,7 +202,8 @@ impl<'a> Neighbours<'a> {
             return Tally::default();
         }
         let with_links = self.near.with_links.get(page.into());
-        [1.0, with_links.into(), self.found[page as usize].into()]
+        let found = f64::from(self.found[page as usize]) * UNITS;
+        [1, with_links.into(), found as u64]
     }
 
     /// Returns the totals over the pages that the finder of a page found.
@@ -205,22 +214,24 @@ impl<'a> Neighbours<'a> {
 
     fn of_finder(&self, by: usize) -> Tally {
         let of = self.siblings[by];
-        [of.read.into(), of.with_links.into(), of.found.into()]
+        let found = f64::from(of.found) * UNITS;
+        [of.read.into(), of.with_links.into(), found as u64]
     }
 
     /// Returns what pages found, relative to the mean.
     fn found(&self, [read, _, found]: Tally) -> f64 {
-        if self.mean[2] == 0.0 {
+        if self.mean[1] == 0.0 {
             return 1.0;
         }
-        (found / self.mean[2] + OF_THE_MEAN) / (read + OF_THE_MEAN)
+        (found as f64 / self.mean[1] + OF_THE_MEAN) / (read as f64 + OF_THE_MEAN)
     }
 
     /// Returns the adjusted score of a page by its neighbours in name order and the unseen share among them.
     fn score(&self, page: u32, unseen: f64, near: Tally) -> ScoredPage {
         let same = self.same(page);
         let [read, with_links, _] = plus(near, same);
-        let links = (with_links + OF_THE_MEAN * self.mean[1]) / (read + OF_THE_MEAN);
+        let links = with_links as f64 + OF_THE_MEAN * self.mean[0];
+        let links = links / (read as f64 + OF_THE_MEAN);
         let found = self.found(near) * self.found(same);
         let factor = (1.0 + links * (unseen - 1.0)) * libm::pow(found, self.near.powers.found);
         let score = self.scores[page as usize] * factor as f32;
@@ -239,20 +250,25 @@ impl<'a> Neighbours<'a> {
             let wanted = chunk.clone().filter(|&at| pages.get(names[at].into()));
             let wanted: Vec<usize> = wanted.collect();
             let before = start.saturating_sub(RADIUS);
-            // Where many are wanted, each name is looked up once.
-            let tallies: Vec<Tally> = if wanted.len() > chunk.len() / RADIUS {
+            // Where many are wanted, totals up to each name are known first.
+            let mut totals = Vec::new();
+            if wanted.len() > chunk.len() / RADIUS {
                 let all = &names[before..names.len().min(chunk.end + RADIUS)];
-                all.iter().map(|&page| self.tally(page)).collect()
-            } else {
-                Vec::new()
-            };
+                totals.push(Tally::default());
+                totals.extend(all.iter().scan(Tally::default(), |sum, &page| {
+                    *sum = plus(*sum, self.tally(page));
+                    Some(*sum)
+                }));
+            }
             let around = |at: usize, radius: usize| {
                 let near = at.saturating_sub(radius)..names.len().min(at + radius + 1);
-                let tally = |at: usize| match tallies.get(at - before) {
-                    Some(tally) => *tally,
-                    None => self.tally(names[at]),
+                let total = if totals.is_empty() {
+                    let tallies = names[near.clone()].iter().map(|&page| self.tally(page));
+                    tallies.fold(Tally::default(), plus)
+                } else {
+                    minus(totals[near.end - before], totals[near.start - before])
                 };
-                (near.len(), near.map(tally).fold(Tally::default(), plus))
+                (near.len(), total)
             };
             let adjusted = wanted.into_iter().map(|at| {
                 let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
@@ -275,7 +291,8 @@ impl<'a> Neighbours<'a> {
             None => (0, 1.0),
         };
         // The more pages were read near a page, the more they may have found, if some found more than the mean.
-        let near = self.found([read as f64, 0.0, read as f64 * f64::from(most)]);
+        let most = ((read as f64 * f64::from(most) * UNITS) as u64).saturating_add(1);
+        let near = self.found([read as u64, 0, most]);
         let factor = |same: f64| unseen * libm::pow(near.max(1.0) * same, powers.found) * ROUNDING;
         let same = (0..self.siblings.len()).map(|by| self.found(self.of_finder(by)));
         let any = factor(same.fold(1.0, f64::max));
