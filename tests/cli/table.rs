@@ -702,7 +702,12 @@ fn what_is_no_graph_in_a_folder_is_refused() {
         .says(&["is a directory"]);
     lab.file("g/pages.parquet", "");
     lab.file("g/links.parquet", "");
-    for command in ["ingest g --store s", "compute g", "inspect g", "convert g"] {
+    for command in [
+        "ingest g --store s",
+        "compute g",
+        "inspect g",
+        "convert g -o -",
+    ] {
         lab.run(command).exits(2).says(&["g", "`common-crawl`"]);
     }
     lab.file("g/vertices.txt", "0\ta\n1\tb\n");
