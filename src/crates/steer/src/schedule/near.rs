@@ -107,40 +107,34 @@ impl Near<'_> {
     /// Returns the best `count` open pages by their adjusted scores.
     pub fn best(&self, scores: &[f32], count: usize) -> Result<Vec<ScoredPage>> {
         let crawl = self.crawl;
-        let Powers { unseen, found } = self.powers;
-        let adjusts = crawl.read() > 0 && (unseen != 0.0 || found != 0.0);
-        let first = if adjusts {
-            count.saturating_mul(SPARE)
-        } else {
-            count
-        };
-        let is_long = first > crawl.pages() as usize / LONG_PART;
-        let mut known = Bits::new(crawl.pages().into());
-        let mut best = Vec::new();
-        if adjusts && is_long {
-            crawl.all_open().for_each(|page| {
-                known.set(page.into());
-            });
-        } else {
-            let mut greatest = BestItems::new(first);
+        let greatest = |count: usize| {
+            let mut greatest = BestItems::new(count);
             for page in crawl.all_open() {
                 let score = f64::from(scores[page as usize]);
                 greatest.add(ScoredPage::new(page, score), ScoredPage::best_first);
             }
-            best = greatest.finish(ScoredPage::best_first);
+            greatest.finish(ScoredPage::best_first)
+        };
+        let Powers { unseen, found } = self.powers;
+        if crawl.read() == 0 || (unseen == 0.0 && found == 0.0) {
+            return Ok(greatest(count));
         }
-        if adjusts {
-            for of in std::mem::take(&mut best) {
-                known.set(of.page.into());
-            }
-            let neighbours = Neighbours::new(self, scores);
-            best = neighbours.adjusted(&known)?;
+        let first = count.saturating_mul(SPARE);
+        let is_long = first > crawl.pages() as usize / LONG_PART;
+        let mut known = Bits::new(crawl.pages().into());
+        if is_long {
+            crawl.all_open().for_each(|page| _ = known.set(page.into()));
+        } else {
+            let first = greatest(first).into_iter();
+            first.for_each(|of| _ = known.set(of.page.into()));
+        }
+        let neighbours = Neighbours::new(self, scores);
+        let mut best = neighbours.adjusted(&known)?;
+        best.sort_unstable_by(ScoredPage::best_first);
+        if let Some(least) = best.get(count.saturating_sub(1)).filter(|_| !is_long) {
+            let others = neighbours.rising(least.score, &known);
+            best.extend(neighbours.adjusted(&others)?);
             best.sort_unstable_by(ScoredPage::best_first);
-            if let Some(least) = best.get(count.saturating_sub(1)).filter(|_| !is_long) {
-                let others = neighbours.rising(least.score, &known);
-                best.extend(neighbours.adjusted(&others)?);
-                best.sort_unstable_by(ScoredPage::best_first);
-            }
         }
         best.truncate(count);
         Ok(best)
