@@ -9,10 +9,9 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use serde::Serialize;
 
-use super::levels::{RankedPages, best_of, pages_of_best};
+use super::levels::{RankedPages, pages_of_best};
 use super::{Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, Page, PageId};
-use crate::rows::Bits;
 use crate::rules::Scope;
 use crate::{Result, url};
 
@@ -176,14 +175,23 @@ impl Snapshot {
     pub fn failing(&self, count: usize) -> Result<Failing> {
         let failed = self.pages_where(SnapshotColumn::Failed, |failed| failed > 0)?;
         let gone = self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)?;
+        let mut lists = [(); 2].map(|()| RankedPages::new(count));
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
         for block in 0..self.columns.blocks() {
             let first = block * CHUNK_PAGES;
-            let pages = first..self.len().min(first + CHUNK_PAGES);
+            let end = self.len().min(first + CHUNK_PAGES);
             let is_wanted = |page: &u64| failed.get(*page) || gone.get(*page);
-            let pages: Vec<PageId> = pages.filter(is_wanted).map(PageId).collect();
+            let pages: Vec<PageId> = (first..end).filter(is_wanted).map(PageId).collect();
+            if pages.is_empty() {
+                continue;
+            }
+            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
             for (page, name) in pages.iter().zip(self.names_of(&pages)?) {
+                let is = [failed.get(page.0), gone.get(page.0)];
+                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
+                    list.add((ranks[(page.0 - first) as usize], *page), Ord::cmp);
+                }
                 let host = String::from_utf8_lossy(url::host(name.as_bytes()));
                 let is_met = by_host.contains_key(&*host);
                 if host.is_empty() || !is_met && by_host.len() == HOSTS {
@@ -191,8 +199,9 @@ impl Snapshot {
                     continue;
                 }
                 let counts = by_host.entry(host.into_owned()).or_default();
-                counts[0] += u64::from(failed.get(page.0));
-                counts[1] += u64::from(gone.get(page.0));
+                for (count, is) in counts.iter_mut().zip(is) {
+                    *count += u64::from(is);
+                }
             }
         }
         let host = |(host, [failed, gone]): (String, [u64; 2])| FailingHost { host, failed, gone };
@@ -202,24 +211,14 @@ impl Snapshot {
             of(b).cmp(&of(a)).then_with(|| a.host.cmp(&b.host))
         });
         hosts.truncate(count);
-        let best = |of: &Bits| {
-            let pages = match of.count() {
-                0 => Vec::new(),
-                _ => best_of(
-                    count,
-                    self.columns.column_blocks(SnapshotColumn::Rank),
-                    |page| of.get(page),
-                )?,
-            };
-            self.found(&pages)
-        };
+        let [failed, gone] = lists;
         Ok(Failing {
-            failed: failed.count(),
-            gone: self.says_gone().then(|| gone.count()),
+            failed: failed.added,
+            gone: self.says_gone().then_some(gone.added),
             hosts,
             elsewhere,
-            best_failed: best(&failed)?,
-            best_gone: best(&gone)?,
+            best_failed: self.found(&pages_of_best(failed))?,
+            best_gone: self.found(&pages_of_best(gone))?,
         })
     }
 }
