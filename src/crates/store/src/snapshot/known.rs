@@ -5,6 +5,7 @@
 //! merge everything is read again, with the same result.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 
 use super::SnapshotColumn;
@@ -201,16 +202,14 @@ impl KnownBlock {
         let columns = self.packed.iter_mut().zip(&self.numbers);
         columns.map(|(packed, planes)| {
             if packed.is_none() {
-                let of_defaults = (planes.usual, planes.len());
-                let known = defaults.get(&of_defaults);
-                let known = known.filter(|_| planes.is_default()).cloned();
-                *packed = Some(match known {
-                    Some(known) => known,
-                    None => planes.pack()?,
+                *packed = Some(if planes.is_default() {
+                    match defaults.entry((planes.usual, planes.len())) {
+                        Entry::Occupied(known) => known.get().clone(),
+                        Entry::Vacant(new) => new.insert(planes.pack()?).clone(),
+                    }
+                } else {
+                    planes.pack()?
                 });
-                if planes.is_default() && !defaults.contains_key(&of_defaults) {
-                    defaults.insert(of_defaults, packed.clone().unwrap_or_default());
-                }
             }
             Ok(packed.as_deref().unwrap_or_default())
         })

@@ -367,7 +367,7 @@ pub fn publish_in_turn(
 }
 
 /// Copies the cash of a commit to a file, so that the store may commit while a snapshot is made. Returns the file, which
-/// is to be removed after that.
+/// the caller removes after that.
 pub fn set_cash_aside(disk: &dyn Disk, view: &mut View) -> Result<PathBuf> {
     let name = format!("{:012}.cash.tmp", view.counters().records);
     let path = view.dir().join(SNAPSHOTS).join(name);
