@@ -143,10 +143,10 @@ impl<'e> Asker<'e> {
                 if is_full(asked, bytes) {
                     return;
                 }
-                let owner = self.shard.owner_of(name.as_bytes());
+                let owner = self.shard.owner_of(name);
                 if owner != self.shard.number() {
                     let owner = owner as usize;
-                    prefix::put(&mut messages[owner], &mut last[owner], name.as_bytes());
+                    prefix::put(&mut messages[owner], &mut last[owner], name);
                     remote[owner].here.push(self.next as u32);
                     asked += 1;
                     bytes += name.len() as u64;

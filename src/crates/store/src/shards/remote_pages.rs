@@ -223,7 +223,7 @@ impl KnownRemote {
         let mut remote = remote.into_iter().peekable();
         let (mut page, mut wrong) = (0u64, None);
         names.each(0..self.covered, &mut |name| {
-            let owner = shard.owner_of(name.as_bytes());
+            let owner = shard.owner_of(name);
             let found = remote.next_if(|of| of.0 == page as u32);
             if found.map_or(shard.number(), |of| of.1) != owner {
                 wrong = wrong.or(Some(page));

@@ -279,15 +279,20 @@ pub(super) fn rows_at<T: Clone + Send>(
     Ok(found.into_iter().flatten().collect())
 }
 
-pub(crate) fn flat<T>(
-    blocks: impl Iterator<Item = Result<Vec<T>>>,
-) -> impl Iterator<Item = Result<T>> {
-    blocks.flat_map(|block| {
-        let (items, error) = match block {
-            Ok(items) => (items, None),
-            Err(error) => (Vec::new(), Some(Err(error))),
-        };
-        items.into_iter().map(Ok).chain(error)
+pub(crate) fn flat<B: IntoIterator>(
+    mut blocks: impl Iterator<Item = Result<B>>,
+) -> impl Iterator<Item = Result<B::Item>> {
+    let mut items: Option<B::IntoIter> = None;
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(item) = items.as_mut().and_then(Iterator::next) {
+                return Some(Ok(item));
+            }
+            match blocks.next()? {
+                Ok(block) => items = Some(block.into_iter()),
+                Err(error) => return Some(Err(error)),
+            }
+        }
     })
 }
 

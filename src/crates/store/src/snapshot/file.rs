@@ -62,55 +62,51 @@ impl SnapshotColumns {
         (which as usize) < self.columns
     }
 
-    /// Reads pages of a block, at these places or all. Facts outside of `wanted` or of the file are 0 or unknown.
+    /// Reads columns of a block. Returns a function of the row in the block; facts outside of `wanted` or of the file
+    /// are 0 or unknown.
     pub(super) fn pages_with(
         &self,
         block: u64,
-        places: Option<&[usize]>,
         wanted: &[SnapshotColumn],
-    ) -> Result<Vec<SnapshotPage>> {
-        let count = places.map_or(self.rows_of(block), <[usize]>::len);
+    ) -> Result<impl Fn(usize) -> SnapshotPage + use<>> {
         let mut columns: [Option<Vec<u64>>; COLUMNS] = Default::default();
         for &which in wanted {
-            let column = if which == SnapshotColumn::Gone && self.info.counters.gone == 0 {
-                Some(vec![0; count])
-            } else if self.has(which) {
-                let column = self.column(block, which)?;
-                Some(match places {
-                    Some(places) => places.iter().map(|&at| column[at]).collect(),
-                    None => column,
-                })
-            } else {
-                None
-            };
-            columns[which as usize] = column;
+            columns[which as usize] =
+                if which == SnapshotColumn::Gone && self.info.counters.gone == 0 {
+                    Some(vec![0; self.rows_of(block)])
+                } else if self.has(which) {
+                    Some(self.column(block, which)?)
+                } else {
+                    None
+                };
         }
-        let some = |which: SnapshotColumn, at: usize| Some(columns[which as usize].as_ref()?[at]);
-        let number = |which, at| some(which, at).unwrap_or(0);
-        let real = |which, at| f64::from_bits(number(which, at));
-        let time = |which, at| {
-            let time = some(which, at).map(|time| time as i64);
-            time.filter(|&time| time != NO_TIME)
-        };
-        let page = |at: usize| SnapshotPage {
-            page: PageId(block * CHUNK_PAGES + places.map_or(at, |places| places[at]) as u64),
-            importance: real(SnapshotColumn::Importance, at),
-            distributed: real(SnapshotColumn::Distributed, at),
-            rank: number(SnapshotColumn::Rank, at),
-            cash: number(SnapshotColumn::Cash, at),
-            fetches: Fetches {
-                visits: number(SnapshotColumn::Visits, at),
-                last: time(SnapshotColumn::LastFetch, at),
-                failed: number(SnapshotColumn::Failed, at),
-                last_failed: time(SnapshotColumn::LastFailed, at),
-                compared: number(SnapshotColumn::Compared, at),
-                changed: number(SnapshotColumn::Changed, at),
-                watched_s: number(SnapshotColumn::Watched, at),
-                gone: some(SnapshotColumn::Gone, at).map(|gone| gone != 0),
-                recycled: number(SnapshotColumn::Recycled, at),
-            },
-        };
-        Ok((0..count).map(page).collect())
+        Ok(move |at: usize| {
+            let some = |which: SnapshotColumn| Some(columns[which as usize].as_ref()?[at]);
+            let number = |which| some(which).unwrap_or(0);
+            let real = |which| f64::from_bits(number(which));
+            let time = |which| {
+                let time = some(which).map(|time| time as i64);
+                time.filter(|&time| time != NO_TIME)
+            };
+            SnapshotPage {
+                page: PageId(block * CHUNK_PAGES + at as u64),
+                importance: real(SnapshotColumn::Importance),
+                distributed: real(SnapshotColumn::Distributed),
+                rank: number(SnapshotColumn::Rank),
+                cash: number(SnapshotColumn::Cash),
+                fetches: Fetches {
+                    visits: number(SnapshotColumn::Visits),
+                    last: time(SnapshotColumn::LastFetch),
+                    failed: number(SnapshotColumn::Failed),
+                    last_failed: time(SnapshotColumn::LastFailed),
+                    compared: number(SnapshotColumn::Compared),
+                    changed: number(SnapshotColumn::Changed),
+                    watched_s: number(SnapshotColumn::Watched),
+                    gone: some(SnapshotColumn::Gone).map(|gone| gone != 0),
+                    recycled: number(SnapshotColumn::Recycled),
+                },
+            }
+        })
     }
 
     /// Iterates over all pages, in number order.
@@ -124,7 +120,10 @@ impl SnapshotColumns {
         wanted: &'a [SnapshotColumn],
     ) -> impl Iterator<Item = Result<SnapshotPage>> + 'a {
         let blocks = 0..self.blocks();
-        flat(blocks.map(move |block| self.pages_with(block, None, wanted)))
+        flat(blocks.map(move |block| {
+            let page = self.pages_with(block, wanted)?;
+            Ok((0..self.rows_of(block)).map(page))
+        }))
     }
 
     /// Checks every column, and that the importances sum to 1, or to at most 1 in a shard that was ranked with others.

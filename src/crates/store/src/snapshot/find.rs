@@ -92,7 +92,8 @@ impl Snapshot {
         let known = pages.iter().copied().filter(|page| page.0 < self.len());
         let known: Vec<PageId> = known.collect();
         rows_at(&known, |block, places| {
-            self.columns.pages_with(block, Some(places), wanted)
+            let page = self.columns.pages_with(block, wanted)?;
+            Ok(places.iter().copied().map(page).collect())
         })
     }
 
@@ -101,10 +102,13 @@ impl Snapshot {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
         let mut names = vec![String::new(); pages.len()];
-        let mut held = None;
-        for at in sorted {
-            names[at] = self.names.name(pages[at].0, &mut held)?;
-        }
+        let mut at = sorted.iter();
+        let numbers = sorted.iter().map(|&at| pages[at].0);
+        self.names.each_of(numbers, &mut |name| {
+            if let Some(&at) = at.next() {
+                names[at] = String::from_utf8_lossy(name).into_owned();
+            }
+        })?;
         Ok(names)
     }
 

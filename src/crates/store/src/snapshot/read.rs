@@ -5,6 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::blocks::flat;
 use super::export::{Format, Setup, export};
 use super::find::SHOWN;
 use super::levels::best_of;
@@ -313,7 +314,7 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let wanted = pages.end.saturating_sub(pages.start);
-        let found = self.names.each(pages, &mut |name| visit(name.as_bytes()))?;
+        let found = self.names.each(pages, visit)?;
         if found == wanted {
             Ok(())
         } else {
@@ -341,11 +342,13 @@ impl Snapshot {
             SnapshotColumn::Failed,
             SnapshotColumn::LastFailed,
         ];
-        let read = |block| self.columns.pages_with(block, None, &wanted);
-        for pages in self.columns.in_twos(read) {
-            for page in pages? {
-                visit(page.page.0 as u32, &page.fetches);
-            }
+        let read = |block| {
+            let page = self.columns.pages_with(block, &wanted)?;
+            Ok((0..self.columns.rows_of(block)).map(page))
+        };
+        for page in flat(self.columns.in_twos(read)) {
+            let page = page?;
+            visit(page.page.0 as u32, &page.fetches);
         }
         Ok(())
     }
@@ -361,6 +364,11 @@ impl Snapshot {
             .each_value(SnapshotColumn::Importance, |page, bits| {
                 visit(page as u32, f64::from_bits(bits));
             })
+    }
+
+    /// Iterates over the numbers of visits of all pages, in blocks. Reads no other column.
+    pub fn visits(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
+        self.columns.column_blocks(SnapshotColumn::Visits)
     }
 
     /// Returns a bitmap of the pages that were visited at least `times` times. Reads no other column.

@@ -164,11 +164,24 @@ impl NameReader {
         })
     }
 
-    /// Returns the name of a page. `held` caches the last block read.
-    pub fn name(&self, page: u64, held: &mut Held<String>) -> Result<String> {
-        let found = self.urls.value_of(page, held, |block| self.unpack(block))?;
-        let missing = || self.urls.damaged(format!("no name for page {page}"));
-        found.cloned().ok_or_else(missing)
+    /// Calls `visit` with the name of each of these pages, which ascend. Reads each block once.
+    pub fn each_of(
+        &self,
+        pages: impl Iterator<Item = u64>,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
+        let mut pages = pages.peekable();
+        while let Some(&page) = pages.peek() {
+            let block = self.urls.find(page)?;
+            let mut numbers = block.pages();
+            self.unpack_each(&block, &mut |name| {
+                let number = numbers.next();
+                while pages.next_if(|page| Some(*page) == number).is_some() {
+                    visit(name);
+                }
+            })?;
+        }
+        Ok(())
     }
 
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
@@ -176,7 +189,7 @@ impl NameReader {
         flat(blocks.map(|block| self.unpack(&block?)))
     }
 
-    /// Returns the fingerprint of a page; `held` is a cache as in [`NameReader::name`].
+    /// Returns the fingerprint of a page; `held` caches the last block read.
     pub fn fingerprint(
         &self,
         page: u64,
@@ -192,7 +205,7 @@ impl NameReader {
     }
 
     /// Calls `visit` with the names of these pages, in order. Returns their number.
-    pub fn each(&self, pages: Range<u64>, visit: &mut dyn FnMut(&str)) -> Result<u64> {
+    pub fn each(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let mut next = pages.start;
         if pages.is_empty() {
             return Ok(0);
@@ -304,22 +317,30 @@ impl NameReader {
 
     fn unpack(&self, block: &LogBlock) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        self.unpack_each(block, &mut |name| names.push(name.to_owned()))?;
+        self.unpack_each(block, &mut |name| {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        })?;
         Ok(names)
     }
 
-    fn unpack_each(&self, block: &LogBlock, visit: &mut dyn FnMut(&str)) -> Result<()> {
+    /// Calls `visit` with the names of a block, each of which is UTF-8.
+    fn unpack_each(&self, block: &LogBlock, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let of = format!("block of page {}", block.first);
         let damaged = |what: &str| self.urls.damaged(format!("{of}: {what}"));
         // A block holds 64 KiB of front-coded text and at most one more name.
         let raw = zstd::stream::decode_all(&block.payload[..])
             .map_err(|error| damaged(&error.to_string()))?;
+        // Names are parts of the text.
+        let is_ascii = raw.is_ascii();
         let mut rest = &raw[..];
         let mut last: Vec<u8> = Vec::new();
         for _ in 0..block.pages {
             let taken = prefix::take(&mut rest, &mut last);
             taken.ok_or_else(|| damaged("a name is cut off"))?;
-            visit(std::str::from_utf8(&last).map_err(|_| damaged("no UTF-8"))?);
+            if !is_ascii && std::str::from_utf8(&last).is_err() {
+                return Err(damaged("no UTF-8"));
+            }
+            visit(&last);
         }
         if rest.is_empty() {
             Ok(())
