@@ -153,6 +153,7 @@ impl NextArgs {
         output.must_show(to.name(), to.is_text())?;
         let mut options = NextOptions::of(&self.asked.0)?;
         options.count = usize::try_from(self.count)?;
+        options.facts = to.is_table();
         let shards = match self.stores.len() {
             1 => Vec::new(),
             _ => open_shards(&RealDisk, &self.stores, None)?,

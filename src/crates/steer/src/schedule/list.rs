@@ -129,7 +129,9 @@ impl ListSource<'_> {
                 }
             }
         };
-        self.describe(&mut rest)?;
+        if options.facts {
+            self.describe(&mut rest)?;
+        }
         // A list is ordered by score.
         let best = rest.first().map_or(0.0, |page| page.score);
         first.iter_mut().for_each(|seed| seed.score = best);

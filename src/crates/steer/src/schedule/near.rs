@@ -26,7 +26,7 @@ use super::{CrawlState, ScoredPage};
 use crate::Result;
 use crate::metrics::BestItems;
 use crate::rows::Bits;
-use crate::threads::par_map;
+use crate::threads::{join, par_map};
 
 /// Number of names on each side that count for the unseen share, and for what was found.
 const UNSEEN_RADIUS: usize = 7;
@@ -121,14 +121,17 @@ impl Near<'_> {
         }
         let first = count.saturating_mul(SPARE);
         let is_long = first > crawl.pages() as usize / LONG_PART;
-        let mut known = Bits::new(crawl.pages().into());
-        if is_long {
-            crawl.all_open().for_each(|page| _ = known.set(page.into()));
-        } else {
-            let first = greatest(first).into_iter();
-            first.for_each(|of| _ = known.set(of.page.into()));
-        }
-        let neighbours = Neighbours::new(self, scores);
+        let known = || {
+            let mut known = Bits::new(crawl.pages().into());
+            if is_long {
+                crawl.all_open().for_each(|page| _ = known.set(page.into()));
+            } else {
+                let first = greatest(first).into_iter();
+                first.for_each(|of| _ = known.set(of.page.into()));
+            }
+            known
+        };
+        let (known, neighbours) = join(true, known, || Neighbours::new(self, scores));
         let mut best = neighbours.adjusted(&known)?;
         best.sort_unstable_by(ScoredPage::best_first);
         if let Some(least) = best.get(count.saturating_sub(1)).filter(|_| !is_long) {
@@ -161,31 +164,52 @@ impl<'a> Neighbours<'a> {
             mean: [0.0; 2],
             unseen: std::array::from_fn(|known| std::array::from_fn(|read| unseen(known, read))),
         };
-        if mean > 0.0 {
+        // Finders mostly rise with the pages that they found, so each thread has half of these.
+        let middle = scores.len() / 2;
+        let half = near.finder(middle as u32).unwrap_or(middle);
+        let (low, high) = all.found.split_at_mut(half);
+        let find = |from: usize, found: &mut [f32]| {
             for (page, &score) in (0..).zip(scores) {
-                if let Some(by) = near.finder(page) {
+                let by = near.finder(page).and_then(|by| by.checked_sub(from));
+                if let Some(of) = by.and_then(|by| found.get_mut(by)) {
                     // The root is exactly rounded on every machine.
-                    all.found[by] += (f64::from(score) / mean).sqrt() as f32;
+                    *of += (f64::from(score) / mean).sqrt() as f32;
                 }
             }
+        };
+        if mean > 0.0 {
+            join(true, || find(0, low), || find(half, high));
         }
-        let mut sum = Tally::default();
-        for page in 0..scores.len() as u32 {
-            let of @ [read, with_links, _] = all.tally(page);
-            if read == 0 {
-                continue;
+        let mut siblings = std::mem::take(&mut all.siblings);
+        let (low, high) = siblings.split_at_mut(half);
+        let add_up = |from: usize, siblings: &mut [SiblingTally]| {
+            let (mut sum, pages) = (Tally::default(), from..from + siblings.len());
+            for page in 0..scores.len() {
+                let by = near.finder(page as u32);
+                let by = by.and_then(|by| by.checked_sub(from));
+                let same = by.and_then(|by| siblings.get_mut(by));
+                let is_here = pages.contains(&page);
+                if same.is_none() && !is_here {
+                    continue;
+                }
+                let of @ [read, with_links, _] = all.tally(page as u32);
+                if is_here {
+                    sum = plus(sum, of);
+                }
+                if let Some(same) = same
+                    && read > 0
+                    && same.read < u16::MAX
+                {
+                    same.read += 1;
+                    same.with_links += with_links as u16;
+                    same.found += all.found[page];
+                }
             }
-            sum = plus(sum, of);
-            let Some(by) = near.finder(page) else {
-                continue;
-            };
-            let same = &mut all.siblings[by];
-            if same.read < u16::MAX {
-                same.read += 1;
-                same.with_links += with_links as u16;
-                same.found += all.found[page as usize];
-            }
-        }
+            sum
+        };
+        let (of_low, of_high) = join(true, || add_up(0, low), || add_up(half, high));
+        let sum = plus(of_low, of_high);
+        all.siblings = siblings;
         let [_, with_links, found] = sum;
         all.mean = [with_links, found].map(|sum| sum as f64 / f64::from(near.crawl.read()));
         all

@@ -65,6 +65,8 @@ pub struct NextOptions {
     pub exclude: Bits,
     /// Unread pages that come first, in this order: see [`NextOptions::name`].
     pub seeds: Vec<Seed>,
+    /// True if importance and fetches of the listed pages are wanted; otherwise they stay 0.
+    pub facts: bool,
 }
 
 /// Rule for leaving out pages whose fetches failed since they were last reached.
@@ -114,6 +116,7 @@ impl Default for NextOptions {
             focus: Focus::default(),
             exclude: Bits::default(),
             seeds: Vec::new(),
+            facts: true,
         }
     }
 }
@@ -234,8 +237,30 @@ pub(super) fn listed_seeds<'a>(
     (listed, limits)
 }
 
-/// Number of names that are read before it is checked whether more are needed.
-const NAMES: u64 = 1 << 18;
+/// Applies `with` to the names of a snapshot's visited pages, block by block until `ends`.
+fn each_fetched(
+    snapshot: &Snapshot,
+    hosts: &mut HostSet,
+    mut ends: impl FnMut(&HostSet) -> bool,
+    mut with: impl FnMut(&mut HostSet, &[u8]),
+) -> Result<()> {
+    let mut first = 0;
+    for visits in snapshot.visits() {
+        if ends(hosts) {
+            break;
+        }
+        let visits = visits?;
+        let pages = first..first + visits.len() as u64;
+        first = pages.end;
+        let mut visits = visits.into_iter();
+        snapshot.each_name(pages, &mut |name| {
+            if visits.next() != Some(0) {
+                with(hosts, name);
+            }
+        })?;
+    }
+    Ok(())
+}
 
 /// Set of hosts, by their hashes.
 #[derive(Debug, Default)]
@@ -244,13 +269,7 @@ pub struct HostSet(HashSet<u64>);
 impl HostSet {
     /// Adds the hosts of all visited pages of a snapshot. Reads all names.
     pub fn add_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let (visited, mut page) = (snapshot.visited(1)?, 0);
-        snapshot.each_name(0..snapshot.len(), &mut |name| {
-            if visited.get(page) {
-                self.add(name);
-            }
-            page += 1;
-        })
+        each_fetched(snapshot, self, |_| false, HostSet::add)
     }
 
     /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all.
@@ -259,22 +278,14 @@ impl HostSet {
         snapshot: &Snapshot,
         is_enough: impl Fn(&HostSet) -> bool,
     ) -> Result<()> {
-        let (visited, mut page) = (snapshot.visited(1)?, 0);
         let mut asked = None;
-        while page < snapshot.len() {
-            // Only fewer hosts can be enough.
-            if asked.replace(self.0.len()) != Some(self.0.len()) && is_enough(self) {
-                break;
-            }
-            let names = page..snapshot.len().min(page + NAMES);
-            snapshot.each_name(names, &mut |name| {
-                if visited.get(page) {
-                    self.0.remove(&xxh3_64(host(name)));
-                }
-                page += 1;
-            })?;
-        }
-        Ok(())
+        // Only fewer hosts can be enough.
+        let ends = |hosts: &HostSet| {
+            asked.replace(hosts.0.len()) != Some(hosts.0.len()) && is_enough(hosts)
+        };
+        each_fetched(snapshot, self, ends, |hosts, name| {
+            hosts.0.remove(&xxh3_64(host(name)));
+        })
     }
 
     pub fn add(&mut self, name: &[u8]) {

@@ -112,6 +112,11 @@ impl Taker {
         self != Taker::Parquet
     }
 
+    /// True if it shows facts of the pages, besides their URLs and order.
+    pub fn is_table(self) -> bool {
+        matches!(self.spec().content, TakerContent::Table(_))
+    }
+
     pub fn write(self, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
         let path = Path::new("the list of pages");
         match self.spec().content {
