@@ -19,11 +19,6 @@ const NEEDS: &[(&str, &str, &str)] = &[
         "export --to parquet -o t --store s",
         "export --help",
     ),
-    (
-        "parquet",
-        "export --links --to parquet -o t --store s",
-        "export --help",
-    ),
     ("parquet", "next --to parquet --store s", "next --help"),
     ("serve", "serve --store s --listen 127.0.0.1:0", "--help"),
     (

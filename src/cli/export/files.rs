@@ -1,12 +1,8 @@
 //! Exports other than tables of ranks: the link graph, crawl records, and Common Crawl's ranks.
 
-#[cfg(not(feature = "parquet"))]
-use cashrank_base::model::require_feature;
 use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
-#[cfg(feature = "parquet")]
-use cashrank_store::snapshot::links::write_parquet;
 use cashrank_store::snapshot::links::{LinkGraph, write_common_crawl, write_tsv};
-use cashrank_store::snapshot::{LevelRanking, write_ranks};
+use cashrank_store::snapshot::write_ranks;
 
 use super::super::common::{Exit, counted, pages as counted_pages};
 use super::super::levels::counted_of;
@@ -19,8 +15,8 @@ impl ExportArgs {
     pub(super) fn export_links(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
         let to = self.to.as_deref().unwrap_or_default();
         anyhow::ensure!(
-            ["tsv", "parquet", COMMON_CRAWL].contains(&to),
-            "--links: {to} holds no links; choose --to tsv, parquet or {COMMON_CRAWL}"
+            ["tsv", COMMON_CRAWL].contains(&to),
+            "--links: {to} holds no links; choose --to tsv or {COMMON_CRAWL}"
         );
         anyhow::ensure!(
             self.ranking.level.is_roll_up() && self.pages.selection().scope.is_all(),
@@ -32,8 +28,12 @@ impl ExportArgs {
         );
         let snapshot = self.ranking.snapshot()?;
         let ranking = self.ranking.level.open(snapshot, &self.memory)?;
+        let (path, memory) = (self.output.file.name(), self.memory.budget(2)?);
         let count = if to == "tsv" {
-            self.links_as_lines(&ranking, output)?
+            let folder = scratch(output);
+            let pairing = self.sites.pairing(memory, &folder);
+            let graph = LinkGraph::of(&ranking, pairing, memory, &folder)?;
+            output.put(|out| Ok(write_tsv(&graph, self.numbers, out, path)?))?
         } else {
             anyhow::ensure!(
                 !self.numbers,
@@ -42,7 +42,11 @@ impl ExportArgs {
             let OutputTarget::File(..) = output else {
                 anyhow::bail!("{to} is two files: name a directory for them with -o");
             };
-            self.links_as_files(&ranking, to)?
+            OutputTarget::put_folder(path, |aside| {
+                let pairing = self.sites.pairing(memory, aside);
+                let graph = LinkGraph::of(&ranking, pairing, memory, aside)?;
+                Ok(write_common_crawl(&graph, aside)?)
+            })?
         };
         let summary = serde_json::json!({
             "links": count,
@@ -51,28 +55,6 @@ impl ExportArgs {
         });
         let said = counted(count, "link", "links");
         self.output.report(output, &said, summary)
-    }
-
-    fn links_as_lines(&self, ranking: &LevelRanking, output: &OutputTarget) -> anyhow::Result<u64> {
-        let folder = scratch(output);
-        let memory = self.memory.budget(2)?;
-        let pairing = self.sites.pairing(memory, &folder);
-        let graph = LinkGraph::of(ranking, pairing, memory, &folder)?;
-        let path = self.output.file.name();
-        output.put(|out| Ok(write_tsv(&graph, self.numbers, out, path)?))
-    }
-
-    fn links_as_files(&self, ranking: &LevelRanking, to: &str) -> anyhow::Result<u64> {
-        OutputTarget::put_folder(self.output.file.name(), |aside| {
-            let memory = self.memory.budget(2)?;
-            let pairing = self.sites.pairing(memory, aside);
-            let graph = LinkGraph::of(ranking, pairing, memory, aside)?;
-            if to == COMMON_CRAWL {
-                Ok(write_common_crawl(&graph, aside)?)
-            } else {
-                Ok(write_parquet(&graph, aside)?)
-            }
-        })
     }
 
     /// Writes the ranks of hosts or domains, which must have been computed before.
@@ -139,10 +121,4 @@ impl ExportArgs {
         let said = format!("{}, {links}", counted_pages(pages));
         self.output.report(output, &said, summary)
     }
-}
-
-#[cfg(not(feature = "parquet"))]
-fn write_parquet(_: &LinkGraph<'_>, _: &std::path::Path) -> anyhow::Result<u64> {
-    require_feature("parquet").map_err(anyhow::Error::msg)?;
-    Ok(0)
 }

@@ -31,7 +31,7 @@ Examples:
   cashrank export --to tsv --sort rank --store ranks | head
   cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to parquet --measure importance,harmonic,in-degree -o ranks.parquet --store ranks
-  cashrank export --links --to parquet -o graph --store ranks
+  cashrank export --links --to common-crawl -o graph --store ranks
   cashrank export --records -o store.jsonl.zst --store ranks
   cashrank export --links --level host --site-links pages --to tsv --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
@@ -48,7 +48,7 @@ pub struct ExportArgs {
     ranking: RankingArgs,
     #[command(flatten)]
     pages: SelectionArgs,
-    /// The format to write; of links: tsv, parquet or common-crawl.
+    /// The format to write; of links: tsv or common-crawl.
     #[arg(long, value_name = "FORMAT", value_parser = all_formats(), required_unless_present = "records")]
     to: Option<String>,
     /// Write what the store knows as crawl records, from which `ingest` makes the same store again.
@@ -60,8 +60,8 @@ pub struct ExportArgs {
     records: bool,
     /// Write the links that the store keeps, sorted by source; with --level, those between sites.
     ///
-    /// `tsv` is a link per line; `parquet` and `common-crawl` make a directory of two files, the pages and the links as pairs of
-    /// their numbers. Links between sites have weights.
+    /// `tsv` is a link per line; `common-crawl` makes a directory of two files, the pages and the links as pairs of their
+    /// numbers. Links between sites have weights.
     #[arg(long, conflicts_with_all = ["sort", "cash", "without_gone", "score", "score_field", "into", "since"])]
     links: bool,
     /// In `tsv`, write links as numbers of pages or sites, from 0 in the order of their first appearance.

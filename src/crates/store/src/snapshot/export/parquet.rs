@@ -200,7 +200,7 @@ pub(super) fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'
 }
 
 /// Number of rows to write to a column at a time. Pages end at multiples of it.
-pub const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
+const BATCH_ROWS: usize = DEFAULT_WRITE_BATCH_SIZE;
 
 /// Row group that is encoded as rows arrive, so that only encoded data is buffered.
 pub struct RowGroup {

@@ -8,13 +8,9 @@
 //! | format | files | content |
 //! |---|---|---|
 //! | `tsv` | one | `source TAB target`, and `TAB weight` where links weigh differently; names, or numbers if asked |
-//! | `parquet` | `pages.parquet` or `sites.parquet`, `links.parquet` | the export of the ranking, by number; `source`, `target` and `weight` as numbers |
 //! | `common-crawl` | `vertices.txt.gz`, `edges.txt.gz` | `number TAB name`; `number TAB number`, as Common Crawl publishes its graphs: names of hosts and domains begin with their last label, and a domain is followed by its number of hosts |
 //!
 //! Numbers are those of the pages or sites, from 0 in the order of their first appearance.
-
-#[cfg(feature = "parquet")]
-mod parquet;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -32,9 +28,6 @@ use crate::memory::{LOOK_EVERY, check_room, to_read};
 use crate::rows::{Row, Rows, Stop};
 use crate::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use crate::{Error, Result};
-
-#[cfg(feature = "parquet")]
-pub use self::parquet::write_parquet;
 
 /// Callback for the links of a page or site: targets in the order of their numbers, each with its weight.
 pub type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
@@ -254,7 +247,7 @@ pub fn write_common_crawl(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
         .transpose()?;
     let names = (0..).zip(graph.names()).map(|(at, name)| {
         let name = name?;
-        name_without(&name, at, LINE_ENDS, "vertices", "parquet")?;
+        name_without(&name, at, LINE_ENDS, "vertices", "the links as numbers")?;
         Ok(match &hosts {
             Some(hosts) => {
                 let count = hosts.get(&name).copied().unwrap_or_default();
