@@ -1,7 +1,5 @@
 //! The rank of a page over the snapshots that a store keeps.
 
-#[cfg(feature = "sqlite")]
-use crate::crawl::crawl;
 use crate::support::Lab;
 
 /// Pages appear in order, and each one gets one more link: the contents of each snapshot are known by hand.
@@ -162,95 +160,4 @@ fn what_is_not_known_or_damaged_is_reported() {
         .map(|moment| moment["snapshot"].as_u64().unwrap())
         .collect();
     assert_eq!(numbers, [1, 3, 4]);
-}
-
-/// Pages that are left out of a database have no history in it either.
-#[cfg(feature = "sqlite")]
-#[test]
-fn pages_left_out_have_no_history() {
-    let lab = Lab::new();
-    let first = "{\"url\":\"http://a.example/\",\"links\":[\"/g\",\"/k\"]}\n";
-    lab.file("a", first);
-    lab.file("b", "{\"url\":\"http://a.example/g\",\"status\":410}\n");
-    lab.run("ingest a --store s").exits(0);
-    lab.run("ingest b --store s").exits(0);
-    lab.run("export --to sqlite --history --without-gone -o r.sqlite --store s")
-        .exits(0);
-    let database = rusqlite::Connection::open(lab.path("r.sqlite")).unwrap();
-    let pages = |of: &str| -> Vec<i64> {
-        let query = format!("SELECT DISTINCT page FROM {of} ORDER BY page");
-        let mut pages = database.prepare(&query).unwrap();
-        let pages = pages.query_map([], |row| row.get(0)).unwrap();
-        pages.map(|page| page.unwrap()).collect()
-    };
-    // The page with number 1 is gone.
-    assert_eq!(
-        (pages("ranking"), pages("history")),
-        (vec![0, 2], vec![0, 2])
-    );
-    let rows = database.query_row("SELECT count(*) FROM history", [], |row| {
-        row.get::<_, i64>(0)
-    });
-    assert_eq!(rows.unwrap(), 4);
-}
-
-/// The database's tables hold for each page what `history` reports.
-#[cfg(feature = "sqlite")]
-#[test]
-fn a_database_has_the_history_of_all_pages() {
-    let lab = Lab::new();
-    lab.file("a", crawl(47, 300).concat());
-    lab.run("ingest a --store s --snapshot-every 60 --keep-snapshots 0")
-        .exits(0);
-    lab.run("export --to sqlite --history -o r.sqlite --store s")
-        .exits(0);
-    let database = rusqlite::Connection::open(lab.path("r.sqlite")).unwrap();
-    let mut urls = database
-        .prepare("SELECT url, page FROM ranking ORDER BY page")
-        .unwrap();
-    let urls = urls.query_map([], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
-    });
-    let mut known = 0;
-    for url in urls.unwrap().step_by(7) {
-        let (url, page) = url.unwrap();
-        let told = lab
-            .run(&format!("history {url} --json --store s"))
-            .exits(0)
-            .json();
-        let told = told["history"].as_array().unwrap();
-        assert!(told.len() >= 5, "{}", told.len());
-        let mut found = database
-            .prepare(
-                "SELECT snapshot, time, pages, bound_l1, rank, importance FROM snapshots \
-                 LEFT JOIN history USING (snapshot) WHERE page = ? ORDER BY snapshot",
-            )
-            .unwrap();
-        let found = found.query_map([page], |row| {
-            Ok(serde_json::json!({
-                "snapshot": row.get::<_, i64>(0)?,
-                "time": row.get::<_, Option<String>>(1)?,
-                "count": row.get::<_, i64>(2)?,
-                "bound_l1": row.get::<_, Option<f64>>(3)?,
-                "rank": row.get::<_, i64>(4)?,
-                "importance": row.get::<_, f64>(5)?,
-            }))
-        });
-        let found: Vec<_> = found.unwrap().map(Result::unwrap).collect();
-        let told: Vec<_> = told
-            .iter()
-            .filter(|moment| !moment["rank"].is_null())
-            .collect();
-        assert!(found.iter().eq(told), "{url}");
-        known += found.len();
-    }
-    assert!(known > 50, "{known}");
-    lab.run("export --to csv --history --store s")
-        .exits(2)
-        .says(&["--to sqlite"]);
-    lab.run("export --to sqlite -o one --store s").exits(0);
-    let database = rusqlite::Connection::open(lab.path("one")).unwrap();
-    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'";
-    let tables: i64 = database.query_row(tables, [], |row| row.get(0)).unwrap();
-    assert_eq!(tables, 1);
 }

@@ -396,8 +396,6 @@ fn stores_that_do_not_belong_together_are_refused() {
         ("rank a1.example --level host", "--level"),
         ("export --to tsv --level domain", "--level"),
         ("export --to tsv --since 10", "--since"),
-        #[cfg(feature = "sqlite")]
-        ("export --to sqlite --history -o x.sqlite", "--history"),
         ("export --links --to tsv", "--links"),
         ("export --records -o x.jsonl", "--records"),
         ("next --budget discovery=0.5", "--budget"),

@@ -9,12 +9,11 @@ use std::path::PathBuf;
 use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
 use cashrank_store::memory::to_read;
+use cashrank_store::snapshot::Snapshot;
 use cashrank_store::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Setup, TableOf,
     export, ordered,
 };
-use cashrank_store::snapshot::{Snapshot, snapshots};
-use cashrank_store::store::RealDisk;
 
 use self::files::COMMON_CRAWL;
 use self::since::{ChangeFilter, SinceArgs};
@@ -36,7 +35,7 @@ Examples:
   cashrank export --links --level host --site-links pages --to tsv --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
-  cashrank export --to sqlite --history -o ranks.sqlite --store ranks
+  cashrank export --to sqlite -o ranks.sqlite --store ranks
   cashrank export --to jsonl --since 2026-11-01 --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
   cashrank export --to parquet --sort rank -o ranks.parquet --store ranks-0 --store ranks-1
@@ -56,7 +55,7 @@ pub struct ExportArgs {
     /// With the same ranking, states and counts: pages in the order of their last fetch, with the kept links, and all others. -o
     /// names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
     #[arg(long, conflicts_with_all = ["to", "links", "sort", "cash", "without_gone", "score", "score_field", "into", "since",
-        "history", "level", "roll_up", "measure", "scope", "numbers"])]
+        "level", "roll_up", "measure", "scope", "numbers"])]
     records: bool,
     /// Write the links that the store keeps, sorted by source; with --level, those between sites.
     ///
@@ -89,11 +88,6 @@ pub struct ExportArgs {
     scoring: ScoringArgs,
     #[command(flatten)]
     since: SinceArgs,
-    /// In `sqlite`, add the ranks of all pages in each snapshot that the store keeps, up to this one.
-    ///
-    /// In the tables `snapshots` and `history`.
-    #[arg(long, conflicts_with_all = ["links", "since", "level", "measure", "scope"])]
-    history: bool,
     #[command(flatten)]
     memory: MemoryArg,
 }
@@ -164,7 +158,6 @@ impl ExportArgs {
             (self.records, "--records"),
             (self.links, "--links"),
             (self.since.since.is_some(), "--since"),
-            (self.history, "--history"),
         ];
         check_one(&self.ranking.stores.all, &of_one)?;
         let output = self.output.open()?;
@@ -244,7 +237,6 @@ impl ExportArgs {
             pages: ranking.ranked(),
             folder: Some(folder.clone()),
             memory: cache,
-            history: self.kept(ranking.snapshot())?,
         };
         let in_scope = |page: &cashrank::Result<Page<'_>>| {
             let url = page.as_ref().map(|page| page.url.as_bytes());
@@ -303,16 +295,6 @@ impl ExportArgs {
         self.output.report(output, &said, summary)
     }
 
-    /// Returns the snapshots up to this one; none unless `--history` asks for them.
-    fn kept(&self, current: &Snapshot) -> anyhow::Result<Vec<(u64, PathBuf)>> {
-        if !self.history {
-            return Ok(Vec::new());
-        }
-        let kept = snapshots(&RealDisk, self.ranking.store())?.into_iter();
-        let kept = kept.filter(|kept| kept.path.as_path() <= current.path());
-        Ok(kept.map(|kept| (kept.number, kept.path)).collect())
-    }
-
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
         self.since.check(format)?;
@@ -323,11 +305,6 @@ impl ExportArgs {
             are_shares || !is_scaled,
             "--score: ratio and log are those of importances, which sum to 1; scores of this measure do not: leave out --score, or \
              name `importance` first in --measure"
-        );
-        anyhow::ensure!(
-            !self.history || format == Format::Sqlite,
-            "--history: {} is one table; choose --to sqlite",
-            format.name()
         );
         let is_several = self.ranking.level.measures().len() > 1;
         anyhow::ensure!(

@@ -167,8 +167,6 @@ pub struct Setup {
     pub folder: Option<PathBuf>,
     /// Memory in bytes for a database's cache and sorting; `None` for the fastest.
     pub memory: Option<u64>,
-    /// Snapshots, by number, whose ranks a database includes; other formats ignore them.
-    pub history: Vec<(u64, PathBuf)>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
