@@ -2,7 +2,7 @@
 //! PageRank (each of its own window's graph) by more than the margin, and a certain one has its sign.
 
 use cashrank_graph::engine::{Config, Ranking, WindowPolicy};
-use cashrank_graph::metrics::moved::{By, Move, MoveCollector, MoveOptions, Standing, margin};
+use cashrank_graph::metrics::moved::{By, MoveCollector, MoveOptions, Mover, Standing, margin};
 use proptest::prelude::*;
 
 use super::reference::Reference;
@@ -32,7 +32,6 @@ impl Look {
         self.ranking.pages.get(page).map(|page| Standing {
             importance: page.importance,
             rank: page.rank,
-            ranks: None,
         })
     }
 }
@@ -51,14 +50,17 @@ fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
     let mut movers = MoveCollector::new(wanted, bounds, counts);
     let pages = left.pagerank.len().max(right.pagerank.len());
     for page in 0..pages {
-        movers.add(page, left.standing(page), right.standing(page));
+        movers.add(page as u128, left.standing(page), right.standing(page));
     }
     let found = movers.finish();
-    let truth = |page: &Move<usize>| right.pagerank[page.page] - left.pagerank[page.page];
+    let truth = |page: &Mover| {
+        let at = page.key as usize;
+        right.pagerank[at] - left.pagerank[at]
+    };
     let mut certain = 0;
     for page in found.rose.iter().chain(&found.fell) {
         let Some(margin) = margin else {
-            prop_assert_eq!(page.is_certain(margin), None);
+            prop_assert_eq!(page.certain, None);
             continue;
         };
         let (truth, change) = (truth(page), page.change());
@@ -66,7 +68,7 @@ fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
             (truth - change).abs() <= margin + SLACK,
             "{truth} {change} {margin}"
         );
-        if page.is_certain(Some(margin)) == Some(true) {
+        if page.certain == Some(true) {
             certain += 1;
             prop_assert!(
                 truth * change.signum() > -SLACK,

@@ -42,8 +42,7 @@ their importance before unless --by says otherwise, and only pages among the fir
 and two stores: by a hash of the name). New and missing pages, which one side lacks, are ordered by rank.
 
 A change is certain if the errors that both rankings may have (their accuracy) cannot explain it: then PageRank itself changed, for \
-the links that each snapshot knows. A change of rank is certain if the ranks that both accuracies allow do not overlap; they are shown \
-like 369-836 where there are several. Every other page of both sides counts as unchanged. The accuracy of files is unknown, so \
+the links that each snapshot knows. Every other page of both sides counts as unchanged. The accuracy of files is unknown, so \
 any change counts.
 
 Where pages were added, the importance of the others falls, for all sums to 1. diluted_pages counts those of the \
@@ -77,7 +76,7 @@ pub struct CompareArgs {
     /// List only pages that are among the first K on either side.
     #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved")]
     top: u64,
-    /// Of the pages that rose and fell, list only those whose change is certain; with --by rank: whose change of rank is.
+    /// Of the pages that rose and fell, list only those whose change of importance is certain.
     #[arg(long, requires = "moved")]
     certain_only: bool,
     #[command(flatten)]

@@ -5,11 +5,8 @@ use std::io::Write;
 
 use cashrank::{Error, Mover, PageState};
 use cashrank_graph::metrics::NameHash;
-use cashrank_graph::metrics::moved::{
-    By, MoveOptions, Moves, margin, moved_by_name, ranks_risen, relative_change,
-};
-use cashrank_steer::answers::named_moves;
-use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, same_numbers};
+use cashrank_graph::metrics::moved::{MoveOptions, Moves, margin, moved_by_name};
+use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, moved, same_numbers};
 
 use super::Agreement;
 use super::side::{CompareSide, scores};
@@ -22,8 +19,7 @@ struct MovesReport<'a> {
     agreement: Agreement,
     sides: [&'a CompareSide; 2],
     elapsed: Elapsed,
-    by: By,
-    found: Moves<Mover>,
+    found: Moves,
 }
 
 /// Shows what moved, by page number if both sides number pages alike, else by name.
@@ -47,7 +43,7 @@ pub fn show(
         Ok::<_, Error>(elapsed.transpose()?.unwrap_or_default())
     };
     let (found, elapsed) = match left.snapshot().zip(right.snapshot()) {
-        Some((l, r)) if one_store(l, r)? => (named_moves(l, r, wanted)?, elapsed_if(true)?),
+        Some((l, r)) if one_store(l, r)? => (moved(l, r, wanted)?, elapsed_if(true)?),
         _ => {
             let elapsed = elapsed_if(both.is_some_and(|(l, r)| l.store() == r.store()))?;
             (by_name(left, right, wanted, memory)?, elapsed)
@@ -57,7 +53,6 @@ pub fn show(
         agreement: Agreement::of([left, right], found.summary.l1),
         sides: [left, right],
         elapsed,
-        by: wanted.by,
         found,
     };
     if is_json {
@@ -92,47 +87,34 @@ fn by_name(
     right: &CompareSide,
     wanted: MoveOptions,
     memory: &MemoryArg,
-) -> anyhow::Result<Moves<Mover>> {
+) -> anyhow::Result<Moves> {
     for side in [left, right] {
         side.check_lasts()?;
     }
     let bounds = [left.bound_l1(), right.bound_l1()];
     let (left_scores, right_scores) = scores(left, right, memory)?;
-    let found = moved_by_name(left_scores, right_scores, bounds, wanted)?;
-    let mut names: HashMap<NameHash, Option<String>> = HashMap::new();
-    let moves = found.rose.iter().chain(&found.fell);
-    for (side, pages) in [
-        (right, moves.chain(&found.new).collect::<Vec<_>>()),
-        (left, found.missing.iter().collect()),
-    ] {
-        if pages.is_empty() {
+    let mut found = moved_by_name(left_scores, right_scores, bounds, wanted)?;
+    let known = found.rose.iter_mut().chain(&mut found.fell);
+    let known: Vec<&mut Mover> = known.chain(&mut found.new).collect();
+    for (side, pages) in [(right, known), (left, found.missing.iter_mut().collect())] {
+        let mut unnamed: HashMap<u128, &mut Mover> =
+            pages.into_iter().map(|page| (page.key, page)).collect();
+        if unnamed.is_empty() {
             continue;
         }
-        names.extend(pages.iter().map(|page| (page.page, None)));
         side.each(|name, _| {
-            if let Some(found) = names.get_mut(&NameHash::of(name)) {
-                *found = Some(String::from_utf8_lossy(name).into_owned());
+            if let Some(page) = unnamed.remove(&NameHash::of(name).into()) {
+                page.url = String::from_utf8_lossy(name).into_owned();
             }
             Ok(())
         })?;
-        if pages.iter().any(|page| names[&page.page].is_none()) {
+        if !unnamed.is_empty() {
             anyhow::bail!(Error::InputChanged(format!(
                 "{side}: changed while it was read; run the command again"
             )));
         }
     }
-    let margin = found.summary.margin;
-    found.try_map(|pages| {
-        let named = pages.into_iter().map(|page| {
-            let url = names.remove(&page.page).flatten().unwrap_or_default();
-            Mover::of(&page, url, None, margin)
-        });
-        Ok(named.collect())
-    })
-}
-
-fn relative(page: &Mover) -> Option<f64> {
-    relative_change(page.change(), page.importance_before.unwrap_or(0.0))
+    Ok(found)
 }
 
 impl MovesReport<'_> {
@@ -140,23 +122,18 @@ impl MovesReport<'_> {
         let moving = |rows: &[Mover]| {
             let row = |row: &Mover| {
                 let change = row.change();
-                let ranks = row.rank_before.zip(row.rank);
                 object! {
                     "left_rank": row.rank_before,
                     "right_rank": row.rank,
-                    // Smallest and largest rank that the bounds allow.
-                    "left_ranks": row.ranks_before,
-                    "right_ranks": row.ranks,
-                    "rank_change": ranks.map(|(left, right)| ranks_risen(left, right)),
+                    "rank_change": row.rank_change(),
                     "left_importance": row.importance_before,
                     "right_importance": row.importance,
                     "change": change,
-                    "relative": relative(row),
+                    "relative": row.relative(),
                     "per_day": self.days().map(|days| change / days),
                     "per_hour": self.hours().map(|hours| change / hours),
                     "per_turnover": self.elapsed.turnovers.map(|turnovers| change / turnovers),
                     "certain": row.certain,
-                    "rank_certain": row.rank_certain,
                     "state": row.state,
                     "url": row.url.clone(),
                 }
@@ -240,7 +217,7 @@ impl MovesReport<'_> {
             )?;
         }
         for (name, rows) in [("rose", &self.found.rose), ("fell", &self.found.fell)] {
-            write_list(out, name, &self.moves_table(rows), rows)?;
+            write_list(out, name, &self.moves_table(), rows)?;
         }
         let singles = TextTable::<Mover>::new(" ")
             .number("rank", 9, |row| {
@@ -254,19 +231,17 @@ impl MovesReport<'_> {
         write_list(out, "missing", &singles, &self.found.missing)
     }
 
-    fn moves_table(&self, rows: &[Mover]) -> TextTable<'_, Mover> {
-        let was = |row: &Mover| range(row.rank_before, row.ranks_before);
-        let now = |row: &Mover| range(row.rank, row.ranks);
-        let ranks = rows.iter().flat_map(|row| [was(row), now(row)]);
-        let wide = ranks.map(|rank| rank.len()).fold(9, usize::max);
+    fn moves_table(&self) -> TextTable<'_, Mover> {
+        let rank = |rank: Option<u64>| rank.unwrap_or(0).to_string();
         let mut table = TextTable::<Mover>::new(" ")
-            .number("rank", wide, now)
-            .number("was", wide, was)
+            .number("rank", 9, move |row| rank(row.rank))
+            .number("was", 9, move |row| rank(row.rank_before))
             .number("importance", 11, |row| share(row.importance))
             .number("was", 11, |row| share(row.importance_before))
             .number("change", 11, |row| format!("{:+.3e}", row.change()))
             .number("relative", 10, |row| {
-                relative(row).map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
+                row.relative()
+                    .map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
             });
         let per_turnover = self
             .elapsed
@@ -282,13 +257,8 @@ impl MovesReport<'_> {
                 format!("{:+.3e}", row.change() / span)
             });
         }
-        let by = self.by;
-        let is_certain = move |row: &Mover| match by {
-            By::Rank => row.rank_certain,
-            By::Change | By::Relative => row.certain,
-        };
         table
-            .number("certain", 7, move |row| sure(is_certain(row)).into())
+            .number("certain", 7, |row| sure(row.certain).into())
             .text(" url", 0, name_of)
     }
 }
@@ -312,13 +282,6 @@ fn name_of(row: &Mover) -> String {
 
 fn share(importance: Option<f64>) -> String {
     format!("{:.4e}", importance.unwrap_or(0.0))
-}
-
-fn range(rank: Option<u64>, ranks: Option<[u64; 2]>) -> String {
-    match ranks {
-        Some([least, greatest]) if least < greatest => format!("{least}-{greatest}"),
-        _ => rank.unwrap_or(0).to_string(),
-    }
 }
 
 fn sure(certain: Option<bool>) -> &'static str {

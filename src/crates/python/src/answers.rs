@@ -149,19 +149,12 @@ pub struct PyMove {
     rank_before: Option<u64>,
     /// Its rank after; None: it is not known any more.
     rank: Option<u64>,
-    /// The least and the greatest rank that the bound on errors allowed before, as a list; None: there is no bound, or the page is on one
-    /// side only.
-    ranks_before: Option<[u64; 2]>,
-    /// The same after.
-    ranks: Option<[u64; 2]>,
     /// Its importance before.
     importance_before: Option<f64>,
     /// Its importance after.
     importance: Option<f64>,
     /// Whether PageRank itself changed in that direction; None: a bound is not known, or the page is on one side only.
     certain: Option<bool>,
-    /// Whether its rank by PageRank changed in that direction: the two intervals of ranks do not overlap; None as of these.
-    rank_certain: Option<bool>,
 }
 
 impl From<Mover> for PyMove {
@@ -171,12 +164,9 @@ impl From<Mover> for PyMove {
             state: page.state.map(PageState::name),
             rank_before: page.rank_before,
             rank: page.rank,
-            ranks_before: page.ranks_before,
-            ranks: page.ranks,
             importance_before: page.importance_before,
             importance: page.importance,
             certain: page.certain,
-            rank_certain: page.rank_certain,
         }
     }
 }
@@ -260,18 +250,18 @@ pub struct Comparison {
 
 impl Comparison {
     /// Of what moved.
-    pub fn of(py: Python<'_>, found: Moves<Mover>) -> PyResult<Comparison> {
-        let found = found.try_map(|pages| {
+    pub fn of(py: Python<'_>, found: Moves) -> PyResult<Comparison> {
+        let objects = |pages: Vec<Mover>| {
             let objects = pages
                 .into_iter()
                 .map(|page| Py::new(py, PyMove::from(page)));
             objects.collect::<PyResult<Vec<_>>>()
-        })?;
+        };
         Ok(Comparison {
-            rose: found.rose,
-            fell: found.fell,
-            new: found.new,
-            missing: found.missing,
+            rose: objects(found.rose)?,
+            fell: objects(found.fell)?,
+            new: objects(found.new)?,
+            missing: objects(found.missing)?,
             summary: as_dict(py, &found.summary)?.unbind(),
         })
     }

@@ -11,9 +11,10 @@ use cashrank_graph::rank::Goal;
 use cashrank_graph::rank::computing::Computing;
 use cashrank_graph::rank::measures::{Uses, measure};
 use cashrank_graph::sites::Level;
-use cashrank_steer::answers::{Ends, HistoryOptions, history, named_moves, pages_of};
+use cashrank_steer::answers::{Ends, HistoryOptions, history, pages_of};
 use cashrank_store::snapshot::{
-    LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, publish_computed,
+    LevelRanking, RankingName, Snapshot, SnapshotSelector, Watcher, current_name, moved,
+    publish_computed,
 };
 use cashrank_store::store::{RealDisk, open_view_to_publish};
 use numpy::PyArray1;
@@ -668,8 +669,7 @@ impl Store {
     /// count: pages in each list. by: what makes a change large: "relative" (to the importance before), "change" (of importance) or
     /// "rank", which lists only pages whose importance changed in the same direction.
     /// top: only pages that are among the first so many on either side; None: all. certain_only: of the pages that rose
-    /// and fell, only those whose change is more than the bounds; by rank, those whose ranks by both bounds do not overlap; none
-    /// if a ranking has no bound.
+    /// and fell, only those whose change of importance is more than the bounds; none if a ranking has no bound.
     #[pyo3(signature = (since, until=None, *, count=20, by="relative", top=1_000, certain_only=false))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword")]
     fn compare(
@@ -692,7 +692,7 @@ impl Store {
             certain_only,
         };
         let found = run(py, OnSignal::Leave, move |_| {
-            named_moves(left.snapshot(), right.snapshot(), wanted)
+            moved(left.snapshot(), right.snapshot(), wanted)
         })?;
         Comparison::of(py, found)
     }

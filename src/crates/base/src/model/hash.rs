@@ -19,6 +19,12 @@ impl NameHash {
     }
 }
 
+impl From<NameHash> for u128 {
+    fn from(hash: NameHash) -> u128 {
+        u128::from(hash.0[0]) << 64 | u128::from(hash.0[1])
+    }
+}
+
 /// Keyed 128-bit hash of a URL.
 pub type Fingerprint = u128;
 

@@ -237,11 +237,7 @@ impl ComparedSide {
 
     /// Returns the normalised score; 0 if absent.
     fn share(&self, row: Option<&ScoreRow>) -> f64 {
-        row.map_or(0.0, |row| self.share_of(row.score))
-    }
-
-    fn share_of(&self, score: f64) -> f64 {
-        score / self.total
+        row.map_or(0.0, |row| row.score / self.total)
     }
 }
 

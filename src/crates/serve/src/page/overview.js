@@ -71,8 +71,6 @@ function choice() {
   });
   return button;
 }
-// A rank, or where the bounds allow several, the least and the greatest of them.
-const ranks = (rank, of) => of && of[0] < of[1] ? `${count(of[0])}\u2013${count(of[1])}` : count(rank);
 // What moved: only changes beyond both bounds count, and of what is left, how much is dilution by new pages.
 function moves(found) {
   if (!found.from) return none("There is only one snapshot so far.");
@@ -83,7 +81,7 @@ function moves(found) {
   const row = one => {
     const change = 100 * (one.importance / one.importance_before - 1);
     const text = Number.isFinite(change) ? `${change < 0 ? "\u2212" : "+"}${short(Math.abs(change))} %` : "new";
-    return [ranks(one.rank, one.ranks), ranks(one.rank_before, one.ranks_before),
+    return [count(one.rank), count(one.rank_before),
       make("span", { class: change < 0 ? "down" : "up" }, text), one.certain ? "yes" : one.certain == null ? "?" : "no", one.state === "gone" ? make("span", {}, page(one.url), ", gone") : page(one.url)];
   };
   const heads = [["rank", "n"], ["was", "n"], ["importance", "n"], ["certain", "wide"], ["page", "url"]];

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::Result;
-use crate::metrics::moved::{Move, MoveOptions, MoveSummary, Moves};
-use crate::model::{PageId, PageState};
+use crate::metrics::moved::{MoveOptions, MoveSummary, Mover};
 use crate::snapshot::{Snapshot, moved};
 
 /// Pages that moved between two snapshots of a store.
@@ -20,35 +19,6 @@ pub struct SnapshotMovers {
     pub movers: Vec<Mover>,
     /// New pages of best rank.
     pub new: Vec<Mover>,
-}
-
-/// Page that moved, or is new.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Mover {
-    /// URL, or the name in a crawl without URLs.
-    pub url: String,
-    /// Result of the page's fetches so far; absent if the snapshot does not record which pages are gone.
-    pub state: Option<PageState>,
-    /// Rank in the older snapshot; absent for a page that was not known.
-    pub rank_before: Option<u64>,
-    /// Rank in the newer snapshot; absent for a page that it lacks.
-    pub rank: Option<u64>,
-    /// Smallest and largest rank that the error bound allowed in the older snapshot; absent without a bound and for a
-    /// page that only one has.
-    pub ranks_before: Option<[u64; 2]>,
-    /// Smallest and largest rank that the error bound allows in the newer snapshot; absent without a bound and for a page
-    /// that only one has.
-    pub ranks: Option<[u64; 2]>,
-    /// Importance in the older snapshot.
-    pub importance_before: Option<f64>,
-    /// Importance in the newer snapshot.
-    pub importance: Option<f64>,
-    /// True if PageRank itself changed in that direction: the importance changed by more than both bounds allow. Absent
-    /// without bounds, and for a new page.
-    pub certain: Option<bool>,
-    /// True if the rank by PageRank changed in that direction: `ranks_before` and `ranks` do not overlap. Absent if one
-    /// of the two fields is.
-    pub rank_certain: Option<bool>,
 }
 
 /// Returns the `n` pages whose importance changed most from `older` to `newer`, two snapshots of one store: up or down,
@@ -79,62 +49,6 @@ pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>
     Ok(SnapshotMovers::between(older, newer, wanted)?.movers)
 }
 
-impl Mover {
-    /// Returns the change of importance, -1 to 1; 0 counts for a ranking that lacks the page.
-    pub fn change(&self) -> f64 {
-        self.importance.unwrap_or(0.0) - self.importance_before.unwrap_or(0.0)
-    }
-
-    /// Converts a move of a page with this name, whose fetches had this result.
-    #[doc(hidden)]
-    pub fn of<P>(
-        page: &Move<P>,
-        url: String,
-        state: Option<PageState>,
-        margin: Option<f64>,
-    ) -> Mover {
-        let (left, right) = (page.left, page.right);
-        let both = left.zip(right);
-        Mover {
-            url,
-            state,
-            rank_before: left.map(|side| side.rank),
-            rank: right.map(|side| side.rank),
-            ranks_before: both.and_then(|(left, _)| left.ranks),
-            ranks: both.and_then(|(_, right)| right.ranks),
-            importance_before: left.map(|side| side.importance),
-            importance: right.map(|side| side.importance),
-            certain: page.is_certain(margin),
-            rank_certain: page.is_rank_certain(),
-        }
-    }
-}
-
-/// Returns what moved from `older` to `newer`, in which pages have the
-/// [`same_numbers`](crate::snapshot::same_numbers), with the names of the pages.
-pub fn named_moves(
-    older: &Snapshot,
-    newer: &Snapshot,
-    wanted: MoveOptions,
-) -> Result<Moves<Mover>> {
-    let found = moved(older, newer, wanted)?;
-    let margin = found.summary.margin;
-    found.try_map(|pages| {
-        // The newer snapshot has all pages of a list, or none.
-        let is_known = pages.first().is_none_or(|page| page.right.is_some());
-        named(&pages, if is_known { newer } else { older }, margin)
-    })
-}
-
-/// Names pages by a snapshot, which must have all of them.
-fn named(pages: &[Move<PageId>], snapshot: &Snapshot, margin: Option<f64>) -> Result<Vec<Mover>> {
-    let numbers: Vec<PageId> = pages.iter().map(|page| page.page).collect();
-    let named = pages.iter().zip(snapshot.named_pages(&numbers)?);
-    Ok(named
-        .map(|(page, named)| Mover::of(page, named.url.into_owned(), named.state, margin))
-        .collect())
-}
-
 impl SnapshotMovers {
     /// Compares `older` and `newer`, two snapshots of one store; each list has at most `wanted.count` pages. Pages that
     /// moved are ordered by the criterion in `wanted`, ties by the change of importance, then by rank.
@@ -144,17 +58,9 @@ impl SnapshotMovers {
         wanted: MoveOptions,
     ) -> Result<SnapshotMovers> {
         let found = moved(older, newer, wanted)?;
-        let mut both: Vec<Move<PageId>> = found.rose.into_iter().chain(found.fell).collect();
-        let size = |page: &Move<PageId>| page.size(wanted.by);
-        let rank = |page: &Move<PageId>| page.right.map(|side| side.rank);
-        both.sort_by(|a, b| {
-            size(b)
-                .total_cmp(&size(a))
-                .then(b.change().abs().total_cmp(&a.change().abs()))
-                .then(rank(a).cmp(&rank(b)))
-                .then(a.page.cmp(&b.page))
-        });
-        both.truncate(wanted.count);
+        let mut movers: Vec<Mover> = found.rose.into_iter().chain(found.fell).collect();
+        movers.sort_by(|a, b| Mover::by_size(wanted.by, a, b));
+        movers.truncate(wanted.count);
         let name = |snapshot: &Snapshot| {
             let name = snapshot.path().file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()
@@ -162,8 +68,8 @@ impl SnapshotMovers {
         Ok(SnapshotMovers {
             from: Some(name(older)),
             to: name(newer),
-            movers: named(&both, newer, found.summary.margin)?,
-            new: named(&found.new, newer, found.summary.margin)?,
+            movers,
+            new: found.new,
             summary: Some(found.summary),
         })
     }

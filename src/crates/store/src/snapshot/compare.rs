@@ -1,20 +1,16 @@
 //! Comparison, in bounded memory, of two rankings that number pages or sites alike, read block by block.
 //!
-//! [`moved`] lists the pages that moved. It reads importances and ranks three times: to find the pages to list, the
-//! ranks that the bounds allow them, and the moves.
+//! [`moved`] lists the pages that moved.
 //!
 //! [`LevelRanking::changed_since`] finds changes since an older ranking of the same store. Both number pages or sites
 //! in the order of first appearance, and none ever disappears, so what the older one lacks is new. A score changed if
 //! it moved by more than the bounds of both rankings explain (`metrics/moved`), or by a requested ratio. A page that
 //! was found gone (404, 410) stays in the ranking; the snapshot tells which are.
 
-use std::collections::BTreeSet;
-
 use super::blocks::flat;
-use super::ranks::{descending_key, importance_of};
 use super::{Info, LevelRanking, Selection, Snapshot, SnapshotColumn};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
-use crate::metrics::moved::{Move, MoveCollector, MoveOptions, Moves, RankBounds, Standing};
+use crate::metrics::moved::{MoveCollector, MoveOptions, Mover, Moves, Standing};
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
 use crate::rows::{Bits, Rows};
@@ -39,76 +35,40 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
 }
 
 /// Returns the moves from `left` to `right`, which must have the [`same_numbers`]; in a shard those of its own pages.
-/// Remaining ties are in the order of the pages' first appearance. Memory: a few MB besides the lists and, with bounds,
-/// up to 100 bytes for each page among the first [`MoveOptions::top`], once for all that tie.
-pub fn moved(
-    left: &Snapshot,
-    right: &Snapshot,
-    wanted: MoveOptions,
-) -> Result<Moves<Move<PageId>>> {
-    let ranks = rank_bounds(left, right, wanted.top)?;
+/// Remaining ties are in the order of the pages' first appearance. Memory: a few MB besides the lists.
+pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves> {
     let local = right.within(&Selection::default())?;
     let sides = [left, right];
     let pages = sides.map(|side| side.info().ranked_pages());
     let mut movers = MoveCollector::new(wanted, sides.map(Snapshot::bound_l1), pages);
-    side_by_side(left, right, &mut |page, l, r| {
-        if local.as_ref().is_some_and(|local| !local.get(page.0)) {
-            return;
-        }
-        let with_ranks = |side: usize, standing: Option<Standing>| {
-            standing.map(|standing| Standing {
-                ranks: ranks
-                    .as_ref()
-                    .and_then(|of| of[side].of(standing.importance)),
-                ..standing
-            })
-        };
-        movers.add(page, with_ranks(0, l), with_ranks(1, r));
-    })?;
-    Ok(movers.finish())
-}
-
-/// Returns the ranks that the bounds allow the pages among the first `top` of either side; `None` without bounds.
-fn rank_bounds(left: &Snapshot, right: &Snapshot, top: u64) -> Result<Option<[RankBounds; 2]>> {
-    let Some((left_bound, right_bound)) = left.bound_l1().zip(right.bound_l1()) else {
-        return Ok(None);
-    };
-    // Many pages may tie, so each importance is there once.
-    let (mut lefts, mut rights) = (BTreeSet::new(), BTreeSet::new());
-    side_by_side(left, right, &mut |_, l, r| {
-        if let Some((l, r)) = l.zip(r).filter(|(l, r)| l.rank.min(r.rank) <= top) {
-            lefts.insert(descending_key(l.importance));
-            rights.insert(descending_key(r.importance));
-        }
-    })?;
-    let mut bounds = [
-        RankBounds::new(left_bound, lefts.into_iter().map(importance_of)),
-        RankBounds::new(right_bound, rights.into_iter().map(importance_of)),
-    ];
-    for (snapshot, bounds) in [left, right].into_iter().zip(&mut bounds) {
-        snapshot.importances(&mut |_, importance| bounds.add(importance))?;
-    }
-    Ok(Some(bounds.map(RankBounds::finish)))
-}
-
-/// Calls `visit` with each page of either side, and its standing on each.
-fn side_by_side(
-    left: &Snapshot,
-    right: &Snapshot,
-    visit: &mut dyn FnMut(PageId, Option<Standing>, Option<Standing>),
-) -> Result<()> {
-    let blocks = left.columns.blocks().max(right.columns.blocks());
-    for block in 0..blocks {
+    for block in 0..left.columns.blocks().max(right.columns.blocks()) {
         let (l, r) = (left.standings(block)?, right.standings(block)?);
         for at in 0..l.len().max(r.len()) {
-            let page = PageId(block * CHUNK_PAGES + at as u64);
-            visit(page, l.get(at).copied(), r.get(at).copied());
+            let page = block * CHUNK_PAGES + at as u64;
+            if local.as_ref().is_none_or(|local| local.get(page)) {
+                movers.add(page.into(), l.get(at).copied(), r.get(at).copied());
+            }
         }
     }
-    Ok(())
+    let mut found = movers.finish();
+    right.name(&mut found.rose)?;
+    right.name(&mut found.fell)?;
+    right.name(&mut found.new)?;
+    left.name(&mut found.missing)?;
+    Ok(found)
 }
 
 impl Snapshot {
+    /// Fills in the names and states of pages, all of which this snapshot has.
+    fn name(&self, pages: &mut [Mover]) -> Result<()> {
+        let numbers = pages.iter().map(|page| PageId(page.key as u64));
+        let numbers: Vec<PageId> = numbers.collect();
+        for (page, named) in pages.iter_mut().zip(self.named_pages(&numbers)?) {
+            (page.url, page.state) = (named.url.into_owned(), named.state);
+        }
+        Ok(())
+    }
+
     /// Reads importances and ranks of a block; empty if there is no such block.
     fn standings(&self, block: u64) -> Result<Vec<Standing>> {
         if block >= self.columns.blocks() {
@@ -125,11 +85,7 @@ impl Snapshot {
                     "a page has importance {importance} and rank {rank} of {pages}"
                 )));
             }
-            Ok(Standing {
-                importance,
-                rank,
-                ranks: None,
-            })
+            Ok(Standing { importance, rank })
         })
         .collect()
     }

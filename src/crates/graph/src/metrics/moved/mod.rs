@@ -18,9 +18,6 @@
 //! they carried. So a certain change is one between those two graphs; links that the second window did not read are not
 //! in it. Without both bounds nothing is certain. Changes within the margin count as unchanged.
 //!
-//! A change of *rank* is certain if the two intervals of ranks that the bounds permit do not overlap ([`RankBounds`]):
-//! the intervals of pages that (nearly) tie are long, and a difference of 1e-13 may move a page by hundreds of ranks.
-//!
 //! **Dilution.** The importances of all pages sum to 1, so added pages reduce those of most others. A page that keeps
 //! its ratio to the mean page, x_j n for n pages, changes by
 //!
@@ -37,84 +34,72 @@
 //!
 //! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss first. By
 //! rank, a page whose rank rose while its importance fell, or the reverse, is in neither list. Ties: the larger change
-//! of importance in that direction, then the better rank on the right, then the order of `P`. New and missing pages:
-//! best rank first, then the order of `P`. Only the last digit of sums depends on the order in which pages are added.
-
-mod ranks;
+//! of importance in that direction, then the better rank on the right, then the smaller key. New and missing pages: best
+//! rank first, then the smaller key. Only the last digit of sums depends on the order in which pages are added.
 
 use std::cmp::Ordering;
 
 use serde::Serialize;
 
 use super::best::BestItems;
+use super::scores::ScoreRow;
 use super::sum::{CompensatedSum, NormSums};
-use super::{ComparedSide, NameHash, Scores, join};
+use super::{ComparedSide, Scores, join};
 use crate::Result;
-use ranks::standing;
-
-pub use ranks::RankBounds;
+use crate::model::PageState;
 
 /// Importance and rank of a page on one side.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Standing {
     /// Share of the importance of all pages, 0 to 1.
     pub importance: f64,
     /// 1 + number of pages of strictly greater importance.
     pub rank: u64,
-    /// Smallest and greatest rank by PageRank that the bound on the side's L1 error permits; `None` without a bound, or
-    /// if not computed.
-    pub ranks: Option<[u64; 2]>,
 }
 
-/// Page with its standing on each side that has it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Move<P> {
-    pub page: P,
-    pub left: Option<Standing>,
-    pub right: Option<Standing>,
+/// Page that moved, or is new.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Mover {
+    /// Number of the page, or a hash of its name if the rankings were joined by names.
+    #[serde(skip)]
+    pub key: u128,
+    /// URL, or the name in a crawl without URLs.
+    pub url: String,
+    /// Result of the page's fetches so far; absent if the snapshot does not record which pages are gone.
+    pub state: Option<PageState>,
+    /// Rank in the older snapshot; absent for a page that was not known.
+    pub rank_before: Option<u64>,
+    /// Rank in the newer snapshot; absent for a page that it lacks.
+    pub rank: Option<u64>,
+    /// Importance in the older snapshot.
+    pub importance_before: Option<f64>,
+    /// Importance in the newer snapshot.
+    pub importance: Option<f64>,
+    /// True if PageRank itself changed in that direction: the importance changed by more than both bounds allow. Absent
+    /// without bounds, and for a new page.
+    pub certain: Option<bool>,
 }
 
-impl<P> Move<P> {
-    /// Returns the change of importance, -1 to 1; an absent page counts as 0.
+impl Mover {
+    /// Returns the change of importance, -1 to 1; 0 counts for a ranking that lacks the page.
     pub fn change(&self) -> f64 {
-        share(self.right) - share(self.left)
+        self.importance.unwrap_or(0.0) - self.importance_before.unwrap_or(0.0)
     }
 
     /// Returns the change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
     pub fn relative(&self) -> Option<f64> {
-        relative_change(self.change(), share(self.left))
+        let relative = self.change() / self.importance_before.unwrap_or(0.0);
+        relative.is_finite().then_some(relative)
     }
 
     /// Returns the number of ranks the page rose; negative if it fell. `None` for a page of one side only.
     pub fn rank_change(&self) -> Option<i64> {
-        let (left, right) = self.left.zip(self.right)?;
-        Some(ranks_risen(left.rank, right.rank))
+        let (before, after) = self.rank_before.zip(self.rank)?;
+        Some((before as i64).saturating_sub(after as i64))
     }
 
-    /// Returns whether the page's PageRank certainly changed in that direction; `None` without a margin, and for a page
-    /// of one side only.
-    pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
-        self.left.zip(self.right)?;
-        margin.map(|_| is_moved(self.change(), margin))
-    }
-
-    /// Returns whether the page's rank by PageRank certainly changed in that direction: the intervals that the two
-    /// bounds permit do not overlap. `None` without the intervals.
-    pub fn is_rank_certain(&self) -> Option<bool> {
-        let ([best, worst], [best_after, worst_after]) = self.left?.ranks.zip(self.right?.ranks)?;
-        Some(worst_after < best || worst < best_after)
-    }
-
-    /// Returns the change that keeps the page's ratio to the mean page; `growth` is left pages over right pages.
-    fn dilution(&self, growth: f64) -> f64 {
-        share(self.left) * (growth - 1.0)
-    }
-
-    pub fn size(&self, by: By) -> f64 {
-        self.key(by).abs()
-    }
-
-    fn key(&self, by: By) -> f64 {
+    /// Returns the size of the change; negative for a page that fell.
+    fn size(&self, by: By) -> f64 {
         match by {
             By::Change => self.change(),
             By::Relative if self.change() == 0.0 => 0.0,
@@ -124,26 +109,20 @@ impl<P> Move<P> {
         }
     }
 
-    fn best_rank(&self) -> u64 {
-        let ranks = [self.left, self.right].into_iter().flatten();
-        ranks.map(|side| side.rank).min().unwrap_or(u64::MAX)
+    /// Compares pages of both sides by "Order" in the module's head, whether they rose or fell.
+    pub fn by_size(by: By, a: &Mover, b: &Mover) -> Ordering {
+        let largest = |a: f64, b: f64| b.abs().total_cmp(&a.abs());
+        largest(a.size(by), b.size(by))
+            .then(largest(a.change(), b.change()))
+            .then(a.rank.cmp(&b.rank))
+            .then(a.key.cmp(&b.key))
     }
-}
 
-/// Returns a change divided by the importance before; `None` if that was 0, or the quotient overflows `f64`.
-pub fn relative_change(change: f64, before: f64) -> Option<f64> {
-    let relative = change / before;
-    relative.is_finite().then_some(relative)
-}
-
-/// Returns the number of ranks that a page rose; negative if it fell.
-pub fn ranks_risen(before: u64, after: u64) -> i64 {
-    (before as i64).saturating_sub(after as i64)
-}
-
-/// Returns the importance on a side, 0 if that lacks the page.
-fn share(side: Option<Standing>) -> f64 {
-    side.map_or(0.0, |standing| standing.importance)
+    /// Compares pages of one side.
+    fn by_rank(a: &Mover, b: &Mover) -> Ordering {
+        let rank = |page: &Mover| page.rank.or(page.rank_before);
+        rank(a).cmp(&rank(b)).then(a.key.cmp(&b.key))
+    }
 }
 
 cashrank_base::words! {
@@ -165,8 +144,7 @@ pub struct MoveOptions {
     pub by: By,
     /// Lists only pages of this rank or better on a side. Sums are over all pages.
     pub top: u64,
-    /// Lists only those pages on both sides of which it is certain that what they are ordered by, rank or importance,
-    /// changed; none without bounds. Sums are over all pages.
+    /// Lists only those pages on both sides whose change is certain; none without bounds. Sums are over all pages.
     pub certain_only: bool,
 }
 
@@ -211,33 +189,18 @@ pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
     (change - dilution).abs() <= margin.unwrap_or(change.abs() / 2.0)
 }
 
-/// Pages that moved, and their summary. `R` is a [`Move`] or a row made from one.
+/// Pages that moved, and their summary.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Moves<R> {
+pub struct Moves {
     pub summary: MoveSummary,
     /// Pages that rose, largest move first.
-    pub rose: Vec<R>,
+    pub rose: Vec<Mover>,
     /// Pages that fell, largest move first.
-    pub fell: Vec<R>,
+    pub fell: Vec<Mover>,
     /// Pages on the right side only, best rank first.
-    pub new: Vec<R>,
+    pub new: Vec<Mover>,
     /// Pages on the left side only, best rank first.
-    pub missing: Vec<R>,
-}
-
-impl<R> Moves<R> {
-    pub fn try_map<S, E>(
-        self,
-        mut rows: impl FnMut(Vec<R>) -> Result<Vec<S>, E>,
-    ) -> Result<Moves<S>, E> {
-        Ok(Moves {
-            summary: self.summary,
-            rose: rows(self.rose)?,
-            fell: rows(self.fell)?,
-            new: rows(self.new)?,
-            missing: rows(self.missing)?,
-        })
-    }
+    pub missing: Vec<Mover>,
 }
 
 /// Counts and sums over all pages.
@@ -273,115 +236,118 @@ pub struct MoveSummary {
     pub top: Vec<Stay>,
 }
 
-/// Collects pages one at a time. `P` identifies a page.
+/// Collects pages one at a time.
 #[derive(Debug)]
-pub struct MoveCollector<P> {
+pub struct MoveCollector {
     wanted: MoveOptions,
-    margin: Option<f64>,
     /// Number of pages on the left side divided by that on the right.
     growth: f64,
     summary: MoveSummary,
     norms: NormSums,
     dilution: CompensatedSum,
     stays: Stays,
-    rose: BestItems<Move<P>>,
-    fell: BestItems<Move<P>>,
-    new: BestItems<Move<P>>,
-    missing: BestItems<Move<P>>,
+    rose: BestItems<Mover>,
+    fell: BestItems<Mover>,
+    new: BestItems<Mover>,
+    missing: BestItems<Mover>,
 }
 
-impl<P: Copy + Ord> MoveCollector<P> {
+impl MoveCollector {
     /// Returns a collector for sides with these bounds on their L1 errors and these numbers of pages.
     pub fn new(
         wanted: MoveOptions,
         bounds: [Option<f64>; 2],
         [left, right]: [u64; 2],
-    ) -> MoveCollector<P> {
+    ) -> MoveCollector {
         let growth = left as f64 / right as f64;
+        let [rose, fell, new, missing] = [(); 4].map(|()| BestItems::new(wanted.count));
         MoveCollector {
             wanted,
-            margin: margin(bounds[0], bounds[1]),
             // If a side has no pages, none is on both.
             growth: if growth.is_finite() { growth } else { 1.0 },
-            summary: MoveSummary::default(),
+            summary: MoveSummary {
+                margin: margin(bounds[0], bounds[1]),
+                ..MoveSummary::default()
+            },
             norms: NormSums::default(),
             dilution: CompensatedSum::default(),
             stays: Stays::default(),
-            rose: BestItems::new(wanted.count),
-            fell: BestItems::new(wanted.count),
-            new: BestItems::new(wanted.count),
-            missing: BestItems::new(wanted.count),
+            rose,
+            fell,
+            new,
+            missing,
         }
     }
 
-    /// Adds a page with its standing on each side that has it. Each page must be added once; importances must not be
-    /// negative or NaN.
-    pub fn add(&mut self, page: P, left: Option<Standing>, right: Option<Standing>) {
-        self.norms.add(share(left), share(right));
+    /// Adds a page with its standing on each side that has it. Each page must be added once, with a key of its own;
+    /// importances must not be negative or NaN.
+    pub fn add(&mut self, key: u128, left: Option<Standing>, right: Option<Standing>) {
+        let [before, after] = [left, right].map(|side| side.map_or(0.0, |side| side.importance));
+        self.norms.add(before, after);
         self.stays.add(left.map(|s| s.rank), right.map(|s| s.rank));
-        let page = Move { page, left, right };
-        let is_listed = page.best_rank() <= self.wanted.top;
-        let (list, count) = match (left, right) {
+        let (change, summary) = (after - before, &mut self.summary);
+        let margin = summary.margin;
+        let has_moved = is_moved(change, margin);
+        match (left, right) {
             (None, None) => return,
-            (None, Some(_)) => (&mut self.new, &mut self.summary.new_pages),
-            (Some(_), None) => (&mut self.missing, &mut self.summary.missing_pages),
+            (None, Some(_)) => summary.new_pages += 1,
+            (Some(_), None) => summary.missing_pages += 1,
             (Some(left), Some(right)) => {
-                self.summary.same_rank_pages += u64::from(left.rank == right.rank);
-                return self.common(page, is_listed);
+                summary.common_pages += 1;
+                summary.same_rank_pages += u64::from(left.rank == right.rank);
+                // The change that keeps the page's ratio to the mean page.
+                let dilution = before * (self.growth - 1.0);
+                let part = (dilution * change.signum()).clamp(0.0, change.abs());
+                self.dilution.add(part);
+                summary.rose_pages += u64::from(has_moved && change > 0.0);
+                summary.fell_pages += u64::from(has_moved && change < 0.0);
+                let is_diluted = has_moved && is_dilution(change, dilution, margin);
+                summary.diluted_pages += u64::from(is_diluted);
             }
-        };
-        *count += 1;
-        if is_listed {
-            list.add(page, by_rank);
+        }
+        let mut sides = [left, right].into_iter().flatten();
+        if sides.any(|side| side.rank <= self.wanted.top) {
+            let is_common = left.is_some() && right.is_some();
+            self.list(Mover {
+                key,
+                rank_before: left.map(|side| side.rank),
+                rank: right.map(|side| side.rank),
+                importance_before: left.map(|side| side.importance),
+                importance: right.map(|side| side.importance),
+                certain: margin.filter(|_| is_common).map(|_| has_moved),
+                ..Mover::default()
+            });
         }
     }
 
-    fn common(&mut self, page: Move<P>, is_listed: bool) {
-        let summary = &mut self.summary;
-        let (change, margin, by) = (page.change(), self.margin, self.wanted.by);
-        let dilution = page.dilution(self.growth);
-        let part = (dilution * change.signum()).clamp(0.0, change.abs());
-        self.dilution.add(part);
-        summary.common_pages += 1;
-        if !is_moved(change, margin) {
-            summary.unchanged_pages += 1;
+    fn list(&mut self, page: Mover) {
+        let (by, change) = (self.wanted.by, page.change());
+        let (list, is_one_sided) = match (page.rank_before, page.rank) {
+            (None, _) => (&mut self.new, true),
+            (_, None) => (&mut self.missing, true),
+            _ if self.wanted.certain_only && page.certain != Some(true) => return,
+            // If most pages are replaced by new ones, ranks of some that lose importance rise: these neither rose nor fell.
+            _ if page.size(by) > 0.0 && change > 0.0 => (&mut self.rose, false),
+            _ if page.size(by) < 0.0 && change < 0.0 => (&mut self.fell, false),
+            _ => return,
+        };
+        if is_one_sided {
+            list.add(page, Mover::by_rank);
         } else {
-            let moved = if change > 0.0 {
-                &mut summary.rose_pages
-            } else {
-                &mut summary.fell_pages
-            };
-            *moved += 1;
-            summary.diluted_pages += u64::from(is_dilution(change, dilution, margin));
-        }
-        let is_certain = match by {
-            By::Rank => page.is_rank_certain(),
-            By::Change | By::Relative => page.is_certain(margin),
-        };
-        if !is_listed || self.wanted.certain_only && is_certain != Some(true) {
-            return;
-        }
-        let key = page.key(by);
-        // If most pages are replaced by new ones, ranks of some that lose importance rise: these neither rose nor fell.
-        if key > 0.0 && change > 0.0 {
-            self.rose.add(page, |a, b| order(by, 1.0, a, b));
-        } else if key < 0.0 && change < 0.0 {
-            self.fell.add(page, |a, b| order(by, -1.0, a, b));
+            list.add(page, |a, b| Mover::by_size(by, a, b));
         }
     }
 
-    pub fn finish(self) -> Moves<Move<P>> {
+    pub fn finish(self) -> Moves {
         let (by, found) = (self.wanted.by, self.summary);
         let [l1, l2, linf] = self.norms.finish();
-        let (left_pages, right_pages) = (
-            found.common_pages + found.missing_pages,
-            found.common_pages + found.new_pages,
-        );
+        let left_pages = found.common_pages + found.missing_pages;
+        let right_pages = found.common_pages + found.new_pages;
         Moves {
             summary: MoveSummary {
                 left_pages,
                 right_pages,
-                margin: self.margin,
+                unchanged_pages: found.common_pages - found.rose_pages - found.fell_pages,
                 l1,
                 l2,
                 linf,
@@ -389,56 +355,45 @@ impl<P: Copy + Ord> MoveCollector<P> {
                 top: self.stays.finish(left_pages.min(right_pages)),
                 ..found
             },
-            rose: self.rose.finish(|a, b| order(by, 1.0, a, b)),
-            fell: self.fell.finish(|a, b| order(by, -1.0, a, b)),
-            new: self.new.finish(by_rank),
-            missing: self.missing.finish(by_rank),
+            rose: self.rose.finish(|a, b| Mover::by_size(by, a, b)),
+            fell: self.fell.finish(|a, b| Mover::by_size(by, a, b)),
+            new: self.new.finish(Mover::by_rank),
+            missing: self.missing.finish(Mover::by_rank),
         }
     }
 }
 
 /// Computes the moves from `left` to `right`, in shares (scores divided by their sum), whose L1 errors have these
-/// `bounds`. Remaining ties are in the order of the names' hashes. Takes 24 bytes per page and side for the join, and 8
-/// for the ranks. Fails like [`compare`](crate::metrics::compare).
+/// `bounds`. Keys are hashes of names. Takes 24 bytes per page and side for the join, and 8 for the ranks. Fails like
+/// [`compare`](crate::metrics::compare).
 pub fn moved_by_name(
     left: Scores,
     right: Scores,
     bounds: [Option<f64>; 2],
     wanted: MoveOptions,
-) -> Result<Moves<Move<NameHash>>> {
-    let left = ComparedSide::of("left", left)?;
-    let right = ComparedSide::of("right", right)?;
-    let sorted = [&left, &right].map(|side| {
+) -> Result<Moves> {
+    let sides = [
+        ComparedSide::of("left", left)?,
+        ComparedSide::of("right", right)?,
+    ];
+    let sorted = sides.each_ref().map(|side| {
         let mut scores: Vec<f64> = side.rows.iter().map(|row| row.score).collect();
         scores.sort_unstable_by(|a, b| b.total_cmp(a));
         scores
     });
-    let pages = [&left, &right].map(|side| side.rows.len() as u64);
+    let standing = |side: usize, row: &ScoreRow| Standing {
+        importance: row.score / sides[side].total,
+        rank: 1 + sorted[side].partition_point(|&score| score > row.score) as u64,
+    };
+    let pages = sides.each_ref().map(|side| side.rows.len() as u64);
     let mut movers = MoveCollector::new(wanted, bounds, pages);
-    join(&left.rows, &right.rows, |l, r| {
-        let Some(name) = l.or(r).map(|row| row.name) else {
-            return;
-        };
-        let l = l.map(|row| standing(&left, &sorted[0], bounds[0], row));
-        let r = r.map(|row| standing(&right, &sorted[1], bounds[1], row));
-        movers.add(name, l, r);
+    join(&sides[0].rows, &sides[1].rows, |l, r| {
+        if let Some(row) = l.or(r) {
+            let (left, right) = (l.map(|row| standing(0, row)), r.map(|row| standing(1, row)));
+            movers.add(row.name.into(), left, right);
+        }
     });
     Ok(movers.finish())
-}
-
-/// Compares by "Order" in the module's head; `sign` is 1 for pages that rose, -1 for pages that fell.
-fn order<P: Ord>(by: By, sign: f64, a: &Move<P>, b: &Move<P>) -> Ordering {
-    let largest = |a: f64, b: f64| (sign * b).total_cmp(&(sign * a));
-    let rank = |page: &Move<P>| page.right.map(|side| side.rank);
-    largest(a.key(by), b.key(by))
-        .then(largest(a.change(), b.change()))
-        .then(rank(a).cmp(&rank(b)))
-        .then(a.page.cmp(&b.page))
-}
-
-fn by_rank<P: Ord>(a: &Move<P>, b: &Move<P>) -> Ordering {
-    let ranks = a.best_rank().cmp(&b.best_rank());
-    ranks.then(a.page.cmp(&b.page))
 }
 
 /// Pages of the ranks 1 to k that stayed, entered and left.

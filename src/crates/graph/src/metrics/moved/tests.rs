@@ -1,5 +1,5 @@
 use super::*;
-use crate::metrics::{NameHash, Scores};
+use crate::metrics::NameHash;
 use proptest::prelude::*;
 
 fn wanted(count: usize, by: By) -> MoveOptions {
@@ -18,7 +18,6 @@ fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
         x.map(|importance| Standing {
             importance,
             rank: 1 + above(importance),
-            ranks: None,
         })
     };
     importances.iter().map(standing).collect()
@@ -26,26 +25,22 @@ fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
 
 type Sides = (Vec<Option<Standing>>, Vec<Option<Standing>>);
 
-fn run(sides: &Sides, wanted: MoveOptions) -> Moves<Move<usize>> {
+fn run(sides: &Sides, wanted: MoveOptions) -> Moves {
     run_within(sides, wanted, None)
 }
 
 /// Finds the moves of two sides that both have this bound, which is then the margin.
-fn run_within(
-    (left, right): &Sides,
-    wanted: MoveOptions,
-    bound: Option<f64>,
-) -> Moves<Move<usize>> {
+fn run_within((left, right): &Sides, wanted: MoveOptions, bound: Option<f64>) -> Moves {
     let pages = [left, right].map(|side| side.iter().flatten().count() as u64);
     let mut movers = MoveCollector::new(wanted, [bound; 2], pages);
     for (page, (left, right)) in left.iter().zip(right).enumerate() {
-        movers.add(page, *left, *right);
+        movers.add(page as u128, *left, *right);
     }
     movers.finish()
 }
 
-fn pages(of: &[Move<usize>]) -> Vec<usize> {
-    of.iter().map(|page| page.page).collect()
+fn pages(of: &[Mover]) -> Vec<usize> {
+    of.iter().map(|page| page.key as usize).collect()
 }
 
 /// Six pages. Sixteenths are exact.
@@ -79,15 +74,20 @@ fn what_moved_by_hand() {
     assert_eq!(pages(&found.fell), [0, 1]);
     assert_eq!(pages(&found.new), [5]);
     assert_eq!(pages(&found.missing), [4]);
-    let two = found.rose[0];
+    let two = &found.rose[0];
     assert_eq!(
         (two.change(), two.relative(), two.rank_change()),
         (0.125, Some(1.0), Some(1))
     );
     assert_eq!(found.rose[1].relative(), None);
-    assert_eq!(two.is_certain(None), None);
-    assert_eq!(two.is_certain(Some(0.124)), Some(true));
-    assert_eq!(two.is_certain(Some(0.125)), Some(false));
+    for (bound, certain) in [
+        (None, None),
+        (Some(0.124), Some(true)),
+        (Some(0.125), Some(false)),
+    ] {
+        let found = run_within(&sides, wanted(10, By::Change), bound);
+        assert_eq!(found.rose[0].certain, certain);
+    }
 
     let expected = MoveSummary {
         left_pages: 5,
@@ -139,69 +139,14 @@ fn certain_is_more_than_half_of_both_bounds() {
     assert_eq!(found.fell.len(), 1);
 }
 
-/// Ranks of (nearly) tied pages are uncertain; and a page that lost importance did not rise, whatever its rank.
-///
-/// | page | left | ranks | right | ranks |
-/// |---|---|---|---|---|
-/// | 0 | 9/16 | 1 | 4/16 | 2-3 |
-/// | 1 | 3/16 | 2 | 2/16 | 4 |
-/// | 2 | 2/16 | 3-4 | 4/16 and a hair | 2-3 |
-/// | 3 | 2/16 less a hair | 3-4 | 6/16 | 1 |
+/// A page may rise in rank because another loses more than it loses itself.
 #[test]
-fn ranks_change_for_certain_if_their_intervals_do_not_overlap() {
-    let hair = 1e-13;
-    let share = |parts: [f64; 4]| -> Vec<Option<f64>> {
-        parts.iter().map(|part| Some(part / 16.0)).collect()
-    };
-    let sides = [
-        share([9.0, 3.0, 2.0, 2.0 - hair]),
-        share([4.0, 2.0, 4.0 + hair, 6.0]),
-    ];
-    let bound = 1e-9;
-    let [left, right] = sides.map(|side| {
-        let importances = || side.iter().map(|x| x.unwrap());
-        let mut ranks = RankBounds::new(bound, importances());
-        importances().for_each(|x| ranks.add(x));
-        let ranks = ranks.finish();
-        let with_ranks = |standing: Option<Standing>| {
-            standing.map(|standing| Standing {
-                ranks: ranks.of(standing.importance),
-                ..standing
-            })
-        };
-        let of: Vec<_> = standings(&side).into_iter().map(with_ranks).collect();
-        of
-    });
-    let ranks = |side: &[Option<Standing>]| -> Vec<[u64; 2]> {
-        side.iter().map(|s| s.unwrap().ranks.unwrap()).collect()
-    };
-    assert_eq!(ranks(&left), [[1, 1], [2, 2], [3, 4], [3, 4]]);
-    assert_eq!(ranks(&right), [[2, 3], [4, 4], [2, 3], [1, 1]]);
-    let run = |sides: &Sides, certain_only| {
-        let wanted = MoveOptions {
-            certain_only,
-            ..wanted(9, By::Rank)
-        };
-        run_within(sides, wanted, Some(bound))
-    };
-    let sides = (left, right);
-    let found = run(&sides, false);
-    assert_eq!(pages(&found.rose), [3, 2]);
-    assert_eq!(pages(&found.fell), [0, 1]);
-    // Pages 2 and 3 tie on the left, and 0 and 2 on the right: 2 may have been third before and after.
-    let found = run(&sides, true);
-    assert_eq!(pages(&found.rose), [3]);
-    assert_eq!(pages(&found.fell), [0, 1]);
-    assert_eq!(found.rose[0].is_rank_certain(), Some(true));
-    let swapped = (sides.1, sides.0);
-    let found = run(&swapped, true);
-    assert_eq!(pages(&found.rose), [0, 1]);
-    // A page may rise in rank because another loses more than it loses itself.
+fn a_page_that_lost_importance_did_not_rise() {
     let (left, right) = (
         standings(&[Some(0.6), Some(0.4)]),
         standings(&[Some(0.1), Some(0.3)]),
     );
-    let found = run(&(left, right), false);
+    let found = run(&(left, right), wanted(9, By::Rank));
     assert!(found.rose.is_empty());
     assert_eq!(pages(&found.fell), [0]);
 }
@@ -209,13 +154,7 @@ fn ranks_change_for_certain_if_their_intervals_do_not_overlap() {
 /// Two pages become four. The first keeps its ratio to the mean of 1.5; that of the second goes from 0.5 to 1.5.
 #[test]
 fn what_new_pages_take_is_dilution() {
-    let standing = |importance, rank| {
-        Some(Standing {
-            importance,
-            rank,
-            ranks: None,
-        })
-    };
+    let standing = |importance, rank| Some(Standing { importance, rank });
     let left = vec![standing(0.75, 1), standing(0.25, 2), None, None];
     let right = vec![
         standing(0.375, 1),
@@ -241,10 +180,9 @@ fn what_stays_of_the_first() {
         let standing = |rank: u64| Standing {
             importance: (1001 - rank) as f64 / 500_500.0,
             rank,
-            ranks: None,
         };
         let later = if page < 5 { 996 + page } else { page - 4 };
-        movers.add(page, Some(standing(page + 1)), Some(standing(later)));
+        movers.add(page.into(), Some(standing(page + 1)), Some(standing(later)));
     }
     let found = movers.finish();
     let stay = |k, stayed, moved| Stay {
@@ -259,9 +197,8 @@ fn what_stays_of_the_first() {
     // Five ranks each, so the greater gain of importance counts; these are equal too, so the better rank comes first.
     let rose: Vec<_> = found.rose.iter().map(|page| page.rank_change()).collect();
     assert_eq!(rose, [Some(5); 3]);
-    let fell: Vec<_> = found.fell.iter().map(|page| page.page).collect();
-    assert_eq!(fell.len(), 3);
-    assert!(fell.iter().all(|&page| page < 5));
+    assert_eq!(found.fell.len(), 3);
+    assert!(found.fell.iter().all(|page| page.key < 5));
 }
 
 #[test]
@@ -364,7 +301,7 @@ fn naive((left, right): &Sides, wanted: MoveOptions) -> [Vec<usize>; 4] {
     lists
 }
 
-fn listed(found: &Moves<Move<usize>>) -> [Vec<usize>; 4] {
+fn listed(found: &Moves) -> [Vec<usize>; 4] {
     [
         pages(&found.rose),
         pages(&found.fell),
@@ -394,7 +331,8 @@ proptest! {
             pairs().filter(|(l, r)| test(*l, *r)).count() as u64
         };
         // Multiples of 1/64: sums are exact.
-        let l1: f64 = left.iter().zip(right).map(|(l, r)| (share(*l) - share(*r)).abs()).sum();
+        let share = |side: &Option<Standing>| side.map_or(0.0, |side| side.importance);
+        let l1: f64 = left.iter().zip(right).map(|(l, r)| (share(l) - share(r)).abs()).sum();
         prop_assert_eq!(found.l1, l1);
         prop_assert!((0.0..=l1 + 1e-12).contains(&found.dilution_l1));
         prop_assert!(found.diluted_pages <= found.rose_pages + found.fell_pages);
@@ -465,19 +403,16 @@ proptest! {
             (found.l1, found.dilution_l1) = (0.0, 0.0);
         }
         prop_assert_eq!(named, numbered);
-        let of = |moves: &[Move<usize>]| -> Vec<(NameHash, Option<Standing>, Option<Standing>)> {
-            let mut rows: Vec<_> = moves
-                .iter()
-                .map(|m| (NameHash::of(name(m.page).as_bytes()), m.left, m.right))
-                .collect();
-            rows.sort_by_key(|row| row.0);
+        let sorted = |moves: &[Mover], key: &dyn Fn(u128) -> u128| -> Vec<Mover> {
+            let keyed = moves.iter().map(|page| Mover { key: key(page.key), ..page.clone() });
+            let mut rows: Vec<Mover> = keyed.collect();
+            rows.sort_by_key(|row| row.key);
             rows
         };
-        let hashed = |moves: &[Move<NameHash>]| -> Vec<(NameHash, Option<Standing>, Option<Standing>)> {
-            let mut rows: Vec<_> = moves.iter().map(|m| (m.page, m.left, m.right)).collect();
-            rows.sort_by_key(|row| row.0);
-            rows
+        let of = |moves: &[Mover]| {
+            sorted(moves, &|page| NameHash::of(name(page as usize).as_bytes()).into())
         };
+        let hashed = |moves: &[Mover]| sorted(moves, &|key| key);
         prop_assert_eq!(hashed(&by_name.rose), of(&by_number.rose));
         prop_assert_eq!(hashed(&by_name.fell), of(&by_number.fell));
     }
