@@ -46,8 +46,7 @@ the links that each snapshot knows. Every other page of both sides counts as unc
 any change counts.
 
 Where pages were added, the importance of the others falls, for all sums to 1. diluted_pages counts those of the \
-pages that rose or fell whose change is that of the mean page, and dilution_l1 says how much of l1 is such change. Rates are per day of fetch time, and \
-per turnover of `ingest --window`.
+pages that rose or fell whose change is that of the mean page, and dilution_l1 says how much of l1 is such change.
 
 Two snapshots of one store are read side by side, and only the lists take memory. Anything else is joined by name, \
 which takes about 64 bytes per page, and files are read twice.")]

@@ -6,7 +6,7 @@ use std::io::Write;
 use cashrank::{Error, Mover, PageState};
 use cashrank_graph::metrics::NameHash;
 use cashrank_graph::metrics::moved::{MoveOptions, Moves, margin, moved_by_name};
-use cashrank_store::snapshot::{Elapsed, Snapshot, elapsed, moved, same_numbers};
+use cashrank_store::snapshot::{Snapshot, moved, same_numbers};
 
 use super::Agreement;
 use super::side::{CompareSide, scores};
@@ -18,7 +18,8 @@ use crate::cli::table::TextTable;
 struct MovesReport<'a> {
     agreement: Agreement,
     sides: [&'a CompareSide; 2],
-    elapsed: Elapsed,
+    /// Days between the latest fetches; negative if the right side is earlier.
+    days: Option<f64>,
     found: Moves,
 }
 
@@ -36,23 +37,18 @@ pub fn show(
             "note: a ranking has no bound, so no change is certain, and none is listed with --certain-only"
         );
     }
-    let both = left.ranking().zip(right.ranking());
-    let both = both.map(|(left, right)| (left.snapshot(), right.snapshot()));
-    let elapsed_if = |is_one_store| {
-        let elapsed = both.map(|(l, r)| elapsed(l.info(), r.info(), is_one_store));
-        Ok::<_, Error>(elapsed.transpose()?.unwrap_or_default())
+    let found = match left.snapshot().zip(right.snapshot()) {
+        Some((l, r)) if one_store(l, r)? => moved(l, r, wanted)?,
+        _ => by_name(left, right, wanted, memory)?,
     };
-    let (found, elapsed) = match left.snapshot().zip(right.snapshot()) {
-        Some((l, r)) if one_store(l, r)? => (moved(l, r, wanted)?, elapsed_if(true)?),
-        _ => {
-            let elapsed = elapsed_if(both.is_some_and(|(l, r)| l.store() == r.store()))?;
-            (by_name(left, right, wanted, memory)?, elapsed)
-        }
-    };
+    let time = |side: &CompareSide| side.info().and_then(|info| info.time);
+    let days = time(left)
+        .zip(time(right))
+        .map(|(l, r)| (r as f64 - l as f64) / 86_400.0);
     let report = MovesReport {
         agreement: Agreement::of([left, right], found.summary.l1),
         sides: [left, right],
-        elapsed,
+        days: days.filter(|days| *days != 0.0),
         found,
     };
     if is_json {
@@ -121,18 +117,14 @@ impl MovesReport<'_> {
     fn json(&self) -> impl serde::Serialize {
         let moving = |rows: &[Mover]| {
             let row = |row: &Mover| {
-                let change = row.change();
                 object! {
                     "left_rank": row.rank_before,
                     "right_rank": row.rank,
                     "rank_change": row.rank_change(),
                     "left_importance": row.importance_before,
                     "right_importance": row.importance,
-                    "change": change,
+                    "change": row.change(),
                     "relative": row.relative(),
-                    "per_day": self.days().map(|days| change / days),
-                    "per_hour": self.hours().map(|hours| change / hours),
-                    "per_turnover": self.elapsed.turnovers.map(|turnovers| change / turnovers),
                     "certain": row.certain,
                     "state": row.state,
                     "url": row.url.clone(),
@@ -155,8 +147,7 @@ impl MovesReport<'_> {
         let head = object! {
             "left": left.json(),
             "right": right.json(),
-            "days": self.elapsed.days,
-            "turnovers": self.elapsed.turnovers,
+            "days": self.days,
         };
         let lists = object! {
             "rose": moving(&self.found.rose),
@@ -168,17 +159,6 @@ impl MovesReport<'_> {
         joined(head, joined(&self.found.summary, lists))
     }
 
-    /// Returns the days between the sides, if at least one.
-    fn days(&self) -> Option<f64> {
-        self.elapsed.days.filter(|days| days.abs() >= 1.0)
-    }
-
-    /// Returns the hours between the sides, if at least 1 and below 24: a trend of minutes does not last for a day.
-    fn hours(&self) -> Option<f64> {
-        let hours = self.elapsed.days.map(|days| days * 24.0);
-        hours.filter(|hours| (1.0..24.0).contains(&hours.abs()))
-    }
-
     /// Writes the totals as `key<TAB>value` lines, then a table for each list.
     fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let sums = &self.found.summary;
@@ -188,8 +168,7 @@ impl MovesReport<'_> {
         right.write(out, "right", sums.right_pages)?;
         let some = |value: Option<String>| value.unwrap_or("unknown".into());
         for (key, value) in [
-            ("days", some(self.elapsed.days.map(span))),
-            ("turnovers", some(self.elapsed.turnovers.map(span))),
+            ("days", some(self.days.map(span))),
             ("common_pages", sums.common_pages.to_string()),
             ("new_pages", sums.new_pages.to_string()),
             ("missing_pages", sums.missing_pages.to_string()),
@@ -233,7 +212,7 @@ impl MovesReport<'_> {
 
     fn moves_table(&self) -> TextTable<'_, Mover> {
         let rank = |rank: Option<u64>| rank.unwrap_or(0).to_string();
-        let mut table = TextTable::<Mover>::new(" ")
+        TextTable::<Mover>::new(" ")
             .number("rank", 9, move |row| rank(row.rank))
             .number("was", 9, move |row| rank(row.rank_before))
             .number("importance", 11, |row| share(row.importance))
@@ -242,22 +221,7 @@ impl MovesReport<'_> {
             .number("relative", 10, |row| {
                 row.relative()
                     .map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
-            });
-        let per_turnover = self
-            .elapsed
-            .turnovers
-            .map(|span| ("per turnover", 12, span));
-        let rates = [
-            self.days().map(|days| ("per day", 11, days)),
-            self.hours().map(|hours| ("per hour", 11, hours)),
-            per_turnover,
-        ];
-        for (unit, width, span) in rates.into_iter().flatten() {
-            table = table.number(unit, width, move |row| {
-                format!("{:+.3e}", row.change() / span)
-            });
-        }
-        table
+            })
             .number("certain", 7, |row| sure(row.certain).into())
             .text(" url", 0, name_of)
     }

@@ -8,8 +8,8 @@
 //! was found gone (404, 410) stays in the ranking; the snapshot tells which are.
 
 use super::blocks::flat;
-use super::{Info, LevelRanking, Selection, Snapshot, SnapshotColumn};
-use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
+use super::{LevelRanking, Selection, Snapshot, SnapshotColumn};
+use crate::engine::{CHUNK_PAGES, PageId};
 use crate::metrics::moved::{MoveCollector, MoveOptions, Mover, Moves, Standing};
 use crate::metrics::moved::{is_dilution, is_moved, margin};
 use crate::model::{Change, Page};
@@ -89,36 +89,6 @@ impl Snapshot {
         })
         .collect()
     }
-}
-
-/// Turnovers and time between two snapshots.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Elapsed {
-    /// Days between the latest fetches; negative if the right one is earlier; `None` if unknown or 0.
-    pub days: Option<f64>,
-    /// Cash distributed between the snapshots, in units of the larger supply; negative if the right one is earlier;
-    /// `None` for two stores, or if nothing was distributed.
-    pub turnovers: Option<f64>,
-}
-
-/// Returns turnovers and time between two snapshots; [`Error::Unsupported`] if a clock is not a number. `one_store` is
-/// true if they are of one store, and so have one clock.
-pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
-    let seconds = left.time.zip(right.time);
-    let seconds = seconds.map(|(left, right)| i128::from(right) - i128::from(left));
-    let clock = |info: &Info| {
-        let clock: Result<u128, _> = info.clock.parse();
-        clock.map_err(|_| Error::Unsupported(format!("the clock {:?} is not a number", info.clock)))
-    };
-    let (from, to) = (clock(left)?, clock(right)?);
-    let sign = if to >= from { 1.0 } else { -1.0 };
-    let supply = left.pages.max(right.pages) as f64 * ENDOWMENT as f64;
-    let turnovers = sign * to.abs_diff(from) as f64 / supply;
-    let some = |value: f64| (value != 0.0 && value.is_finite()).then_some(value);
-    Ok(Elapsed {
-        days: seconds.and_then(|seconds| some(seconds as f64 / 86_400.0)),
-        turnovers: some(turnovers).filter(|_| one_store),
-    })
 }
 
 impl LevelRanking {

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{ENTRY, TRAILER};
 use super::export::{Format, Setup, export};
-use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, column, elapsed, moved};
+use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, column, moved};
 use crate::Result;
 use crate::engine::PageId;
 use crate::fuzz::dice::Bytes;
@@ -118,7 +118,6 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         assert_eq!((sums.l1, sums.common_pages), (0.0, pages.len() as u64));
         assert_eq!(sums.unchanged_pages, sums.same_rank_pages);
     }
-    let _times = elapsed(snapshot.info(), snapshot.info(), true);
     for format in [Format::Tsv, Format::Jsonl] {
         let rows = pages
             .iter()

@@ -29,9 +29,6 @@
 //! margin, if they differ by no more than half of the change. The diluted part of a change is the part between 0 and
 //! the dilution.
 //!
-//! **The rate** is the change divided by the time, or the turnovers, between the two. Each side is a mean over its
-//! window, so a rate is one between the middles of two windows; overlapping windows damp changes.
-//!
 //! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss first. By
 //! rank, a page whose rank rose while its importance fell, or the reverse, is in neither list. Ties: the larger change
 //! of importance in that direction, then the better rank on the right, then the smaller key. New and missing pages: best
