@@ -188,13 +188,6 @@ impl MovesReport<'_> {
         ] {
             writeln!(out, "{key}\t{value}")?;
         }
-        for top in &sums.top {
-            let (k, stayed, entered, left) = (top.k, top.stayed, top.entered, top.left);
-            writeln!(
-                out,
-                "top\t{k}\t{stayed} stayed\t{entered} entered\t{left} left"
-            )?;
-        }
         for (name, rows) in [("rose", &self.found.rose), ("fell", &self.found.fell)] {
             write_list(out, name, &self.moves_table(), rows)?;
         }

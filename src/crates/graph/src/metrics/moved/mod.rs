@@ -229,8 +229,6 @@ pub struct MoveSummary {
     pub l2: f64,
     /// Largest absolute change of a page.
     pub linf: f64,
-    /// Pages of the ranks 1 to k that stayed, for k = 10, 100, ... up to the shorter side.
-    pub top: Vec<Stay>,
 }
 
 /// Collects pages one at a time.
@@ -242,7 +240,6 @@ pub struct MoveCollector {
     summary: MoveSummary,
     norms: NormSums,
     dilution: CompensatedSum,
-    stays: Stays,
     rose: BestItems<Mover>,
     fell: BestItems<Mover>,
     new: BestItems<Mover>,
@@ -268,7 +265,6 @@ impl MoveCollector {
             },
             norms: NormSums::default(),
             dilution: CompensatedSum::default(),
-            stays: Stays::default(),
             rose,
             fell,
             new,
@@ -281,7 +277,6 @@ impl MoveCollector {
     pub fn add(&mut self, key: u128, left: Option<Standing>, right: Option<Standing>) {
         let [before, after] = [left, right].map(|side| side.map_or(0.0, |side| side.importance));
         self.norms.add(before, after);
-        self.stays.add(left.map(|s| s.rank), right.map(|s| s.rank));
         let (change, summary) = (after - before, &mut self.summary);
         let margin = summary.margin;
         let has_moved = is_moved(change, margin);
@@ -338,18 +333,15 @@ impl MoveCollector {
     pub fn finish(self) -> Moves {
         let (by, found) = (self.wanted.by, self.summary);
         let [l1, l2, linf] = self.norms.finish();
-        let left_pages = found.common_pages + found.missing_pages;
-        let right_pages = found.common_pages + found.new_pages;
         Moves {
             summary: MoveSummary {
-                left_pages,
-                right_pages,
+                left_pages: found.common_pages + found.missing_pages,
+                right_pages: found.common_pages + found.new_pages,
                 unchanged_pages: found.common_pages - found.rose_pages - found.fell_pages,
                 l1,
                 l2,
                 linf,
                 dilution_l1: self.dilution.value(),
-                top: self.stays.finish(left_pages.min(right_pages)),
                 ..found
             },
             rose: self.rose.finish(|a, b| Mover::by_size(by, a, b)),
@@ -391,62 +383,6 @@ pub fn moved_by_name(
         }
     });
     Ok(movers.finish())
-}
-
-/// Pages of the ranks 1 to k that stayed, entered and left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Stay {
-    pub k: u64,
-    /// Number of pages of ranks 1 to k on both sides.
-    pub stayed: u64,
-    /// Number of pages of ranks 1 to k on the right side only.
-    pub entered: u64,
-    /// Number of pages of ranks 1 to k on the left side only.
-    pub left: u64,
-}
-
-/// Number of powers of ten that may bound a rank: 10^1 to 10^20.
-const LEVELS: usize = 20;
-
-/// Counts, for all powers of ten k at once, how many of the first k pages of one side are among the first k of the
-/// other. Pages of equal rank are treated equally, so the first k can be more than k pages. Holds the numbers of pages of
-/// the left side, the right side and both by the smallest level that contains their rank.
-#[derive(Debug, Default)]
-struct Stays([[u64; 3]; LEVELS]);
-
-/// Returns the smallest `i` with `rank <= 10^(i + 1)`.
-fn level(rank: u64) -> usize {
-    let digits = rank.saturating_sub(1).checked_ilog10();
-    digits.unwrap_or(0) as usize
-}
-
-impl Stays {
-    fn add(&mut self, left: Option<u64>, right: Option<u64>) {
-        let both = left.zip(right).map(|(left, right)| left.max(right));
-        for (side, rank) in [left, right, both].into_iter().enumerate() {
-            if let Some(rank) = rank {
-                self.0[level(rank)][side] += 1;
-            }
-        }
-    }
-
-    /// Returns the counts for k = 10, 100, ... up to `shorter`.
-    fn finish(self, shorter: u64) -> Vec<Stay> {
-        let powers = (1..).map_while(|exponent| 10u64.checked_pow(exponent));
-        let levels = powers.take_while(|&k| k <= shorter).zip(self.0);
-        let mut sums = [0; 3];
-        let stays = levels.map(|(k, counts)| {
-            sums = std::array::from_fn(|side| sums[side] + counts[side]);
-            let [left, right, stayed] = sums;
-            Stay {
-                k,
-                stayed,
-                entered: right - stayed,
-                left: left - stayed,
-            }
-        });
-        stays.collect()
-    }
 }
 
 #[cfg(test)]
