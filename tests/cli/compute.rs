@@ -599,12 +599,19 @@ fn a_bound_that_is_missed_is_said_to_be() {
     }
 }
 
-/// A table may have several measures, each in a column of its name; degrees of pages need not be computed first.
+/// A table may have several measures, each in a column of its name.
 /// Counted by hand: www.a.example/ is linked from /x and b.example.
 #[test]
 fn measures_are_columns_of_one_table() {
     let lab = lab();
     let export = |asked: &str| lab.run(&format!("export --to tsv --store s --measure {asked}"));
+    export("importance,in-degree")
+        .exits(2)
+        .says(&["no ranking of pages by in-degree"]);
+    for measure in ["in-degree", "out-degree"] {
+        lab.run(&format!("compute --measure {measure} --store s"))
+            .exits(0);
+    }
     let out = export("importance,in-degree,out-degree --score ratio")
         .exits(0)
         .out;

@@ -94,8 +94,7 @@ pub struct ExportArgs {
 
 const MEASURES: &str = "\
 The ranking by this measure, which `cashrank compute` made. A table has a column named by it, and may have several measures: \
-importance,harmonic,in-degree; ranks are those of the first, and of the others in-degree, out-degree and salsa of pages need not have \
-been computed [default: importance, which each snapshot has]";
+importance,harmonic,in-degree; ranks are those of the first [default: importance, which each snapshot has]";
 
 const OLD: &str =
     "the snapshot is of an older cashrank, and does not say which are; the next one does";
@@ -212,7 +211,7 @@ impl ExportArgs {
         let held = since.as_ref().map_or(0, ChangeFilter::held_bytes)
             + rankings.held_bytes()
             + format.buffer_bytes(rankings.len())
-            + further.held_bytes;
+            + further.held_bytes();
         let cache = self.memory.budget(2)?;
         let beside = to_read(rankings.len()) + held;
         let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
