@@ -74,8 +74,8 @@ pub struct ComputeArgs {
     damping: Option<f64>,
     /// How near to come to the exact scores, which sum to 1 [default: 1e-6].
     ///
-    /// pagerank, personalised and spam-mass end when the total error is proven to be at most EPS; hits, salsa, adjacency and
-    /// undirected when another step would change the scores by no more than EPS in all.
+    /// pagerank, personalised and spam-mass end when the total error is proven to be at most EPS; hits-authorities and
+    /// hits-hubs when another step would change the scores by no more than EPS in all.
     #[arg(long, value_name = "EPS", value_parser = bound)]
     until: Option<f64>,
     /// For spam-mass: the share of all pages that is thought to be good [default: 0.85].

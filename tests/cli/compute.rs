@@ -188,8 +188,6 @@ fn inputs_are_ranked_without_a_store() {
         "harmonic",
         "hits-authorities",
         "salsa",
-        "adjacency",
-        "undirected",
         "out-degree",
     ] {
         let done = lab

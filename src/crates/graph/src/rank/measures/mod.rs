@@ -1,14 +1,14 @@
 //! Measures of importance: a function and an entry in [`MEASURES`] each.
 //!
 //! A measure is a function of the links of nodes ([`Rows`]), which are pages or sites, that gives every node a score.
-//! The accuracy of the scores is part of the result ([`Accuracy`]): PageRank has a proven bound, eigenvectors have a
-//! residual, estimates have a standard error, and counts are exact.
+//! The accuracy of the scores is part of the result ([`Accuracy`]): PageRank has a proven bound, HITS has a residual,
+//! estimates have a standard error, and counts are exact.
 
 mod degrees;
 mod distances;
+mod hits;
 mod hyperball;
 mod linear;
-mod power;
 #[cfg(test)]
 mod tests;
 
@@ -210,7 +210,7 @@ pub static MEASURES: &[MeasureSpec] = &[
         scores: ScoreKind::Share,
         uses: &[Uses::Until],
         bytes: |nodes, _, _| 24 * nodes,
-        compute: |work| power::hits(work, false),
+        compute: |work| hits::hits(work, false),
     },
     MeasureSpec {
         name: "hits-hubs",
@@ -218,7 +218,7 @@ pub static MEASURES: &[MeasureSpec] = &[
         scores: ScoreKind::Share,
         uses: &[Uses::Until],
         bytes: |nodes, _, _| 24 * nodes,
-        compute: |work| power::hits(work, true),
+        compute: |work| hits::hits(work, true),
     },
     MeasureSpec {
         name: "salsa",
@@ -227,22 +227,6 @@ pub static MEASURES: &[MeasureSpec] = &[
         uses: &[],
         bytes: |nodes, _, _| nodes * (8 + 4 + 4 + 8),
         compute: |work| degrees::salsa(work.rows),
-    },
-    MeasureSpec {
-        name: "adjacency",
-        about: "linked by important pages, which hand all they have to each; with a residual",
-        scores: ScoreKind::Share,
-        uses: &[Uses::Until],
-        bytes: |nodes, _, _| 16 * nodes,
-        compute: power::adjacency,
-    },
-    MeasureSpec {
-        name: "undirected",
-        about: "linked with important pages, in either direction; with a residual",
-        scores: ScoreKind::Share,
-        uses: &[Uses::Until],
-        bytes: |nodes, links, _| nodes * (16 + 40) + links * 16,
-        compute: power::undirected,
     },
     MeasureSpec {
         name: "in-degree",
