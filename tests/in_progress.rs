@@ -115,7 +115,7 @@ fn rankings_beside_an_ingest_have_the_same_bytes() {
     assert!(published.iter().eq(names), "{published:?}");
 
     let mut beside = job(lab.path(), "beside");
-    beside.also = vec!["page:salsa".parse().unwrap()];
+    beside.also = vec!["page:in-degree".parse().unwrap()];
     run(&beside, &slow(0)).unwrap();
     let mut found = snapshots(&lab.path().join("beside"));
     found.retain(|(name, _)| name.ends_with(".snapshot"));

@@ -183,13 +183,7 @@ fn chosen_pages_are_read_as_other_lists() {
 fn inputs_are_ranked_without_a_store() {
     let lab = Lab::new();
     lab.file("ring.tsv", "a\tb\nb\tc\nc\ta\n");
-    for measure in [
-        "pagerank",
-        "harmonic",
-        "hits-authorities",
-        "salsa",
-        "out-degree",
-    ] {
+    for measure in ["pagerank", "harmonic", "hits-authorities", "out-degree"] {
         let done = lab
             .run(&format!(
                 "compute ring.tsv --format edges --measure {measure}"
@@ -222,7 +216,7 @@ fn inputs_are_ranked_without_a_store() {
 fn rankings_are_computed_with_every_snapshot() {
     let lab = Lab::new();
     lab.file("crawl", CRAWL);
-    let also = "domain:pagerank,host:harmonic,page:salsa";
+    let also = "domain:pagerank,host:harmonic,page:in-degree";
     lab.run(&format!(
         "ingest crawl --store s --also {also} --damping 0.5 --snapshot-every 2"
     ))
@@ -250,7 +244,7 @@ fn rankings_are_computed_with_every_snapshot() {
             |store: &str| std::fs::read(lab.path(store).join("snapshots").join(&name)).unwrap();
         assert!(of("s") == of("again"), "{name}");
     }
-    lab.run("ingest crawl --store s --also host:salsa")
+    lab.run("ingest crawl --store s --also host:in-degree")
         .says(&["--also applies to new snapshots"]);
 
     lab.file("nodes.tsv", "a\tb\nb\ta\n");
@@ -268,7 +262,7 @@ fn rankings_are_computed_with_every_snapshot() {
         ("--also host:fame", "no measure"),
         ("--also page:spam-mass", "needs a list of pages"),
         (
-            "--also host:salsa --keep-links none",
+            "--also host:in-degree --keep-links none",
             "--also ranks by the links",
         ),
     ] {
@@ -495,7 +489,7 @@ fn what_makes_no_sense_is_said() {
             "needs a list of pages (--teleport)",
         ),
         (
-            "compute --measure salsa --teleport none --store s",
+            "compute --measure in-degree --teleport none --store s",
             2,
             "leave --teleport out",
         ),

@@ -104,19 +104,6 @@ def hits(links, hubs):
     return x
 
 
-def salsa(links):
-    """Of each component of authorities that share a hub: its part of all authorities, by in-degree within."""
-    into = np.asarray(links.sum(axis=0)).ravel()
-    graph = networkx.Graph()
-    coo = links.tocoo()
-    graph.add_edges_from((("h", by), ("a", to)) for by, to in zip(coo.row.tolist(), coo.col.tolist()))
-    scores, all_authorities = np.zeros(links.shape[0]), (into > 0).sum()
-    for component in networkx.connected_components(graph):
-        of = np.array([node for kind, node in component if kind == "a"])
-        scores[of] = len(of) / all_authorities * into[of] / into[of].sum()
-    return scores
-
-
 def l1(scores, names, exact):
     assert set(scores) == set(names), (len(scores), len(names), sorted(set(scores) ^ set(names))[:5])
     return sum(abs(scores[name] - value) for name, value in zip(names, exact))
@@ -193,7 +180,7 @@ def compare_graph(path):
         report(f"harmonic centrality of hosts, {registers} registers: error (rms)", rms, 2 * said["accuracy"]["standard_error"])
     for weigh in ["count", "once"]:
         links = grouped(rows, hosts, weigh)
-        for measure, exact in [("hits-authorities", hits(links, False)), ("hits-hubs", hits(links, True)), ("salsa", salsa(links))]:
+        for measure, exact in [("hits-authorities", hits(links, False)), ("hits-hubs", hits(links, True))]:
             scores, said = compute([crawl], "--level", "host", "--measure", measure, "--site-links", weigh, "--until", "1e-13")
             worst = max(abs(scores[host] - value) for host, value in zip(host_names, exact))
             report(f"{measure} of hosts, links by {weigh}: largest error", worst, 1e-9, json.dumps(said["accuracy"]))

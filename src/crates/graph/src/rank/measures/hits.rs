@@ -14,15 +14,15 @@
 //!
 //! The residual is that of the returned scores x: ||L x/||L x|| - x|| in L1.
 
-use super::{Accuracy, Measured, Work, no_links};
-use crate::Result;
+use super::{Accuracy, Measured, Work};
 use crate::metrics::sum::CompensatedSum;
 use crate::rows::Rows;
+use crate::{Error, Result};
 
 /// Number of steps without a gain of a thousandth after which iteration ends: 64-bit numbers resolve no more.
 const PATIENCE: u32 = 64;
 
-/// Computes hubs or authorities. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if there are no links.
+/// Computes hubs or authorities. Fails with [`Error::Unsupported`] if there are no links.
 pub(super) fn hits(work: &mut Work<'_>, wants_hubs: bool) -> Result<Option<Measured>> {
     let rows = work.rows;
     let nodes = rows.pages() as usize;
@@ -43,7 +43,9 @@ pub(super) fn hits(work: &mut Work<'_>, wants_hubs: bool) -> Result<Option<Measu
         work.swept(steps);
         let norm = CompensatedSum::of(next.iter().copied());
         if norm == 0.0 {
-            return Err(no_links("HITS"));
+            return Err(Error::Unsupported(
+                "there are no links, so HITS is not defined".into(),
+            ));
         }
         let moved = x.iter().zip(&next).map(|(x, next)| (next / norm - x).abs());
         let residual = CompensatedSum::of(moved);

@@ -4,7 +4,6 @@
 //! The accuracy of the scores is part of the result ([`Accuracy`]): PageRank has a proven bound, HITS has a residual,
 //! estimates have a standard error, and counts are exact.
 
-mod degrees;
 mod distances;
 mod hits;
 mod hyperball;
@@ -221,20 +220,12 @@ pub static MEASURES: &[MeasureSpec] = &[
         compute: |work| hits::hits(work, true),
     },
     MeasureSpec {
-        name: "salsa",
-        about: "SALSA: reached by going links back and forth; exact",
-        scores: ScoreKind::Share,
-        uses: &[],
-        bytes: |nodes, _, _| nodes * (8 + 4 + 4 + 8),
-        compute: |work| degrees::salsa(work.rows),
-    },
-    MeasureSpec {
         name: "in-degree",
         about: "how many others link to it",
         scores: ScoreKind::Count,
         uses: &[],
         bytes: |nodes, _, _| 8 * nodes,
-        compute: |work| degrees::in_degree(work.rows),
+        compute: in_degree,
     },
     MeasureSpec {
         name: "out-degree",
@@ -242,7 +233,7 @@ pub static MEASURES: &[MeasureSpec] = &[
         scores: ScoreKind::Count,
         uses: &[],
         bytes: |nodes, _, _| 8 * nodes,
-        compute: |work| degrees::out_degree(work.rows),
+        compute: out_degree,
     },
     MeasureSpec {
         name: "fica",
@@ -313,6 +304,23 @@ impl MeasureSpec {
     }
 }
 
-fn no_links(name: &str) -> Error {
-    Error::Unsupported(format!("there are no links, so {name} is not defined"))
+/// Counts how many nodes link to each: the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998:
+/// "back-link count"), and easy to forge. A link counts once, if it weighs anything.
+fn in_degree(work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let mut scores = vec![0.0; work.rows.pages() as usize];
+    work.rows.sweep(&mut |row| {
+        row.links().for_each(|to| scores[to as usize] += 1.0);
+        Ok(())
+    })?;
+    Ok(Some(Measured::exact(scores)))
+}
+
+/// Counts to how many nodes each links.
+fn out_degree(work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let mut scores = vec![0.0; work.rows.pages() as usize];
+    work.rows.sweep(&mut |row| {
+        scores[row.page as usize] = row.degree() as f64;
+        Ok(())
+    })?;
+    Ok(Some(Measured::exact(scores)))
 }
