@@ -99,13 +99,12 @@ impl Computing {
         let name = self.measure.name;
         // Checked before the memory that registers take.
         self.options.registers.map_or(Ok(()), check_registers)?;
-        let must = self.measure.has(Uses::Teleport);
-        let may = must || self.measure.has(Uses::Roots);
+        let needs_pages = self.measure.has(Uses::Teleport);
         match &self.chosen {
-            Some(_) if !may => Err(Error::Usage(format!(
+            Some(_) if !needs_pages => Err(Error::Usage(format!(
                 "{name} has no chosen pages: leave `teleport` out"
             ))),
-            None if must => Err(Error::Usage(format!(
+            None if needs_pages => Err(Error::Usage(format!(
                 "{name} needs a list of pages (`teleport`)"
             ))),
             _ => Ok(()),

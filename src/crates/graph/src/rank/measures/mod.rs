@@ -29,7 +29,7 @@ pub struct MeasureOptions {
     pub damping: f64,
     /// Bound, residual or change at which the computation ends, whichever the measure has.
     pub until: f64,
-    /// Teleport vector; for spam mass the trusted nodes, for FICA the roots of distances.
+    /// Teleport vector; for spam mass the trusted nodes.
     pub teleport: Teleport,
     /// Total teleport share of the trusted nodes of spam mass.
     pub gamma: f64,
@@ -132,8 +132,6 @@ pub enum Uses {
     Until,
     /// Requires [`MeasureOptions::teleport`].
     Teleport,
-    /// Uses [`MeasureOptions::teleport`] if given.
-    Roots,
     Gamma,
     Registers,
 }
@@ -234,14 +232,6 @@ pub static MEASURES: &[MeasureSpec] = &[
         uses: &[],
         bytes: |nodes, _, _| 8 * nodes,
         compute: out_degree,
-    },
-    MeasureSpec {
-        name: "fica",
-        about: "FICA: near to where the crawl began, by logarithmic distance; exact",
-        scores: ScoreKind::Other,
-        uses: &[Uses::Roots],
-        bytes: |nodes, links, _| nodes * (16 + 8 + 8 + 16) + links * (4 + 8 + 16),
-        compute: distances::fica,
     },
 ];
 

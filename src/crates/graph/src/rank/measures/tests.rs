@@ -107,44 +107,6 @@ fn spam_mass_of_a_chain() {
     );
 }
 
-/// The crawling tree of the paper's Figure 1: p links to q and r, q to s, t and u, r to v and w, s to four pages. Both
-/// t and v are two clicks away, and v is nearer. Other roots are where distances begin.
-#[test]
-fn logarithmic_distances_of_the_papers_tree() {
-    let [p, q, r, s, t, u, v, w] = [0, 1, 2, 3, 4, 5, 6, 7];
-    let mut rows: Vec<&[u32]> = vec![&[]; 12];
-    (rows[p], rows[q], rows[r]) = (&[1, 2], &[3, 4, 5], &[6, 7]);
-    rows[s] = &[8, 9, 10, 11];
-    let tree = graph(&rows);
-    let found = scores("fica", &tree);
-    let expected = |distances: &[(&[usize], f64)]| {
-        let mut scores = vec![0.0; 12];
-        for (pages, product) in distances {
-            pages
-                .iter()
-                .for_each(|&page| scores[page] = 1.0 / (1.0 + product.log10()));
-        }
-        scores
-    };
-    let all: &[(&[usize], f64)] = &[
-        (&[p], 1.0),
-        (&[q, r], 2.0),
-        (&[v, w], 4.0),
-        (&[s, t, u], 6.0),
-        (&[8, 9, 10, 11], 24.0),
-    ];
-    assert_near(&found, &expected(all));
-    assert!(found[v] > found[t]);
-    let mut weights = vec![0; 12];
-    (weights[q], weights[w]) = (1, 7);
-    let of_two = MeasureOptions {
-        teleport: Teleport::of(weights).unwrap(),
-        ..options()
-    };
-    let near: &[(&[usize], f64)] = &[(&[q, w], 1.0), (&[s, t, u], 3.0), (&[8, 9, 10, 11], 12.0)];
-    assert_near(&measured("fica", &tree, &of_two).scores, &expected(near));
-}
-
 #[test]
 fn what_cannot_be_computed_is_refused() {
     let empty = graph(&[]);
@@ -259,34 +221,6 @@ proptest! {
             prop_assert!((actual - stated).abs() <= 1e-12, "{name}: {actual} of {stated}");
             prop_assert_eq!(found.reached, stated <= until);
         }
-    }
-
-    /// FICA's distances by Definition 2: over all paths, which have fewer links than there are nodes.
-    #[test]
-    fn logarithmic_distances_are_those_of_the_shortest_paths(rows in rows(), weighs in any::<bool>()) {
-        let links: Vec<Vec<(u32, u64)>> = if weighs { rows } else { rows.iter().map(|row| row.iter().map(|link| (link.0, 1)).collect()).collect() };
-        let n = links.len();
-        let mut roots = vec![true; n];
-        for (from, row) in links.iter().enumerate() {
-            row.iter().filter(|link| link.0 as usize > from).for_each(|link| roots[link.0 as usize] = false);
-        }
-        let mut distances: Vec<f64> = roots.iter().map(|&root| if root { 0.0 } else { f64::INFINITY }).collect();
-        for _ in 0..n {
-            for (from, row) in links.iter().enumerate() {
-                let all: u64 = row.iter().map(|link| link.1).sum();
-                for &(to, weight) in row {
-                    let over = distances[from] + (all as f64 / weight as f64).log10();
-                    distances[to as usize] = over.min(distances[to as usize]);
-                }
-            }
-        }
-        let graph = if weighs { weighted(&links) } else {
-            let targets: Vec<Vec<u32>> = links.iter().map(|row| row.iter().map(|link| link.0).collect()).collect();
-            let targets: Vec<&[u32]> = targets.iter().map(Vec::as_slice).collect();
-            graph(&targets)
-        };
-        let expected: Vec<f64> = distances.iter().map(|distance| 1.0 / (1.0 + distance)).collect();
-        prop_assert_eq!(scores("fica", &graph), expected);
     }
 
     /// H by breadth-first searches one at a time.

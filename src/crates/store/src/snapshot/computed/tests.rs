@@ -273,7 +273,7 @@ fn what_cannot_be_computed_leaves_nothing() {
     small.options.memory = Some(10);
     assert!(matches!(crawl.compute(&small), Err(Error::TooLarge { .. })));
     assert_eq!(crawl.names(), before);
-    let none = crawl.open(Level::Host, Some("fica")).err().unwrap();
+    let none = crawl.open(Level::Host, Some("harmonic")).err().unwrap();
     assert!(
         none.to_string().contains("none was computed beside it"),
         "{none}"
