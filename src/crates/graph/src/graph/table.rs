@@ -258,27 +258,20 @@ impl<'a> Links<'a> {
 }
 
 impl Graph {
-    /// Returns rows as a graph in memory, with self-links, and with the weights of links if `weighted`. Reads the rows
-    /// twice, so that the graph is all the memory it takes.
-    pub fn of_rows(rows: &dyn Rows, weighted: bool) -> Result<Graph> {
+    /// Returns rows as a graph in memory, with self-links, and without the weights of links. Reads the rows twice, so
+    /// that the graph is all the memory it takes.
+    pub fn of_rows(rows: &dyn Rows) -> Result<Graph> {
         let mut ends = vec![0; rows.pages() as usize];
-        let mut is_weighted = false;
         rows.sweep(&mut |row| {
             ends[row.page as usize] = row.degree();
-            is_weighted |= weighted && !row.weights.is_empty();
             Ok(())
         })?;
-        let sum = to_starts(&mut ends);
-        let mut targets = vec![0; sum];
-        let mut weights = vec![1; if is_weighted { sum } else { 0 }];
+        let mut targets = vec![0; to_starts(&mut ends)];
         rows.sweep(&mut |row| {
             let end = &mut ends[row.page as usize];
-            for (target, weight) in row.linked() {
+            for target in row.links() {
                 let place = targets.get_mut(*end);
                 *place.ok_or_else(|| Error::internal("rows differ between two sweeps"))? = target;
-                if let Some(place) = weights.get_mut(*end) {
-                    *place = weight;
-                }
                 *end += 1;
             }
             Ok(())
@@ -286,7 +279,7 @@ impl Graph {
         Ok(LinkRows {
             ends,
             targets,
-            weights,
+            weights: Vec::new(),
         })
     }
 }

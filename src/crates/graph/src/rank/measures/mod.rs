@@ -4,15 +4,13 @@
 //! The accuracy of the scores is part of the result ([`Accuracy`]): PageRank has a proven bound, HITS has a residual,
 //! estimates have a standard error, and counts are exact.
 
-mod distances;
+mod harmonic;
 mod hits;
-mod hyperball;
 mod linear;
 #[cfg(test)]
 mod tests;
 
-pub use distances::REGISTERS;
-pub(super) use distances::check_registers;
+pub(super) use harmonic::check_registers;
 
 use serde::{Deserialize, Serialize};
 
@@ -198,8 +196,8 @@ pub static MEASURES: &[MeasureSpec] = &[
         about: "harmonic centrality: near to many; exact for small graphs, else with a standard error",
         scores: ScoreKind::Other,
         uses: &[Uses::Registers],
-        bytes: distances::harmonic_bytes,
-        compute: distances::harmonic,
+        bytes: harmonic::bytes,
+        compute: harmonic::harmonic,
     },
     MeasureSpec {
         name: "hits-authorities",
