@@ -107,75 +107,12 @@ pub trait Rows: Sync {
     }
 }
 
-/// Rows without those of some pages, as if these pages were only linked to.
-pub struct Without<'r> {
-    rows: &'r dyn Rows,
-    left_out: &'r Bits,
-    links: u64,
-    pub count: u64,
-}
-
-impl<'r> Without<'r> {
-    /// Reads the rows once to count those left out.
-    pub fn new(rows: &'r dyn Rows, left_out: &'r Bits) -> Result<Without<'r>> {
-        let (mut links, mut count) = (0, 0);
-        rows.sweep(&mut |row| {
-            if left_out.get(row.page.into()) {
-                count += 1;
-            } else {
-                links += row.targets.len() as u64;
-            }
-            Ok(())
-        })?;
-        Ok(Without {
-            rows,
-            left_out,
-            links,
-            count,
-        })
-    }
-}
-
-impl Rows for Without<'_> {
-    fn pages(&self) -> u64 {
-        self.rows.pages()
-    }
-
-    fn links(&self) -> u64 {
-        self.links
-    }
-
-    fn walk(&self, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        self.rows.walk(&mut |rows| {
-            let mut rows = rows
-                .iter()
-                .filter(|row| !self.left_out.get(row.page.into()));
-            rows.try_for_each(|row| visit(&[*row]))
-        })
-    }
-
-    fn walk_some(&self, marked: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
-        self.rows.walk_some(&marked.without(self.left_out), visit)
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 pub struct Bits(Vec<u64>);
 
 impl Bits {
     pub fn new(len: u64) -> Bits {
         Bits(vec![0; len.div_ceil(64) as usize])
-    }
-
-    fn without(&self, other: &Bits) -> Bits {
-        let others = other.0.iter().copied().chain(std::iter::repeat(0));
-        Bits(
-            self.0
-                .iter()
-                .zip(others)
-                .map(|(one, other)| one & !other)
-                .collect(),
-        )
     }
 
     /// Builds a bitmap over `all`; its start must be a multiple of 64.

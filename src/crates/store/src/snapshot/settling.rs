@@ -39,7 +39,7 @@ use crate::model::Time;
 use crate::rank::settle::{Importances, SettlingProgress, SettlingResult};
 use crate::rank::settle::{Watch, settle, settle_from, settle_near};
 use crate::rank::{Goal, RankOptions};
-use crate::rows::{Bits, PAGES_MAX, Without};
+use crate::rows::{Bits, PAGES_MAX};
 use crate::store::rows::{KeptRows, UnpackedRows};
 use crate::store::warm::{self, WarmHead, WarmStart};
 use crate::store::{SNAPSHOTS, TempFile, View};
@@ -173,8 +173,7 @@ impl SettleSettings {
             }
             Some(None) => (settle(&rows, &options, &mut watching)?, None),
             Some(Some((mut expired, pages))) => {
-                let rows = Without::new(&rows, &pages)?;
-                expired.pages = rows.count;
+                expired.pages = rows.leave_out(&pages)?;
                 (settle(&rows, &options, &mut watching)?, Some(expired))
             }
         };

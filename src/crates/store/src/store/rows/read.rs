@@ -281,6 +281,15 @@ impl KeptRows {
         self.file.unpacked = cache;
     }
 
+    /// Leaves out the rows of some pages, as if these pages were only linked to. Returns their number.
+    pub fn leave_out(&mut self, pages: &Bits) -> Result<u64> {
+        let (rows, mut live) = (self.rows, Bits::new(self.file.kept.rows));
+        let is_kept = |page| !pages.get(page);
+        (self.rows, self.links) = self.file.mark_last(is_kept, &mut live)?;
+        self.live = Some(live);
+        Ok(rows - self.rows)
+    }
+
     /// Returns the number of rows that a sweep visits.
     pub fn rows(&self) -> u64 {
         self.rows
