@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
-use cashrank_graph::sites::{Level, Pairing, RollUpBy, SiteLinks};
+use cashrank_graph::sites::{Level, Pairing, SiteLinks};
 use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 use clap::ArgAction;
@@ -22,9 +22,6 @@ pub struct LevelArgs {
     /// Show pages, or sites; the importance of a site is that of its pages together.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     pub level: Level,
-    /// Without --measure: rank sites by the importance of all their pages, or otherwise.
-    #[arg(long, value_name = "WAY", default_value = "sum", value_parser = words::<RollUpBy>(RollUpBy::ALL.map(|by| (by.name(), by.about()))))]
-    pub roll_up: RollUpBy,
 }
 
 impl LevelArgs {
@@ -81,18 +78,17 @@ impl LevelArgs {
         RankingName {
             level: self.level,
             measure: measure.map(str::to_owned),
-            roll_up: self.roll_up,
         }
     }
 
     /// Returns whether the ranking is the snapshot, or its roll-up to sites.
     pub fn is_roll_up(&self) -> bool {
-        self.measures() == [None] && self.roll_up == RollUpBy::default()
+        self.measures() == [None]
     }
 
     /// Returns whether the ranking is the snapshot itself.
     pub fn is_usual(&self) -> bool {
-        self.measures() == [None] && self.level.is_page()
+        self.is_roll_up() && self.level.is_page()
     }
 }
 
@@ -149,10 +145,9 @@ pub fn counted_of(level: Level, count: u64) -> String {
 
 pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String> {
     let level = ranking.level();
-    let by = match (ranking.computed(), ranking.roll_up()) {
-        (Some(info), _) => format!("first by {}", info.measure),
-        (None, Some(RollUpBy::Largest)) => "first by their most important page".into(),
-        (None, _) => "most important".into(),
+    let by = match ranking.computed() {
+        Some(info) => format!("first by {}", info.measure),
+        None => "most important".into(),
     };
     certain_text(certain, level, &by)
 }
@@ -195,10 +190,9 @@ impl SiteGraphArgs {
 }
 
 pub fn sureness_of(ranking: &LevelRanking) -> String {
-    match (ranking.computed(), ranking.roll_up()) {
-        (Some(info), _) => sureness(info),
-        (None, Some(RollUpBy::Count)) => "pages counted: exact".into(),
-        (None, _) => accuracy_of(ranking.snapshot().info()),
+    match ranking.computed() {
+        Some(info) => sureness(info),
+        None => accuracy_of(ranking.snapshot().info()),
     }
 }
 

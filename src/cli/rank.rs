@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use cashrank::{Error, PageState};
-use cashrank_graph::sites::RollUpBy;
 use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up};
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::LevelRanking;
@@ -171,11 +170,6 @@ fn write_plain(out: &mut dyn Write, known: &Rank, ranking: &LevelRanking) -> any
     };
     writeln!(out, "{url}")?;
     let by = ranking.computed().map(|info| info.measure.as_str());
-    let by = match ranking.roll_up() {
-        Some(RollUpBy::Largest) => Some("its most important page"),
-        Some(RollUpBy::Count) => Some("pages"),
-        _ => by,
-    };
     let crawled = match (visits, &known.last_fetch) {
         (0, _) if known.state == Some(PageState::Failed) => "not crawled: fetches failed".into(),
         (0, _) => "not crawled: known only from links".into(),

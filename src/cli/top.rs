@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use cashrank::PageState;
-use cashrank_graph::sites::RollUpBy;
 use cashrank_steer::answers::{Rankings, Top};
 use cashrank_store::memory::{check_room, to_read};
 use cashrank_store::snapshot::export::Page;
@@ -100,7 +99,7 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
     let certain = certain_of(ranking, top.certain_top);
     let ranks = thousands(last_rank).len().max("rank".len());
     let level = ranking.level();
-    let is_importance = ranking.computed().is_none() && ranking.roll_up() != Some(RollUpBy::Count);
+    let is_importance = ranking.computed().is_none();
     let (score, count, name) = (
         if is_importance { "importance" } else { "score" },
         if level.is_page() { "crawled" } else { "pages" },

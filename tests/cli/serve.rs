@@ -175,7 +175,6 @@ fn rankings_are_told_as_the_commands_tell_them() {
                 "--level domain --measure out-degree",
             ),
             ("level=prefix%3A1", "--level prefix:1"),
-            ("level=host&roll-up=count", "--level host --roll-up count"),
             ("scope=url:*1*", "--scope url:*1*"),
         ] {
             let top = lab.run(&format!("top {line} -n 7 --json --store s"));
@@ -197,7 +196,6 @@ fn rankings_are_told_as_the_commands_tell_them() {
         "/top?level=nation",
         "/top?measure=fame",
         "/top?level=host&scope=host%3Aa",
-        "/top?roll-up=count",
         "/hosts?level=domain",
     ] {
         assert_eq!(get(address, wrong).0, 400, "{wrong}");

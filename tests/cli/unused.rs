@@ -55,7 +55,6 @@ fn options_without_effect_are_refused() {
         "inspect a --limit-pages 1",
         // Records are URLs of pages, as the snapshot has them.
         "export --records --numbers -o o.jsonl --store s",
-        "export --records --roll-up count -o o.jsonl --store s",
         "export --records --site-links once -o o.jsonl --store s",
         "export --records --inside -o o.jsonl --store s",
         "ingest a --store t --resume",

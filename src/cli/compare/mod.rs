@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 
 use cashrank_graph::metrics::compare;
 use cashrank_graph::metrics::moved::{By, MoveOptions};
-use cashrank_graph::sites::RollUpBy;
-use cashrank_store::snapshot::LevelRanking;
 
 use super::common::{Exit, MemoryArg, STORE, positive, print, print_json, rounded_up, say, words};
 use super::json::joined;
@@ -152,15 +150,10 @@ struct Agreement {
 
 impl Agreement {
     fn of(sides: [&CompareSide; 2], l1: f64) -> Agreement {
-        let bound = |side: &CompareSide| match side.ranking().and_then(LevelRanking::roll_up) {
-            // Largest importances per site do not sum to 1, so no bound applies.
-            Some(RollUpBy::Largest) => None,
-            _ => side.bound_l1(),
-        };
-        let unbounded = sides.into_iter().filter(|side| bound(side).is_none());
+        let unbounded = sides.into_iter().filter(|side| side.bound_l1().is_none());
         let unbounded: Vec<&CompareSide> = unbounded.collect();
         let is_known = unbounded.len() < 2 && unbounded.iter().all(|side| side.ranking().is_none());
-        let allowed = is_known.then(|| sides.into_iter().filter_map(bound).sum());
+        let allowed = is_known.then(|| sides.into_iter().filter_map(CompareSide::bound_l1).sum());
         let names: Vec<String> = unbounded.iter().map(|side| side.to_string()).collect();
         let names = names.join(" and ");
         let apart = match l1 {

@@ -20,7 +20,7 @@ impl ExportArgs {
         );
         anyhow::ensure!(
             self.ranking.level.is_roll_up() && self.pages.selection().scope.is_all(),
-            "--links writes the links of all pages or sites: leave --measure, --roll-up and --scope out"
+            "--links writes the links of all pages or sites: leave --measure and --scope out"
         );
         anyhow::ensure!(
             !self.ranking.level.level.is_page() || self.sites.is_usual(),
@@ -63,7 +63,7 @@ impl ExportArgs {
             self.ranking.level.is_roll_up()
                 && self.sort.is_none()
                 && self.pages.selection().scope.is_all(),
-            "common-crawl has both measures and an order of its own: leave --measure, --roll-up, --sort and --scope out"
+            "common-crawl has both measures and an order of its own: leave --measure, --sort and --scope out"
         );
         let scoring = &self.scoring;
         let score = scoring.score.is_some() || scoring.score_field.is_some();

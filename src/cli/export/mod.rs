@@ -55,7 +55,7 @@ pub struct ExportArgs {
     /// With the same ranking, states and counts: pages in the order of their last fetch, with the kept links, and all others. -o
     /// names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
     #[arg(long, conflicts_with_all = ["to", "links", "sort", "cash", "without_gone", "score", "score_field", "into", "since",
-        "level", "roll_up", "measure", "scope", "numbers"])]
+        "level", "measure", "scope", "numbers"])]
     records: bool,
     /// Write the links that the store keeps, sorted by source; with --level, those between sites.
     ///

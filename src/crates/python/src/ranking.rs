@@ -15,7 +15,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::answers::{Page, datetime, info, pages};
 use crate::arrow::{Batches, Blocks, schema, schema_capsule, stream};
-use crate::errors::{Raise, invalid};
+use crate::errors::Raise;
 use crate::graph::needs_numpy;
 use crate::work::{OnSignal, run};
 
@@ -37,19 +37,14 @@ pub struct Ranking {
 }
 
 /// Which ranking of a snapshot, by the words that the command takes.
-pub fn name_of(level: &str, by: Option<&str>, roll_up: &str) -> PyResult<RankingName> {
-    let name = RankingName {
+pub fn name_of(level: &str, by: Option<&str>) -> PyResult<RankingName> {
+    Ok(RankingName {
         level: level.parse().raise()?,
         measure: by
             .map(|by| measure(by).map(|by| by.name.to_owned()))
             .transpose()
             .raise()?,
-        roll_up: roll_up
-            .parse()
-            .map_err(|why: cashrank::Error| invalid(format!("roll_up={why}")))?,
-    };
-    name.check().raise()?;
-    Ok(name)
+    })
 }
 
 /// Which pages: a rule, or several, as the command's `--scope` takes them.

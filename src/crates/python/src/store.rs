@@ -373,7 +373,7 @@ impl Store {
         until: Option<f64>,
     ) -> PyResult<Ranking> {
         let writer = self.writer()?;
-        let name = name_of(level, Some(measure), "sum")?;
+        let name = name_of(level, Some(measure))?;
         let computing = computing(measure, name.level, teleport, damping, until)?;
         let computed = writer.take(py)?.released(py, move |path, _, stop| {
             let view = open_view_to_publish(&RealDisk, path)?;
@@ -461,20 +461,19 @@ impl Store {
     /// "2026-11-01", a date or a datetime. It stays as it is when others are published.
     ///
     /// level: "page", or sites: "host", "barehost" (without www.), "domain" or "prefix:N". measure: the ranking by a measure that
-    /// ``cashrank compute`` made, like "harmonic"; None: by importance, that of a site being that of its pages together:
-    /// roll_up "sum", "largest" or "count" of pages. Raises NotFound where the measure was not computed.
+    /// ``cashrank compute`` made, like "harmonic"; None: by importance, that of a site being that of its pages together.
+    /// Raises NotFound where the measure was not computed.
     ///
     /// A ranking of sites by importance is made here, from all pages, and held in memory.
-    #[pyo3(signature = (snapshot=None, *, level="page", measure=None, roll_up="sum"))]
+    #[pyo3(signature = (snapshot=None, *, level="page", measure=None))]
     fn ranking(
         &self,
         py: Python<'_>,
         snapshot: Option<&Bound<'_, PyAny>>,
         level: &str,
         measure: Option<&str>,
-        roll_up: &str,
     ) -> PyResult<Ranking> {
-        let ranking = self.level(py, snapshot, name_of(level, measure, roll_up)?)?;
+        let ranking = self.level(py, snapshot, name_of(level, measure)?)?;
         Ok(Ranking { ranking })
     }
 
@@ -498,7 +497,7 @@ impl Store {
         level: &str,
         measure: Option<&str>,
     ) -> PyResult<Vec<Page>> {
-        let name = name_of(level, measure, "sum")?;
+        let name = name_of(level, measure)?;
         Ranking::top_of(&self.level(py, None, name)?, py, n, scope, without_gone)
     }
 
@@ -526,7 +525,7 @@ impl Store {
         level: &str,
         measure: Option<&str>,
     ) -> PyResult<Vec<Option<Page>>> {
-        let name = name_of(level, measure, "sum")?;
+        let name = name_of(level, measure)?;
         Ranking::ranks_of(&self.level(py, None, name)?, py, urls)
     }
 
@@ -542,7 +541,7 @@ impl Store {
     ) -> PyResult<Vec<PyMoment>> {
         self.check_open()?;
         let options = HistoryOptions {
-            ranking: name_of(level, measure, "sum")?,
+            ranking: name_of(level, measure)?,
             ..HistoryOptions::default()
         };
         let store = self.store.clone();

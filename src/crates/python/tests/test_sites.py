@@ -28,9 +28,6 @@ def test_sites_have_the_importance_of_their_pages(store):
     assert store.rank("b.example", level="host").visits == 1
     assert store.ranks(["c.example", "a.example"], level="host")[0] is None
     assert store.rank(URLS[0]).pages is None
-    largest = store.ranking(level="host", roll_up="largest").importance()
-    assert list(largest) == [max(pages.importance()[:2]), max(pages.importance()[2:])]
-    assert list(store.ranking(level="host", roll_up="count").importance()) == [2, 3]
 
 
 def test_sites_are_tables(store):
@@ -117,8 +114,6 @@ def test_measures_have_their_parameters(store):
     [
         lambda store: store.ranking(level="planet"),
         lambda store: store.ranking(measure="charm"),
-        lambda store: store.ranking(level="host", roll_up="product"),
-        lambda store: store.ranking(roll_up="count"),
         lambda store: store.edges("planet"),
         lambda store: store.edges("host", site_links="twice"),
         lambda store: store.top(5, "host:a.example", level="host"),

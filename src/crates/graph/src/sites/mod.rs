@@ -18,4 +18,4 @@ mod roll;
 pub use graph::{Pairing, SiteGraph, SiteLinks};
 pub use level::Level;
 pub use map::{NO_SITE, Sites, SitesBuilder};
-pub use roll::{RollUpBy, SiteTotal};
+pub use roll::SiteTotal;

@@ -25,39 +25,7 @@ pub struct SiteTotal {
     pub last_fetch: Option<Time>,
 }
 
-cashrank_base::words! {
-    /// Total by which sites are ranked.
-    #[derive(Default)]
-    RollUpBy {
-        /// Sum of the importance of its pages.
-        #[default]
-        Sum = "sum",
-        /// Greatest importance of a page.
-        Largest = "largest",
-        /// Number of known pages.
-        Count = "count",
-    }
-}
-
-impl RollUpBy {
-    pub fn about(self) -> &'static str {
-        match self {
-            RollUpBy::Sum => "the importance of its pages together",
-            RollUpBy::Largest => "the importance of its most important page",
-            RollUpBy::Count => "how many pages it has",
-        }
-    }
-}
-
 impl SiteTotal {
-    pub fn score(&self, by: RollUpBy) -> f64 {
-        match by {
-            RollUpBy::Sum => self.importance(),
-            RollUpBy::Largest => self.largest,
-            RollUpBy::Count => self.pages as f64,
-        }
-    }
-
     /// Returns a row of a ranking of sites, with the site's name and totals.
     pub fn of<'n>(&self, row: Page<'_>, name: impl Into<Cow<'n, str>>) -> Page<'n> {
         Page {

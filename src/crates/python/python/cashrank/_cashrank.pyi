@@ -147,7 +147,6 @@ class Store:
         *,
         level: str = "page",
         measure: str | None = None,
-        roll_up: Literal["sum", "largest", "count"] = "sum",
     ) -> Ranking: ...
     def snapshots(self) -> list[SnapshotInfo]: ...
     def top(

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Rankings;
 use crate::Result;
 use crate::model::{Page, PageId};
-use crate::sites::{Level, RollUpBy};
+use crate::sites::Level;
 use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, pages_of};
 
 /// Most important pages or sites.
@@ -33,9 +33,6 @@ pub struct RankingOf {
     pub level: Level,
     /// Number of ranked pages or sites.
     pub count: u64,
-    /// Method by which the importance of pages was combined for sites.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub roll_up: Option<RollUpBy>,
     /// Header of the ranking, if it was computed by a measure.
     pub computed: Option<ComputedInfo>,
 }
@@ -58,7 +55,6 @@ impl Top {
             of: (!ranking.is_of_pages()).then(|| RankingOf {
                 level: ranking.level(),
                 count: ranking.len(),
-                roll_up: ranking.roll_up(),
                 computed: ranking.computed().cloned(),
             }),
             top: rankings.top(n, selection)?,

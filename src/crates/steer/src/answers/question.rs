@@ -177,12 +177,6 @@ const LEVEL: Parameter<QuestionParameters> =
     parameter("level", Takes::Value("LEVEL"), |asked, text| {
         put(&mut asked.ranking.level, parsed(text))
     });
-const ROLL_UP: Parameter<QuestionParameters> = Parameter {
-    excludes: &["measure"],
-    ..parameter("roll-up", Takes::Value("WAY"), |asked, text| {
-        put(&mut asked.ranking.roll_up, parsed(text))
-    })
-};
 const SCOPE: Parameter<QuestionParameters> =
     parameter("scope", Takes::Values("PAGES"), |asked, text| {
         parsed(text).map(|pages| asked.scope.add(pages))
@@ -225,15 +219,14 @@ impl Question {
 
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<QuestionParameters>] = match name {
-            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, WITHOUT_GONE],
-            "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
+            "top" => &[N, MEASURE, LEVEL, SCOPE, WITHOUT_GONE],
+            "rank" => &[URLS, MEASURE, LEVEL, HISTORY],
             "links" => &[URL, N, IN, WITHIN],
             "movers" => &[N, CERTAIN_ONLY],
             "search" => &[TEXT, SCOPE, N, WITHIN],
             _ => &[N],
         };
         let asked: QuestionParameters = read(parameters, given).map_err(Error::Usage)?;
-        asked.ranking.check()?;
         let (is_of_pages, is_links) = (asked.ranking.level.is_page(), name == "links");
         for (is_wrong, why) in [
             (
@@ -421,8 +414,6 @@ mod tests {
             ("top", &[("n", "1"), ("n", "1")], "more than once"),
             ("top", &[("m", "1")], "unknown parameter; use one of n"),
             ("top", &[("measure", "fame")], "fame"),
-            ("top", &[("roll-up", "mean")], "sum, largest or count"),
-            ("top", &[("roll-up", "count")], "give a `level` of sites"),
             ("top", &[("level", "nation")], "nation"),
             (
                 "top",

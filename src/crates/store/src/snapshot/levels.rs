@@ -3,7 +3,7 @@
 //! | level | measure | is |
 //! |---|---|---|
 //! | page | none | the snapshot |
-//! | sites | none | a roll-up of the snapshot: sites by the sum of their pages' importance, the maximum, or the number of pages |
+//! | sites | none | a roll-up of the snapshot: sites by the sum of their pages' importance |
 //! | any | given | the ranking that was computed beside the snapshot |
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::memory::to_read;
 use crate::metrics::{BestItems, Positions};
 use crate::model::SiteFacts;
 use crate::rows::Bits;
-use crate::sites::{Level, RollUpBy, SiteTotal, Sites, SitesBuilder};
+use crate::sites::{Level, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
 pub struct LevelRanking {
@@ -33,23 +33,9 @@ pub struct RankingName {
     pub level: Level,
     /// Computed measure; `None` for importance.
     pub measure: Option<String>,
-    /// Method of combining the importance of pages for sites.
-    pub roll_up: RollUpBy,
 }
 
 impl RankingName {
-    /// Returns [`Error::Usage`] if a roll-up is set for a ranking that has none.
-    pub fn check(&self) -> Result<()> {
-        let is_roll_up = self.measure.is_none() && !self.level.is_page();
-        if is_roll_up || self.roll_up == RollUpBy::default() {
-            return Ok(());
-        }
-        Err(Error::Usage(
-            "`roll_up` puts the importance of the pages of sites together: give a `level` of sites, and no `measure`"
-                .into(),
-        ))
-    }
-
     pub fn is_usual(&self) -> bool {
         self.measure.is_none() && self.level.is_page()
     }
@@ -74,7 +60,6 @@ enum Of {
 }
 
 struct RolledUp {
-    by: RollUpBy,
     sites: Sites,
     totals: Vec<SiteTotal>,
     ranks: Vec<u64>,
@@ -124,25 +109,20 @@ impl LevelRanking {
         name: &RankingName,
         memory: Option<u64>,
     ) -> Result<LevelRanking> {
-        name.check()?;
         let of = match name.computed() {
             Some(name) => Of::Computed(ComputedRanking::beside(disk, &snapshot, &name)?.into()),
             None if name.level.is_page() => Of::Pages,
             None => {
                 let sites = snapshot.sites(name.level, memory)?;
                 let totals = snapshot.roll_up(&sites)?;
-                let by = name.roll_up;
-                let scores: Vec<f64> = totals.iter().map(|total| total.score(by)).collect();
+                let scores: Vec<f64> = totals.iter().map(SiteTotal::importance).collect();
                 let ranks = ranks(&scores);
-                Of::Sites(
-                    RolledUp {
-                        by,
-                        sites,
-                        totals,
-                        ranks,
-                    }
-                    .into(),
-                )
+                let rolled = RolledUp {
+                    sites,
+                    totals,
+                    ranks,
+                };
+                Of::Sites(rolled.into())
             }
         };
         Ok(LevelRanking {
@@ -164,14 +144,6 @@ impl LevelRanking {
     pub fn computed(&self) -> Option<&ComputedInfo> {
         match &self.of {
             Of::Computed(ranking) => Some(ranking.info()),
-            _ => None,
-        }
-    }
-
-    /// Returns how the importance of pages was combined, if it is a roll-up.
-    pub fn roll_up(&self) -> Option<RollUpBy> {
-        match &self.of {
-            Of::Sites(rolled) => Some(rolled.by),
             _ => None,
         }
     }
@@ -223,11 +195,9 @@ impl LevelRanking {
     }
 
     pub fn bound_l1(&self) -> Option<f64> {
-        match (self.computed(), self.roll_up()) {
-            (Some(info), _) => info.bound_l1(),
-            // A number of pages is not an importance.
-            (None, Some(RollUpBy::Count)) => None,
-            (None, _) => self.snapshot.bound_l1(),
+        match self.computed() {
+            Some(info) => info.bound_l1(),
+            None => self.snapshot.bound_l1(),
         }
     }
 
@@ -240,7 +210,7 @@ impl LevelRanking {
                 Box::new(flat(columns.column_blocks(SnapshotColumn::Importance)).map(real))
             }
             Of::Sites(rolled) => {
-                let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
+                let scores = rolled.totals.iter().map(SiteTotal::importance);
                 Box::new(scores.map(Ok))
             }
             Of::Computed(ranking) => {
@@ -418,7 +388,7 @@ impl RolledUp {
         Page {
             page: PageId(site as u64),
             rank: self.ranks[site],
-            importance: total.score(self.by),
+            importance: total.importance(),
             visits: total.visits,
             last_fetch: total.last_fetch,
             url: self.sites.name(site).to_owned().into(),
