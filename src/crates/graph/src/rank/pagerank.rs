@@ -1,7 +1,7 @@
-//! Exact PageRank of a graph in memory, by power iteration, with a proven bound on the error.
+//! Exact PageRank of a graph in memory, by power iteration, with a proven bound on the error: what 64-bit numbers resolve,
+//! where [`settle`](super::settle) ends at units of 2^-58 for each link.
 //!
-//! The fixpoint `pi` is the engine's: damping d as rounded by [`damping_units`](crate::engine::damping_units), with
-//! teleports and the mass of dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
+//! With l(x) the mass on nodes that have links, and damping d as the engine rounds it,
 //!
 //! ```text
 //! F(x)_j = (1 - d l(x)) / n  +  sum over links i -> j of  d x_i / out(i)
@@ -9,10 +9,6 @@
 //!
 //! For x of sum 1 this is the usual map; F(x) sums to 1 for every x, so that rounding does not accumulate over
 //! iterations. If links have weights, the link's share of its row's weight replaces `1/out(i)`.
-//!
-//! Damping 1 is refused: F is then not a contraction, a graph may have many fixpoints (one for each group of pages that
-//! no link leaves), and the distance between steps does not bound the distance from any of them. The largest damping is
-//! 1 - 2^-32.
 //!
 //! **Bound.** Let y be the computed step from x, r = ||y - x||_1, and rho at least its rounding in L1. With M the
 //! stochastic matrix and s = sum(x) - 1, the exact step less pi is d M (x - pi) less d s/n everywhere, and |s| <= rho
@@ -22,11 +18,11 @@
 //! ||y - pi||_1 <= (d r + (1 + d) rho) / (1 - d)
 //! ```
 //!
-//! Without rounding this is the well-known d/(1 - d) times the last difference. Node j's entry is a sum of at most
-//! in(j) + 2 non-negative terms, a share has two roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53):
-//! one step's rounding is at most u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most
-//! u n r more, since in(j) <= n. Another 7 u covers the rounding of r, and 3 u that of the shares of weighted links. If
-//! the virtual page pays nodes by weights ([`Teleport`]), their shares replace 1/n, and u more covers their rounding.
+//! Node j's entry is a sum of at most in(j) + 2 non-negative terms, a share has two roundings, the error of the term in
+//! 1/n is at most 6u/n (u = 2^-53): one step's rounding is at most u (sum of in(j) y_j + 9), terms of order u^2 apart. For
+//! x in place of y it is at most u n r more, since in(j) <= n. Another 7 u covers the rounding of r, and 3 u that of the
+//! shares of weighted links. If the virtual page pays nodes by weights ([`Teleport`]), their shares replace 1/n, and u
+//! more covers their rounding.
 //!
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives the same
 //! bits. Memory: the graph and two `f64` per node.
@@ -84,31 +80,24 @@ pub fn pagerank(graph: &Graph, options: PowerOptions) -> Result<PageRank> {
 /// range.
 pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -> Result<PageRank> {
     teleport.check(graph.nodes() as u64)?;
-    let walk = Walk {
-        links: graph,
-        damping: check(options)?,
-        teleport,
-    };
-    let mut result = walk.settle(
-        teleport.shares(1.0, graph.nodes()).collect(),
-        options.residual,
-    );
-    if graph.nodes() > 0 {
-        result.bound = walk.bound(&result);
-        result.converged &= options.residual >= RESOLUTION;
-    }
-    Ok(result)
-}
-
-/// Checks the options. Returns the damping as the engine rounds it.
-fn check(options: PowerOptions) -> Result<f64> {
     let PowerOptions { damping, residual } = options;
     if !(residual > 0.0 && residual.is_finite()) {
         return Err(Error::Usage(format!(
             "residual {residual} is not a positive number"
         )));
     }
-    Ok(RankOptions::until(checked_damping(damping)?, residual).damping())
+    let walk = Walk {
+        links: graph,
+        damping: RankOptions::until(checked_damping(damping)?, residual).damping(),
+        teleport,
+    };
+    let start = teleport.shares(1.0, graph.nodes()).collect();
+    let mut result = walk.settle(start, residual);
+    if graph.nodes() > 0 {
+        result.bound = walk.bound(&result);
+        result.converged &= residual >= RESOLUTION;
+    }
+    Ok(result)
 }
 
 /// Returns the number of iterations after which only rounding can keep the residual above `residual`: the first
@@ -160,14 +149,8 @@ impl<W: Weight> Walk<'_, W> {
     pub fn step(&self, now: &[f64], next: &mut [f64]) {
         let linked = || (self.links.rows().zip(now)).filter(|(row, _)| !row.is_empty());
         let paid = 1.0 - self.damping * CompensatedSum::of(linked().map(|(_, &x)| x));
-        if self.teleport.is_uniform() {
-            next.fill(paid / now.len() as f64);
-        } else {
-            let shares = self.teleport.shares(paid, now.len());
-            next.iter_mut()
-                .zip(shares)
-                .for_each(|(next, share)| *next = share);
-        }
+        let shares = next.iter_mut().zip(self.teleport.shares(paid, now.len()));
+        shares.for_each(|(next, share)| *next = share);
         if !self.links.is_weighted() {
             for (row, &x) in linked() {
                 let share = self.damping * x / row.len() as f64;
@@ -185,25 +168,17 @@ impl<W: Weight> Walk<'_, W> {
         }
     }
 
-    fn bound(&self, result: &PageRank) -> f64 {
-        let (damping, residual) = (self.damping, result.residual);
-        let rho = self.rounding(&result.scores, residual);
-        let bound = damping * residual + (1.0 + damping) * rho;
-        (bound / (1.0 - damping)).min(2.0)
-    }
-
-    /// Bounds one step's rounding in L1, given the last vector and its difference from the one before.
-    fn rounding(&self, scores: &[f64], difference: f64) -> f64 {
+    /// Returns the bound of the module's head, given the last vector and its difference from the one before.
+    fn bound(&self, last: &PageRank) -> f64 {
+        let (damping, scores) = (self.damping, &last.scores);
         let by_links = self.links.targets().iter().map(|&t| scores[t as usize]);
         let by_links = CompensatedSum::of(by_links);
-        let unit = f64::EPSILON / 2.0;
-        let terms = if self.teleport.is_uniform() {
-            19.0
-        } else {
-            20.0
-        };
+        let terms = 19.0 + f64::from(u8::from(!self.teleport.is_uniform()));
         // A hundredth covers terms of order u^2 and the roundings of this sum itself.
-        1.01 * unit * (by_links + terms + scores.len() as f64 * difference)
+        let unit = 1.01 * f64::EPSILON / 2.0;
+        let rho = unit * (by_links + terms + scores.len() as f64 * last.residual);
+        let bound = damping * last.residual + (1.0 + damping) * rho;
+        (bound / (1.0 - damping)).min(2.0)
     }
 }
 
