@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::estimate::{Estimation, HistoryFacts, PageScores, Window};
-use super::history::{Admission, Admissions, Notes};
-use super::history_view::HistoryView;
+use super::estimate::{Estimation, HistoryFacts, HistoryView, PageScores, Window};
+use super::history::{Admission, Admissions, Blocks, Notes, merge, mergeable, rows_of_run};
 use super::ledger::Totals;
 use super::row::HistoryRow;
-use super::runs::{Blocks, merge, mergeable, rows_of_run};
 use super::{
     CashMark, Config, Engine, EngineState, Fingerprint, PageId, Scores, Storage, TargetLinks,
 };

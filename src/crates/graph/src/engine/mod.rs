@@ -10,13 +10,11 @@ mod counters;
 mod estimate;
 mod fetch_times;
 mod history;
-mod history_view;
 mod index;
 mod ledger;
 mod memory;
 mod resolve;
 mod row;
-mod runs;
 mod scores;
 mod window;
 
@@ -31,10 +29,13 @@ pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub use cells::Cells;
 pub use config::Config;
 pub use counters::{Counters, ShardCounts, with_shard};
-pub use estimate::{Estimation, HistoryFacts, PageScores, Window, measure};
+pub use estimate::{
+    Estimation, HistoryFacts, HistoryView, PageScores, Window, each_chunk, measure,
+};
 pub use fetch_times::{FetchTimes, YEAR};
-pub use history::{Admission, Admissions, Notes, log_bytes, log_rows};
-pub use history_view::{HistoryView, each_chunk};
+pub use history::{
+    Admission, Admissions, Blocks, Notes, Rows, log_bytes, log_rows, merge, mergeable, rows_of_run,
+};
 pub use index::{Index, IndexSegment, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Shares, TargetLinks, Totals, age, check_law,
@@ -42,7 +43,6 @@ pub use ledger::{
 };
 pub use memory::{InMemory, Ranking, ranks};
 pub use row::{HistoryRow, NO_TIME, RowFetches, RowPolicy, digest_of};
-pub use runs::{Blocks, Rows, merge, mergeable, rows_of_run};
 pub use scores::{
     Certificate, Effort, Estimator, ScoreUnits, Scores, SettledPages, SettledPagesMut,
     SettledTotals, certify, ratio_up,

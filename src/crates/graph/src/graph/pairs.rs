@@ -1,7 +1,6 @@
 //! Graphs from arrays of link sources and targets in any order.
 
-use super::table::starts;
-use super::{LinkRows, Links};
+use super::{LinkRows, Links, starts};
 use crate::model::SelfLinks;
 
 impl LinkRows<u64> {

@@ -12,10 +12,7 @@
 mod graph;
 mod level;
 mod map;
-mod pairs;
-mod roll;
 
 pub use graph::{Pairing, SiteGraph, SiteLinks};
 pub use level::Level;
-pub use map::{NO_SITE, Sites, SitesBuilder};
-pub use roll::SiteTotal;
+pub use map::{NO_SITE, SiteTotal, Sites, SitesBuilder};

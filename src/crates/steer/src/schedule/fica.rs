@@ -9,8 +9,6 @@
 //! moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
 //! follows the crawl likewise ([`Choice::k_of`]). `cashrank-lab` has the other learning rates that the paper
 //! compares.
-//!
-//! The plain logarithmic distance is a measure of pages (`rank/measures/distances.rs`).
 
 use super::{Choice, CrawlFacts, CrawlState, Strategy, StrategySpec};
 use crate::rows::Row;

@@ -1,6 +1,5 @@
 //! Tests of the index and of the layout of its segments.
 
-use super::segment::REACH;
 use super::*;
 use crate::Error;
 use proptest::prelude::*;

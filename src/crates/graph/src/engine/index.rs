@@ -1,4 +1,12 @@
-//! A segment of the index: tags and their pages in an array of 10-byte slots, sorted by tag, with gaps.
+//! Index from a URL's fingerprint to its page number.
+//!
+//! The index never sees a URL. A fingerprint is a keyed 128-bit hash; 9 of its bits choose a segment, 63 more are
+//! the tag. Two URLs that agree in those 72 bits would be taken for one page, whatever the size of the index: about
+//! 1e-4 expected pairs among a billion URLs ([`Index::expected_wrong_merges`]).
+//!
+//! Segments grow independently: at any time at most one of 512 is held twice.
+//!
+//! A **segment** holds tags and their pages in an array of 10-byte slots, sorted by tag, with gaps.
 //!
 //! A tag's home is its share of the array: `home = floor(tag x homes / 2^63)`. Entries are pushed right where homes
 //! collide, and a search ends at the first larger tag. With L = floor(log2 homes), a slot holds, from its highest bit
@@ -18,26 +26,211 @@
 //!
 //! The load is 0.78 to 0.88: 12 bytes per page on average.
 
+use std::ops::Range;
+
 use prefetch_index::prefetch_index;
 
-use super::TAG_BITS;
-use crate::engine::cells::Cells;
-use crate::model::PageId;
+use super::cells::Cells;
+use crate::model::{Fingerprint, PageId};
 use crate::{Error, Result};
+
+const SEGMENT_BITS: u32 = 9;
+const TAG_BITS: u32 = 63;
+// The store keeps only the low 64 and the high 16 bits of a fingerprint.
+const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
+/// Divisor for the additional memory of segments that grow early: a few are crowded before they are full.
+const EARLY: u64 = 128;
+pub const SEGMENTS: usize = 1 << SEGMENT_BITS;
+/// Smallest number of slots of a segment.
+pub const LEAST_SLOTS: u64 = (LEAST_HOMES + REACH) as u64;
+/// Number of fingerprints that are prefetched at a time.
+pub const TOUCHED: usize = 64;
+
+/// Map from fingerprint to [`PageId`], in memory.
+pub struct Index {
+    pub segments: Vec<IndexSegment>,
+    pages: u64,
+}
+
+/// Location of a fingerprint in an index: the slots to read from an index on disk.
+pub struct Probe {
+    pub segment: usize,
+    /// Slots of the segment that may hold the fingerprint.
+    pub slots: Range<usize>,
+    layout: SegmentLayout,
+    wanted: (usize, u64),
+}
+
+impl Probe {
+    /// Locates a fingerprint in an index with these numbers of slots per segment, as given by `Index::each_segment`.
+    pub fn of(fingerprint: Fingerprint, slots: &[u64; SEGMENTS]) -> Probe {
+        let (segment, tag) = Index::split(fingerprint);
+        let layout = SegmentLayout::new(slots[segment] as usize - REACH);
+        let wanted = layout.locate(tag);
+        Probe {
+            segment,
+            slots: wanted.0..wanted.0 + REACH,
+            layout,
+            wanted,
+        }
+    }
+
+    /// Returns the page of the fingerprint, given the contents of its `slots`.
+    pub fn find(&self, slots: &[Slot]) -> Option<PageId> {
+        self.layout.search(self.wanted, slots).page()
+    }
+}
+
+/// Returns the number of homes of a segment in an index of `pages` pages.
+fn homes_for(pages: u64) -> usize {
+    ((pages >> SEGMENT_BITS) as usize * 5 / 4).max(LEAST_HOMES)
+}
+
+impl Index {
+    pub fn new() -> Result<Index> {
+        Index::with_room(0)
+    }
+
+    /// Creates an index that takes `pages` pages without growing.
+    pub fn with_room(pages: u64) -> Result<Index> {
+        let segments = 1usize << SEGMENT_BITS;
+        let homes = homes_for(pages);
+        Ok(Index {
+            segments: (0..segments)
+                .map(|_| IndexSegment::with_homes(homes))
+                .collect::<Result<_>>()?,
+            pages: 0,
+        })
+    }
+
+    /// Returns the number of pages, which is the number of the next new page.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    fn split(fingerprint: Fingerprint) -> (usize, u64) {
+        let segment = (fingerprint >> (128 - SEGMENT_BITS)) as usize;
+        let tag = (fingerprint as u64) >> (64 - TAG_BITS);
+        (segment, tag)
+    }
+
+    /// Prefetches the homes of some fingerprints. The loads overlap, which halves search times at a million pages.
+    pub fn touch(&self, fingerprints: &[Fingerprint]) {
+        for &fingerprint in fingerprints {
+            let (segment, tag) = Self::split(fingerprint);
+            let segment = &self.segments[segment];
+            let (home, _) = segment.layout.locate(tag);
+            prefetch_index(&*segment.slots, home);
+            // Half of all searches end in the next cache line.
+            prefetch_index(&*segment.slots, home + NEXT_LINE);
+        }
+    }
+
+    pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
+        let (segment, tag) = Self::split(fingerprint);
+        self.segments[segment].find(tag).page()
+    }
+
+    /// Admits the fingerprints in `places`, in order. Calls `each` with position, page, and whether the page is new.
+    pub fn admit_all(
+        &mut self,
+        all: &[Fingerprint],
+        places: Range<usize>,
+        mut each: impl FnMut(usize, PageId, bool) -> Result<()>,
+    ) -> Result<()> {
+        for at in places {
+            if at.is_multiple_of(TOUCHED) {
+                self.touch(&all[at..all.len().min(at + TOUCHED)]);
+            }
+            let (page, is_new) = self.admit(all[at])?;
+            each(at, page, is_new)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the page of this fingerprint, or assigns the next number. The flag is true if the page is new. Fails
+    /// with `Error::AddressSpace` if memory cannot be reserved; `Error::Damaged` if fingerprints are too alike to be
+    /// hashes.
+    pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {
+        let (segment, tag) = Self::split(fingerprint);
+        match self.segments[segment].admit(tag, PageId(self.pages))? {
+            Some(page) => Ok((page, false)),
+            None => {
+                self.pages += 1;
+                Ok((PageId(self.pages - 1), true))
+            }
+        }
+    }
+
+    /// Creates an index of `pages` pages whose segments have the given numbers of slots, each at least [`LEAST_SLOTS`];
+    /// [`IndexSegment::fill`] must fill each before use.
+    pub fn to_load(pages: u64, slots: &[u64; SEGMENTS]) -> Result<Index> {
+        let segments = slots.iter();
+        let segments = segments.map(|&slots| IndexSegment::with_homes(slots as usize - REACH));
+        Ok(Index {
+            segments: segments.collect::<Result<_>>()?,
+            pages,
+        })
+    }
+
+    /// Calls `each` with the slots of every segment, laid out as in an index built from these pages alone.
+    pub fn each_segment(&self, each: &mut dyn FnMut(&[Slot]) -> Result<()>) -> Result<()> {
+        let homes = homes_for(self.pages);
+        let mut segments = self.segments.iter();
+        segments.try_for_each(|segment| each(&segment.laid_out(homes)?.slots))
+    }
+
+    /// Returns the expected number of pairs of distinct URLs among `pages` that this index would merge.
+    pub fn expected_wrong_merges(pages: u64) -> f64 {
+        let n = pages as f64;
+        n * n / 2.0 / 2f64.powi((SEGMENT_BITS + TAG_BITS) as i32)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|s| bytes_of(s.homes())).sum()
+    }
+
+    /// Returns the size of an index [`with room`](Index::with_room) for `pages` pages, in bytes.
+    pub fn bytes_with_room(pages: u64) -> u64 {
+        bytes_of(homes_for(pages)) << SEGMENT_BITS
+    }
+
+    /// Returns the peak size while growing to `pages` pages, in bytes; a segment that grows counts twice.
+    pub fn bytes_at(&self, pages: u64) -> u64 {
+        let mut more = pages.saturating_sub(self.pages) >> SEGMENT_BITS;
+        if pages > self.pages {
+            // Occupancies of random buckets vary by their square root; six times that never occurs.
+            more += 6 * more.isqrt() + 8;
+        }
+        let (mut sum, mut largest) = (0, 0);
+        for segment in &self.segments {
+            let mut homes = segment.homes();
+            let used = segment.used + more as usize;
+            while more > 0
+                && (used * FULL.1 > homes * FULL.0 || !SegmentLayout::new(homes).fits(pages))
+            {
+                homes = grown(homes);
+            }
+            sum += bytes_of(homes);
+            largest = largest.max(homes);
+        }
+        sum + sum / EARLY + bytes_of(grown(largest))
+    }
+}
 
 /// Number of low bits of its home that a slot holds.
 const HOME_BITS: u32 = 6;
 /// Bound on the distance of an entry from its home, in slots; as many slots follow the last home.
 pub const REACH: usize = 1 << HOME_BITS;
 /// Minimum number of homes of a segment; tag and home then fill the first eight bytes of a slot.
-pub(super) const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
+const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
 /// Number of homes below which a segment doubles; above, it grows by an eighth.
 const SMALL: usize = 1 << 15;
 /// Number of homes from which huge pages are requested. Arrays smaller than one huge page profit too, because they are
 /// adjacent.
 const HUGE: usize = 1 << 16;
 /// Maximum load of a segment, as a fraction; beyond it the segment grows.
-pub(super) const FULL: (usize, usize) = (7, 8);
+const FULL: (usize, usize) = (7, 8);
 /// Number of homes per entry that a segment of hashes never reaches.
 const CROWDED: usize = 8;
 /// Number of slots to the next cache line.
@@ -56,7 +249,7 @@ fn word_of(slot: Slot) -> u64 {
 
 /// Mapping from tags to homes and slot contents, for a given number of homes.
 #[derive(Clone, Copy)]
-pub(super) struct SegmentLayout {
+struct SegmentLayout {
     /// Number of homes, at least [`LEAST_HOMES`].
     homes: u64,
     /// L, see the module documentation.
@@ -78,7 +271,7 @@ fn steps_right(at: usize, word: u64) -> usize {
 }
 
 impl SegmentLayout {
-    pub(super) fn new(homes: usize) -> SegmentLayout {
+    fn new(homes: usize) -> SegmentLayout {
         let homes = homes as u64;
         let log = homes.ilog2();
         SegmentLayout {
@@ -89,7 +282,7 @@ impl SegmentLayout {
     }
 
     /// Returns the home of a tag and the word of its slot, without the page number.
-    pub(super) fn locate(&self, tag: u64) -> (usize, u64) {
+    fn locate(&self, tag: u64) -> (usize, u64) {
         let product = u128::from(tag << (64 - TAG_BITS)) * u128::from(self.homes);
         let (home, rest) = ((product >> 64) as u64, product as u64);
         let word = (home << (64 - HOME_BITS)) | (rest >> HOME_BITS);
@@ -97,7 +290,7 @@ impl SegmentLayout {
     }
 
     /// Returns the tag of the entry in slot `at`. `inverse` is [`SegmentLayout::inverse`].
-    pub(super) fn tag_at(&self, at: usize, slot: Slot, inverse: u64) -> u64 {
+    fn tag_at(&self, at: usize, slot: Slot, inverse: u64) -> u64 {
         let word = word_of(slot);
         let home = (at - steps_right(at, word)) as u64;
         let rest = (word << HOME_BITS) >> (64 - TAG_BITS + self.log);
@@ -111,11 +304,11 @@ impl SegmentLayout {
     }
 
     /// Returns 2^(64 + L) / homes, rounded down: multiplying by it is faster than dividing by `homes`.
-    pub(super) fn inverse(&self) -> u64 {
+    fn inverse(&self) -> u64 {
         (((1u128 << (64 + self.log)) - 1) / u128::from(self.homes)) as u64
     }
 
-    pub(super) fn page_of(&self, slot: Slot) -> Option<PageId> {
+    fn page_of(&self, slot: Slot) -> Option<PageId> {
         let [a, b, ..] = slot;
         let low = u64::from(u16::from_le_bytes([a, b]));
         let stored = (word_of(slot) & self.page_mask) << 16 | low;
@@ -123,12 +316,12 @@ impl SegmentLayout {
     }
 
     /// Returns true if page numbers below `pages` fit in a slot.
-    pub(super) fn fits(&self, pages: u64) -> bool {
+    fn fits(&self, pages: u64) -> bool {
         pages >> 16 <= self.page_mask
     }
 
     /// Returns the slot of an entry, or `None` if the page number does not fit.
-    pub(super) fn slot_of(&self, word: u64, page: PageId) -> Option<Slot> {
+    fn slot_of(&self, word: u64, page: PageId) -> Option<Slot> {
         let stored = page.0 + 1;
         if !self.fits(stored) {
             return None;
@@ -140,7 +333,7 @@ impl SegmentLayout {
     }
 
     /// Searches for a tag, given its [location](SegmentLayout::locate) and the [`REACH`] slots from its home on.
-    pub(super) fn search(&self, (home, wanted): (usize, u64), slots: &[Slot]) -> SlotSearch {
+    fn search(&self, (home, wanted): (usize, u64), slots: &[Slot]) -> SlotSearch {
         for (at, &slot) in (home..).zip(slots) {
             let word = word_of(slot);
             if slot == GAP {
@@ -160,7 +353,7 @@ impl SegmentLayout {
     }
 
     /// Lays out the entries of `from` in `slots`. Returns false if they do not fit.
-    pub(super) fn fill(&self, slots: &mut [Slot], from: &IndexSegment) -> bool {
+    fn fill(&self, slots: &mut [Slot], from: &IndexSegment) -> bool {
         let mut free = 0;
         let inverse = from.layout.inverse();
         for (at, &slot) in from.slots.iter().enumerate() {
@@ -182,11 +375,11 @@ impl SegmentLayout {
 /// Array of slots sorted by tag.
 pub struct IndexSegment {
     layout: SegmentLayout,
-    pub(super) slots: Cells<Slot>,
-    pub(super) used: usize,
+    slots: Cells<Slot>,
+    used: usize,
 }
 
-pub(super) enum SlotSearch {
+enum SlotSearch {
     Found(PageId),
     /// The tag is absent and belongs at this slot, in front of its present entry.
     Free(usize),
@@ -195,7 +388,7 @@ pub(super) enum SlotSearch {
 }
 
 impl SlotSearch {
-    pub(super) fn page(self) -> Option<PageId> {
+    fn page(self) -> Option<PageId> {
         match self {
             SlotSearch::Found(page) => Some(page),
             SlotSearch::Free(_) | SlotSearch::Crowded => None,
@@ -204,7 +397,7 @@ impl SlotSearch {
 }
 
 impl IndexSegment {
-    pub(super) fn with_homes(homes: usize) -> Result<IndexSegment> {
+    fn with_homes(homes: usize) -> Result<IndexSegment> {
         let slots = Cells::reserve(homes + REACH)?;
         if homes >= HUGE {
             slots.advise_huge();
@@ -216,18 +409,18 @@ impl IndexSegment {
         })
     }
 
-    pub(super) fn homes(&self) -> usize {
+    fn homes(&self) -> usize {
         self.slots.len() - REACH
     }
 
-    pub(super) fn find(&self, tag: u64) -> SlotSearch {
+    fn find(&self, tag: u64) -> SlotSearch {
         let (home, wanted) = self.layout.locate(tag);
         let reached = &self.slots[home..home + REACH];
         self.layout.search((home, wanted), reached)
     }
 
     /// Inserts a page at `at`, pushing entries right up to the next gap. Returns false if there is no room.
-    pub(super) fn insert(&mut self, at: usize, tag: u64, page: PageId) -> bool {
+    fn insert(&mut self, at: usize, tag: u64, page: PageId) -> bool {
         let (_, word) = self.layout.locate(tag);
         let Some(slot) = self.layout.slot_of(word, page) else {
             return false;
@@ -250,7 +443,7 @@ impl IndexSegment {
     }
 
     /// Returns the page of this tag; if it is unknown, stores it with `page` and returns `None`.
-    pub(super) fn admit(&mut self, tag: u64, page: PageId) -> Result<Option<PageId>> {
+    fn admit(&mut self, tag: u64, page: PageId) -> Result<Option<PageId>> {
         loop {
             match self.find(tag) {
                 SlotSearch::Found(page) => return Ok(Some(page)),
@@ -262,17 +455,17 @@ impl IndexSegment {
         }
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.used * FULL.1 > self.homes() * FULL.0
     }
 
-    pub(super) fn grow(&mut self) -> Result<()> {
+    fn grow(&mut self) -> Result<()> {
         *self = self.laid_out(grown(self.homes()))?;
         Ok(())
     }
 
     /// Returns a segment with the same entries over `homes` homes, or more if needed.
-    pub(super) fn laid_out(&self, mut homes: usize) -> Result<IndexSegment> {
+    fn laid_out(&self, mut homes: usize) -> Result<IndexSegment> {
         loop {
             // Hashes never crowd where most slots are gaps.
             if homes > CROWDED * (self.used + REACH) {
@@ -315,21 +508,14 @@ impl IndexSegment {
     }
 }
 
-/// Prefetches the homes of some tags, so that their loads overlap.
-pub(super) fn touch<'i>(homes: impl Iterator<Item = (&'i IndexSegment, u64)>) {
-    for (segment, tag) in homes {
-        let (home, _) = segment.layout.locate(tag);
-        prefetch_index(&*segment.slots, home);
-        // Half of all searches end in the next cache line.
-        prefetch_index(&*segment.slots, home + NEXT_LINE);
-    }
-}
-
-pub(super) fn bytes_of(homes: usize) -> u64 {
+fn bytes_of(homes: usize) -> u64 {
     ((homes + REACH) * size_of::<Slot>()) as u64
 }
 
 /// Returns the number of homes after growing once.
-pub(super) fn grown(homes: usize) -> usize {
+fn grown(homes: usize) -> usize {
     homes + if homes < SMALL { homes } else { homes / 8 }
 }
+
+#[cfg(test)]
+mod tests;
