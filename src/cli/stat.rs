@@ -283,7 +283,6 @@ impl<'a> Stat<'a> {
             "last_fetch": info.time.map(|at| time(Some(at))),
             "window": info.window.policy.to_string(),
             "window_mark": info.window.mark,
-            "correction": info.window.correction,
             "settled": info.window.settled,
             "expired": info.expired,
             "window_turnovers": info.window.turnovers,

@@ -36,10 +36,6 @@ pub struct Window {
     pub policy: WindowPolicy,
     /// Number of the mark at which the window begins; 0 is the start of the stream.
     pub mark: u64,
-    /// True for rankings of version 0.1 made with `--correction`, which are not estimates of a window. New rankings
-    /// never set it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub correction: bool,
     /// Effort of settling over the kept links, if importance was settled instead of estimated from a window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Effort>,
@@ -61,7 +57,6 @@ impl Window {
         Window {
             policy: config.window,
             mark: 0,
-            correction: false,
             settled: Some(effort),
             turnovers: None,
             estimator: config.estimator(),
@@ -256,7 +251,6 @@ impl<'p> Estimation<'p> {
         let window = Window {
             policy: config.window,
             mark: base.number,
-            correction: false,
             settled: None,
             turnovers: match best {
                 Some(_) => Some(since_base as f64 / supply),
