@@ -16,8 +16,7 @@ use crate::{Error, Result};
 /// Names, history and marks held in memory.
 #[derive(Default)]
 pub struct InMemory {
-    names: Vec<u8>,
-    name_ends: Vec<usize>,
+    names: Vec<Box<[u8]>>,
     admissions: Vec<Admission>,
     runs: Vec<(u64, Vec<HistoryRow>)>,
     marks: Vec<(u64, Vec<u64>)>,
@@ -27,8 +26,7 @@ pub struct InMemory {
 
 impl Storage for InMemory {
     fn page(&mut self, _fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        self.names.extend_from_slice(name);
-        self.name_ends.push(self.names.len());
+        self.names.push(name.into());
         Ok(())
     }
 
@@ -42,7 +40,7 @@ impl Storage for InMemory {
         if let Some(rows) = &mut self.rows {
             let targets: Result<Vec<u32>> = links.targets.iter().map(|to| node(to.0)).collect();
             let targets = targets?;
-            rows.grow(self.name_ends.len() as u64);
+            rows.grow(self.names.len() as u64);
             let links = graph::Links::new(&targets, links.weights);
             rows.set(node(page.0)?, gone, links);
         }
@@ -144,10 +142,10 @@ impl Engine<InMemory> {
         })?;
         let importance: Vec<f64> = all.iter().map(|(_, scores)| scores.0).collect();
         let ranked = all.into_iter().zip(ranks(&importance));
-        let pages = (0..).zip(ranked);
-        let pages = pages.map(|(page, ((facts, (importance, _)), rank))| Page {
+        let pages = (0..).zip(&engine.storage().names).zip(ranked);
+        let pages = pages.map(|((page, name), ((facts, (importance, _)), rank))| Page {
             page: PageId(page),
-            url: Cow::Owned(engine.storage().name(page)),
+            url: Cow::Owned(String::from_utf8_lossy(name).into_owned()),
             importance,
             rank,
             visits: facts.fetches.visits,
@@ -203,14 +201,6 @@ pub fn ranks(values: &[f64]) -> Vec<u64> {
         .iter()
         .map(|value| sorted.partition_point(|other| other > value) as u64 + 1)
         .collect()
-}
-
-impl InMemory {
-    fn name(&self, page: u64) -> String {
-        let at = page as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.name_ends[before]);
-        String::from_utf8_lossy(&self.names[start..self.name_ends[at]]).into_owned()
-    }
 }
 
 impl HistoryView for Engine<InMemory> {

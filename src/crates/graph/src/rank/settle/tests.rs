@@ -1,12 +1,10 @@
 //! Tests of settling against a dense solution, on random graphs that grow, change and shrink.
 
 use super::*;
-use crate::engine::{SettledPagesMut, SettledTotals};
 use crate::graph::{Graph, GraphBuilder};
 use crate::model::SelfLinks;
 use crate::rank::elimination::{Kept, dense, numbers};
 use crate::rank::pagerank::{self, pagerank};
-use crate::rows::{RowVisitor, Stop};
 
 /// Settled state of rows, and the latest rows.
 pub(super) struct Held<'r> {
