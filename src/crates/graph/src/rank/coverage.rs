@@ -30,9 +30,6 @@
 //!
 //! y is settled with a certified bound in L1. h(C) grows with y(C) and l: both reduced by that bound give a lower bound
 //! on h(C), and both increased by it an upper one.
-//!
-//! Uniform PageRank, where readers start at any page, has no such bounds: most of it starts at pages that were not
-//! fetched.
 
 use super::settle::{SettlingResult, settle_for};
 use super::{RankOptions, Teleport};

@@ -20,13 +20,10 @@
 //! ```
 //!
 //! Trusted sets are small compared with all good nodes, so the paper takes for gamma the estimated share of good nodes
-//! (0.85); trusted nodes themselves then have a negative mass. If gamma is the share of nodes in the set, with equal
-//! weights, m is the share itself, from 0 to 1.
-//!
-//! **Departure from the paper.** Here nodes without links pass all they have to the virtual page, which the paper
-//! drops. This only scales the ranking: x = d M x + (1 - d l(x)) t is solved by (1 - d l(x))/(1 - d) times the linear
-//! PageRank of t. So both PageRanks are settled with their bounds, and divided by that factor. p > 0 for every node,
-//! since v is uniform.
+//! (0.85); trusted nodes themselves then have a negative mass. Departure from the paper: here nodes without links pass all
+//! they have to the virtual page, which the paper drops. This only scales the ranking: x = d M x + (1 - d l(x)) t is
+//! solved by (1 - d l(x))/(1 - d) times the linear PageRank of t. So both PageRanks are settled with their bounds, and
+//! divided by that factor. p > 0 for every node, since v is uniform.
 
 use super::{Accuracy, Measured, Work};
 use crate::metrics::sum::CompensatedSum;

@@ -249,9 +249,10 @@ impl MeasureSpec {
         self.uses.contains(&parameter)
     }
 
-    /// Computes the measure. Returns `None` if it was stopped before anything was known. Fails with [`Error::Missing`]
-    /// if there are no nodes; [`Error::Usage`] for an invalid parameter; [`Error::Unsupported`] if the measure is not
-    /// defined for these links; [`Error::TooLarge`] if memory does not suffice.
+    /// Computes the measure, by a uniform teleport vector if it needs one and none is given. Returns `None` if it was
+    /// stopped before anything was known. Fails with [`Error::Missing`] if there are no nodes; [`Error::Usage`] for an
+    /// invalid parameter; [`Error::Unsupported`] if the measure is not defined for these links; [`Error::TooLarge`] if
+    /// memory does not suffice.
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -268,12 +269,6 @@ impl MeasureSpec {
         if nodes > PAGES_MAX {
             return Err(Error::Unsupported(format!(
                 "{nodes} pages: ranked by links are at most {PAGES_MAX}"
-            )));
-        }
-        if self.has(Uses::Teleport) && options.teleport.is_uniform() {
-            return Err(Error::Usage(format!(
-                "{} needs pages that the virtual page pays (`teleport`)",
-                self.name
             )));
         }
         let need = (self.bytes)(nodes, rows.links(), options);
