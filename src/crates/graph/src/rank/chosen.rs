@@ -6,7 +6,7 @@
 //! largest weight of its pages. Lines are read as in other lists ([`crate::rules::list`]): names are kept as hashes.
 //! Lines that are not URLs and name no page are skipped and counted; those that look like a misspelt rule are errors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::rank::Teleport;
@@ -128,30 +128,27 @@ pub struct ChosenPages {
     chosen: Arc<ChosenList>,
     weights: Vec<u32>,
     pub found: u64,
-    /// Lines that are not URLs, and name a page.
-    opaque: BTreeSet<u32>,
+    /// Names that are not URLs, and of no page so far.
+    unknown: BTreeMap<u32, OpaqueName>,
 }
 
 impl ChosenPages {
     pub fn new(chosen: Arc<ChosenList>) -> ChosenPages {
         ChosenPages {
+            unknown: chosen.opaque.clone(),
             chosen,
             weights: Vec::new(),
             found: 0,
-            opaque: BTreeSet::new(),
         }
     }
 
     pub fn add(&mut self, name: &[u8]) {
         let named = self.chosen.named.get(name);
-        if let Some(line) = named.filter(|line| self.chosen.opaque.contains_key(&line.number)) {
-            self.opaque.insert(line.number);
+        if let Some(line) = named {
+            self.unknown.remove(&line.number);
         }
-        let fits = self
-            .chosen
-            .patterns
-            .iter()
-            .find(|(scope, _)| scope.has(name));
+        let mut patterns = self.chosen.patterns.iter();
+        let fits = patterns.find(|(scope, _)| scope.has(name));
         let lines = named.into_iter().chain(fits.map(|(_, line)| line));
         let first = lines.min_by_key(|line| line.number);
         self.found += u64::from(first.is_some());
@@ -163,8 +160,7 @@ impl ChosenPages {
             comments: self.chosen.comments,
             ..SkippedLines::default()
         };
-        let unknown = self.chosen.opaque.iter();
-        for (line, name) in unknown.filter(|(line, _)| !self.opaque.contains(line)) {
+        for (line, name) in &self.unknown {
             if let Some(rule) = &name.rule {
                 return Err(Error::Usage(format!(
                     "`teleport`: line {}: {rule:?} is neither the name of a page nor a rule: {RULES}",
