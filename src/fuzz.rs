@@ -42,7 +42,6 @@ pub const TARGETS: &[Target] = &[
     target("nutch", cashrank_crawl::decode::fuzz::nutch),
     target("csv_links", cashrank_crawl::decode::fuzz::csv_links),
     target("records", cashrank_crawl::decode::fuzz::records),
-    target("json", cashrank_crawl::decode::fuzz::json),
     target("wat", cashrank_crawl::decode::fuzz::wat),
     target("warc", cashrank_crawl::decode::fuzz::warc),
     target("arc", cashrank_crawl::decode::fuzz::arc),

@@ -17,10 +17,9 @@ use cashrank_crawl::formats::Format;
 use proptest::prelude::*;
 
 /// Formats that differ in more than the kind of names.
-const TEXT: [Format; 11] = [
+const TEXT: [Format; 10] = [
     Format::Records,
     Format::NodeRecords,
-    Format::Json,
     Format::Warc,
     Format::Arc,
     Format::Wat,
@@ -286,10 +285,6 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
             &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort][..],
         ),
         (
-            Format::Json,
-            &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
-        ),
-        (
             Format::Wat,
             &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
         ),
@@ -301,12 +296,7 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
         (Format::Nutch, &[Malformed, InvalidUtf8, BadUrl, BadTime]),
         (Format::CsvLinks, &[Malformed, InvalidUtf8, BadUrl, BadTime]),
     ] {
-        // The same in another layout.
-        let spec = match format {
-            Format::Json => Format::Records,
-            format => format,
-        };
-        let spec = fs::read_to_string(root(&format!("formats/{}.md", spec.name()))).unwrap();
+        let spec = fs::read_to_string(root(&format!("formats/{}.md", format.name()))).unwrap();
         for reason in Reason::ALL {
             // A record with an unreadable time is used.
             let line = match reason {
@@ -577,15 +567,6 @@ proptest! {
         check_promises(format, &data, [piece, piece.min(17)].into_iter());
         let _ = cashrank_crawl::formats::guess(&data);
     }
-}
-
-/// Regression: an object that stops before the next one begins was `malformed`, or `cut-short` if a chunk ended there.
-#[test]
-fn an_object_cut_before_the_next_is_cut_short_in_any_chunk() {
-    let data = b"[\n  {\"url\":\"u\"\n  {\"url\":\"v\"\n    {\"url\":\"w\"}\n]";
-    let said = decode(Format::Json.decoder(), data);
-    assert_eq!(listing(&said), "bad: cut-short\nbad: malformed\n");
-    check_promises(Format::Json, data, 1..=data.len());
 }
 
 // "one CR before it is dropped, and so is a byte order mark": a second one is text.
@@ -865,9 +846,11 @@ fn two_pages(format: Format, [own, other]: [&str; 2]) -> String {
     let html = "<a href=/x></a><a href=/y></a>";
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}");
     let page = |page: &str| match format {
+        // A number that is not a field of records takes serde.
+        Format::Records if page == own => {
+            format!("{{\"n\":[1.5],\"url\":\"{page}\",\"links\":[\"/x\",\"/y\"]}}\n")
+        }
         Format::Records => format!("{{\"url\":\"{page}\",\"links\":[\"/x\",\"/y\"]}}\n"),
-        // This takes serde: a number that is not a field of records.
-        Format::Json => format!("{{\"n\":[1.5],\"url\":\"{page}\",\n\"links\":[\"/x\",\"/y\"]}}\n"),
         Format::Warc => warc_record("response", page, &answer),
         Format::Arc => {
             let (body, head) = (answer.as_str(), "192.0.2.1 20260101000000 text/html");
@@ -908,7 +891,6 @@ fn links_of_other_shards_are_not_read() {
     };
     for format in [
         Format::Records,
-        Format::Json,
         Format::Warc,
         Format::Arc,
         Format::Wat,

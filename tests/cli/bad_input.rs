@@ -477,9 +477,10 @@ fn nothing_read_has_its_exit_code() {
     }
     // Other inputs with records: all that was asked for is done.
     lab.file("b.jsonl", "{\"url\":\"http://b.example/\"}\n");
-    lab.run("ingest array.json b.jsonl --store u")
+    lab.file("empty", "");
+    lab.run("ingest empty b.jsonl --store u")
         .exits(0)
-        .says(&["array.json: is empty"]);
+        .says(&["empty: is empty"]);
     lab.run("convert array.json b.jsonl -o out.jsonl --force")
         .exits(0);
 }

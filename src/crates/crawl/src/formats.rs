@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use memchr::memrchr;
+use serde::de::IgnoredAny;
 
 use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::{lines_of, whole_number};
@@ -50,7 +51,7 @@ fn zeros(head: &[u8]) -> Option<String> {
 }
 
 fn records_of(head: &[u8]) -> Option<String> {
-    use Format::{Arc, Json, NodeRecords, Nutch, Records, Warc, Wat};
+    use Format::{Arc, NodeRecords, Nutch, Records, Warc, Wat};
     let start = lines::trim(head).trim_ascii_start();
     // A line of a list may begin with a bracket, too, but only in JSON a quote or another bracket follows.
     if let [b'{' | b'[', rest @ ..] = start
@@ -59,8 +60,8 @@ fn records_of(head: &[u8]) -> Option<String> {
         return None;
     }
     match guess(head) {
-        Ok((Records | NodeRecords | Json | Warc | Wat | Arc | Nutch, why)) => Some(why),
-        _ => None,
+        Ok((Records | NodeRecords | Warc | Wat | Arc | Nutch, why)) => Some(why),
+        _ => other_layout(start).map(str::to_owned),
     }
 }
 
@@ -72,8 +73,6 @@ registry! {
     Format of FormatSpec, called "format";
     /// JSON lines, one object per crawl record.
     Records is records::FORMAT;
-    /// JSON objects over several lines, or in arrays.
-    Json is records::DOCUMENTS;
     /// JSON lines of a graph, one object per node.
     NodeRecords is records::OF_NODES;
     /// WARC files of crawlers.
@@ -158,18 +157,18 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
             "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe",
         ),
         _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
-        // `is_decided` must agree with this arm.
-        [b'{', ..] => match records::layout(start).0 {
-            Some(why) => is(Format::Json, why),
-            None if records::is_of_node(start) => is(
-                Format::NodeRecords,
-                "it begins with a JSON object of a `node`",
-            ),
-            None => is(Format::Records, "it begins with a JSON object"),
-        },
+        _ if other_layout(start).is_some() => Err(format!(
+            "{}, and records are read one object a line; make lines of it with `jq -c .` (of an array: `jq -c '.[]'`)",
+            other_layout(start).unwrap_or_default()
+        )),
+        [b'{', ..] if records::is_of_node(start) => is(
+            Format::NodeRecords,
+            "it begins with a JSON object of a `node`",
+        ),
+        [b'{', ..] => is(Format::Records, "it begins with a JSON object"),
         [] => none("it is empty or blank"),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {
-            [] | [b'{' | b']', ..] => is(Format::Json, "it begins with a JSON array"),
+            [] | [b'{' | b']', ..] => is(Format::Records, "it begins with a JSON array"),
             _ => none("it is a JSON array of something other than objects"),
         },
         _ if start.starts_with(WARC) => guess_by_record(start)
@@ -198,21 +197,17 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// must not have a control byte in its first line or a NUL anywhere, nor begin like another format: each of its lines
 /// would become a page's name. Other lines with control bytes are skipped one by one.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
-    use Format::{Adjacency, Arc, Edges, Json, NodeRecords, Nutch};
+    use Format::{Adjacency, Arc, Edges, NodeRecords, Nutch};
     use Format::{Records, UrlAdjacency, UrlEdges, Warc, Wat};
     if head.starts_with(PARQUET) || foreign::binary(head).is_some() {
         return guess(head).map(drop);
     }
-    if matches!(format, Records | NodeRecords) {
-        return match guess(head) {
-            Ok((Json, why)) => Err(Error::Unsupported(format!(
-                "{why}, and `format` records has one object a line; leave `format` out, use `format` json, or make lines \
-                 of it with `jq -c .` (of an array: `jq -c '.[]'`)"
-            ))),
-            _ => Ok(()),
-        };
+    let start = lines::trim(head).trim_ascii_start();
+    let is_graph = matches!(format, Adjacency | Edges | UrlAdjacency | UrlEdges);
+    if (is_graph || matches!(format, Records | NodeRecords)) && other_layout(start).is_some() {
+        return guess(head).map(drop);
     }
-    if !matches!(format, Adjacency | Edges | UrlAdjacency | UrlEdges) {
+    if !is_graph {
         return Ok(());
     }
     if let Some(at) = lines::control(first_line(head)).or_else(|| memchr::memchr(0, head)) {
@@ -225,7 +220,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
         )));
     }
     match guess(head) {
-        Ok((found @ (Records | NodeRecords | Json | Warc | Wat | Arc | Nutch), why)) => {
+        Ok((found @ (Records | NodeRecords | Warc | Wat | Arc | Nutch), why)) => {
             Err(Error::Unsupported(format!(
                 "{why}: this is not a graph in the format {}; leave `format` out, or use `format` {}",
                 format.name(),
@@ -245,8 +240,45 @@ pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
     // UTF-16 and UTF-32 show in eight bytes.
     let is_text = head.len() >= 8 || !head.contains(&0);
-    let json = start.first() == Some(&b'{') && is_text && records::layout(start).1;
+    let json = start.first() == Some(&b'{') && is_text && layout(start).1;
     json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
+}
+
+/// Describes JSON that is not one object a line; `None` for other text.
+fn other_layout(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [b'{', ..] => layout(start).0,
+        [b'[', rest @ ..] => {
+            let object = rest.trim_ascii_start();
+            let of_lines = first_line(rest).trim_ascii().is_empty() && layout(object).0.is_none();
+            (object.starts_with(b"{") && !of_lines).then_some("it begins with a JSON array")
+        }
+        _ => None,
+    }
+}
+
+/// Examines a text that begins with an object. Returns what shows that it is not one object a line, if anything does,
+/// and whether more bytes cannot change the answer.
+fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
+    let line = first_line(start);
+    let mut objects = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
+    match objects.next() {
+        Some(Ok(_)) => {
+            let rest = line[objects.byte_offset()..].trim_ascii();
+            let has_others = matches!(rest, [b'{', ..] | [b',', _, ..]);
+            let why = "it begins with a JSON object that others follow on its line";
+            let is_whole = line.len() < start.len();
+            (has_others.then_some(why), has_others || is_whole)
+        }
+        Some(Err(error)) if error.is_eof() => {
+            // A record that was cut short is the only one before which another begins.
+            let next = start[line.len()..].trim_ascii_start().first();
+            let is_inside = next.is_some_and(|byte| *byte != b'{');
+            let why = "it begins with a JSON object over several lines";
+            (is_inside.then_some(why), next.is_some())
+        }
+        _ => (None, true),
+    }
 }
 
 /// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or a header.

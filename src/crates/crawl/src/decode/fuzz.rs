@@ -37,11 +37,6 @@ pub fn records(data: &[u8]) {
     check(Format::NodeRecords, data);
 }
 
-/// JSON records in any layout.
-pub fn json(data: &[u8]) {
-    check(Format::Json, data);
-}
-
 pub fn wat(data: &[u8]) {
     check(Format::Wat, data);
 }

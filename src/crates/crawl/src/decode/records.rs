@@ -1,8 +1,7 @@
-//! Crawl records as JSON: one object per line, or in any other layout. Specified in `formats/records.md`.
+//! Crawl records as JSON, one object per line. Specified in `formats/records.md`.
 //!
 //! Only known fields are read, borrowed from the chunk; all others are skipped.
 
-mod documents;
 mod link;
 mod listed;
 pub mod names;
@@ -20,9 +19,7 @@ use self::link::LinksVisitor;
 use self::names::{FieldNameMap, NameBits, NamedField};
 use self::values::{TOTALS, Text, some};
 use super::json::{self, Any, Value, value_to};
-use super::lines::{self, LineSkipper, TextLine};
-pub use documents::layout;
-
+use super::lines::{self, LineSkipper};
 use super::{
     Bad, Decoder, FormatSpec, Link, Names, Parsed, ReadResult, Reason, Record, Sink, Skipper, http,
     put_time, skips_links, utf8,
@@ -43,17 +40,6 @@ pub const OF_NODES: FormatSpec = FormatSpec {
     by: |rules, _| std::sync::Arc::new(JsonRecords::by(rules, Names::Opaque)),
 };
 
-pub const DOCUMENTS: FormatSpec = FormatSpec {
-    name: "json",
-    about: "the same as objects over several lines, or in arrays",
-    by: |rules, _| {
-        std::sync::Arc::new(JsonRecords {
-            are_lines: false,
-            ..JsonRecords::by(rules, Names::Url)
-        })
-    },
-};
-
 pub fn is_of_node(start: &[u8]) -> bool {
     let inside = start.strip_prefix(b"{").unwrap_or_default();
     let name = inside.trim_ascii_start().strip_prefix(b"\"");
@@ -64,7 +50,6 @@ pub struct JsonRecords {
     names: FieldNameMap,
     naming: Names,
     shard: Option<Shard>,
-    are_lines: bool,
 }
 
 impl JsonRecords {
@@ -74,7 +59,6 @@ impl JsonRecords {
         names: FieldNameMap::usual(Names::Url),
         naming: Names::Url,
         shard: None,
-        are_lines: true,
     };
 
     fn by(rules: &InputRules, naming: Names) -> JsonRecords {
@@ -82,7 +66,6 @@ impl JsonRecords {
             names: FieldNameMap::by(&rules.fields, naming),
             naming,
             shard: rules.shard,
-            are_lines: true,
         }
     }
 }
@@ -93,11 +76,7 @@ impl Decoder for JsonRecords {
     }
 
     fn whole(&self, buf: &[u8]) -> usize {
-        if self.are_lines {
-            lines::whole(buf)
-        } else {
-            super::whole_by(buf, |rest| documents::Cut::default().run(rest))
-        }
+        lines::whole(buf)
     }
 
     /// Tests for a blank line apart, because an object shows its own end, a blank line only its line end.
@@ -113,40 +92,29 @@ impl Decoder for JsonRecords {
             );
             true
         });
-        is_cut || self.are_lines && lines::trim(rest).trim_ascii().is_empty()
+        is_cut || lines::trim(rest).trim_ascii().is_empty()
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        if self.are_lines {
-            Box::new(LineSkipper)
-        } else {
-            Box::new(documents::Cut::default())
-        }
+        Box::new(LineSkipper)
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        if self.are_lines {
-            self.each(lines::lines(chunk), sink);
-        } else {
-            self.each(documents::documents(chunk), sink);
-        }
-    }
-}
-
-impl JsonRecords {
-    fn each<'a>(&self, texts: impl Iterator<Item = TextLine<'a>>, sink: &mut Sink<'_>) {
         let mut fetch = Fetch::default();
         let mut done = 0;
-        for text in texts {
-            let parsed = if text.text.trim_ascii().is_empty() {
-                Parsed::Other { kind: "blank line" }
-            } else {
-                let reader = RecordReader {
-                    by: self,
-                    shard: self.shard,
-                    terminated: text.terminated,
-                };
-                match reader.read(text.text, &mut fetch) {
+        for line in lines::lines(chunk) {
+            let reader = RecordReader {
+                by: self,
+                shard: self.shard,
+                terminated: line.terminated,
+            };
+            let text = array_item(line.text);
+            let parsed = match text.trim_ascii() {
+                b"" => Parsed::Other { kind: "blank line" },
+                b"[" | b"]" | b"[]" => Parsed::Other {
+                    kind: "array bracket",
+                },
+                _ => match reader.read(text, &mut fetch) {
                     Ok(Some(kind)) => Parsed::Other { kind },
                     Ok(None) => {
                         let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
@@ -156,14 +124,19 @@ impl JsonRecords {
                         Parsed::Record(&fetch.record)
                     }
                     Err(bad) => bad.into(),
-                }
+                },
             };
-            done = text.end;
+            done = line.end;
             if !sink(done, parsed) {
                 return;
             }
         }
     }
+}
+
+/// Removes the comma after an item of an array, as crawlers write one with each object on its line.
+fn array_item(line: &[u8]) -> &[u8] {
+    line.trim_ascii_end().strip_suffix(b",").unwrap_or(line)
 }
 
 /// Record as read, and the URLs requested before its own.

@@ -8,7 +8,7 @@ fn names_come_back() {
     let message = "cdx".parse::<Format>().unwrap_err().to_string();
     assert_eq!(
         message,
-        "no format \"cdx\"; there are: records, json, node-records, warc, arc, wat, adjacency, edges, \
+        "no format \"cdx\"; there are: records, node-records, warc, arc, wat, adjacency, edges, \
          url-adjacency, url-edges, crawl-log, nutch, csv-links"
     );
 }
@@ -79,11 +79,17 @@ fn guesses() {
         ("# only\n", None),
         ("", None),
         ("\n\n", None),
-        ("[{\"url\":\"u\"}]", Some(Format::Json)),
+        ("[{\"url\":\"u\"}]", None),
+        (
+            "[\n{\"url\":\"u\"},\n{\"url\":\"v\"}\n]",
+            Some(Format::Records),
+        ),
+        ("[]", Some(Format::Records)),
         ("[1,2]", None),
         ("[[{", None),
-        ("{\n  \"url\": \"u\"\n}\n", Some(Format::Json)),
-        ("{\"url\":\"u\"}{\"url\":\"v\"}\n", Some(Format::Json)),
+        ("{\n  \"url\": \"u\"\n}\n", None),
+        ("[\n  {\n  \"url\": \"u\"\n}\n", None),
+        ("{\"url\":\"u\"}{\"url\":\"v\"}\n", None),
         ("{\"url\":\"u\"} \n{\"url\":\"v\"}\n", Some(Format::Records)),
         // A truncated line, and the next.
         (

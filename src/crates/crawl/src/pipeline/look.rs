@@ -26,7 +26,7 @@ pub(super) struct Look {
 impl Look {
     pub fn new(format: Format, rules: &Rules) -> Look {
         let fields = || FieldNameMap::by(&rules.input.fields, format.decoder().names());
-        let is_json = matches!(format, Format::Records | Format::NodeRecords | Format::Json);
+        let is_json = matches!(format, Format::Records | Format::NodeRecords);
         Look {
             with_urls: format.with_urls(),
             unread: is_json.then(|| Unread::by(fields())),

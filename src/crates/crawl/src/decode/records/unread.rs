@@ -57,6 +57,7 @@ impl Unread {
     /// Examines the text of a record; returns `true` once enough were seen.
     pub fn look(&mut self, text: &[u8]) -> bool {
         if text.len() <= RECORD_BYTES {
+            let text = super::array_item(text);
             let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
             let opened = text
                 .iter()
