@@ -1,59 +1,39 @@
 //! Recognition of files that are not inputs by their first bytes, with advice for each.
 
 /// First bytes of files that are not read, with what the file is and what to do.
-const BINARY: [(&[u8], &str); 24] = [
+const BINARY: [(&[u8], &str); 9] = [
     (b"BZh", "packed with bzip2: `bzcat FILE | cashrank ... -`"),
     (
         b"\xfd7zXZ\0",
         "packed with xz: `xzcat FILE | cashrank ... -`",
     ),
-    (b"\x04\x22\x4d\x18", LZ4),
-    (b"\x02\x21\x4c\x18", LZ4),
-    (b"PK\x03\x04", ZIP),
     (
-        b"7z\xbc\xaf\x27\x1c",
-        "a 7z archive: `7z x -so FILE | cashrank ... -`",
+        b"PK\x03\x04",
+        "a ZIP archive; of a WACZ, take the WARC files in it: `unzip -p FILE 'archive/*.warc.gz' | cashrank ... -`",
     ),
-    (b"\xff\x06\0\0sNaPpY", "packed with Snappy: unpack it first"),
-    (b"LZIP\x01", PACKED),
-    (b"\x1f\x9d", PACKED),
-    (b"\x5d\0\0", PACKED),
-    (b"x\x01", PACKED),
-    (b"x\x9c", PACKED),
-    (b"Rar!\x1a\x07", PACKED),
-    (b"ARROW1", "an Arrow file (Feather): write it as Parquet"),
     (
-        b"\xff\xff\xff\xff\x10\0\0\0",
-        "an Arrow stream: write it as Parquet",
+        b"SQLite format 3\0",
+        "an SQLite database: write its table as Parquet, or as JSON lines",
     ),
-    (b"SQLite format 3\0", SQLITE),
-    (b"ORC\n", "an ORC file: write it as Parquet"),
-    (b"ORC\x08", "an ORC file: write it as Parquet"),
     (
-        b"Obj\x01",
-        "an Avro file: write it as Parquet, or as JSON lines",
+        b"SEQ\x06",
+        "a Hadoop sequence file: of Nutch's segments, take `nutch readseg -dump`",
     ),
-    (b"SEQ\x06", SEQUENCE_FILE),
     // Inputs are decompressed before they get here, so this is nested compression.
     (b"\x1f\x8b\x08", PACKED_TWICE),
     (b"\x28\xb5\x2f\xfd", PACKED_TWICE),
-    (b"\x89CZA\r\n\x1a\n", CZA),
+    (
+        b"\x89CZA\r\n\x1a\n",
+        "a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version makes another \
+         format: read the inputs that it was made of",
+    ),
     (
         b"redb\x1a\n\xa9\r\n",
         "the database of a store: name the store's folder with `store`",
     ),
 ];
 
-const LZ4: &str = "packed with LZ4: `lz4cat FILE | cashrank ... -`";
-const ZIP: &str = "a ZIP archive; of a WACZ, take the WARC files in it: `unzip -p FILE 'archive/*.warc.gz' | \
-                   cashrank ... -`";
-const SQLITE: &str = "an SQLite database: write its table as Parquet, or as JSON lines";
-const SEQUENCE_FILE: &str =
-    "a Hadoop sequence file: of Nutch's segments, take `nutch readseg -dump`";
-const PACKED: &str = "packed in a way that is not read: unpack it first, `... | cashrank ... -`";
 const PACKED_TWICE: &str = "packed twice, with gzip or zstd inside: take one packing off, `zcat` or `zstdcat FILE | cashrank ... -`";
-const CZA: &str = "a crawl archive (.cza) of cashrank 0.2, which this version does not read, and from which no version \
-                   makes another format: read the inputs that it was made of";
 
 /// Describes a packed or otherwise binary file, with advice; `None` if it is unknown.
 pub fn binary(head: &[u8]) -> Option<String> {
@@ -101,10 +81,7 @@ pub fn text(head: &[u8]) -> Option<String> {
     if is_sum && (file.starts_with(b"  ") || file.starts_with(b" *")) {
         return Some("it is a list of checksums".into());
     }
-    if start.starts_with(b"<") {
-        return Some(markup(start));
-    }
-    json_error(start)
+    start.starts_with(b"<").then(|| markup(start))
 }
 
 fn markup(start: &[u8]) -> String {
@@ -125,21 +102,6 @@ fn markup(start: &[u8]) -> String {
     kind.into()
 }
 
-/// Recognises a single object with an error, unless it is a crawl record with a URL and the result of a fetch.
-fn json_error(start: &[u8]) -> Option<String> {
-    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(start).ok()?;
-    let has = |part: &str| {
-        object
-            .keys()
-            .any(|key| key.to_ascii_lowercase().contains(part))
-    };
-    let is_error = has("error") || has("message") || has("detail") || has("fault");
-    let has_url = object.contains_key("url") || object.contains_key("requested_url");
-    let is_fetched = has("link") || has("status") || has("time") || has("fetched");
-    (is_error && !(has_url && is_fetched))
-        .then(|| "it is one JSON object with an error message, and no record of a fetch".into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,12 +117,7 @@ mod tests {
             (&b"PK\x03\x04\x14\0"[..], "ZIP"),
             (b"BZh91AY&SY\0", "bzip2"),
             (b"\xfd7zXZ\0\0\x04", "xz"),
-            (b"7z\xbc\xaf\x27\x1c\0\x04", "7z"),
-            (b"\x04\x22\x4d\x18\x64", "LZ4"),
-            (b"ARROW1\0\0", "Arrow"),
             (b"SQLite format 3\0\x10", "SQLite"),
-            (b"Obj\x01\x04", "Avro"),
-            (b"ORC\x08", "ORC"),
             (b"\x1f\x8b\x08\0", "packed twice"),
             (b"\x28\xb5\x2f\xfd\x04", "packed twice"),
             (b"\x89CZA\r\n\x1a\n", "crawl archive"),
@@ -202,27 +159,10 @@ mod tests {
                 "AccessDenied",
             ),
             ("<!DOCTYPE html><title>404</title>".to_owned(), "HTML"),
-            ("{\"error\":{\"code\":403}}\n".to_owned(), "error message"),
-            ("{\"message\":\"Not Found\"}".to_owned(), "error message"),
-            (
-                "{\"message\":\"Not Found\",\"documentation_url\":\"https://docs.example/\",\"status\":\"404\"}"
-                    .to_owned(),
-                "error message",
-            ),
-            (
-                "{\"error\":\"unauthorized\",\"url\":\"http://a.example/day.jsonl\"}".to_owned(),
-                "error message",
-            ),
         ] {
             assert!(text(head.as_bytes()).unwrap().contains(name), "{name}");
         }
-        for head in [
-            "a b\n",
-            "{\"url\":\"http://a.example/\",\"status\":500,\"error\":\"x\"}",
-            "{\"url\":\"http://a.example/\",\"links\":[],\"message\":\"x\"}",
-            "{\"error\":1}\n{\"url\":2}",
-            "1 2\n",
-        ] {
+        for head in ["a b\n", "1 2\n"] {
             assert_eq!(text(head.as_bytes()), None, "{head}");
         }
     }
