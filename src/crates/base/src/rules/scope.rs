@@ -251,51 +251,34 @@ fn canonical_of(url: &str) -> Option<String> {
 /// Parses a host's name in any form.
 fn host_name(mark: &str, kind: RuleKind, name: &str) -> Read<String> {
     let name = name.trim();
-    let advise = |advice: String| Err(Some(advice));
     if let Some((_, rest)) = name.split_once("://") {
         let host = rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
-        return advise(format!(
+        return Err(Some(format!(
             "a host is written without a scheme, as in {mark}{kind}:{host}"
-        ));
+        )));
     }
     if name.contains(',') {
         let each = name
             .split(',')
             .map(|name| format!("{mark}{kind}:{}", name.trim()));
         let each = each.collect::<Vec<_>>().join(" and ");
-        return advise(format!(
+        return Err(Some(format!(
             "one rule names one host; give several rules: {each}"
-        ));
+        )));
     }
     if let Some(above) = name.strip_prefix("*.").or(name.strip_prefix('.'))
         && !above.contains('*')
     {
-        return advise(format!(
+        return Err(Some(format!(
             "{mark}domain:{above} is that host and all below it"
-        ));
+        )));
     }
-    if name.contains('*') {
-        return advise(format!(
-            "no host has a * in its name; in a URL it stands for anything, as in {mark}url:*://{name}/*"
-        ));
-    }
-    if name.contains(['/', '?', '#']) {
-        let prefix = name.split(['?', '#']).next().unwrap_or_default();
-        return advise(format!(
-            "{kind} takes a host; folders of one are {mark}prefix:{prefix}"
-        ));
-    }
-    if let Some((_, host)) = name.rsplit_once('@') {
-        return advise(format!(
-            "a host is written without a user, as in {mark}{kind}:{host}"
-        ));
-    }
-    if let Some((host, port)) = name.rsplit_once(':')
-        && !port.ends_with(']')
-    {
-        return advise(format!(
-            "a host is written without a port, as in {mark}{kind}:{host}; of one port, {mark}url:*://{host}:{port}/*"
-        ));
+    let has_port = name.contains(':') && !name.ends_with(']');
+    if has_port || name.contains(['*', '/', '?', '#', '@']) {
+        return Err(Some(format!(
+            "a host is a name alone, without *, user, port or path; folders are {mark}prefix:HOST/FOLDERS, and all else is \
+             a pattern like {mark}url:*://{name}/*"
+        )));
     }
     let url = canonical_of(&format!("http://{name}/")).ok_or(None)?;
     match host(url.as_bytes()) {
@@ -311,19 +294,13 @@ fn prefix(mark: &str, name: &str) -> Read<String> {
             "it is written without a scheme, as in {mark}prefix:{rest}"
         )));
     }
-    if name.contains(['?', '#']) {
-        return Err(Some(format!(
-            "what stands behind folders is for a pattern, as in {mark}url:*://{}*",
-            name.split('#').next().unwrap_or_default()
-        )));
-    }
     let (of, folders) = name.split_once('/').unwrap_or((name, ""));
-    let of = host_name(mark, RuleKind::Prefix, of)?;
-    if folders.contains('*') {
+    if folders.contains(['?', '#', '*']) {
         return Err(Some(format!(
-            "folders are names without *; for a pattern, {mark}url:*://{of}/{folders}"
+            "folders are names, without * and what comes after them; for a pattern, {mark}url:*://{of}/{folders}"
         )));
     }
+    let of = host_name(mark, RuleKind::Prefix, of)?;
     let url = canonical_of(&format!("http://{of}/{folders}")).ok_or(None)?;
     let path = String::from_utf8_lossy(host_and_path(url.as_bytes()).1).into_owned();
     Ok(match path.trim_matches('/') {
@@ -484,10 +461,10 @@ mod tests {
             ("barehost:www.a.org", "barehost:a.org"),
             ("host:http://a.org/x", "host:a.org"),
             ("host:a.org:8080", "url:*://a.org:8080/*"),
-            ("host:a.org/x", "prefix:a.org/x"),
-            ("host:me@a.org", "host:a.org"),
+            ("host:a.org/x", "prefix:HOST/FOLDERS"),
+            ("host:me@a.org", "without *, user"),
             ("prefix:https://a.org/x", "prefix:a.org/x"),
-            ("prefix:a.org/x?y", "url:*://a.org/x?y*"),
+            ("prefix:a.org/x?y", "url:*://a.org/x?y"),
             ("prefix:a.org/*/x", "url:*://a.org/*/x"),
             ("url:a.org/x*", "url:*://a.org/x*"),
             ("url:ftp://a.org/*", "http and https"),
