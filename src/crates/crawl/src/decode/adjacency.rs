@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use memchr::memchr_iter;
 
-use super::lines::{self, LineSkipper};
 use super::{
-    Bad, Decoder, FormatSpec, Names, ReadResult, Record, Sink, Skipper, parsed, skips_links, utf8,
+    Bad, Decoder, FormatSpec, Names, ReadResult, Record, Sink, lines, parsed, skips_links, utf8,
 };
 use crate::model::keep;
 use crate::rules::{InputRules, Shard};
@@ -45,14 +44,6 @@ impl Decoder for Adjacency {
 
     fn joins_links(&self) -> bool {
         false
-    }
-
-    fn whole(&self, buf: &[u8]) -> usize {
-        lines::whole(buf)
-    }
-
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(LineSkipper)
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {

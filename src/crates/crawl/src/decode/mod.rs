@@ -56,8 +56,11 @@ pub trait Decoder: Send + Sync {
     }
 
     /// Returns the length of the longest front of `buf` that holds only whole records; 0 if even the first is
-    /// incomplete. `buf` starts at a record boundary. At an input's end all of it counts as whole.
-    fn whole(&self, buf: &[u8]) -> usize;
+    /// incomplete. `buf` starts at a record boundary. At an input's end all of it counts as whole. A record is a line
+    /// unless the format says otherwise.
+    fn whole(&self, buf: &[u8]) -> usize {
+        lines::whole(buf)
+    }
 
     /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
     /// record: usually, if the last line lacks its end.
@@ -73,7 +76,9 @@ pub trait Decoder: Send + Sync {
 
     /// Returns a skipper for a record over the line limit, which is skipped without being held. The skipper takes the
     /// bytes at the record's start first, and then those that [`Skipped`] asks for.
-    fn skipper(&self) -> Box<dyn Skipper>;
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(lines::LineSkipper)
+    }
 
     /// Parses all records of `chunk` (whole records only) and passes each to `sink`.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);

@@ -19,9 +19,9 @@ use self::link::LinksVisitor;
 use self::names::{FieldNameMap, NameBits, NamedField};
 use self::values::{TOTALS, Text, some};
 use super::json::{self, Any, Value, value_to};
-use super::lines::{self, LineSkipper};
+use super::lines;
 use super::{
-    Bad, Decoder, FormatSpec, Link, Names, Parsed, ReadResult, Reason, Record, Sink, Skipper, http,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, ReadResult, Reason, Record, Sink, http,
     put_time, skips_links, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
@@ -75,10 +75,6 @@ impl Decoder for JsonRecords {
         self.naming
     }
 
-    fn whole(&self, buf: &[u8]) -> usize {
-        lines::whole(buf)
-    }
-
     /// Tests for a blank line apart, because an object shows its own end, a blank line only its line end.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let mut is_cut = false;
@@ -93,10 +89,6 @@ impl Decoder for JsonRecords {
             true
         });
         is_cut || lines::trim(rest).trim_ascii().is_empty()
-    }
-
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(LineSkipper)
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
