@@ -27,8 +27,8 @@ fn files() {
     fs::write(&path, &data).unwrap();
     let source = open(&path, &SourceOptions::default()).unwrap();
     assert_eq!(source.compression(), Compression::Gzip);
-    assert_eq!(source.compressed_len(), Some(data.len() as u64));
-    assert_eq!(source.name().to_string(), path.display().to_string());
+    assert_eq!(source.compressed_len, Some(data.len() as u64));
+    assert_eq!(source.name.to_string(), path.display().to_string());
     assert_eq!(drain(source).sound(), b"a\nb\n");
 }
 

@@ -191,7 +191,7 @@ fn buffers_are_used_again() {
 }
 
 #[test]
-fn skip_to_continues_where_a_run_stopped() {
+fn pass_to_continues_where_a_run_stopped() {
     let text = [text(3000), b"no line end".to_vec()].concat();
     let ends = |n: &usize| *n == 0 || *n == text.len() || text[*n - 1] == b'\n';
     for (name, data, ..) in wrappings(&text) {
@@ -199,7 +199,7 @@ fn skip_to_continues_where_a_run_stopped() {
             for how in [How::default(), How::default().chunk(50).held(100)] {
                 let mut source = how.source(&data);
                 source
-                    .skip_to(offset as u64, xxh3_128(&text[..offset]))
+                    .pass_to(offset as u64, Some(xxh3_128(&text[..offset])))
                     .unwrap();
                 let outcome = drain(source);
                 assert_eq!(outcome.summary.prefix, xxh3_128(&text), "{name}");
@@ -210,7 +210,7 @@ fn skip_to_continues_where_a_run_stopped() {
 }
 
 #[test]
-fn skip_to_refuses_another_input() {
+fn pass_to_refuses_another_input() {
     let text = text(3000);
     let offset = whole_lines(&text[..2000]).len();
     let mut other = text.clone();
@@ -218,7 +218,7 @@ fn skip_to_refuses_another_input() {
     for (name, data, ..) in wrappings(&text) {
         let mut source = How::default().source(&data);
         let error = source
-            .skip_to(offset as u64, xxh3_128(&other[..offset]))
+            .pass_to(offset as u64, Some(xxh3_128(&other[..offset])))
             .unwrap_err();
         let (found, recorded) = (xxh3_128(&text[..offset]), xxh3_128(&other[..offset]));
         let message = error.to_string();
@@ -237,7 +237,7 @@ fn skip_to_refuses_another_input() {
 
         let beyond = text.len() as u64 + 1;
         let mut source = How::default().source(&data);
-        let error = source.skip_to(beyond, 0).unwrap_err();
+        let error = source.pass_to(beyond, Some(0)).unwrap_err();
         let message = error.to_string();
         assert!(
             matches!(error, cashrank::Error::InputChanged(_)),

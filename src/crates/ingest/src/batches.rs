@@ -52,7 +52,7 @@ pub(crate) fn report_format(
     observer: &mut dyn Observer,
 ) -> Result<Option<Format>> {
     let found = checked_format_of(source, asked, before)?;
-    let input = source.name();
+    let input = &source.name;
     if let (Some((format, why)), None) = (&found, asked) {
         observer.note(IngestEvent::Guessed {
             input,

@@ -5,29 +5,26 @@
 
 #[cfg(test)]
 mod cuts_tests;
-mod flow;
-mod look;
 mod start;
 
+use std::collections::VecDeque;
 use std::io::Read;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::batch::{Batch, Builder, Rules};
-use crate::decode::Decoder;
+use crate::decode::records::names::FieldNameMap;
+use crate::decode::{Decoder, Missing, Unread};
 use crate::formats::Format;
 use crate::source::{Chunk, Compression, InputName, InputSummary, Restart, Source, SourceOptions};
-use crate::threads::spawn;
-use crate::{Error, Result};
-use flow::FlowControl;
-use look::Look;
+use crate::threads::{lock, spawn};
+use crate::{Error, Result, url};
 
-pub use look::Remark;
 pub use start::{checked_format_of, format_again, format_of, pass_over};
 
 const CHUNKS_WAITING: usize = 3;
@@ -152,14 +149,13 @@ impl InputReader {
             decoded.push(take_piece);
         }
         let mut records = InputRecords {
-            input: source.name().clone(),
+            input: source.name.clone(),
             format,
             compression: source.compression(),
-            compressed_len: source.compressed_len(),
+            compressed_len: source.compressed_len,
             again: source.shown_again,
             read: 0,
             look: Look::new(format, &self.rules),
-            hash: None,
             flow: flow.clone(),
             decoded,
             turn: 0,
@@ -253,8 +249,6 @@ pub struct InputRecords {
     /// Number of records handed out, including those before the starting position.
     pub read: u64,
     look: Look,
-    /// Offset of a chunk, hash of the input up to a point in it, and number of its bytes before that point.
-    hash: Option<(u64, Xxh3, usize)>,
     flow: FlowControl,
     decoded: Vec<Receiver<Result<Piece>>>,
     turn: usize,
@@ -320,22 +314,6 @@ impl InputRecords {
     pub fn summary(&mut self) -> Option<InputSummary> {
         self.end().ok()
     }
-
-    /// Returns the hash of the input up to `offset`; `None` if that is before the chunk. Offsets must not decrease.
-    pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
-        let upto = offset.checked_sub(chunk.offset)?;
-        if upto == chunk.bytes.len() as u64 + chunk.oversize {
-            // The reader has computed this hash.
-            return Some(chunk.prefix_after);
-        }
-        let hash = self.hash.take().filter(|(of, ..)| *of == chunk.offset);
-        let (of, mut hash, hashed) = hash.unwrap_or((chunk.offset, chunk.prefix.clone(), 0));
-        let upto = upto as usize;
-        hash.update(chunk.bytes.get(hashed..upto).unwrap_or_default());
-        let prefix = hash.digest128();
-        self.hash = Some((of, hash, upto));
-        Some(prefix)
-    }
 }
 
 impl Drop for InputRecords {
@@ -344,33 +322,223 @@ impl Drop for InputRecords {
     }
 }
 
-/// Maximum pauses in microseconds, one of which each thread gets.
-const LONGEST: [u64; 3] = [0, 100, 1_000];
+/// Number of the first names that show whether names look like URLs.
+const NAMES: usize = 16;
 
-/// Pauses of a thread before its hand-overs, drawn from a seed ([`InputReader::delays`]); none without a seed.
+/// Remark about an input from its first records, even if each single record is sound.
+pub enum Remark {
+    Missing(Missing),
+    /// Caveat of one line about all rankings made from the input.
+    Caveat(&'static str),
+}
+
+/// Examines the pieces of one input until it has seen enough.
+struct Look {
+    /// Caveat if the first names look like URLs; `None` once they were examined.
+    with_urls: Option<&'static str>,
+    unread: Option<Unread>,
+    at: usize,
+}
+
+impl Look {
+    fn new(format: Format, rules: &Rules) -> Look {
+        let fields = || FieldNameMap::by(&rules.input.fields, format.decoder().names());
+        let is_json = matches!(format, Format::Records | Format::NodeRecords);
+        Look {
+            with_urls: format.with_urls(),
+            unread: is_json.then(|| Unread::by(fields())),
+            at: 0,
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece) -> [Option<Remark>; 2] {
+        let with_urls = self.with_urls.take().filter(|_| are_urls(&piece.batch));
+        let with_urls = with_urls.map(Remark::Caveat);
+        let Some(unread) = &mut self.unread else {
+            return [with_urls, None];
+        };
+        for entry in &piece.batch.entries {
+            let end = entry.end as usize;
+            if let Some(text @ [_, ..]) = piece.chunk.bytes.get(self.at..end)
+                && unread.look(text)
+            {
+                return [with_urls, self.end()];
+            }
+            self.at = end;
+        }
+        if piece.last {
+            self.at = 0;
+        }
+        [with_urls, None]
+    }
+
+    fn end(&mut self) -> Option<Remark> {
+        let missing = self.unread.take()?.missing();
+        missing.map(Remark::Missing)
+    }
+}
+
+fn are_urls(batch: &Batch) -> bool {
+    let looked = batch.text_ends.len().min(NAMES) as u32;
+    let is_url = |name: &u32| url::is_web(batch.name(*name));
+    2 * (0..looked).filter(is_url).count() as u32 > looked
+}
+
+/// Limits on how much of an input is in flight: if records are huge, memory must not grow with threads. Clones share the
+/// state.
+///
+/// By the first rule, the reader hands out a chunk if it fits the budget with those in flight, or alone. By the second,
+/// a decoder whose record far outgrows a batch (relative links on a long base) waits until all pieces before it were
+/// applied. Pieces are applied in order and never wait for later ones, so neither rule can deadlock.
+#[derive(Clone)]
+struct FlowControl {
+    /// Maximum number of bytes in flight from the reader to the caller.
+    budget: u64,
+    state: Arc<(Mutex<FlowState>, Condvar)>,
+}
+
+#[derive(Default)]
+struct FlowState {
+    /// Size in bytes of each chunk in flight, in order.
+    taken: VecDeque<u64>,
+    chunks: u64,
+    /// Number of pieces done of the chunk after the last one that is done.
+    pieces: u64,
+    /// True once nobody takes pieces any longer.
+    closed: bool,
+}
+
+impl FlowControl {
+    fn new(budget: u64) -> FlowControl {
+        FlowControl {
+            budget,
+            state: Arc::default(),
+        }
+    }
+
+    fn wait_until(&self, ready: impl Fn(&FlowState) -> bool) -> MutexGuard<'_, FlowState> {
+        let (state, changed) = &*self.state;
+        let mut state = lock(state);
+        while !ready(&state) && !state.closed {
+            state = changed.wait(state).unwrap_or_else(|held| held.into_inner());
+        }
+        state
+    }
+
+    fn change(&self, change: impl FnOnce(&mut FlowState)) {
+        let (state, changed) = &*self.state;
+        change(&mut lock(state));
+        changed.notify_all();
+    }
+
+    /// Waits until a chunk of `bytes` bytes may be in flight.
+    fn admit(&self, bytes: u64) {
+        let fits = |state: &FlowState| {
+            let all = state.taken.iter().copied().fold(bytes, u64::saturating_add);
+            state.taken.is_empty() || all <= self.budget
+        };
+        self.wait_until(fits).taken.push_back(bytes);
+    }
+
+    /// Waits until `chunks` chunks are done, and `pieces` pieces of the next chunk.
+    fn await_turn(&self, chunks: u64, pieces: u64) {
+        drop(self.wait_until(|state| (state.chunks, state.pieces) == (chunks, pieces)));
+    }
+
+    /// Marks a piece as done; with `last`, also its chunk.
+    fn done(&self, last: bool) {
+        self.change(|state| {
+            state.pieces += 1;
+            if last {
+                state.taken.pop_front();
+                state.chunks += 1;
+                state.pieces = 0;
+            }
+        });
+    }
+
+    /// Releases all threads that wait or will wait.
+    fn close(&self) {
+        self.change(|state| state.closed = true);
+    }
+}
+
+/// Pauses of a thread before its hand-overs, of up to a millisecond each, drawn from a seed ([`InputReader::delays`]);
+/// `None` for a fast thread, which has none.
 ///
 /// Results must not depend on which thread is faster. Delays expose races that a fast machine hides for years: every
 /// thread of a pipeline is fast or slow as a whole.
 #[derive(Debug)]
-struct Pauses {
-    state: u64,
-    longest: u64,
-}
+struct Pauses(Option<u64>);
 
 impl Pauses {
     fn of_thread(seed: Option<u64>, thread: u64) -> Pauses {
-        let state = seed.map(|seed| xxh3_64_with_seed(&thread.to_le_bytes(), seed));
-        Pauses {
-            state: state.unwrap_or(0),
-            longest: state.map_or(0, |state| LONGEST[(state % LONGEST.len() as u64) as usize]),
-        }
+        let seed = seed.map(|seed| xxh3_64_with_seed(&thread.to_le_bytes(), seed));
+        Pauses(seed.filter(|seed| seed.is_multiple_of(2)))
     }
 
     #[inline]
     fn pause(&mut self) {
-        if self.longest > 0 {
-            self.state = xxh3_64_with_seed(&[], self.state);
-            std::thread::sleep(Duration::from_micros(self.state % self.longest));
+        if let Some(state) = &mut self.0 {
+            *state = xxh3_64_with_seed(&[], *state);
+            std::thread::sleep(Duration::from_micros(*state % 1_000));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Runs `wait` on a thread; checks that it waits until `go` was called.
+    fn waits(wait: impl FnOnce() + Send + 'static, go: impl FnOnce()) {
+        let (give, take) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            wait();
+            give.send(()).unwrap();
+        });
+        assert!(take.recv_timeout(Duration::from_millis(50)).is_err());
+        go();
+        take.recv_timeout(Duration::from_secs(20)).unwrap();
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_huge_chunk_goes_alone() {
+        let flow = FlowControl::new(10);
+        flow.admit(9);
+        flow.admit(1);
+        flow.done(false);
+        let reader = flow.clone();
+        waits(move || reader.admit(9), || flow.done(true));
+        let reader = flow.clone();
+        waits(
+            move || reader.admit(20),
+            || {
+                flow.done(true);
+                flow.done(true);
+            },
+        );
+    }
+
+    #[test]
+    fn a_huge_record_waits_for_its_turn() {
+        let flow = FlowControl::new(10);
+        flow.await_turn(0, 0);
+        let decoder = flow.clone();
+        waits(
+            move || decoder.await_turn(1, 2),
+            || {
+                flow.done(false);
+                flow.done(true);
+                flow.done(false);
+                flow.done(false);
+            },
+        );
+        let decoder = flow.clone();
+        waits(move || decoder.await_turn(9, 0), || flow.close());
     }
 }

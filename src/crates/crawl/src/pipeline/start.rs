@@ -15,7 +15,7 @@ pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(F
         };
         return Err(Error::Unsupported(format!(
             "{}: {why}, which is read as `format` {}, not {}; leave `format` out",
-            source.name(),
+            source.name,
             format.name(),
             asked.name()
         )));
@@ -39,7 +39,7 @@ pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(F
     }
     found
         .map(Some)
-        .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
+        .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name)))
 }
 
 /// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
@@ -49,7 +49,7 @@ pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Fo
     if !source.is_at_start() || read > HEAD_BYTES as u64 {
         return Ok(before);
     }
-    let input = source.name().clone();
+    let input = source.name.clone();
     let head = source.head_until(is_decided)?;
     let front = &head[..head.len().min(read as usize)];
     if head.is_empty() || (read > 0 && guess(front).is_ok_and(|(front, _)| front != before)) {
@@ -70,7 +70,7 @@ pub fn checked_format_of(
     before: Option<Names>,
 ) -> Result<Option<(Format, String)>> {
     let found = format_of(source, asked)?;
-    let input = source.name().clone();
+    let input = source.name.clone();
     let checked = match (asked, &found) {
         (Some(format), _) => check_text(format, source.head_until(is_decided)?),
         (None, Some((format, why))) => check_names(*format, why, before),
@@ -90,15 +90,12 @@ pub fn pass_over(
 ) -> Result<Source> {
     let InputPosition { offset, prefix, .. } = place;
     let shows_lines = source.is_at_start() || source.compression() == Compression::Plain;
-    if offset == 0 {
-    } else if format.ends_lines() && shows_lines {
+    let expected = (!trusted).then_some(prefix);
+    if offset > 0 && format.ends_lines() && shows_lines {
         // The last record that counted may have more lines by now. A later member may begin inside a line.
-        let expected = (!trusted).then_some(prefix);
         source.pass_whole_to(offset, expected, format.decoder())?;
-    } else if trusted {
-        source.pass_to(offset)?;
-    } else {
-        source.skip_to(offset, prefix)?;
+    } else if offset > 0 {
+        source.pass_to(offset, expected)?;
     }
     if matches!(format, Format::Records | Format::NodeRecords) {
         // An object counts without its line end if a stream ended after it.

@@ -66,6 +66,19 @@ pub struct Chunk {
     pub member: Option<Member>,
 }
 
+impl Chunk {
+    /// Returns the hash of the decompressed input up to `offset`; `None` if that is before the chunk.
+    pub fn prefix_at(&self, offset: u64) -> Option<u128> {
+        let upto = offset.checked_sub(self.offset)?;
+        if upto == self.bytes.len() as u64 + self.oversize {
+            return Some(self.prefix_after);
+        }
+        let mut hash = self.prefix.clone();
+        hash.update(self.bytes.get(..upto as usize).unwrap_or_default());
+        Some(hash.digest128())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOptions {
     /// Hands out the whole records before damage, even of a member that would be held back.

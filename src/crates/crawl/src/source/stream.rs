@@ -18,11 +18,12 @@ pub const HEAD_BYTES: usize = 64 << 10;
 
 /// Open input.
 ///
-/// Call [`head`](Source::head) to guess the format, [`skip_to`](Source::skip_to) to resume after an earlier run, and
+/// Call [`head`](Source::head) to guess the format, [`pass_to`](Source::pass_to) to resume after an earlier run, and
 /// then [`next_chunk`](Source::next_chunk) until the end.
 pub struct Source {
-    name: InputName,
-    length: Option<u64>,
+    pub name: InputName,
+    /// Length of a file, as it is on disk.
+    pub compressed_len: Option<u64>,
     raw: PeekReader,
     unpacker: Unpacker,
     hold: Hold,
@@ -65,9 +66,12 @@ impl Source {
             let reader = Box::new(std::io::stdin());
             return Source::live(name.clone(), reader, None, limits, options);
         };
-        let (file, length) = open_file(path)?;
+        let (file, compressed_len) = open_file(path)?;
         let source = Source::from_reader(name.clone(), Box::new(file), limits, options)?;
-        Ok(Source { length, ..source })
+        Ok(Source {
+            compressed_len,
+            ..source
+        })
     }
 
     /// Reads from any reader. `name` is used only in messages. Interrupted reads are retried.
@@ -114,7 +118,7 @@ impl Source {
         let unpacker = unpacker.map_err(Error::io(name.path(), "read"))?;
         Ok(Source {
             name,
-            length: None,
+            compressed_len: None,
             raw,
             hold: Hold::new(limits, options, unpacker.compression(), offset),
             unpacker,
@@ -139,16 +143,8 @@ impl Source {
         Ok(source)
     }
 
-    pub fn name(&self) -> &InputName {
-        &self.name
-    }
-
     pub fn compression(&self) -> Compression {
         self.unpacker.compression()
-    }
-
-    pub fn compressed_len(&self) -> Option<u64> {
-        self.length
     }
 
     /// Returns the memory held for the input in bytes, without the decompressor's own (zstd: its window).
@@ -189,14 +185,6 @@ impl Source {
 
     pub fn prefix(&self) -> u128 {
         self.cutter.position().prefix.digest128()
-    }
-
-    /// Returns whether the input is known, without further reading, to be shorter than `offset` bytes.
-    pub fn is_shorter_than(&self, offset: u64) -> bool {
-        let len = self
-            .compressed_len()
-            .filter(|_| self.compression() == Compression::Plain);
-        len.is_some_and(|len| len < offset)
     }
 
     /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, ideally of an
@@ -318,62 +306,54 @@ impl Source {
         }
     }
 
-    /// Returns advice for an input that is not the one read before.
-    fn what_to_do(&self) -> &'static str {
-        match self.name {
+    /// Returns the error for an input that is not the one read before.
+    fn changed(&self, what: String) -> Error {
+        let advice = match self.name {
             InputName::Stdin => {
                 "send the same stream again from its start, or use `new_stream` if it is another"
             }
             InputName::File(_) => "give the same input again",
-        }
-    }
-}
-
-impl Source {
-    /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
-    /// record's end, and compares their hash. Must be called before the first chunk is taken. Fails with
-    /// [`Error::InputChanged`] if the input is shorter or its first bytes differ.
-    pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
-        self.pass_to(offset)?;
-        self.check_front(0, expected_prefix)
+        };
+        Error::InputChanged(format!("{}: {what}; {advice}", self.name))
     }
 
-    /// Compares the hash of everything passed over and of the next `more` bytes, which are open.
-    fn check_front(&self, more: usize, expected_prefix: u128) -> Result<()> {
+    /// Compares the hash of everything passed over and of the next `more` bytes, which are open, if one is expected.
+    fn check_front(&self, more: usize, expected_prefix: Option<u128>) -> Result<()> {
         let passed = self.cutter.position();
-        let mut hash = passed.prefix.clone();
+        let Some(expected) = expected_prefix else {
+            return Ok(());
+        };
+        let mut hash = passed.prefix;
         hash.update(&self.cutter.open()[..more]);
         let found = hash.digest128();
-        if found == expected_prefix {
+        if found == expected {
             return Ok(());
         }
-        Err(Error::InputChanged(format!(
-            "{}: its first {} bytes (decompressed) are not those that were read before: their \
-             hash is {found:032x}, the recorded one {expected_prefix:032x}; {}",
-            self.name,
+        Err(self.changed(format!(
+            "its first {} bytes (decompressed) are not those that were read before: their hash is {found:032x}, the \
+             recorded one {expected:032x}",
             passed.offset + more as u64,
-            self.what_to_do()
         )))
     }
 
-    /// Passes over the first `offset` bytes like [`Source::skip_to`], for an input that is known to be the same.
-    pub fn pass_to(&mut self, offset: u64) -> Result<()> {
+    /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
+    /// record's end, and compares their hash, unless the input is known to be the same (`None`). Must be called before
+    /// the first chunk is taken. Fails with [`Error::InputChanged`] if the input is shorter or its first bytes differ.
+    pub fn pass_to(&mut self, offset: u64, expected_prefix: Option<u128>) -> Result<()> {
         loop {
             let open = self.cutter.open().len();
             let left = offset.saturating_sub(self.cutter.position().offset);
             let passed = usize::try_from(left).unwrap_or(open).min(open);
             self.cutter.pass(passed);
             if passed as u64 == left {
-                return Ok(());
+                return self.check_front(0, expected_prefix);
             }
             match &self.ending {
                 None => self.fill()?,
                 Some(StreamEnd::Sound { .. }) => {
-                    return Err(Error::InputChanged(format!(
-                        "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; {}",
-                        self.name,
+                    return Err(self.changed(format!(
+                        "ends at byte {} of the decompressed data, but {offset} bytes of it were read before",
                         self.cutter.produced(),
-                        self.what_to_do()
                     )));
                 }
                 Some(_) => return Err(self.damaged()),
@@ -381,8 +361,8 @@ impl Source {
         }
     }
 
-    /// Passes over bytes like [`Source::skip_to`], but stops before a record that ends at `offset` and may continue:
-    /// see [`Source::shown_again`]. Without `expected_prefix` the input is known to be the same.
+    /// Passes over bytes like [`Source::pass_to`], but stops before a record that ends at `offset` and may continue: see
+    /// [`Source::shown_again`].
     pub fn pass_whole_to(
         &mut self,
         offset: u64,
@@ -395,7 +375,7 @@ impl Source {
             let front = usize::try_from(left).unwrap_or(usize::MAX).min(open.len());
             let whole = decoder.whole(&open[..front]).min(front);
             if front as u64 == left {
-                expected_prefix.map_or(Ok(()), |expected| self.check_front(front, expected))?;
+                self.check_front(front, expected_prefix)?;
                 let rest = &open[whole..front];
                 if decoder.is_cut(rest) {
                     self.cutter.pass(front);
@@ -412,8 +392,7 @@ impl Source {
             }
             let is_stuck = whole == 0 && (self.ending.is_some() || self.cutter.is_over_limit());
             if is_stuck {
-                self.pass_to(offset)?;
-                return expected_prefix.map_or(Ok(()), |expected| self.check_front(0, expected));
+                return self.pass_to(offset, expected_prefix);
             }
             let held = open.len() - whole;
             self.cutter.pass(whole);

@@ -11,7 +11,7 @@
 use super::plan::{Plan, check_read, refused};
 use super::{IngestEvent, IngestJob, Observer};
 use crate::model::InputPosition;
-use crate::source::InputName;
+use crate::source::{Compression, InputName};
 use crate::store::{Input, InputProgress};
 use crate::{Error, Result};
 
@@ -191,10 +191,11 @@ fn compare(job: &IngestJob, input: &InputName, ends: &[Unmatched]) -> Result<Pri
     }
     for same_length in ends.chunk_by(|a, b| a.0.offset == b.0.offset) {
         let offset = same_length[0].0.offset;
-        if source.is_shorter_than(offset) {
+        let is_plain = source.compression() == Compression::Plain;
+        if is_plain && source.compressed_len.is_some_and(|len| len < offset) {
             break;
         }
-        match source.pass_to(offset) {
+        match source.pass_to(offset, None) {
             Err(Error::InputChanged(_) | Error::Corrupt { .. }) => break,
             passed => passed?,
         }

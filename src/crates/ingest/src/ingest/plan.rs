@@ -352,7 +352,7 @@ fn set_repeat(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
 /// Checks that a file still holds what was read from it, and nothing more.
 pub(super) fn check_read(job: &IngestJob, input: &InputName, end: InputPosition) -> Result<()> {
     let mut source = job.open(input)?;
-    source.skip_to(end.offset, end.prefix)?;
+    source.pass_to(end.offset, Some(end.prefix))?;
     if source.head()?.is_empty() {
         return Ok(());
     }

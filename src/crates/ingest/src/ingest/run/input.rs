@@ -132,7 +132,7 @@ impl IngestRun<'_> {
     }
 
     fn format(&mut self, source: &mut Source) -> Result<Format> {
-        let is_stream = *source.name() == InputName::Stdin;
+        let is_stream = source.name == InputName::Stdin;
         let Some(begun) = self.current() else {
             // A stream's first bytes may be long in coming.
             if let Some(format) = self.job.format.filter(|_| is_stream) {
@@ -151,7 +151,7 @@ impl IngestRun<'_> {
             Some(asked) if asked != format && (read > 0 || self.is_repeating()) => {
                 Err(Error::Conflict(format!(
                     "{}: was read as {}, not {}; leave `format` out or give it as before",
-                    source.name(),
+                    source.name,
                     format.name(),
                     asked.name()
                 )))
@@ -299,7 +299,7 @@ impl IngestRun<'_> {
                 input.spooled = Some((restart, None));
             }
             self.progress.place.prefix = 0;
-        } else if let Some(prefix) = records.prefix_at(chunk, place.offset) {
+        } else if let Some(prefix) = chunk.prefix_at(place.offset) {
             self.progress.place.prefix = prefix;
         }
     }

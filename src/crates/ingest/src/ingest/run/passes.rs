@@ -180,8 +180,8 @@ impl IngestRun<'_> {
         };
         let mut source = self.reader.open(input)?;
         let same = source
-            .skip_to(place.offset, place.prefix)
-            .and_then(|()| source.skip_to(end.offset, end.prefix))
+            .pass_to(place.offset, Some(place.prefix))
+            .and_then(|()| source.pass_to(end.offset, Some(end.prefix)))
             .and_then(|()| Ok(source.head()?.is_empty()));
         match same {
             Ok(true) => Ok(()),
