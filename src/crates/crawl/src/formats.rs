@@ -401,41 +401,59 @@ pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<
     }))
 }
 
-/// Guesses the format of a graph. Edges have two fields in every line; without tabs, other lines could be anything.
+/// Guesses the format of a graph. Edges have two fields in every line, or three with a weight; without tabs, other lines
+/// could be anything.
 fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
-    let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
+    let (mut data, mut tabs, mut pairs, mut weighed) = (0u64, 0u64, 0u64, 0u64);
     let mut spaced = None;
     // True if a word occurred twice, or is a number or a URL.
     let (mut seen, mut is_graph) = (HashSet::new(), false);
-    let mut weights = WeightLines::default();
+    // True if lines like `1 TAB 2 TAB 3` are no adjacency list: names that are no numbers, a page twice in a row, or
+    // weights with a decimal point show it.
+    let (mut has_weights, mut last) = (false, &[][..]);
+    let is_number = |word: &[u8]| whole_number(word).is_some();
     for (line, number) in lines::lines(whole).zip(1u64..) {
         let text = line.text.trim_ascii();
         if text.is_empty() || text[0] == b'#' {
             continue;
         }
         let words = text.split(|byte| matches!(byte, b' ' | b'\t'));
-        let mut words = words.filter(|word| !word.is_empty());
-        let fields = words.clone().count();
-        data += 1;
+        let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
         let has_tab = line.text.contains(&b'\t');
-        if fields > 1 && !has_tab {
+        data += 1;
+        tabs += u64::from(has_tab);
+        pairs += u64::from(words.len() == 2);
+        if words.len() > 1 && !has_tab {
             spaced.get_or_insert(number);
         }
-        tabs += u64::from(has_tab);
-        pairs += u64::from(fields == 2);
-        weights.add(line.text, number);
+        let is_score = |at: usize| {
+            let is_known = match (at, words.len()) {
+                (2, 3) => is_number(words[2]),
+                _ => is_decimal(words[0]),
+            };
+            is_decimal(words[at]) && !is_known
+        };
+        if (1..words.len()).any(is_score) {
+            return Err(format!(
+                "line {number} has a decimal number, which may be a score or a weight rather than a page (weights are whole numbers)"
+            ));
+        }
+        if let [from, to, weight] = words[..]
+            && has_tab
+            && is_number(weight)
+        {
+            weighed += 1;
+            has_weights |= !is_number(from) || !is_number(to) || from == last;
+            has_weights |= is_decimal(weight) && !is_decimal(from);
+            last = from;
+        }
         is_graph = is_graph
-            || words.any(|word| {
+            || words.into_iter().any(|word| {
                 let is_number = word.iter().all(u8::is_ascii_digit);
                 url::is_web(word) || is_number || !seen.insert(word)
             });
-    }
-    if let Some(line) = weights.fraction {
-        return Err(format!(
-            "line {line} has a decimal number, which may be a score or a weight rather than a page (weights are whole numbers)"
-        ));
     }
     match (data, tabs) {
         (0, _) => Err("it has comments only".to_owned()),
@@ -448,52 +466,13 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
             "some lines are split by tabs, and line {} has words without one",
             spaced.unwrap_or_default()
         )),
-        _ if weights.lines == data && weights.is_certain => Ok((
+        _ if weighed == data && has_weights => Ok((
             Format::Edges,
             "every line has two fields and a weight".to_owned(),
         )),
         _ => {
             let message = "its lines are split by tabs, and not all have two fields";
             Ok((Format::Adjacency, message.to_owned()))
-        }
-    }
-}
-
-/// Counts lines like `from TAB to TAB weight`, which may also be an adjacency list: `1 TAB 2 TAB 3`. They are none if
-/// names are not numbers, a page occurs twice in a row, or weights have a decimal point.
-#[derive(Default)]
-struct WeightLines<'h> {
-    lines: u64,
-    is_certain: bool,
-    last: &'h [u8],
-    /// First line with a decimal number that is neither a weight nor, judging by the line's first field, a name.
-    fraction: Option<u64>,
-}
-
-impl<'h> WeightLines<'h> {
-    fn add(&mut self, line: &'h [u8], number: u64) {
-        let line = line.trim_ascii();
-        let separator = if line.contains(&b'\t') { b'\t' } else { b' ' };
-        let mut fields = line.split(|&byte| byte == separator);
-        let from = fields.next().unwrap_or_default();
-        let fields: Vec<&[u8]> = fields.collect();
-        let is_number = |field: &[u8]| whole_number(field).is_some();
-        let mut decimals = (0..fields.len()).filter(|&at| is_decimal(fields[at]));
-        let is_no_name = |at: usize| match (at, fields.len()) {
-            (1, 2) => !is_number(fields[1]),
-            _ => !is_decimal(from),
-        };
-        if decimals.any(is_no_name) {
-            self.fraction.get_or_insert(number);
-        }
-        if let [to, weight] = fields[..]
-            && separator == b'\t'
-            && is_number(weight)
-        {
-            self.lines += 1;
-            self.is_certain |= !is_number(from) || !is_number(to) || from == self.last;
-            self.is_certain |= is_decimal(weight) && !is_decimal(from);
-            self.last = from;
         }
     }
 }

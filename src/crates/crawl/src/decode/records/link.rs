@@ -106,22 +106,8 @@ fn split_parts<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
     }
 }
 
-/// Returns the URLs of a text: a list, or URLs joined by `@@`.
-pub(super) fn split_list<'a>(text: Cow<'a, str>) -> Vec<Text<'a>> {
-    let urls = listed::json(&text)
-        .and_then(|json| serde_json::from_str::<Vec<Option<String>>>(&json).ok());
-    match urls {
-        Some(urls) => urls
-            .into_iter()
-            .flatten()
-            .map(|url| url.into_bytes().into())
-            .collect(),
-        None => split_parts(text),
-    }
-}
-
 /// Reads each value of a list or of a list's text; `None` if `list` is neither.
-fn each<T>(
+pub(super) fn each<T>(
     list: Value<'_>,
     mut read: impl FnMut(Value<'_>) -> JsonResult<T>,
 ) -> Option<JsonResult<Vec<T>>> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Result as JsonResult;
 
-use super::link::split_list;
+use super::link::each;
 use crate::decode::json::{Value, bytes};
 use crate::decode::{Bad, RecordTime, time};
 use crate::model::FetchTotals;
@@ -62,18 +62,17 @@ pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
 }
 
 /// Reads requested URLs, of which each redirected to the next, the last to the record's: one text or more, or a list.
-pub(super) fn urls(value: Value<'_>) -> JsonResult<Option<Vec<Text<'_>>>> {
-    let mut urls = match value {
+pub(super) fn urls<'a>(value: Value<'a>) -> JsonResult<Option<Vec<Text<'a>>>> {
+    let owned = |value: Value<'_>| -> JsonResult<Option<Text<'a>>> {
+        Ok(text(value)?.map(|url| Cow::Owned(url.into_owned())))
+    };
+    let urls = match value {
         Value::Null => return Ok(None),
-        Value::Text(text) => split_list(text),
-        Value::List(values) => {
-            let urls: JsonResult<Vec<_>> = values.into_iter().map(text).collect();
-            urls?.into_iter().flatten().collect()
-        }
+        list @ (Value::Text(_) | Value::List(_)) => each(list, owned).transpose()?,
         other => return Err(other.wrong_type("a URL that was asked for, or a list of them")),
     };
-    urls.retain(|url| !url.is_empty());
-    Ok(Some(urls))
+    let urls = urls.into_iter().flatten().flatten();
+    Ok(Some(urls.filter(|url| !url.is_empty()).collect()))
 }
 
 /// Reads a status: a whole number, which may be written as `200.0` or `"200"`.
