@@ -3,7 +3,6 @@
 //! Only known fields are read, borrowed from the chunk; all others are skipped.
 
 mod link;
-mod listed;
 pub mod names;
 mod plain;
 pub mod unread;

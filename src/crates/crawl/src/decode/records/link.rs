@@ -7,8 +7,8 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Result as JsonResult;
 
 use super::names::{FieldNameMap, NameBits, NamedField};
-use super::values::{Text, text};
-use super::{FirstNamed, Link, keep, listed};
+use super::values::{Text, is_missing, list_json, text};
+use super::{FirstNamed, Link, keep};
 use crate::decode::groups;
 use crate::decode::json::{Any, Value, value_to};
 use crate::model::LINKS_MAX;
@@ -37,11 +37,11 @@ impl<'a> LinksVisitor<'_, '_, 'a> {
 
     /// Reads links written as one text.
     fn text<E: Error>(mut self, text: Cow<'a, str>) -> Result<bool, E> {
-        if listed::is_missing(&text) {
+        if is_missing(&text) {
             return Ok(false);
         }
         self.clear();
-        let Some(json) = listed::json(&text) else {
+        let Some(json) = list_json(&text) else {
             for (at, url) in split_parts(text).into_iter().enumerate() {
                 self.add(at, (!url.is_empty()).then(|| Link::to(url)));
             }
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for LinksVisitor<'_, '_, 'de> {
 
 /// Splits values joined by `@@`, as advertools writes them; yields nothing if the text says that there is no list.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let is_none = text.is_empty() || listed::is_missing(text);
+    let is_none = text.is_empty() || is_missing(text);
     text.split("@@").filter(move |_| !is_none)
 }
 
@@ -113,7 +113,7 @@ pub(super) fn each<T>(
 ) -> Option<JsonResult<Vec<T>>> {
     Some(match list {
         Value::List(values) => values.into_iter().map(read).collect(),
-        Value::Text(text) => match listed::json(&text) {
+        Value::Text(text) => match list_json(&text) {
             Some(json) => {
                 let values: Vec<Value<'_>> = serde_json::from_str(&json).ok()?;
                 values.into_iter().map(read).collect()

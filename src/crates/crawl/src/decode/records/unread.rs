@@ -59,11 +59,7 @@ impl Unread {
         if text.len() <= RECORD_BYTES {
             let text = super::array_item(text);
             let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
-            let opened = text
-                .iter()
-                .position(|byte| *byte == b'{')
-                .unwrap_or_default();
-            if let Ok(object) = serde_json::from_slice(&text[opened..]) {
+            if let Ok(object) = serde_json::from_slice(text) {
                 self.see(&object);
             }
         }

@@ -7,9 +7,8 @@
 use std::fs::File;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::text::{GraphRows, PageWriter, Rows, SNIFF_NAMES};
-use super::text::{format_of, lazily, page_name, put_name, sorted};
-use super::{Fault, TableInput, columns_of};
+use super::{Fault, GraphRows, PageWriter, Rows, SNIFF_NAMES, TableInput};
+use super::{columns_of, format_of, lazily, page_name, put_name, sorted};
 use crate::decode::lines;
 use crate::formats::Format;
 use crate::model::Limits;

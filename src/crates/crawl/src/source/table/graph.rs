@@ -14,9 +14,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::decompress::Fault;
 use super::super::{Plain, open_plain};
-use super::text::{GraphRows, PageWriter, Rows, SNIFF_NAMES};
-use super::text::{format_of, lazily, page_name, sorted};
-use super::{TableInput, failed};
+use super::{GraphRows, PageWriter, Rows, SNIFF_NAMES, TableInput};
+use super::{failed, format_of, lazily, page_name, sorted};
 use crate::disk::{Disk, RealDisk};
 use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
