@@ -74,7 +74,7 @@ impl Decoder for JsonRecords {
         self.naming
     }
 
-    /// Tests for a blank line apart, because an object shows its own end, a blank line only its line end.
+    /// Tests for a blank line and a bracket apart, because an object shows its own end, these only their line end.
     fn is_cut(&self, rest: &[u8]) -> bool {
         let mut is_cut = false;
         self.decode(rest, &mut |_, parsed| {
@@ -87,7 +87,7 @@ impl Decoder for JsonRecords {
             );
             true
         });
-        is_cut || lines::trim(rest).trim_ascii().is_empty()
+        is_cut || matches!(array_item(lines::trim(rest)).trim_ascii(), b"" | b"[")
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {

@@ -403,7 +403,7 @@ impl Source {
         }
     }
 
-    /// Passes over the rest of a line if it holds only blanks and the line's end.
+    /// Passes over the rest of a line if it holds only blanks, a comma and the line's end.
     pub fn pass_line_end(&mut self) -> Result<()> {
         if matches!(self.cutter.passed, None | Some(b'\n')) {
             return Ok(());
@@ -411,7 +411,7 @@ impl Source {
         self.cutter.want(HEAD_BYTES);
         loop {
             let open = self.cutter.open();
-            let found = open.iter().position(|byte| !b" \t\r".contains(byte));
+            let found = open.iter().position(|byte| !b" \t\r,".contains(byte));
             match found {
                 Some(at) if open[at] == b'\n' => self.cutter.pass(at + 1),
                 None if self.ending.is_none() && open.len() < HEAD_BYTES => {
