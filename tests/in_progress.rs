@@ -104,7 +104,7 @@ fn slow(millis: u64) -> Arc<Slow> {
     })
 }
 
-/// Rankings that take longer than reading does, with others by measures, and with checkpoints in between.
+/// Rankings that take longer than reading does, with checkpoints in between.
 #[test]
 fn rankings_beside_an_ingest_have_the_same_bytes() {
     let lab = in_memory();
@@ -114,18 +114,11 @@ fn rankings_beside_an_ingest_have_the_same_bytes() {
     assert_eq!(names.len(), 10);
     assert!(published.iter().eq(names), "{published:?}");
 
-    let mut beside = job(lab.path(), "beside");
-    beside.also = vec!["page:in-degree".parse().unwrap()];
-    run(&beside, &slow(0)).unwrap();
-    let mut found = snapshots(&lab.path().join("beside"));
-    found.retain(|(name, _)| name.ends_with(".snapshot"));
-    assert!(found == all, "with others beside them they differ");
-
     let mut checkpoints = job(lab.path(), "checkpoints");
     checkpoints.checkpoint_every = Every::Records(7);
     run(&checkpoints, &slow(10)).unwrap();
     assert!(snapshots(&lab.path().join("checkpoints")) == all);
-    for store in ["slow", "beside", "checkpoints"] {
+    for store in ["slow", "checkpoints"] {
         let report = check(&RealDisk, &lab.path().join(store), Depth::Deep, None).unwrap();
         assert!(report.damage.is_empty(), "{store}: {:?}", report.damage);
     }

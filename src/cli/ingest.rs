@@ -13,7 +13,6 @@ use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank_graph::rank::Goal;
-use cashrank_graph::rank::computing::Computing;
 use cashrank_ingest::ingest::{Every, IngestJob, IngestOutcome, Stream, ingest};
 use cashrank_store::memory::available;
 use cashrank_store::snapshot::{Info, Snapshot};
@@ -128,11 +127,6 @@ pub struct IngestArgs {
     /// Keep or drop links from a page to itself [default: drop].
     #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = words::<SelfLinks>(SelfLinks::ALL.map(|of| (of.name(), ""))))]
     self_links: Option<SelfLinks>,
-    /// With every snapshot, also rank sites or pages by other measures, like domain:pagerank,host:harmonic.
-    ///
-    /// As `compute --level LEVEL --measure MEASURE` does. Not remembered: give it each time.
-    #[arg(long, help_heading = RANKING, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
-    also: Vec<Computing>,
     /// Rank from nothing, and not from where the last ranking ended.
     ///
     /// The same records then give a ranking of the same bytes, whatever happened before.
@@ -360,17 +354,8 @@ impl IngestArgs {
         }
     }
 
-    /// Tells how to get the requested bound or ranking at once: options apply to the next snapshot, and there was none.
+    /// Tells how to get the requested bound at once: options apply to the next snapshot, and there was none.
     fn advise_settling(&self, job: &IngestJob, log: Verbosity) {
-        for also in &self.also {
-            log.info(&format!(
-                "--also applies to new snapshots; `cashrank compute --store {} --level {} --measure {}` makes that ranking \
-                now",
-                job.store.display(),
-                also.level,
-                also.measure.name
-            ));
-        }
         let Some(Some(until)) = self.settle else {
             return;
         };
@@ -453,7 +438,6 @@ impl IngestArgs {
             cold: self.cold,
             settle_time: self.settle_time,
             expire: self.expire.flatten(),
-            also: self.also.clone(),
             until: self.until,
             complete: self.complete,
             strict: self.strict,

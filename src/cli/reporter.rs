@@ -12,7 +12,6 @@ use cashrank_store::memory::human;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{self, Basis, about, accuracy, accuracy_of, thousands};
-use super::levels::sureness;
 use super::log::Verbosity;
 use super::remarks::{Remarks, missing_text, ungrouped};
 #[cfg(feature = "serve")]
@@ -228,9 +227,6 @@ impl Observer for Reporter {
                 thousands(info.counters.visited),
                 accuracy_of(info)
             ),
-            IngestEvent::Computed { path, info } => {
-                format!("ranking {}: {}", path.display(), sureness(info))
-            }
             _ => return,
         };
         self.say(&text);

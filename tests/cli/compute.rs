@@ -210,67 +210,43 @@ fn inputs_are_ranked_without_a_store() {
     assert_eq!(done.out, expected);
 }
 
-/// A ranking computed with a snapshot equals that of a later `compute`, to the byte; a failure to compute one does not
-/// lose the snapshot.
+/// The largest importance of a site is that of its best page; the site with the most pages may have small ones.
 #[test]
-fn rankings_are_computed_with_every_snapshot() {
-    let lab = Lab::new();
-    lab.file("crawl", CRAWL);
-    let also = "domain:pagerank,host:harmonic,page:in-degree";
-    lab.run(&format!(
-        "ingest crawl --store s --also {also} --damping 0.5 --snapshot-every 2"
-    ))
-    .exits(0)
-    .says(&["s/snapshots/000000000004.host.harmonic.ranking"]);
-    let files = |store: &str| {
-        let found = std::fs::read_dir(lab.path(store).join("snapshots")).unwrap();
-        let names = found.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.filter(|name| name.ends_with(".ranking")).collect();
-        names.sort();
-        names
+fn sites_are_ranked_by_their_largest_and_by_their_number_of_pages() {
+    let lab = lab();
+    let rows = |line: &str| {
+        let top = lab
+            .run(&format!("top {line} --store s --json"))
+            .exits(0)
+            .json();
+        let rows = top["top"].as_array().unwrap().clone();
+        let of = rows.iter().map(|row| {
+            let score = row["importance"].as_f64().unwrap();
+            (row["url"].as_str().unwrap().to_owned(), score)
+        });
+        (of.collect::<Vec<_>>(), rows, top)
     };
-    assert_eq!(files("s").len(), 6, "{:?}", files("s"));
-    lab.run("ingest crawl --store again --damping 0.5").exits(0);
-    for also in also.split(',') {
-        let (level, measure) = also.split_once(':').unwrap();
-        lab.run(&format!(
-            "compute --level {level} --measure {measure} --store again"
-        ))
-        .exits(0);
+    let (pages, ..) = rows("");
+    let (largest, _, top) = rows("--level host --roll-up largest");
+    assert_eq!(largest.len(), 3);
+    assert_eq!(top["roll_up"], "largest");
+    for (host, score) in &largest {
+        let of_host = |url: &str| url.split('/').nth(2) == Some(host);
+        let best = pages.iter().find(|(url, _)| of_host(url)).unwrap();
+        assert_eq!(best.1, *score);
     }
-    assert_eq!(files("again").len(), 3);
-    for name in files("again") {
-        let of =
-            |store: &str| std::fs::read(lab.path(store).join("snapshots").join(&name)).unwrap();
-        assert!(of("s") == of("again"), "{name}");
-    }
-    lab.run("ingest crawl --store s --also host:in-degree")
-        .says(&["--also applies to new snapshots"]);
-
-    lab.file("nodes.tsv", "a\tb\nb\ta\n");
-    lab.run("ingest nodes.tsv --format edges --store nodes --also host:pagerank,page:in-degree")
-        .exits(0)
-        .says(&[
-            "no ranking of hosts by pagerank",
-            "page.in-degree.ranking",
-            "has a host",
-        ]);
-    lab.run("top --store nodes").exits(0);
-    for (wrong, says) in [
-        ("--also host", "a level and a measure"),
-        ("--also nation:pagerank", "no level"),
-        ("--also host:fame", "no measure"),
-        ("--also page:spam-mass", "needs a list of pages"),
-        (
-            "--also host:in-degree --keep-links none",
-            "--also ranks by the links",
-        ),
-    ] {
-        lab.run(&format!("ingest crawl --store new {wrong}"))
-            .exits(2)
-            .says(&[says]);
-    }
-    assert!(!lab.path("new").exists());
+    let (count, _, top) = rows("--level domain --roll-up count");
+    assert_eq!(
+        count,
+        [("a.example".into(), 3.0), ("b.example".into(), 1.0)]
+    );
+    assert_eq!(top["bound_l1"], serde_json::Value::Null);
+    lab.run("top --roll-up count --store s")
+        .exits(2)
+        .says(&["give a --level of sites"]);
+    lab.run("top --level host --roll-up mean --store s")
+        .exits(2)
+        .says(&["possible values: sum, largest, count"]);
 }
 
 /// There is one ranking for each measure and level: other parameters replace it. `stat` shows what is certain.

@@ -2,13 +2,12 @@
 //! chosen pages, links between sites are derived from those between pages, and the measure is computed from the links.
 
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::chosen::{ChosenList, ChosenPages};
-use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers, measure};
+use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers};
 use super::settle::Watch;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
@@ -28,22 +27,6 @@ pub struct Computing {
     pub inside: bool,
     /// Pages that the virtual page pays, or that are trusted.
     pub chosen: Option<Arc<ChosenList>>,
-}
-
-/// Parses `LEVEL:MEASURE`, with defaults for everything else. Measures that need a list of pages are refused.
-impl FromStr for Computing {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Computing> {
-        let (level, name) = text.rsplit_once(':').ok_or_else(|| {
-            Error::Usage(format!(
-                "{text:?}: a level and a measure, like host:harmonic"
-            ))
-        })?;
-        let computing = Computing::new(measure(name)?, level.parse()?);
-        computing.check()?;
-        Ok(computing)
-    }
 }
 
 /// Parameters of a computation, as far as its measure uses them.

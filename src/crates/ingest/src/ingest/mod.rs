@@ -25,8 +25,7 @@ use crate::formats::Format;
 use crate::memory::Need;
 use crate::model::{Limits, Time};
 use crate::rank::Goal;
-use crate::rank::computing::Computing;
-use crate::snapshot::{ComputedInfo, Info, KeepSnapshots};
+use crate::snapshot::{Info, KeepSnapshots};
 use crate::source::{InputName, Source, SourceOptions};
 use crate::store::rows::{GiveUpReason, KeepRows, ROWS_BYTES};
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
@@ -64,8 +63,6 @@ pub struct IngestJob {
     pub settle_time: Option<Duration>,
     /// Age in seconds, back from the latest record, beyond which settling leaves out a page's links; `None` for never.
     pub expire: Option<Time>,
-    /// Rankings to compute and publish with every snapshot, at the store's damping, with the job's threads and memory.
-    pub also: Vec<Computing>,
     /// Bound on the L1 error at which further passes are left out.
     pub until: Option<f64>,
     /// True to visit pages known as link targets only at the end of each pass.
@@ -125,7 +122,6 @@ impl IngestJob {
             cold: false,
             settle_time: None,
             expire: None,
-            also: Vec::new(),
             until: None,
             complete: false,
             leave_unfinished: false,
@@ -324,11 +320,6 @@ pub enum IngestEvent<'a> {
     Published {
         path: &'a std::path::Path,
         info: &'a Info,
-    },
-    /// A ranking was computed beside the snapshot.
-    Computed {
-        path: &'a std::path::Path,
-        info: &'a ComputedInfo,
     },
 }
 

@@ -99,9 +99,6 @@ pub(super) fn check_job(job: &IngestJob) -> Result<()> {
              `max_age` prevent",
         );
     }
-    if !job.also.is_empty() && job.keep_links == KeepRows::None {
-        return usage("`also` ranks by the links that are kept, which `keep_links` none prevents");
-    }
     let streams = job.inputs.contains(&InputName::Stdin);
     if !streams && job.spool.is_some() {
         return usage("`spool` keeps standard input: name `-` among the inputs");

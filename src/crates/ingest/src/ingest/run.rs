@@ -35,7 +35,6 @@ use crate::store::{
 };
 use crate::{Error, Result};
 use passes::{cannot_repeat, check_passes};
-use publish::OtherRanking;
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.
@@ -239,8 +238,6 @@ struct RankingJob {
     generation: u64,
     /// Returns the snapshot; `None` if it was stopped.
     thread: JoinHandle<Result<Option<(PathBuf, Info)>>>,
-    /// Rankings by other measures, once the thread has ended.
-    also: Receiver<OtherRanking>,
     /// Channel that is disconnected once checkpoints do not disturb the ranking.
     apart: Receiver<()>,
     /// Channel with a message once the ranking wrote the next warm start, or could not, and another may begin. It is

@@ -2,28 +2,20 @@
 //! while the ingest continues. A ranking that wrote the warm start has settled: the next one begins while its columns
 //! are written, where memory suffices for both. Otherwise the next one waits for its end. Rankings are published one
 //! after the other, each after the results of the previous one were recorded.
-//!
-//! Rankings by other measures (`also`) are computed on the same thread after the snapshot. They equal those of
-//! `cashrank compute`, to the byte. One that cannot be computed is reported as missing, and the snapshot stays.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{RecvTimeoutError, bounded, unbounded};
+use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use super::{IngestRun, RankingJob};
 use crate::ingest::{Every, IngestEvent};
 use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
 use crate::model::{counted, human};
 use crate::rank::Goal;
-use crate::rank::computing::Computing;
 use crate::rank::settle::SettlingProgress;
-use crate::snapshot::{
-    self, ComputedInfo, ComputedName, KeepSnapshots, SettleSettings, Watcher, publish_computed,
-    settling_needs,
-};
+use crate::snapshot::{self, KeepSnapshots, SettleSettings, Watcher, settling_needs};
 use crate::threads::{lock, spawn};
 use crate::{Error, Result};
 
@@ -39,9 +31,6 @@ fn is_multiple(every: Every, records: u64) -> bool {
 fn is_over(every: Every, since: Instant) -> bool {
     matches!(every, Every::Time(time) if since.elapsed() >= time)
 }
-
-/// Ranking by another measure: its file, or why there is none.
-pub(super) type OtherRanking = (ComputedName, Result<(PathBuf, ComputedInfo), String>);
 
 impl IngestRun<'_> {
     /// Releases what rankings cache for the next one, if the memory that is left could not hold it.
@@ -168,7 +157,7 @@ impl IngestRun<'_> {
         } else {
             Arc::default()
         };
-        let mut settle = self.settling(stop.clone());
+        let mut settle = self.settling(stop);
         let writes_warm = writes_warm
             && self.writer.keeps_rows()
             && settle.as_ref().is_some_and(SettleSettings::may_be_warm);
@@ -186,12 +175,10 @@ impl IngestRun<'_> {
         if writes_warm {
             self.writer.storage_mut().begin_warm_start()?;
         }
-        let also = self.extra_rankings();
         let mut settling = settle.clone();
         if let Some(settle) = &mut settling {
             settle.known = self.facts.clone();
-            // Rankings by other measures use all the memory that is left.
-            settle.leaves_known = !is_last && also.is_empty();
+            settle.leaves_known = !is_last;
             settle.rows = if settle.leaves_known {
                 self.unpacked.clone()
             } else {
@@ -201,9 +188,8 @@ impl IngestRun<'_> {
         let (departs, apart) = bounded::<()>(0);
         let (settles, settled) = bounded(1);
         let (records, recorded) = bounded(0);
-        let (others, also_ranked) = unbounded();
-        let hands_on = also.is_empty() && self.has_room_for_two();
-        let (disk, watcher) = (self.writer.disk().clone(), Watcher::new(stop));
+        let hands_on = self.has_room_for_two();
+        let disk = self.writer.disk().clone();
         *lock(&self.next_snapshot) = None;
         let next = self.next_snapshot.clone();
         let generation = view.generation();
@@ -226,14 +212,6 @@ impl IngestRun<'_> {
             if let Some(path) = aside {
                 disk.remove(&path).map_err(Error::io(&path, "remove"))?;
             }
-            // Its caches give way to the rankings by other measures.
-            drop(settling);
-            for computing in also.iter().filter(|_| published.is_some()) {
-                let done = publish_computed(&*disk, &view, computing, &watcher);
-                let done = done.map_err(|error| error.to_string());
-                let done = done.and_then(|done| done.ok_or_else(|| "stopped".into()));
-                let _ = others.send((ComputedName::of(computing), done));
-            }
             Ok(published)
         };
         let rank = move || {
@@ -252,7 +230,6 @@ impl IngestRun<'_> {
         self.rankings.push_back(RankingJob {
             generation,
             thread,
-            also: also_ranked,
             apart,
             settled,
             is_handed_on: false,
@@ -263,18 +240,6 @@ impl IngestRun<'_> {
             counters,
         });
         Ok(())
-    }
-
-    /// Returns the rankings by other measures, to be computed in the memory that is left.
-    fn extra_rankings(&self) -> Vec<Computing> {
-        let mut also = self.job.also.clone();
-        for computing in &mut also {
-            let options = &mut computing.options;
-            options.damping = self.job.settings.config.damping_asked();
-            options.threads = self.job.threads;
-            options.memory = self.writer.memory_left();
-        }
-        also
     }
 
     /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.
@@ -381,16 +346,6 @@ impl IngestRun<'_> {
                 path: &path,
                 info: &info,
             });
-            for (ComputedName { level, measure }, done) in ranking.also.try_iter() {
-                match &done {
-                    Ok((path, info)) => self.observer.note(IngestEvent::Computed { path, info }),
-                    Err(why) => self.observer.say(format!(
-                        "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute` with \
-                         `measure` {measure} and `level` {level} makes it",
-                        level.plural()
-                    )),
-                }
-            }
             self.published = Some((path, info));
             if settle.is_some_and(|settle| settle.writes_warm) {
                 self.ranked_at = Some(ranking.counters);

@@ -10,11 +10,14 @@ use super::*;
 use crate::check::{Depth, check};
 use crate::disk::{DiskFile, RealDisk};
 use crate::model::{Link, Record};
+use crate::rank::computing::Computing;
 use crate::rank::elimination::{Kept, dense, numbers};
+use crate::rank::measures::MEASURES;
 use crate::rank::peers::OneProcess;
 use crate::rules::{InputRules, Shard};
 use crate::session::{Options as Writing, Writer};
 use crate::shards::names::tests::copy;
+use crate::sites::Level;
 use crate::snapshot::publish_computed;
 use crate::store::open_view_to_publish;
 
@@ -237,7 +240,7 @@ fn a_ranking_by_a_measure_goes_with_its_snapshot() {
         let options = Writing::of(dir).unwrap();
         Writer::open(dir, &options).unwrap().publish().unwrap();
         let view = open_view_to_publish(&RealDisk, dir).unwrap();
-        let computing = "host:pagerank".parse().unwrap();
+        let computing = Computing::new(&MEASURES[0], Level::Host);
         // A shard may have no pages.
         let _ = publish_computed(&RealDisk, &view, &computing, &Watcher::default());
     }
