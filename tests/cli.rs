@@ -124,8 +124,6 @@ mod takers;
 mod terminal;
 #[path = "cli/times.rs"]
 mod times;
-#[path = "cli/until.rs"]
-mod until;
 #[path = "cli/unused.rs"]
 mod unused;
 #[path = "cli/warc.rs"]

@@ -186,9 +186,6 @@ pub struct IngestArgs {
     /// read again, which standard input does not allow. Only rankings without --settle profit from it.
     #[arg(long, help_heading = PASSES, value_name = "N", default_value_t = 1)]
     repeat: u32,
-    /// With --repeat: stop as soon as the total error is at most EPS.
-    #[arg(long, help_heading = PASSES, value_name = "EPS", requires = "repeat")]
-    until: Option<f64>,
     /// At the end of each time, count pages that have no record as crawled, and without links.
     #[arg(long, help_heading = PASSES)]
     complete: bool,
@@ -438,7 +435,6 @@ impl IngestArgs {
             cold: self.cold,
             settle_time: self.settle_time,
             expire: self.expire.flatten(),
-            until: self.until,
             complete: self.complete,
             strict: self.strict,
             leave_unfinished: self.leave_unfinished,

@@ -80,8 +80,8 @@ fn hash_of(path: &Path) -> anyhow::Result<(u64, u128)> {
     Ok((bytes, hash.digest128()))
 }
 
-/// Returns the number of passes begun, and whether one after the first was stopped. `until` may have omitted planned
-/// passes.
+/// Returns the number of passes begun, and whether one after the first was stopped. Stores of earlier versions may have
+/// ended before planned passes.
 fn passes(progress: &InputProgress) -> (u32, bool) {
     let whole = progress.pass.saturating_sub(1);
     if progress.input == 0 && progress.place == InputPosition::start() || whole >= progress.repeat {

@@ -11,7 +11,7 @@ use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_store::memory::human;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{self, Basis, about, accuracy, accuracy_of, thousands};
+use super::common::{self, about, accuracy_of, thousands};
 use super::log::Verbosity;
 use super::remarks::{Remarks, missing_text, ungrouped};
 #[cfg(feature = "serve")]
@@ -213,9 +213,6 @@ impl Observer for Reporter {
                     bar.tick();
                 }
                 return;
-            }
-            IngestEvent::Bound { pass, bound: found } => {
-                format!("pass {pass}: {}", accuracy(found, Basis::AsRead))
             }
             IngestEvent::Published { path, info } if info.pages == 0 => {
                 format!("snapshot {}: no pages", path.display())

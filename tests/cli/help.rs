@@ -78,7 +78,7 @@ fn headings_cover_what_they_name() {
     );
     assert_eq!(
         under("Reading a crawl several times"),
-        ["--repeat", "--until", "--complete"]
+        ["--repeat", "--complete"]
     );
     for common in ["--json", "--quiet", "--top"] {
         assert!(under("Output").contains(&common), "{common}");

@@ -59,14 +59,6 @@ fn killed_at_many_points_of_several_passes() {
 }
 
 #[test]
-fn killed_at_many_points_of_passes_that_end_when_it_is_near_enough() {
-    let lab = Lab::on_disk();
-    // So few records that kills reach later passes.
-    lab.file("a", sample(40).concat());
-    kill_often(&lab, "ingest a --repeat 60 --settle none --until 1e-3", 3);
-}
-
-#[test]
 fn killed_while_reading_a_stream() {
     let lab = Lab::on_disk();
     let records = crawl(22, 300);

@@ -243,7 +243,6 @@ fn lives(lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     Ok(vec![
         life("ingest ../a ../b", None, 3, OFTEN),
         life("ingest ../a ../b --repeat 3", None, 3, OFTEN),
-        life("ingest ../a ../b --repeat 9 --until 0.01", None, 2, OFTEN),
         life("ingest ../gz", None, 3, OFTEN),
         life("ingest ../zst --repeat 2", None, 3, OFTEN),
         life(

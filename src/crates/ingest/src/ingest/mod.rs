@@ -63,8 +63,6 @@ pub struct IngestJob {
     pub settle_time: Option<Duration>,
     /// Age in seconds, back from the latest record, beyond which settling leaves out a page's links; `None` for never.
     pub expire: Option<Time>,
-    /// Bound on the L1 error at which further passes are left out.
-    pub until: Option<f64>,
     /// True to visit pages known as link targets only at the end of each pass.
     pub complete: bool,
     /// True if an unfinished input that is not named counts as ended where reading stopped.
@@ -122,7 +120,6 @@ impl IngestJob {
             cold: false,
             settle_time: None,
             expire: None,
-            until: None,
             complete: false,
             leave_unfinished: false,
             strict: false,
@@ -303,12 +300,6 @@ pub enum IngestEvent<'a> {
     Unchecked { input: &'a InputName, members: u64 },
     /// The state was made durable: what was read so far will not be read again.
     Checkpoint { generation: u64, records: u64 },
-    /// A pass ended that is followed by another unless the bound is low enough (`until`).
-    Bound {
-        pass: u32,
-        /// Certified bound on the L1 error after the pass; `None` if there is none.
-        bound: Option<f64>,
-    },
     /// No snapshot was published at the end, since some applied records are not verified.
     Withheld {
         unverified: &'a crate::store::Unverified,

@@ -80,18 +80,6 @@ pub(super) fn check_job(job: &IngestJob) -> Result<()> {
     if job.repeat == 0 {
         return usage("`repeat` 0: at least one pass");
     }
-    if let Some(until) = job.until {
-        if !(until > 0.0 && until < 2.0) {
-            return usage(format!(
-                "`until` {until}: above 0 and below 2, as L1 errors are"
-            ));
-        }
-        if job.repeat < 2 {
-            return refused(
-                "`until` ends passes early: give the largest number of passes with `repeat`",
-            );
-        }
-    }
     let settles = job.settle.is_some() && job.settings.config.is_settled();
     if job.expire.is_some() && (!settles || job.keep_links == KeepRows::None) {
         return usage(

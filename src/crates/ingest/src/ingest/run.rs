@@ -142,7 +142,6 @@ fn run(
     {
         return Ok(run.outcome(true, true));
     }
-    run.progress.finished |= run.is_between_passes() && run.is_near_enough()?;
     if run.progress.finished
         && !run.owes_snapshot()
         && snapshot::latest_is_sound(&*disk, &job.store)
@@ -312,16 +311,13 @@ impl IngestRun<'_> {
         Ok(!self.progress.complete || self.complete()?)
     }
 
-    /// Prepares another pass: makes the first pass durable, to know whether links were kept, and computes the bound.
+    /// Prepares another pass. Makes the first pass durable, to know whether links were kept.
     fn end_pass(&mut self) -> Result<()> {
-        let is_first = !self.is_repeating();
         self.progress.pass += 1;
         self.progress.go_to(0);
-        if !self.is_between_passes() || !is_first && self.job.until.is_none() {
-            return Ok(());
+        if self.progress.pass == 2 && self.is_between_passes() {
+            self.checkpoint()?;
         }
-        self.checkpoint()?;
-        self.progress.finished = self.is_durable() && self.is_near_enough()?;
         Ok(())
     }
 

@@ -12,9 +12,9 @@
 //! A pass with `complete` ends with a visit of each node that is known as a target only.
 
 use super::IngestRun;
-use crate::engine::{Estimation, PageId, TargetLinks};
+use crate::engine::{PageId, TargetLinks};
+use crate::ingest::InjectedFault;
 use crate::ingest::plan::Plan;
-use crate::ingest::{IngestEvent, InjectedFault};
 use crate::model::counted;
 use crate::rows::{Row, Stop};
 use crate::session::Writer;
@@ -149,24 +149,6 @@ impl IngestRun<'_> {
         }
         self.progress.completing = None;
         Ok(true)
-    }
-
-    /// Returns, before another pass, whether the bound of the durable state is low enough to leave that pass out. The
-    /// same command, repeated on a store that stopped for this reason, comes to the same result.
-    pub(super) fn is_near_enough(&mut self) -> Result<bool> {
-        let Some(until) = self.job.until else {
-            return Ok(false);
-        };
-        let config = self.writer.engine.config();
-        let view = self.writer.view()?;
-        let estimation = Estimation::begin(&view, config)?;
-        let bound = estimation.window().bound_l1();
-        let bound = bound.map(|bound| bound + config.damping_bound());
-        self.observer.note(IngestEvent::Bound {
-            pass: self.progress.pass - 1,
-            bound,
-        });
-        Ok(bound.is_some_and(|bound| bound <= until))
     }
 
     /// Checks that what was applied of a file being read again is what pass 1 read; [`Error::InputChanged`] otherwise.

@@ -13,7 +13,6 @@ use super::{IngestRun, RankingJob};
 use crate::ingest::{Every, IngestEvent};
 use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
 use crate::model::{counted, human};
-use crate::rank::Goal;
 use crate::rank::settle::SettlingProgress;
 use crate::snapshot::{self, KeepSnapshots, SettleSettings, Watcher, settling_needs};
 use crate::threads::{lock, spawn};
@@ -244,13 +243,7 @@ impl IngestRun<'_> {
 
     /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.
     fn settling(&self, stop: Arc<AtomicBool>) -> Option<SettleSettings> {
-        // A lower bound that is requested takes precedence.
-        let until = |goal: Goal| self.job.until.unwrap_or(goal.until).min(goal.until);
-        let goal = self.job.settle.map(|goal| Goal {
-            until: until(goal),
-            ..goal
-        });
-        let settle = self.writer.settling(goal, Watcher::new(stop))?;
+        let settle = self.writer.settling(self.job.settle, Watcher::new(stop))?;
         let others = self.rankings.len() as u64;
         let held = others * settling_needs(self.writer.pages());
         Some(SettleSettings {
