@@ -6,7 +6,6 @@
 //! `convert` reads in the same way and writes a file of crawl records instead.
 
 mod convert;
-mod known;
 mod plan;
 mod run;
 mod stream;

@@ -1,19 +1,25 @@
 //! Planning of a job for a store that has read something before.
 //!
-//! The same command resumes an unfinished plan and does nothing on a finished one. Files that are read once are
-//! recognised by the hash of what was read ([`known`](super::known)): files read before are skipped, others are read,
-//! in any list. If inputs are read several times (`--repeat`, `--complete`) or a stream is among them, the list is
-//! fixed: a longer list or a higher `--repeat` continues, and the inputs read before must come first. After standard
-//! input ended, the next one is a new stream. A spool reveals streams that no checkpoint covers yet.
+//! The same command resumes an unfinished plan and does nothing on a finished one. Files are recognised by contents,
+//! never by name, size or time: those read before are skipped, others are read, so a store can take each day's file by
+//! the same short command. If inputs are read several times (`--repeat`, `--complete`) or a stream is among them, all
+//! those read before must be named, and after several passes none can be added. After standard input ended, the next
+//! one is a new stream. A spool reveals streams that no checkpoint covers yet.
+//!
+//! A file was read before if its contents equal, to the byte and to the end, what was read of an input. Each input
+//! accounts for one of the files named: a file named twice is read twice. A file that continues after the end of a
+//! finished input has grown, and is refused, as its first part would count twice.
+//!
+//! To recognise a file, it is decompressed and hashed up to the longest input that was read. A plain file that is
+//! shorter or longer than all of them is new without reading.
 
-use super::known::plan_files;
-use super::{IngestJob, Observer, Stream};
+use super::{IngestEvent, IngestJob, Observer, Stream};
 use crate::model::InputPosition;
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
-use crate::source::{InputName, is_graph};
+use crate::source::{Compression, InputName, is_graph};
 use crate::store::rows::KeepRows;
-use crate::store::{InputProgress, SpoolState};
+use crate::store::{Input, InputProgress, SpoolState};
 use crate::{Error, Result};
 
 pub(super) struct Plan {
@@ -61,12 +67,11 @@ pub(super) fn plan(
         };
         return Ok(Plan::of(progress, job.inputs.clone()));
     }
+    if job.complete != progress.complete {
+        return refused("`complete` must be given as it was when the store was made");
+    }
     if job.inputs == [InputName::Stdin] {
         return stream(job, progress, spool);
-    }
-    let once = job.repeat == 1 && progress.repeat == 1 && !job.complete && !progress.complete;
-    if once && !job.inputs.contains(&InputName::Stdin) {
-        return plan_files(job, progress, observer);
     }
     files(job, progress, observer)
 }
@@ -132,9 +137,6 @@ pub(super) fn check_first(job: &IngestJob) -> Result<()> {
 fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
-    if job.complete != progress.complete {
-        return refused("`complete` must be given as it was when the store was made");
-    }
     if progress.pass > 2 || progress.repeat > 1 || job.repeat > 1 {
         return repeated_stream(job, progress);
     }
@@ -254,73 +256,89 @@ fn files(
     mut progress: InputProgress,
     observer: &mut dyn Observer,
 ) -> Result<Plan> {
+    drop_unread(&mut progress);
     let begun = progress.inputs.len();
-    if job.inputs.len() < begun {
+    let is_repeated = progress.repeat > 1 || progress.complete;
+    let is_fixed = is_repeated || job.repeat > 1 || job.inputs.contains(&InputName::Stdin);
+    let mut unmatched = unmatched(&progress);
+    let named = |input: &Input| InputName::parse(input.name.as_ref());
+    let mut inputs: Vec<InputName> = progress.inputs.iter().map(named).collect();
+    let mut is_named = vec![false; begun];
+    let mut new = Vec::new();
+    for input in &job.inputs {
+        let at = if *input == InputName::Stdin {
+            inputs.iter().position(|read| read == input)
+        } else {
+            let prior = compare(job, input, &unmatched, observer)?;
+            let at = prior_input(job, input, &prior, (&progress, &unmatched))?;
+            if prior.is_empty {
+                if !is_fixed {
+                    observer.note(IngestEvent::Empty { input });
+                }
+                continue;
+            }
+            at
+        };
+        let Some(at) = at else {
+            new.push(input.clone());
+            continue;
+        };
+        if !is_fixed && progress.inputs[at].end.is_some() {
+            observer.say(format!("{input}: was read before; skipped"));
+        }
+        unmatched.retain(|(_, other)| *other != at);
+        is_named[at] = true;
+        inputs[at] = input.clone();
+    }
+    let is_empty = |input: &Input| input.end.is_some_and(|end| end.offset == 0);
+    let mut read = progress.inputs.iter().zip(&is_named);
+    if is_fixed && !read.all(|(input, is_named)| *is_named || is_empty(input)) {
         return refused(format!(
-            "this store has read {begun} inputs, and the command names {}: name those read before \
-             first ({}), or pipe new ones: `... | cashrank ingest -`",
+            "this store has read {begun} inputs, and the command names {}: name those read before first ({}), or pipe \
+             new ones: `... | cashrank ingest -`",
             job.inputs.len(),
             names(&progress)
         ));
     }
-    if job.complete != progress.complete {
-        return refused("`complete` must be given as it was when the store was made");
+    if !is_named.last().is_some_and(|is_named| *is_named) {
+        end_unfinished(job, &mut progress)?;
     }
-    for (at, input) in job.inputs.iter().take(begun).enumerate() {
-        let is_stream = *input == InputName::Stdin;
-        if is_stream != (progress.inputs[at].name == "-") {
-            return refused(format!(
-                "input {} was {}, and the command names {input}; name the inputs read before first \
-                 ({})",
-                at + 1,
-                progress.inputs[at].name,
-                names(&progress)
-            ));
-        }
-        if let (false, Some(end)) = (is_stream, progress.inputs[at].end) {
-            observer.say(format!(
-                "{input}: checking that it has not changed since it was read"
-            ));
-            check_read(job, input, end).map_err(|error| match error {
-                Error::InputChanged(what) => Error::InputChanged(format!(
-                    "{what}. This store has read, in this order: {}. Name these first, or {}",
-                    names(&progress),
-                    if progress.repeat > 1 || progress.complete {
-                        "use another store: after several passes nothing can be added"
-                    } else {
-                        "pipe what is new: `... | cashrank ingest -`"
-                    }
-                )),
-                other => other,
-            })?;
-        }
-    }
-    let more = job.inputs.len() > begun;
-    if more && progress.completing.is_some() {
-        return refused(
-            "the inputs were read and the pass is being completed (`complete`), so no inputs can be added; use \
-            another store",
-        );
-    }
-    let done = progress.finished;
-    if more && done {
-        if progress.repeat > 1 || progress.complete {
+    let is_done = progress.finished;
+    if !new.is_empty() {
+        if progress.completing.is_some() || is_repeated && progress.pass > 1 {
             return refused(
-                "a run with `repeat` or `complete` has finished, so no inputs can be added; use another store",
+                "after several passes (`repeat`) or `complete` no inputs can be added; use another store",
             );
         }
-        progress.pass = 1;
-        progress.go_to(begun as u64);
-    } else if more && progress.pass > 1 {
-        return refused("pass 1 is over, so no inputs can be added; use another store");
+        if is_done {
+            progress.pass = 1;
+            progress.go_to(begun as u64);
+        }
     }
-    if done {
-        progress.repeat = progress.repeat.max(job.repeat);
-    } else {
-        set_repeat(job, &mut progress)?;
+    match is_done {
+        true => progress.repeat = progress.repeat.max(job.repeat),
+        false => set_repeat(job, &mut progress)?,
     }
     progress.finished = progress.pass > progress.repeat;
-    Ok(Plan::of(progress, job.inputs.clone()))
+    inputs.extend(new);
+    Ok(Plan::of(progress, inputs))
+}
+
+/// Returns the number of the input that a file is, or continues if that was not read to its end. Fails if it has grown, or
+/// another file was read under its name.
+fn prior_input(
+    job: &IngestJob,
+    input: &InputName,
+    prior: &PriorReading,
+    (progress, unmatched): (&InputProgress, &[Unmatched]),
+) -> Result<Option<usize>> {
+    let is_unfinished = |at: usize| progress.inputs[at].end.is_none();
+    match prior.with {
+        Some((_, at)) if prior.is_whole || is_unfinished(at) => Ok(Some(at)),
+        // What continues after no record is not counted twice.
+        Some((end, at)) if end.records > 0 => Err(has_grown(input, &progress.inputs[at].name, end)),
+        _ => check_name(job, input, progress, unmatched).map(|()| None),
+    }
 }
 
 fn set_repeat(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
@@ -335,7 +353,7 @@ fn set_repeat(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
 }
 
 /// Checks that a file still holds what was read from it, and nothing more.
-pub(super) fn check_read(job: &IngestJob, input: &InputName, end: InputPosition) -> Result<()> {
+fn check_read(job: &IngestJob, input: &InputName, end: InputPosition) -> Result<()> {
     let mut source = job.open(input)?;
     source.pass_to(end.offset, Some(end.prefix))?;
     if source.head()?.is_empty() {
@@ -353,4 +371,155 @@ fn names(progress: &InputProgress) -> String {
         0..=4 => names.join(" "),
         more => format!("{} ... {}", names[0], names[more - 1]),
     }
+}
+
+/// Input that was read and that no file accounts for yet: how far it was read, and its number.
+type Unmatched = (InputPosition, usize);
+
+/// Returns the inputs by which a file can be recognised, sorted by length: their hash is known, and they are not empty.
+fn unmatched(progress: &InputProgress) -> Vec<Unmatched> {
+    let place = |input: &Input| match input.end {
+        None if input.name != "-" => Some(progress.place),
+        end => end,
+    };
+    let places = progress.inputs.iter().zip(0..);
+    let places = places.filter_map(|(input, at)| Some((place(input)?, at)));
+    let mut unmatched: Vec<_> = places
+        .filter(|(place, _)| place.prefix != 0 && place.offset > 0)
+        .collect();
+    unmatched.sort_unstable_by_key(|(place, at)| (place.offset, *at));
+    unmatched
+}
+
+/// Drops a file that was begun but of which nothing was read: another may replace it.
+fn drop_unread(progress: &mut InputProgress) {
+    let unread = |input: &Input| input.end.is_none() && input.name != "-";
+    if progress.place == InputPosition::start() && progress.inputs.last().is_some_and(unread) {
+        progress.inputs.pop();
+        progress.input = progress.inputs.len() as u64;
+    }
+}
+
+/// Ends an input that is not named, if it was not read to its end and the command allows this.
+fn end_unfinished(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
+    let place = progress.place;
+    let Some(last) = progress.inputs.last_mut().filter(|last| last.end.is_none()) else {
+        return Ok(());
+    };
+    match &*last.name {
+        _ if job.leave_unfinished => {}
+        "-" => {
+            return refused(
+                "standard input was not read to its end: send it again (`... | cashrank ingest -`) to continue where it \
+                stopped, or leave out its rest with `leave_unfinished`",
+            );
+        }
+        name => {
+            return refused(format!(
+                "{name} was not read to its end (to record {}, byte {}): name it too, unchanged, to continue there, or \
+                leave out its rest with `leave_unfinished`",
+                place.records, place.offset
+            ));
+        }
+    }
+    last.end = Some(place);
+    progress.go_to(progress.inputs.len() as u64);
+    Ok(())
+}
+
+fn has_grown(input: &InputName, read: &str, end: InputPosition) -> Error {
+    let what = if read == input.to_string() {
+        "has grown".into()
+    } else {
+        format!("begins with all that was read of {read}, which has grown")
+    };
+    Error::InputChanged(format!(
+        "{input}: {what} since it was read to its end; put only the new part (after byte {} of the decompressed file) \
+         into a file of its own, or pipe it",
+        end.offset
+    ))
+}
+
+/// Refuses a new file if one of its name was read: then it was changed, and the intention is unclear.
+fn check_name(
+    job: &IngestJob,
+    input: &InputName,
+    progress: &InputProgress,
+    unmatched: &[Unmatched],
+) -> Result<()> {
+    let name = input.to_string();
+    let of_name = unmatched
+        .iter()
+        .filter(|(_, at)| progress.inputs[*at].name == name);
+    // The unfinished one counts first.
+    let read = of_name.min_by_key(|(_, at)| (progress.inputs[*at].end.is_some(), *at));
+    let Some((place, _)) = read else {
+        return Ok(());
+    };
+    check_read(job, input, *place).map_err(|error| match error {
+        Error::InputChanged(what) => Error::InputChanged(format!(
+            "{what}. Another file was read under this name: give this one another name, or pipe it: \
+             `... | cashrank ingest -`"
+        )),
+        other => other,
+    })
+}
+
+#[derive(Default)]
+struct PriorReading {
+    /// Longest input with which the file begins, and how far that was read.
+    with: Option<Unmatched>,
+    /// True if that is the whole file.
+    is_whole: bool,
+    is_empty: bool,
+}
+
+/// Compares a file with the inputs that were read to these positions, which are sorted by length.
+fn compare(
+    job: &IngestJob,
+    input: &InputName,
+    ends: &[Unmatched],
+    observer: &mut dyn Observer,
+) -> Result<PriorReading> {
+    if !ends.is_empty() {
+        observer.say(format!("{input}: checking whether it was read before"));
+    }
+    let mut prior = PriorReading::default();
+    // Damage is reported when the file is read.
+    let opened = job.open(input).and_then(|mut source| {
+        prior.is_empty = source.head()?.is_empty();
+        Ok(source)
+    });
+    let mut source = match opened {
+        Err(Error::Corrupt { .. }) => return Ok(prior),
+        opened => opened?,
+    };
+    if prior.is_empty {
+        return Ok(prior);
+    }
+    for same_length in ends.chunk_by(|a, b| a.0.offset == b.0.offset) {
+        let offset = same_length[0].0.offset;
+        let is_plain = source.compression() == Compression::Plain;
+        if is_plain && source.compressed_len.is_some_and(|len| len < offset) {
+            break;
+        }
+        match source.pass_to(offset, None) {
+            Err(Error::InputChanged(_) | Error::Corrupt { .. }) => break,
+            passed => passed?,
+        }
+        let prefix = source.prefix();
+        let same = same_length.iter().find(|(end, _)| end.prefix == prefix);
+        if same.is_none() {
+            continue;
+        }
+        prior.with = same.copied();
+        prior.is_whole = match source.head() {
+            Err(Error::Corrupt { .. }) => false,
+            head => head?.is_empty(),
+        };
+        if prior.is_whole {
+            break;
+        }
+    }
+    Ok(prior)
 }
