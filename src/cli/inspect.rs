@@ -308,9 +308,6 @@ fn write_first(facts: &mut FactList<'_>, first: &SampleRecord) -> io::Result<()>
     let about = list(about.into_iter().flatten());
     let (url, place) = (shown(&first.url), position(&first.place));
     facts.add("first:", format!("{url} ({about}; {place})"))?;
-    let redirect = first.redirect.as_ref();
-    facts.add("", redirect.map(|to| format!("redirects to {to}")))?;
-    facts.add("", first.base.as_ref().map(|base| format!("base {base}")))?;
     let (read, followed) = (common::links(first.read), thousands(first.followed));
     facts.add("", format!("{read} read, {followed} followed"))?;
     for link in &first.links {
@@ -429,8 +426,6 @@ fn first_json(first: &SampleRecord) -> Value {
         "what": first.what,
         "status": first.status,
         "time": first.time.map(|at| time(Some(at))),
-        "redirect": first.redirect,
-        "base": first.base,
         "links_read": first.read,
         "links_followed": first.followed,
         "links": first.links,

@@ -76,16 +76,13 @@ fn first_of_the_sample(first: &Value, bytes: &[u8]) {
     let second = json!({
         "record": 2, "byte": offset(bytes, r#"{"url":"http://a.example/","links""#),
         "url": "http://a.example/", "what": "crawled", "status": 200, "time": "2015-04-30T10:00:21Z",
-        "redirect": null, "base": null, "links_read": 3, "links_followed": 2,
+        "links_read": 3, "links_followed": 2,
         "links": ["http://a.example/b", "http://c.example/?q=1"],
     });
     assert_eq!(first[1], second);
     // Record 5 is a blank line.
     let fifth = &first[4];
-    assert_eq!(
-        (&fifth["record"], &fifth["redirect"]),
-        (&json!(6), &json!("/new"))
-    );
+    assert_eq!(fifth["record"], 6);
     assert_eq!(fifth["links"], json!(["http://a.example/new"]));
 }
 
@@ -189,7 +186,6 @@ fn kinds_of_other_records() {
     }
     assert!(kinds.len() > 3);
     assert_eq!(found["other"], Value::Object(kinds));
-    assert_eq!(found["first"][0]["base"], "/base/");
 }
 
 #[test]

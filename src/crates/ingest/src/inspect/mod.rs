@@ -7,16 +7,15 @@ mod report;
 
 use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
 
 use crate::batch::{Batch, BatchEntry, Fingerprints, What};
 use crate::batches::ReadOptions;
-use crate::decode::{Decoder, Names, Parsed, Time, is_redirect};
+use crate::decode::{Names, Time};
 use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::memory::check_room;
 use crate::pipeline::{BatchVisitor, InputRecords, Piece, Remark, format_of};
-use crate::source::{Chunk, InputName, InputSummary};
+use crate::source::{InputName, InputSummary};
 use crate::url;
 use crate::{Error, Result};
 
@@ -71,9 +70,6 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let mut records = reader.read(source, read_as)?;
     let mut reading = InspectionRun {
         report,
-        decoder: read_as.decoder_by(&how.read.input, &how.read.limits),
-        written: None,
-        earlier: 0,
         fingerprints: reader.rules.key.fingerprints(),
         pages: DistinctNames::new(how.distinct),
         fetched: DistinctNames::new(how.distinct),
@@ -100,11 +96,6 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
 struct InspectionRun<'a> {
     how: &'a Inspection,
     report: InspectReport,
-    decoder: Arc<dyn Decoder>,
-    /// Redirects and bases of the chunk's records, as written; `None` until one of these records is shown.
-    written: Option<Vec<[Option<String>; 2]>>,
-    /// Number of the chunk's records in earlier pieces.
-    earlier: usize,
     fingerprints: Fingerprints,
     pages: DistinctNames,
     fetched: DistinctNames,
@@ -147,7 +138,7 @@ impl BatchVisitor for InspectionRun<'_> {
                     let kind = entry.kind.unwrap_or("no crawl record");
                     *self.report.other.entry(kind).or_default() += 1;
                 }
-                _ => self.record(chunk, batch, at),
+                _ => self.record(batch, at),
             }
             self.report.records += 1;
             self.offset = chunk.offset + entry.end;
@@ -155,10 +146,6 @@ impl BatchVisitor for InspectionRun<'_> {
             if is_done {
                 break;
             }
-        }
-        self.earlier += batch.entries.len();
-        if piece.last {
-            (self.written, self.earlier) = (None, 0);
         }
         self.check_room()?;
         Ok(!is_done)
@@ -190,7 +177,7 @@ impl InspectionRun<'_> {
         }
     }
 
-    fn record(&mut self, chunk: &Chunk, batch: &Batch, at: usize) {
+    fn record(&mut self, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
         let status = entry.status;
         self.report.known_only += u64::from(is_known_only(batch, at));
@@ -210,7 +197,7 @@ impl InspectionRun<'_> {
         self.report.again += u64::from(self.fetched.add(page));
         self.returns.add(batch, entry);
         if self.report.first.len() < self.how.first {
-            self.first(chunk, batch, at);
+            self.first(batch, at);
         }
     }
 
@@ -229,35 +216,11 @@ impl InspectionRun<'_> {
         times.latest = times.latest.max(Some(time));
     }
 
-    /// Returns redirect and base of each record of a chunk, as written.
-    fn written(&self, chunk: &[u8]) -> Vec<[Option<String>; 2]> {
-        let mut written = Vec::new();
-        self.decoder.decode(chunk, &mut |_, parsed| {
-            match parsed {
-                Parsed::Large => {}
-                Parsed::Record(record) => {
-                    let texts = [&record.redirect, &record.base];
-                    written.push(texts.map(|text| text.as_deref().map(shown)));
-                }
-                Parsed::Bad { .. } | Parsed::Other { .. } => written.push([None, None]),
-            }
-            true
-        });
-        written
-    }
-
-    /// Adds a record of a chunk to those that are shown.
-    fn first(&mut self, chunk: &Chunk, batch: &Batch, at: usize) {
-        let written = self.written.take();
-        let written = written.unwrap_or_else(|| self.written(&chunk.bytes));
-        let of_record = written.get(self.earlier + at).cloned();
-        let [redirect, base] = of_record.unwrap_or_default();
-        self.written = Some(written);
+    /// Adds a record to those that are shown.
+    fn first(&mut self, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
-        let status = entry.status;
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
         let targets = batch.targets(entry);
-        let is_redirect = status.is_some_and(is_redirect);
         self.report.first.push(SampleRecord {
             place: self.place(None),
             url: name(entry.source),
@@ -268,10 +231,8 @@ impl InspectionRun<'_> {
                 What::Failed => "failed",
                 _ => "crawled",
             },
-            status,
+            status: entry.status,
             time: entry.fetched_at,
-            redirect: redirect.filter(|_| is_redirect),
-            base,
             read: u64::from(entry.counts.read),
             links: targets
                 .iter()
@@ -314,19 +275,6 @@ fn is_known_only(batch: &Batch, at: usize) -> bool {
     let entry = &batch.entries[at];
     let is_known = batch.totals(at).is_some_and(|totals| totals.visits == 0);
     is_known && entry.what == What::Unchanged && entry.fetched_at.is_none()
-}
-
-/// Maximum length in bytes of a text as written.
-const SHOWN: usize = 200;
-
-/// Returns the front of an input's text.
-fn shown(text: &[u8]) -> String {
-    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
-    if text.len() > SHOWN {
-        front + "..."
-    } else {
-        front
-    }
 }
 
 /// Distinct names, counted exactly up to a limit; beyond it, `full` says that there are more. A name is known by its

@@ -125,10 +125,6 @@ pub struct SampleRecord {
     pub what: &'static str,
     pub status: Option<i32>,
     pub time: Option<Time>,
-    /// Target of a redirect, as written; it is then the record's only link.
-    pub redirect: Option<String>,
-    /// Base of the links, as written, if that is not the page.
-    pub base: Option<String>,
     /// Number of links as read.
     pub read: u64,
     /// The first distinct targets, in canonical form; their total number follows.
