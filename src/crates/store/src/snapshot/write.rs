@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem};
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::bounded;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockWriter;
@@ -54,14 +54,13 @@ pub fn prepare<'v>(
     })
 }
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. With `next`,
-/// the warm start is written before the scores, and a message says that it was, or could not be. Returns the snapshot with the settled state, if
-/// importance is not an estimate; `None` if the snapshot must not be published.
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns the
+/// snapshot with the settled state, if importance was settled; `None` if it was stopped, or the bound is not below the
+/// requested one.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     settle: Option<&SettleSettings>,
-    next: Option<(&SettleSettings, &Sender<()>)>,
 ) -> Result<Option<(TempFile<'v>, Info, Option<SettlingResult>)>> {
     let config = &view.settings().config;
     let pages = view.totals().pages;
@@ -106,10 +105,6 @@ pub(super) fn write<'v>(
         return Ok(None);
     }
     if let Some((settled, _)) = &computed {
-        if let Some((warm, next)) = next {
-            warm.write_warm(disk, view, settled)?;
-            let _ = next.send(());
-        }
         writer.scores(settled, window.estimator, Some(&mut ranks))?;
     }
     writer.ranks(ranks.ranks()?)?;
