@@ -118,28 +118,3 @@ fn a_missing_input_makes_no_store() {
     let said = String::from_utf8(said.stderr).unwrap();
     assert_eq!(said.matches("os error").count(), 1, "{said}");
 }
-
-/// Regression: a stream with --complete was refused when it was sent again after a cut.
-#[test]
-fn a_cut_stream_is_sent_again_to_be_completed() {
-    let dir = in_memory();
-    let args = [
-        "ingest",
-        "-",
-        "--format",
-        "edges",
-        "--complete",
-        "--store",
-        "s",
-    ];
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
-    packed.write_all(b"a\tb\nc\td\n").unwrap();
-    let packed = packed.finish().unwrap();
-    ends(
-        &cashrank(dir.path(), &args, &packed[..packed.len() - 10]),
-        4,
-    );
-    ends(&cashrank(dir.path(), &args, &packed), 0);
-    ends(&cashrank(dir.path(), &args, b"e\tf\n"), 2);
-    ends(&cashrank(dir.path(), &["verify", "--store", "s"], b""), 0);
-}

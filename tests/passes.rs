@@ -264,22 +264,18 @@ fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
         .collect();
     std::fs::write(lab.store("once"), once.concat()).unwrap();
     type Change = fn(&mut Config);
-    let configs: [(Change, bool); 2] = [
-        (|_| {}, false),
-        (
-            |config| {
-                config.follow = "internal=3,external=1".parse().unwrap();
-                config.window = "fixed:500s".parse().unwrap();
-            },
-            true,
-        ),
+    let configs: [Change; 2] = [
+        |_| {},
+        |config| {
+            config.follow = "internal=3,external=1".parse().unwrap();
+            config.window = "fixed:500s".parse().unwrap();
+        },
     ];
-    for (at, (change, complete)) in configs.into_iter().enumerate() {
+    for (at, change) in configs.into_iter().enumerate() {
         let mut config = Config::default();
         change(&mut config);
         let job = |kept: bool| IngestJob {
             settle: None,
-            complete,
             settings: Settings::new(config.clone(), &Limits::default()),
             keep_links: if kept {
                 KeepRows::Usual(u64::MAX)

@@ -186,9 +186,6 @@ pub struct IngestArgs {
     /// read again, which standard input does not allow. Only rankings without --settle profit from it.
     #[arg(long, help_heading = PASSES, value_name = "N", default_value_t = 1)]
     repeat: u32,
-    /// At the end of each time, count pages that have no record as crawled, and without links.
-    #[arg(long, help_heading = PASSES)]
-    complete: bool,
     /// Rank by what was read in a part of the crawl only, like fixed:90d, and not by all links as they are now [default: auto].
     ///
     /// While it reads, cashrank passes importance on along the links of each page, and keeps how much in a history; a window is a
@@ -435,7 +432,6 @@ impl IngestArgs {
             cold: self.cold,
             settle_time: self.settle_time,
             expire: self.expire.flatten(),
-            complete: self.complete,
             strict: self.strict,
             leave_unfinished: self.leave_unfinished,
             stream: match (self.new_stream, self.resume) {

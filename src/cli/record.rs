@@ -170,8 +170,5 @@ fn again(info: &Info, progress: &InputProgress) -> Vec<String> {
     if passes > 1 {
         option("repeat", Some(passes.to_string()));
     }
-    if progress.complete {
-        option("complete", None);
-    }
     all
 }

@@ -486,31 +486,6 @@ fn replayed_crawls_come_within_their_bound_of_the_exact_ranks() {
 }
 
 #[test]
-fn completed_edges_are_the_graph_with_its_dangling_nodes() {
-    let lab = Lab::new();
-    // Targets only, in order of first appearance: w z v.
-    lab.file("edges", "x\ty\nx\tw\ny\tz\ny\tx\nu\tv\nu\tw\n");
-    lab.file("lists", "x\ty\tw\ny\tz\tx\nu\tv\tw\nw\nz\nv\n");
-    for repeat in [1, 4] {
-        lab.run(&format!(
-            "ingest edges --format edges --complete --repeat {repeat} --store e{repeat}"
-        ))
-        .exits(0);
-        lab.run(&format!(
-            "ingest lists --format adjacency --repeat {repeat} --store l{repeat}"
-        ))
-        .exits(0);
-        let (edges, lists) = (format!("e{repeat}"), format!("l{repeat}"));
-        assert_eq!(lab.export(&edges), lab.export(&lists));
-        assert_eq!(lab.stat(&edges)["visits"], 6 * repeat);
-        assert!(
-            lab.snapshot(&edges) == lab.snapshot(&lists),
-            "{repeat} passes"
-        );
-    }
-}
-
-#[test]
 fn formats_are_guessed_and_said() {
     let lab = Lab::new();
     lab.file("r", crawl(69, 5).concat());

@@ -114,7 +114,7 @@ fn any_number_of_passes_threads_and_inputs() {
         "--repeat 3 --checkpoint-every 1",
         "--threads 1 --repeat 4 --self-links keep",
         "--threads 4 --window whole --follow internal=2,external=5",
-        "--complete --repeat 2 --window interpolation:1.5",
+        "--repeat 2 --window interpolation:1.5",
         "--drop-params x --scope domain:h1.example --scope domain:h2.example",
     ];
     same(&lab, "a b", "", &options);
@@ -218,7 +218,7 @@ fn opaque_names() {
     lab.file("weighed", "a\tb\t3\na\tc\t1\n");
     lab.file("urls", "{\"url\":\"http://a.example/\"}\n");
     for (input, format) in [("graph", "adjacency"), ("weighed", "edges")] {
-        same(&lab, input, &format!("--format {format}"), &["--complete"]);
+        same(&lab, input, &format!("--format {format}"), &[""]);
     }
     let found = lines(
         &lab.run("convert graph --format adjacency -o -")

@@ -222,21 +222,6 @@ fn a_snapshot_in_between_does_not_stand_for_the_last_one() {
     assert!(lab.snapshot("plain") == lab.snapshot("often"));
 }
 
-/// With `--complete`, visits come after the last record of the input, so a snapshot made there cannot stand for the
-/// last one either.
-#[test]
-fn completing_comes_after_the_last_record() {
-    let lab = Lab::new();
-    lab.file("a", "x\ty\nx\tz\ny\tw\n");
-    lab.run("ingest a --format edges --complete --store plain")
-        .exits(0);
-    lab.run(
-        "ingest a --format edges --complete --store often --snapshot-every 1ms --checkpoint-every 1",
-    )
-    .exits(0);
-    assert!(lab.snapshot("plain") == lab.snapshot("often"));
-}
-
 /// Chunks of one byte and of the whole input, each with checkpoints at every record and at none: the command line has
 /// no option for their size.
 #[test]
@@ -295,7 +280,7 @@ fn passes_over_files_may_be_taken_in_steps_by_any_number_of_threads() {
     let lines = [
         "a --repeat 7 --keep-links none",
         "a b --repeat 4 --keep-links none",
-        "a b a --repeat 3 --keep-links none --complete",
+        "a b a --repeat 3 --keep-links none",
     ];
     for (at, line) in lines.iter().enumerate() {
         lab.run(&format!("ingest {line} --store once{at}")).exits(0);

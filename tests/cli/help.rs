@@ -76,10 +76,7 @@ fn headings_cover_what_they_name() {
             .iter()
             .all(|name| name.starts_with("--limit-"))
     );
-    assert_eq!(
-        under("Reading a crawl several times"),
-        ["--repeat", "--complete"]
-    );
+    assert_eq!(under("Reading a crawl several times"), ["--repeat"]);
     for common in ["--json", "--quiet", "--top"] {
         assert!(under("Output").contains(&common), "{common}");
     }

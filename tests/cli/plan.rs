@@ -83,7 +83,7 @@ fn other_inputs_are_refused() {
 }
 
 #[test]
-fn a_list_cannot_grow_under_repeat_or_complete() {
+fn a_list_cannot_grow_under_repeat() {
     let lab = Lab::new();
     two_files(&lab);
     lab.run("ingest a --repeat 2 --store s").exits(0);
@@ -96,12 +96,6 @@ fn a_list_cannot_grow_under_repeat_or_complete() {
     lab.feed("ingest - --repeat 2 --keep-links none --store t", b"")
         .exits(2)
         .says(&["--repeat needs files, or --keep-links"]);
-    lab.file("e", "x\ty\n");
-    lab.run("ingest e --format edges --complete --store c")
-        .exits(0);
-    lab.run("ingest e --format edges --store c")
-        .exits(2)
-        .says(&["--complete"]);
 }
 
 #[test]

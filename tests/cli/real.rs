@@ -122,8 +122,6 @@ fn a_graph_gets_its_urls_by_a_join() {
     assert_eq!(found["pages"]["count"], 6_012);
     assert_eq!(found["links"]["followed"], 23_875);
     assert_eq!(found["records_again"], 0);
-    let top = lab
-        .run("ingest joined.tsv --complete --store s --top 1")
-        .exits(0);
+    let top = lab.run("ingest joined.tsv --store s --top 1").exits(0);
     assert!(top.out.contains("http://www.hollins.edu/"), "{}", top.out);
 }

@@ -167,63 +167,6 @@ fn pauses_of_a_stream_change_nothing() {
 
 /// Regression: nodes known as targets only are visited at the end of a pass, without a checkpoint in between and
 /// without noticing a signal. Now there are checkpoints.
-fn completed(lab: &Lab) -> String {
-    // Four sources in 300 lines: most of the records are those of the completion.
-    let edges: String = (0..300)
-        .map(|n| format!("s{}\tt{}\n", n / 75, n % 260))
-        .collect();
-    lab.file("edges", edges);
-    "ingest edges --format edges --complete --repeat 2".into()
-}
-
-#[test]
-fn killed_while_completing() {
-    let lab = Lab::on_disk();
-    let line = completed(&lab);
-    kill_often(&lab, &line, 3);
-}
-
-#[test]
-fn a_signal_stops_a_completion() {
-    let lab = Lab::on_disk();
-    let line = completed(&lab);
-    lab.run(&format!("{line} --store whole")).exits(0);
-    let again = format!("{line} --store cut --json");
-    let mut running = lab.start(&format!("{again} --checkpoint-every 1"));
-    await_commits(&mut running, &lab.path("cut"), 20);
-    running.signal("INT");
-    let first = running.join().exits(130);
-    let second = lab.run(&again).exits(0).says(&["continuing"]);
-    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
-    // Nothing was visited twice, and the first run did its part.
-    let records = [first, second].map(|done| done.json()["records"].as_u64().unwrap());
-    assert_eq!(records[0] + records[1], 2 * (4 + 260), "{records:?}");
-    assert!(records[0] >= 4 && records[1] > 0, "{records:?}");
-}
-
-#[test]
-fn a_completed_stream_goes_on_without_being_read_again() {
-    let lab = Lab::on_disk();
-    completed(&lab);
-    let edges = std::fs::read(lab.path("edges")).unwrap();
-    let line = "ingest - --format edges --complete --store";
-    lab.feed(&format!("{line} whole"), &edges).exits(0);
-    let mut running = lab.start(&format!("{line} cut --checkpoint-every 1"));
-    running.write(&edges);
-    running.stdin.take();
-    // The sources are four commits, so this is during the completion.
-    await_commits(&mut running, &lab.path("cut"), 30);
-    assert!(running.kill(), "it was over");
-    lab.feed(&format!("{line} cut --new-stream"), &edges)
-        .exits(2)
-        .says(&["being completed"]);
-    lab.feed(&format!("{line} cut"), &edges)
-        .exits(0)
-        .says(&["all inputs of pass 1 were read before"]);
-    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
-    lab.run("verify --store cut").exits(0);
-}
-
 /// Regression: the run ended without a checkpoint, and everything since the last one was read again.
 #[test]
 fn too_many_pages_end_the_run_at_a_checkpoint() {

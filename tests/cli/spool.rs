@@ -445,9 +445,8 @@ fn several_passes_of_a_stream() {
     let lab = Lab::on_disk();
     let whole = crawl(89, 120).concat();
     lab.file("w", &whole);
-    lab.run("ingest w --store whole --repeat 4 --complete")
-        .exits(0);
-    let line = "ingest - --store s --spool --repeat 4 --complete --ack acked";
+    lab.run("ingest w --store whole --repeat 4").exits(0);
+    let line = "ingest - --store s --spool --repeat 4 --ack acked";
     let (mut running, _) = begin(&lab, line);
     running.write(&whole.as_bytes()[..5000]);
     await_that("an acknowledgement", || {
@@ -461,7 +460,7 @@ fn several_passes_of_a_stream() {
         .exits(2)
         .says(&["another store"]);
     // They can be requested later, since they need the links only.
-    let line = "ingest - --store t --spool --ack acked --snapshot-every 20 --complete";
+    let line = "ingest - --store t --spool --ack acked --snapshot-every 20";
     let (mut running, _) = begin(&lab, line);
     running.write(&whole.as_bytes()[..5000]);
     await_that("an acknowledgement", || {
@@ -472,7 +471,7 @@ fn several_passes_of_a_stream() {
     lab.feed(&format!("{line} --repeat 4"), &whole.as_bytes()[5000..])
         .exits(0)
         .says(&["4 passes: all but the first use the links"]);
-    lab.run("ingest w --store steps --snapshot-every 20 --complete --repeat 4")
+    lab.run("ingest w --store steps --snapshot-every 20 --repeat 4")
         .exits(0);
     // A kill may have come before a warm start was written; from nothing the same rows give the same bytes.
     for store in ["t", "steps"] {

@@ -245,12 +245,7 @@ fn lives(lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
         life("ingest ../a ../b --repeat 3", None, 3, OFTEN),
         life("ingest ../gz", None, 3, OFTEN),
         life("ingest ../zst --repeat 2", None, 3, OFTEN),
-        life(
-            "ingest ../edges --format edges --complete --repeat 2",
-            None,
-            2,
-            OFTEN,
-        ),
+        life("ingest ../edges --format edges --repeat 2", None, 2, OFTEN),
         life(
             "ingest ../a ../b --repeat 6 --keep-links none",
             None,

@@ -276,7 +276,6 @@ impl Scenario {
         job.snapshot_every = snapshots[dice.roll(3) as usize];
         job.keep_snapshots = keep(dice.roll(3));
         job.repeat = 1 + dice.roll(3) as u32;
-        job.complete = dice.roll(4) == 0;
         Scenario::new(job, None)
     }
 

@@ -412,27 +412,15 @@ impl<S: Storage> Engine<S> {
     /// Visits every page that is known as a link target only, in order of first appearance, as if the input ended with
     /// a record of each.
     pub fn complete_pass(&mut self) -> Result<()> {
-        let mut from = 0;
-        while let Some(next) = self.complete_next(from)? {
-            from = next;
+        for page in (0..self.ledger.totals().pages).map(PageId) {
+            if matches!(self.ledger.age(page), age::NEVER | age::COMPLETED) {
+                self.state.counters.records += 1;
+                let note = HistoryNote::default();
+                self.visit(page, TargetLinks::NONE, age::COMPLETED, note, None);
+                self.end_record()?;
+            }
         }
         Ok(())
-    }
-
-    /// Makes one visit of [`Engine::complete_pass`]: the first such page from page `from` on. Returns the page from
-    /// which to continue; `None` if there was no such page.
-    pub fn complete_next(&mut self, from: u64) -> Result<Option<u64>> {
-        let mut pages = (from..self.ledger.totals().pages).map(PageId);
-        let is_unread =
-            |page: &PageId| matches!(self.ledger.age(*page), age::NEVER | age::COMPLETED);
-        let Some(page) = pages.find(is_unread) else {
-            return Ok(None);
-        };
-        self.state.counters.records += 1;
-        let note = HistoryNote::default();
-        self.visit(page, TargetLinks::NONE, age::COMPLETED, note, None);
-        self.end_record()?;
-        Ok(Some(page.0 + 1))
     }
 
     /// Begins another pass over the same records: ends the current round, unless it is empty.

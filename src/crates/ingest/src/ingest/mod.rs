@@ -62,8 +62,6 @@ pub struct IngestJob {
     pub settle_time: Option<Duration>,
     /// Age in seconds, back from the latest record, beyond which settling leaves out a page's links; `None` for never.
     pub expire: Option<Time>,
-    /// True to visit pages known as link targets only at the end of each pass.
-    pub complete: bool,
     /// True if an unfinished input that is not named counts as ended where reading stopped.
     pub leave_unfinished: bool,
     /// True to stop at the first record that cannot be used.
@@ -119,7 +117,6 @@ impl IngestJob {
             cold: false,
             settle_time: None,
             expire: None,
-            complete: false,
             leave_unfinished: false,
             strict: false,
             stream: Stream::Auto,

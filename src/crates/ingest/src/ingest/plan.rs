@@ -2,7 +2,7 @@
 //!
 //! The same command resumes an unfinished plan and does nothing on a finished one. Files are recognised by contents,
 //! never by name, size or time: those read before are skipped, others are read, so a store can take each day's file by
-//! the same short command. If inputs are read several times (`--repeat`, `--complete`) or a stream is among them, all
+//! the same short command. If inputs are read several times (`--repeat`) or a stream is among them, all
 //! those read before must be named, and after several passes none can be added. After standard input ended, the next
 //! one is a new stream. A spool reveals streams that no checkpoint covers yet.
 //!
@@ -61,14 +61,15 @@ pub(super) fn plan(
     if progress.inputs.is_empty() {
         let progress = InputProgress {
             repeat: job.repeat,
-            complete: job.complete,
             stream: progress.stream,
             ..InputProgress::default()
         };
         return Ok(Plan::of(progress, job.inputs.clone()));
     }
-    if job.complete != progress.complete {
-        return refused("`complete` must be given as it was when the store was made");
+    if progress.complete {
+        return refused(
+            "an earlier version visited pages without a record in this store, and nothing can be added: use another store",
+        );
     }
     if job.inputs == [InputName::Stdin] {
         return stream(job, progress, spool);
@@ -139,16 +140,6 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     let last_is_stream = progress.inputs[begun - 1].name == "-";
     if progress.pass > 2 || progress.repeat > 1 || job.repeat > 1 {
         return repeated_stream(job, progress);
-    }
-    if progress.complete && progress.finished {
-        let what = "this store was completed (`complete`): a stream cannot follow";
-        return unless_read_before(job, progress, what);
-    }
-    if progress.completing.is_some() {
-        if job.stream == Stream::New {
-            return refused("this store is being completed (`complete`): a stream cannot follow");
-        }
-        return Ok(Plan::of(progress, vec![InputName::Stdin; begun]));
     }
     let unfinished = !progress.finished && progress.inputs[begun - 1].end.is_none();
     if unfinished && !last_is_stream {
@@ -258,8 +249,7 @@ fn files(
 ) -> Result<Plan> {
     drop_unread(&mut progress);
     let begun = progress.inputs.len();
-    let is_repeated = progress.repeat > 1 || progress.complete;
-    let is_fixed = is_repeated || job.repeat > 1 || job.inputs.contains(&InputName::Stdin);
+    let is_fixed = progress.repeat > 1 || job.repeat > 1 || job.inputs.contains(&InputName::Stdin);
     let mut unmatched = unmatched(&progress);
     let named = |input: &Input| InputName::parse(input.name.as_ref());
     let mut inputs: Vec<InputName> = progress.inputs.iter().map(named).collect();
@@ -305,9 +295,9 @@ fn files(
     }
     let is_done = progress.finished;
     if !new.is_empty() {
-        if progress.completing.is_some() || is_repeated && progress.pass > 1 {
+        if progress.repeat > 1 && progress.pass > 1 {
             return refused(
-                "after several passes (`repeat`) or `complete` no inputs can be added; use another store",
+                "after several passes (`repeat`) no inputs can be added; use another store",
             );
         }
         if is_done {

@@ -277,14 +277,14 @@ impl IngestRun<'_> {
         Ok(self.outcome(false, stopped))
     }
 
-    /// Reads the inputs of a pass, or visits the pages of kept rows, and then those known as targets only. Returns false
-    /// if it was stopped, or if the stream was read before.
+    /// Reads the inputs of a pass, or visits the pages of kept rows. Returns false if it was stopped, or if the stream was
+    /// read before.
     fn read_pass(&mut self) -> Result<bool> {
         self.writer.engine.set_replay(self.is_repeating());
         if self.is_between_passes() {
             self.writer.engine.begin_pass()?;
         }
-        while self.progress.completing.is_none() && self.progress.input < self.inputs.len() as u64 {
+        while self.progress.input < self.inputs.len() as u64 {
             let goes_on = if self.is_over_rows() {
                 self.sweep_rows()?
             } else {
@@ -294,7 +294,7 @@ impl IngestRun<'_> {
                 return Ok(false);
             }
         }
-        Ok(!self.progress.complete || self.complete()?)
+        Ok(true)
     }
 
     /// Prepares another pass. Makes the first pass durable, to know whether links were kept.
@@ -514,10 +514,7 @@ impl IngestRun<'_> {
     fn is_between_passes(&self) -> bool {
         let progress = &self.progress;
         let begun = progress.input > 0 || progress.place != InputPosition::start();
-        self.is_repeating()
-            && progress.pass <= progress.repeat
-            && !begun
-            && progress.completing.is_none()
+        self.is_repeating() && progress.pass <= progress.repeat && !begun
     }
 
     /// Returns the current input, if it was begun.
@@ -570,7 +567,7 @@ impl IngestRun<'_> {
 
     /// Drops the last input, which just ended, unless there are or were several passes.
     fn forget_last(&mut self) {
-        if self.progress.repeat == 1 && !self.progress.complete {
+        if self.progress.repeat == 1 {
             self.progress.inputs.pop();
             self.progress.input = self.progress.inputs.len() as u64;
             self.inputs.truncate(self.progress.inputs.len());

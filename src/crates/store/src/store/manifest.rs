@@ -255,9 +255,9 @@ pub struct InputProgress {
     /// Input being read in this pass, as an index into `inputs`; their number if none is begun.
     pub input: u64,
     pub place: InputPosition,
-    /// True if pages known as link targets only are visited at the end of each pass.
+    /// True in stores of earlier versions that visited link targets without a record at the end of each pass.
     pub complete: bool,
-    /// Set at the end of a pass with `complete`, after all inputs: link targets before this page were visited.
+    /// How far they were visited.
     pub completing: Option<u64>,
     /// True if all that the last command requested is done.
     pub finished: bool,

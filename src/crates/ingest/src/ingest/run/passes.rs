@@ -8,8 +8,6 @@
 //! read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable: the hash is
 //! compared at its end, so checkpoints by time are made between files, and one inside a file (by number of records, or
 //! because of a stop) reads the whole file once more first.
-//!
-//! A pass with `complete` ends with a visit of each node that is known as a target only.
 
 use super::IngestRun;
 use crate::engine::{PageId, TargetLinks};
@@ -24,8 +22,6 @@ use crate::{Error, Result};
 
 /// Number of rows whose pages are prefetched together.
 const AHEAD: usize = 64;
-/// Visits of targets between two looks at the clock.
-const VISITS_PER_TICK: u64 = 1 << 12;
 
 /// Returns an error if the passes of a plan cannot be continued as they were begun, or not at all.
 pub(super) fn check_passes(plan: &Plan, writer: &Writer) -> Result<()> {
@@ -118,37 +114,6 @@ impl IngestRun<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Visits the nodes known as targets only, from where a checkpoint left off. Returns false if it was stopped.
-    pub(super) fn complete(&mut self) -> Result<bool> {
-        let mut from = self.progress.completing.unwrap_or(0);
-        if from > 0 {
-            self.observer.say(format!(
-                "all inputs of pass {} were read before; continuing with pages that have no record (`complete`)",
-                self.progress.pass
-            ));
-        }
-        self.begun = true;
-        self.progress.completing = Some(from);
-        for visits in 1.. {
-            let Some(next) = self.writer.engine.complete_next(from)? else {
-                break;
-            };
-            from = next;
-            self.progress.completing = Some(from);
-            if self.is_due() {
-                self.on_records()?;
-            }
-            if self.stop_asked() {
-                return Ok(false);
-            }
-            if visits % VISITS_PER_TICK == 0 {
-                self.on_time()?;
-            }
-        }
-        self.progress.completing = None;
-        Ok(true)
     }
 
     /// Checks that what was applied of a file being read again is what pass 1 read; [`Error::InputChanged`] otherwise.
