@@ -86,7 +86,7 @@ impl Lab {
         };
         IngestJob {
             format,
-            repeat: 4,
+            repeat: if matches!(from, From::Files(_)) { 4 } else { 1 },
             threads: 3,
             stdin,
             spool,

@@ -7,7 +7,7 @@ use crate::disk;
 use crate::folder::in_memory;
 use crate::pack;
 
-use std::io::{self, Cursor};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use cashrank_crawl::decode::{Link, Names, Record};
 use cashrank_crawl::source::{InputName, SourceOptions};
 use cashrank_graph::rows::Rows;
 use cashrank_ingest::ingest::{
-    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, StandardInput, ingest,
+    Every, IngestEvent, IngestJob, IngestOutcome, Observer, ProgressReport, ingest,
 };
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::rows::{GiveUpReason, KeepRows};
@@ -454,73 +454,9 @@ fn no_input_is_read_again() {
     assert_same(&snapshots(&job.store), &snapshots(&expected.store), "gone");
 }
 
-fn piped(job: IngestJob, bytes: Vec<u8>) -> IngestJob {
-    let open = move || Box::new(Cursor::new(bytes.clone())) as Box<dyn io::Read + Send>;
-    IngestJob {
-        inputs: vec![InputName::Stdin],
-        stdin: StandardInput::new(open),
-        ..job
-    }
-}
-
-/// A stream needs no spool, and gives the same result as a file with its contents.
+/// If links are given up in the first pass, files are read again, which is reported.
 #[test]
-fn a_stream_is_gone_over_like_a_file() {
-    let lab = Lab::new();
-    let whole = lab.records.concat().into_bytes();
-    std::fs::write(lab.store("whole"), &whole).unwrap();
-    let file = IngestJob {
-        inputs: vec![InputName::File(lab.store("whole"))],
-        ..lab.job("file")
-    };
-    run(&file).0.unwrap();
-    let expected = snapshots(&file.store);
-    let job = piped(lab.job("stream"), whole.clone());
-    let (done, watch) = run(&job);
-    done.unwrap();
-    assert_eq!(
-        watch.said("4 passes: all but the first use the links kept"),
-        1
-    );
-    assert_same(&snapshots(&job.store), &expected, "stream");
-    assert!(run(&job).0.unwrap().nothing_to_do);
-    // Stopped in a later pass it continues, whatever is sent.
-    let job = piped(lab.job("stopped"), whole);
-    assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
-    let (done, watch) = run(&piped(job.clone(), b"nobody reads this".to_vec()));
-    done.unwrap();
-    assert_eq!(watch.said("over the links of the store: continuing"), 1);
-    assert_same(&snapshots(&job.store), &expected, "stopped");
-    // More passes, later: no stream is needed. The ranking starts from that of fewer passes, as with a file.
-    for repeat in [2, PASSES] {
-        let file = IngestJob {
-            repeat,
-            store: lab.store("more of a file"),
-            ..file.clone()
-        };
-        run(&file).0.unwrap();
-    }
-    let less = piped(
-        IngestJob {
-            repeat: 2,
-            ..lab.job("more")
-        },
-        lab.records.concat().into_bytes(),
-    );
-    run(&less).0.unwrap();
-    let more = IngestJob {
-        repeat: PASSES,
-        stream: cashrank_ingest::ingest::Stream::Again,
-        ..piped(less, Vec::new())
-    };
-    run(&more).0.unwrap();
-    assert!(last(&more.store) == last(&lab.store("more of a file")));
-}
-
-/// If links are given up in the first pass, files are read again, and of a stream the first pass is ranked; both are
-/// reported.
-#[test]
-fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
+fn where_links_do_not_fit_files_are_read_again() {
     let lab = Lab::new();
     let small = |store: &str| IngestJob {
         keep_links: KeepRows::AtMost(2_000),
@@ -549,50 +485,6 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
     };
     ingest(&none, Arc::new(RealDisk), &mut Quiet).unwrap();
     assert!(last(&none.store) == last(&job.store));
-
-    let whole = lab.records.concat().into_bytes();
-    let job = piped(small("stream"), whole.clone());
-    let refused = |found: cashrank::Result<IngestOutcome>| match found {
-        Err(Error::Conflict(what)) => {
-            assert!(
-                what.contains("standard input can be read only once"),
-                "{what}"
-            );
-            assert!(what.contains("were dropped"), "{what}");
-        }
-        other => panic!("{other:?}"),
-    };
-    refused(run(&job).0);
-    let once = piped(
-        IngestJob {
-            repeat: 1,
-            ..small("once stream")
-        },
-        whole.clone(),
-    );
-    run(&once).0.unwrap();
-    assert!(last(&job.store) == last(&once.store));
-    // The store has a single pass, so another stream may follow.
-    let more = crawl(36, 50).concat().into_bytes();
-    for store in [&job, &once] {
-        let next = piped(
-            IngestJob {
-                repeat: 1,
-                store: store.store.clone(),
-                ..lab.job("")
-            },
-            more.clone(),
-        );
-        run(&next).0.unwrap();
-    }
-    assert!(last(&job.store) == last(&once.store));
-    // If no links are to be kept, it is refused before anything is read.
-    let none = IngestJob {
-        keep_links: KeepRows::None,
-        ..piped(lab.job("refused"), whole)
-    };
-    assert!(matches!(run(&none).0, Err(Error::Usage(what)) if what.contains("`keep_links`")));
-    assert!(!none.store.exists());
 }
 
 /// Links are not given up while passes use them.

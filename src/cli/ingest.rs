@@ -183,7 +183,7 @@ pub struct IngestArgs {
     /// Read the inputs N times, as if the crawl was crawled N times.
     ///
     /// From the second time on the kept links are used, a crawl of each page that was read. If no links are kept, the inputs are
-    /// read again, which standard input does not allow. Only rankings without --settle profit from it.
+    /// read again. Standard input is read once only. Only rankings without --settle profit from it.
     #[arg(long, help_heading = PASSES, value_name = "N", default_value_t = 1)]
     repeat: u32,
     /// Rank by what was read in a part of the crawl only, like fixed:90d, and not by all links as they are now [default: auto].

@@ -378,30 +378,6 @@ fn a_stream_after_an_empty_first_one_is_read() {
     assert_eq!(lab.stat("file")["records"], 100);
 }
 
-/// Regression: passes were added without looking at standard input, which continued or was another stream.
-#[test]
-fn passes_over_a_stream_do_not_hide_what_follows_it() {
-    let lab = Lab::new();
-    days(&lab);
-    let first = std::fs::read(lab.path("day1")).unwrap();
-    let other = std::fs::read(lab.path("day2")).unwrap();
-    let longer = [first.clone(), other.clone()].concat();
-    lab.feed("ingest - --store s", &first).exits(0);
-    for stream in [&longer, &other] {
-        lab.feed("ingest - --store s --resume --repeat 2", stream)
-            .exits(2)
-            .says(&["standard input is not what was read"]);
-    }
-    assert_eq!(lab.stat("s")["records"], 100);
-    lab.feed("ingest - --store s --resume --repeat 2", &first)
-        .exits(0);
-    let records = lab.stat("s")["records"].as_u64();
-    assert!(records > Some(100));
-    lab.feed("ingest - --store s --resume --repeat 3", b"")
-        .exits(0);
-    assert!(lab.stat("s")["records"].as_u64() > records);
-}
-
 /// Regression: a file that was empty when it was first read was refused forever, since it had grown; with `--quiet`, or
 /// after another empty file, nothing reported that it was empty.
 #[test]

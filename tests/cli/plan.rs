@@ -93,9 +93,10 @@ fn a_list_cannot_grow_under_repeat() {
     lab.feed("ingest - --store s", b"")
         .exits(2)
         .says(&["--repeat", "another store"]);
-    lab.feed("ingest - --repeat 2 --keep-links none --store t", b"")
+    lab.feed("ingest - --repeat 2 --store t", b"")
         .exits(2)
-        .says(&["--repeat needs files, or --keep-links"]);
+        .says(&["--repeat needs files"]);
+    assert!(!lab.path("t").exists());
 }
 
 #[test]

@@ -441,47 +441,6 @@ fn damaged_and_cut_members() {
 }
 
 #[test]
-fn several_passes_of_a_stream() {
-    let lab = Lab::on_disk();
-    let whole = crawl(89, 120).concat();
-    lab.file("w", &whole);
-    lab.run("ingest w --store whole --repeat 4").exits(0);
-    let line = "ingest - --store s --spool --repeat 4 --ack acked";
-    let (mut running, _) = begin(&lab, line);
-    running.write(&whole.as_bytes()[..5000]);
-    await_that("an acknowledgement", || {
-        position(&lab.path("acked")) == Some(5000)
-    });
-    assert!(running.kill());
-    lab.feed(line, &whole.as_bytes()[5000..]).exits(0);
-    assert!(lab.snapshot("s") == lab.snapshot("whole"));
-    lab.feed(line, b"").exits(0).says(&["nothing to do"]);
-    lab.feed(line, crawl(88, 9).concat().as_bytes())
-        .exits(2)
-        .says(&["another store"]);
-    // They can be requested later, since they need the links only.
-    let line = "ingest - --store t --spool --ack acked --snapshot-every 20";
-    let (mut running, _) = begin(&lab, line);
-    running.write(&whole.as_bytes()[..5000]);
-    await_that("an acknowledgement", || {
-        position(&lab.path("acked")) == Some(5000)
-    });
-    lab.await_snapshot("t", 20);
-    assert!(running.kill());
-    lab.feed(&format!("{line} --repeat 4"), &whole.as_bytes()[5000..])
-        .exits(0)
-        .says(&["4 passes: all but the first use the links"]);
-    lab.run("ingest w --store steps --snapshot-every 20 --repeat 4")
-        .exits(0);
-    // A kill may have come before a warm start was written; from nothing the same rows give the same bytes.
-    for store in ["t", "steps"] {
-        lab.run(&format!("settle --store {store} --until 1e-9 --cold"))
-            .exits(0);
-    }
-    assert!(lab.snapshot("t") == lab.snapshot("steps"));
-}
-
-#[test]
 fn damage_in_the_spool_has_its_exit_code() {
     let lab = Lab::on_disk();
     let whole = crawl(90, 120).concat();
@@ -517,17 +476,12 @@ fn who_does_not_know_whether_the_stream_ended_says_resume() {
     let lab = Lab::on_disk();
     let text = crawl(97, 50).concat();
     lab.file("whole.file", &text);
-    for repeat in [1, 2] {
-        let line = format!("ingest - --spool --resume --repeat {repeat} --store s{repeat}");
-        // The first time there is nothing to resume.
-        lab.feed(&line, text.as_bytes())
-            .exits(0)
-            .says(&["from byte 0 on"]);
-        lab.feed(&line, b"").exits(0);
-        lab.run(&format!(
-            "ingest whole.file --repeat {repeat} --store w{repeat}"
-        ))
-        .exits(0);
-        assert!(lab.snapshot(&format!("s{repeat}")) == lab.snapshot(&format!("w{repeat}")));
-    }
+    let line = "ingest - --spool --resume --store s";
+    // The first time there is nothing to resume.
+    lab.feed(line, text.as_bytes())
+        .exits(0)
+        .says(&["from byte 0 on"]);
+    lab.feed(line, b"").exits(0);
+    lab.run("ingest whole.file --store w").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("w"));
 }

@@ -249,32 +249,6 @@ fn a_shorter_one_is_refused_and_a_new_one_is_counted() {
     assert_eq!(done.counters.records, 2 * done.before.records);
 }
 
-/// If no stream can follow, only the same one is not an error.
-#[test]
-fn a_store_that_replays_knows_its_stream() {
-    let lab = Lab::new();
-    let bytes = crawl(102, 100).concat().into_bytes();
-    let other = crawl(103, 100).concat().into_bytes();
-    let job = |bytes: &[u8]| IngestJob {
-        repeat: 3,
-        ..lab.job("replayed", &Sender::new(bytes.to_vec()))
-    };
-    let killed = ingest(
-        &job(&bytes),
-        Arc::new(Meddled(NoSnapshots)),
-        &mut Watch::default(),
-    );
-    assert!(killed.is_err());
-    // Either message is right: that nothing can follow, or that this is not what was read.
-    assert!(matches!(
-        run(&job(&other)),
-        Err(Error::Conflict(_) | Error::InputChanged(_))
-    ));
-    assert!(run(&job(&bytes)).unwrap().nothing_to_do);
-    assert!(run(&job(b"")).unwrap().nothing_to_do);
-    assert!(lab.snapshot("replayed") == lab.undisturbed(&bytes, 3));
-}
-
 /// Regression: a stop before the first byte of a new stream made the stream before it unfinished, and the new one was
 /// taken for it. Now it has no effect.
 #[test]

@@ -118,12 +118,11 @@ fn what_is_covered_goes() {
 
 /// Nothing was synced before the stream's end.
 #[test]
-fn passes_without_a_checkpoint_on_the_way() {
+fn no_checkpoint_on_the_way() {
     let lab = Lab::new();
     let whole = crawl(64, 200).concat().into_bytes();
     let sender = Sender::new(whole.clone());
     let mut job = IngestJob {
-        repeat: 3,
         checkpoint_every: Every::Never,
         ..lab.job("s", &sender)
     };
@@ -131,86 +130,7 @@ fn passes_without_a_checkpoint_on_the_way() {
         spool.sync_bytes = u64::MAX;
     }
     run(&job).unwrap();
-    assert!(lab.snapshot("s") == lab.undisturbed(&whole, 3));
-}
-
-/// Several passes requested, then one, and several again.
-#[test]
-fn passes_given_up_and_taken_up_again() {
-    let lab = Lab::new();
-    let whole = crawl(64, 200).concat().into_bytes();
-    let sender = Sender::new(whole.clone());
-    let job = IngestJob {
-        repeat: 3,
-        ..lab.job("s", &sender)
-    };
-    break_off(&job, &sender, whole.len() as u64 / 2);
-    let once = IngestJob {
-        repeat: 1,
-        checkpoint_every: Every::Never,
-        ..job.clone()
-    };
-    break_off(&once, &sender, whole.len() as u64 / 2 + 3000);
-    sender.break_at(u64::MAX);
-    run(&job).unwrap();
-    assert!(lab.snapshot("s") == lab.undisturbed(&whole, 3));
-}
-
-#[test]
-fn passes_need_no_spool() {
-    for (how, seed) in [(Pack::Plain, 0), (Pack::Gzip(2000), 1), (Pack::Zstd(0), 2)] {
-        let lab = Lab::new();
-        let whole = pack(crawl(64, 600).concat().as_bytes(), how);
-        let expected = lab.undisturbed(&whole, 3);
-        let mut dice = Dice(seed);
-        let sender = Sender::new(whole.clone());
-        let job = IngestJob {
-            repeat: 3,
-            ..lab.job("s", &sender)
-        };
-        for part in 1..4 {
-            break_off(&job, &sender, whole.len() as u64 * part / 4);
-        }
-        sender.break_at(u64::MAX);
-        for pass in [1, 2, 2, 3] {
-            let job = IngestJob {
-                stop: Arc::default(),
-                ..job.clone()
-            };
-            let mut watch = Watch {
-                // The first check during a later pass stops it.
-                stop: Some((
-                    pass,
-                    if pass == 1 { 1 + dice.roll(30) } else { 0 },
-                    job.stop.clone(),
-                )),
-                ..Watch::default()
-            };
-            let outcome = ingest(&job, Arc::new(RealDisk), &mut watch).unwrap();
-            assert!(outcome.stopped, "{how:?}, pass {pass}");
-            let is_read = watch.notes.iter().any(|note| note.contains("Spooling"));
-            assert_eq!(
-                is_read,
-                outcome.before.records < 600,
-                "{how:?}, pass {pass}"
-            );
-            assert!(
-                is_read || lab.segments("s").is_empty(),
-                "{how:?}, pass {pass}"
-            );
-            assert!(verify(&lab.path("s")).is_ok());
-        }
-        run(&job).unwrap();
-        assert!(lab.snapshot("s") == expected, "{how:?}");
-        assert!(lab.segments("s").is_empty(), "all is read");
-        // The plan is finished: nothing is left of the stream, and no other may follow.
-        assert!(run(&job).unwrap().nothing_to_do);
-        let other = IngestJob {
-            repeat: 3,
-            ..lab.job("s", &Sender::new(b"another".to_vec()))
-        };
-        assert!(matches!(run(&other), Err(Error::Conflict(_))));
-    }
+    assert!(lab.snapshot("s") == lab.undisturbed(&whole, 1));
 }
 
 /// The sender died within a record or a member, and continues there.
@@ -385,40 +305,31 @@ fn a_stream_among_files() {
     };
     let (front, back) = (file("a", 0, 50), file("b", 100, 150));
     let middle = records[50..100].concat().into_bytes();
-    for repeat in [1, 3] {
-        let store = format!("s{repeat}");
-        let sender = Sender::new(middle.clone());
+    let sender = Sender::new(middle.clone());
+    let job = IngestJob {
+        inputs: vec![
+            front.clone(),
+            cashrank_crawl::source::InputName::Stdin,
+            back.clone(),
+        ],
+        ..lab.job("s", &sender)
+    };
+    break_off(&job, &sender, middle.len() as u64 / 2);
+    sender.break_at(u64::MAX);
+    // In each of the three inputs.
+    for records in [120, 10, 30] {
         let job = IngestJob {
-            inputs: vec![
-                front.clone(),
-                cashrank_crawl::source::InputName::Stdin,
-                back.clone(),
-            ],
-            repeat,
-            ..lab.job(&store, &sender)
+            stop: Arc::default(),
+            ..job.clone()
         };
-        break_off(&job, &sender, middle.len() as u64 / 2);
-        sender.break_at(u64::MAX);
-        for pass in 1..=repeat {
-            // In each of the three inputs, and in the last pass after the stream.
-            for records in [120, 10, 30] {
-                let job = IngestJob {
-                    stop: Arc::default(),
-                    ..job.clone()
-                };
-                let mut watch = Watch {
-                    stop: Some((pass, records, job.stop.clone())),
-                    ..Watch::default()
-                };
-                ingest(&job, Arc::new(RealDisk), &mut watch).unwrap();
-            }
-        }
-        run(&job).unwrap();
-        let whole = records.concat().into_bytes();
-        assert!(
-            lab.snapshot(&store) == lab.undisturbed(&whole, repeat),
-            "{repeat}"
-        );
-        assert!(run(&job).unwrap().nothing_to_do);
+        let mut watch = Watch {
+            stop: Some((1, records, job.stop.clone())),
+            ..Watch::default()
+        };
+        ingest(&job, Arc::new(RealDisk), &mut watch).unwrap();
     }
+    run(&job).unwrap();
+    let whole = records.concat().into_bytes();
+    assert!(lab.snapshot("s") == lab.undisturbed(&whole, 1));
+    assert!(run(&job).unwrap().nothing_to_do);
 }

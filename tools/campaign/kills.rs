@@ -263,12 +263,6 @@ fn lives(lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
             SELDOM,
         ),
         life(stream, Some(&wide), 1, SELDOM),
-        life(
-            "ingest - --format records --repeat 4",
-            Some(&text),
-            3,
-            OFTEN,
-        ),
     ])
 }
 

@@ -217,7 +217,6 @@ impl Scenario {
         let mut job = job(Vec::new(), Config::default());
         job.inputs = vec![InputName::Stdin];
         job.checkpoint_every = Every::Records([3, 7, 20, 1000][dice.roll(4) as usize]);
-        job.repeat = [1, 1, 3][dice.roll(3) as usize];
         let mut scenario = Scenario::of(job, Some(stream.into()), false)?;
         scenario.ends = true;
         Ok(scenario)
@@ -289,7 +288,6 @@ impl Scenario {
         // After an interruption it is unknown whether the stream was read to the end.
         job.stream = Stream::Again;
         job.checkpoint_every = Every::Records([1, 3, 7, 20, 1000][dice.roll(5) as usize]);
-        job.repeat = [1, 1, 2, 3][dice.roll(4) as usize];
         Scenario::new(job, Some(stream.into()))
     }
 

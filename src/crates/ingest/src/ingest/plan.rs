@@ -15,7 +15,6 @@
 
 use super::{IngestEvent, IngestJob, Observer, Stream};
 use crate::model::InputPosition;
-use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
 use crate::source::{Compression, InputName, is_graph};
 use crate::store::rows::KeepRows;
@@ -27,19 +26,6 @@ pub(super) struct Plan {
     pub progress: InputProgress,
     /// One for each input of a pass; those before `progress.input` are done and are not opened again.
     pub inputs: Vec<InputName>,
-    /// Error unless standard input is empty or a stream that was read before: nothing else may be read.
-    pub unless_read_before: Option<String>,
-}
-
-impl Plan {
-    /// Returns a plan that reads these inputs, whatever was read before.
-    pub fn of(progress: InputProgress, inputs: Vec<InputName>) -> Plan {
-        Plan {
-            progress,
-            inputs,
-            unless_read_before: None,
-        }
-    }
 }
 
 fn usage<T>(what: impl Into<String>) -> Result<T> {
@@ -64,7 +50,10 @@ pub(super) fn plan(
             stream: progress.stream,
             ..InputProgress::default()
         };
-        return Ok(Plan::of(progress, job.inputs.clone()));
+        return Ok(Plan {
+            progress,
+            inputs: job.inputs.clone(),
+        });
     }
     if progress.complete {
         return refused(
@@ -97,9 +86,9 @@ pub(super) fn check_job(job: &IngestJob) -> Result<()> {
     if !streams && job.spool.is_some() {
         return usage("`spool` keeps standard input: name `-` among the inputs");
     }
-    if streams && job.repeat > 1 && job.keep_links == KeepRows::None {
+    if streams && job.repeat > 1 {
         return usage(
-            "`repeat` needs files, or `keep_links`: standard input cannot be read again, and no links are kept",
+            "`repeat` needs files: standard input can be read only once; put the stream into a file",
         );
     }
     for input in &job.inputs {
@@ -138,8 +127,10 @@ pub(super) fn check_first(job: &IngestJob) -> Result<()> {
 fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
-    if progress.pass > 2 || progress.repeat > 1 || job.repeat > 1 {
-        return repeated_stream(job, progress);
+    if progress.pass > 2 || progress.repeat > 1 {
+        return refused(
+            "a store of several passes (`repeat`) reads no stream after its inputs; use another store",
+        );
     }
     let unfinished = !progress.finished && progress.inputs[begun - 1].end.is_none();
     if unfinished && !last_is_stream {
@@ -188,57 +179,7 @@ fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState
     progress.finished = false;
     // Earlier inputs are done: only their number matters.
     let inputs = vec![InputName::Stdin; progress.input as usize + 1];
-    Ok(Plan::of(progress, inputs))
-}
-
-/// Plans `ingest -` on a store that has read something, with several passes: only the same plan may continue.
-fn repeated_stream(job: &IngestJob, mut progress: InputProgress) -> Result<Plan> {
-    let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
-    if job.stream == Stream::Again
-        && progress.finished
-        && of_stream
-        && job.repeat >= progress.repeat
-    {
-        // Further passes need no stream, but a stream that continues is not skipped if all of the last one is known.
-        progress.finished = job.repeat == progress.repeat;
-        progress.repeat = job.repeat;
-        let whole = |stream: &InputSignature| stream.signature.whole.is_some();
-        let known = progress.stream.as_ref().is_some_and(whole);
-        return Ok(Plan {
-            progress,
-            inputs: job.inputs.clone(),
-            unless_read_before: known.then(|| {
-                "standard input is not what was read: `resume` it without `repeat` first, and add passes then"
-                    .into()
-            }),
-        });
-    }
-    if progress.finished || !of_stream {
-        let what = "a store of several passes (`repeat`) reads no stream after its first inputs; use another store";
-        if of_stream && job.repeat == progress.repeat {
-            return unless_read_before(job, progress, what);
-        }
-        return refused(what);
-    }
-    if job.stream == Stream::New {
-        return refused("`new_stream`: a stream of several passes (`repeat`) needs another store");
-    }
-    set_repeat(job, &mut progress)?;
-    Ok(Plan::of(progress, job.inputs.clone()))
-}
-
-/// Returns a plan that is done if standard input is the stream that was read last, and is refused otherwise.
-fn unless_read_before(job: &IngestJob, progress: InputProgress, what: &str) -> Result<Plan> {
-    let last = progress.inputs.len() as u64 - 1;
-    let known = progress.stream.as_ref();
-    if job.stream != Stream::Auto || known.is_none_or(|stream| stream.input != last) {
-        return refused(what);
-    }
-    Ok(Plan {
-        inputs: job.inputs.clone(),
-        progress,
-        unless_read_before: Some(what.into()),
-    })
+    Ok(Plan { progress, inputs })
 }
 
 /// Plans files, perhaps with a stream among them, on a store that has read something.
@@ -305,13 +246,19 @@ fn files(
             progress.go_to(begun as u64);
         }
     }
-    match is_done {
-        true => progress.repeat = progress.repeat.max(job.repeat),
-        false => set_repeat(job, &mut progress)?,
-    }
+    let pass = progress.pass;
+    progress.repeat = match is_done {
+        true => progress.repeat.max(job.repeat),
+        false if job.repeat >= pass => job.repeat,
+        false => {
+            return refused(format!(
+                "pass {pass} is under way: give `repeat` {pass} or more"
+            ));
+        }
+    };
     progress.finished = progress.pass > progress.repeat;
     inputs.extend(new);
-    Ok(Plan::of(progress, inputs))
+    Ok(Plan { progress, inputs })
 }
 
 /// Returns the number of the input that a file is, or continues if that was not read to its end. Fails if it has grown, or
@@ -329,17 +276,6 @@ fn prior_input(
         Some((end, at)) if end.records > 0 => Err(has_grown(input, &progress.inputs[at].name, end)),
         _ => check_name(job, input, progress, unmatched).map(|()| None),
     }
-}
-
-fn set_repeat(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
-    let pass = progress.pass;
-    if job.repeat < pass {
-        return refused(format!(
-            "pass {pass} is under way: give `repeat` {pass} or more"
-        ));
-    }
-    progress.repeat = job.repeat;
-    Ok(())
 }
 
 /// Checks that a file still holds what was read from it, and nothing more.

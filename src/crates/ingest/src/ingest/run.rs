@@ -33,7 +33,7 @@ use crate::store::{
     Disk, Input, InputProgress, Unverified, blame_move, remove_spool, settings_of, trust_index,
 };
 use crate::{Error, Result};
-use passes::{cannot_repeat, check_passes};
+use passes::check_passes;
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.
@@ -72,7 +72,7 @@ fn run(
     let committed = writer.storage().progress().clone();
     let found = stream::found(&*disk, job)?;
     let plan = plan(job, committed.clone(), found, observer)?;
-    check_passes(&plan, &writer)?;
+    check_passes(&plan.progress, &writer)?;
     let spooling = Spooling::open(job, &disk, &plan, &committed, found)?;
     // A ranking with other links left out does not count as published.
     let published = snapshot::latest_info(&*disk, &job.store);
@@ -135,11 +135,6 @@ fn run(
         if run.stop_asked() && run.owes_snapshot() {
             return Ok(run.outcome(false, true));
         }
-    }
-    if let Some(refusal) = plan.unless_read_before
-        && !run.expect_read_before(refusal)?
-    {
-        return Ok(run.outcome(true, true));
     }
     if run.progress.finished
         && !run.owes_snapshot()
@@ -260,11 +255,6 @@ impl Drop for IngestRun<'_> {
 impl IngestRun<'_> {
     fn read_passes(mut self) -> Result<IngestOutcome> {
         while !self.progress.finished && self.progress.pass <= self.progress.repeat {
-            if self.is_repeating()
-                && let Some(refusal) = cannot_repeat(&self.progress, &self.inputs, &self.writer)
-            {
-                return Err(self.leave_out_passes(refusal));
-            }
             match self.read_pass() {
                 Ok(true) => self.end_pass()?,
                 Ok(false) if self.was_read_before => return self.read_before(),
@@ -332,15 +322,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Ranks what was read when the remaining passes cannot be made.
-    fn leave_out_passes(mut self, refusal: Error) -> Error {
-        self.progress.repeat = self.progress.pass - 1;
-        self.progress.go_to(0);
-        let finished = self.finish();
-        self.end_spooling();
-        finished.err().unwrap_or(refusal)
-    }
-
     fn stop(mut self) -> Result<IngestOutcome> {
         match &self.spooling {
             _ if self.begun => self.checkpoint()?,
@@ -350,7 +331,7 @@ impl IngestRun<'_> {
         self.keep_index();
         // A crawler that has gone does not send again: what was read of a stream is ranked.
         let input = self.inputs.get(self.progress.input as usize);
-        if self.begun && !self.is_repeating() && input == Some(&InputName::Stdin) {
+        if self.begun && input == Some(&InputName::Stdin) {
             self.observer
                 .say("stopping: ranking what was read; a second signal stops at once");
             self.rank_at_last(false)?;
@@ -565,12 +546,10 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Drops the last input, which just ended, unless there are or were several passes.
+    /// Drops the last input, which just ended.
     fn forget_last(&mut self) {
-        if self.progress.repeat == 1 {
-            self.progress.inputs.pop();
-            self.progress.input = self.progress.inputs.len() as u64;
-            self.inputs.truncate(self.progress.inputs.len());
-        }
+        self.progress.inputs.pop();
+        self.progress.input = self.progress.inputs.len() as u64;
+        self.inputs.truncate(self.progress.inputs.len());
     }
 }

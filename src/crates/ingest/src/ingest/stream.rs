@@ -150,26 +150,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Expects standard input to be the stream that was read before, or empty, and fails with the message `refusal`
-    /// otherwise. Returns false if stopped from outside.
-    pub(super) fn expect_read_before(&mut self, refusal: String) -> Result<bool> {
-        let stream = self.progress.stream.clone();
-        let known = stream.map(|stream| stream.signature).unwrap_or_default();
-        let mut signed = SignedStream::new(self.job.stdin.open());
-        let signer = signed.signer();
-        let Some(found) = self.patiently(move || signed.compare(&known))? else {
-            return Ok(false);
-        };
-        match lock(&signer).signature.whole {
-            Some((0, _)) => {}
-            Some((bytes, _)) if found == StreamMatch::Same => {
-                self.observer.say(read_before(bytes));
-            }
-            _ => return Err(Error::Conflict(refusal)),
-        }
-        Ok(true)
-    }
-
     pub(super) fn is_spooling(&self) -> bool {
         let spooling = self.spooling.as_ref();
         spooling.is_some_and(|spooling| spooling.input == self.progress.input)
@@ -327,11 +307,8 @@ impl Spooling {
         }))
     }
 
-    /// Removes what a checkpoint with `progress` covers, or everything if no stream is read any more (`over`).
-    pub fn after_checkpoint(&self, progress: &InputProgress, over: bool) -> Result<()> {
-        if over {
-            return self.spool.clear();
-        }
+    /// Removes what a checkpoint with `progress` covers.
+    pub fn after_checkpoint(&self, progress: &InputProgress) -> Result<()> {
         let input = progress.inputs.get(self.input as usize);
         match input.and_then(|input| input.spooled) {
             Some((restart, _)) => self.spool.release(restart.raw),

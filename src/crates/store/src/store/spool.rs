@@ -376,21 +376,9 @@ impl Spool {
         let mut inner = self.inner();
         debug_assert!(from <= inner.acked);
         let until = inner.segments.partition_point(|&first| first <= from);
-        self.remove_first(&mut inner, until.saturating_sub(1))
-    }
-
-    /// Removes all segments: the stream is not needed again.
-    pub fn clear(&self) -> Result<()> {
-        let mut inner = self.inner();
-        inner.last = None;
-        let all = inner.segments.len();
-        self.remove_first(&mut inner, all)
-    }
-
-    fn remove_first(&self, inner: &mut Inner, segments: usize) -> Result<()> {
         let removed = inner
             .segments
-            .drain(..segments)
+            .drain(..until.saturating_sub(1))
             .try_for_each(|first| remove_file(&*self.disk, &segment_path(&self.dir, first)));
         inner.noting(removed)
     }

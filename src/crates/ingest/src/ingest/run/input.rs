@@ -221,8 +221,7 @@ impl IngestRun<'_> {
                 self.check_next(piece, at)?;
             }
             self.apply_entry(records, piece, at)?;
-            let is_request = entry.kind == Some("request");
-            if is_request && records.input == InputName::Stdin && !self.is_repeating() {
+            if entry.kind == Some("request") && records.input == InputName::Stdin {
                 self.progress.requests = Some(self.progress.input);
             }
             let before = self.progress.place.offset;

@@ -3,7 +3,7 @@
 //! checkpoints or on when superseded rows were dropped. A position in it is the number of pages visited, `records` of
 //! the input's position, whose `offset` stays 0.
 //!
-//! If no rows are kept, all inputs are read again as in the first pass, which is impossible for standard input. The
+//! If no rows are kept, all inputs are read again as in the first pass. They are files: standard input is read once. The
 //! checkpoint that ends the first pass decides: rows that were complete then are not given up later. A file that is
 //! read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable: the hash is
 //! compared at its end, so checkpoints by time are made between files, and one inside a file (by number of records, or
@@ -12,7 +12,6 @@
 use super::IngestRun;
 use crate::engine::{PageId, TargetLinks};
 use crate::ingest::InjectedFault;
-use crate::ingest::plan::Plan;
 use crate::model::counted;
 use crate::rows::{Row, Stop};
 use crate::session::Writer;
@@ -23,39 +22,16 @@ use crate::{Error, Result};
 /// Number of rows whose pages are prefetched together.
 const AHEAD: usize = 64;
 
-/// Returns an error if the passes of a plan cannot be continued as they were begun, or not at all.
-pub(super) fn check_passes(plan: &Plan, writer: &Writer) -> Result<()> {
-    let progress = &plan.progress;
-    if progress.finished {
+/// Returns an error if the passes of a plan cannot be continued as they were begun.
+pub(super) fn check_passes(progress: &InputProgress, writer: &Writer) -> Result<()> {
+    if progress.finished || progress.pass == 1 || !writer.storage().is_giving_up_rows() {
         return Ok(());
     }
-    if progress.pass > 1 && writer.storage().is_giving_up_rows() {
-        return Err(Error::Conflict(format!(
-            "`keep_links`: pass {} of {} uses the links kept in the store; leave `keep_links` out, or give at least as \
-             much as they take",
-            progress.pass, progress.repeat
-        )));
-    }
-    match cannot_repeat(progress, &plan.inputs, writer) {
-        Some(refusal) if progress.pass == 1 => Err(refusal),
-        _ => Ok(()),
-    }
-}
-
-/// Returns why passes after the first cannot be made, if so.
-pub(super) fn cannot_repeat(
-    progress: &InputProgress,
-    inputs: &[InputName],
-    writer: &Writer,
-) -> Option<Error> {
-    let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || writer.keeps_rows();
-    (!once).then(|| {
-        Error::Conflict(format!(
-            "`repeat`: standard input can be read only once, and its links are not kept for later passes ({}). Give \
-             `repeat` 1, or a new store and enough `keep_links`, or put the stream into a file",
-            writer.storage().rows_retention().why_not()
-        ))
-    })
+    Err(Error::Conflict(format!(
+        "`keep_links`: pass {} of {} uses the links kept in the store; leave `keep_links` out, or give at least as \
+         much as they take",
+        progress.pass, progress.repeat
+    )))
 }
 
 impl IngestRun<'_> {

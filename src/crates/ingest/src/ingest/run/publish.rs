@@ -129,8 +129,7 @@ impl IngestRun<'_> {
             records: self.writer.counters().records,
         });
         if let Some(spooling) = &self.spooling {
-            let over = self.progress.is_past_first() && self.is_over_rows();
-            spooling.after_checkpoint(&self.progress, over)?;
+            spooling.after_checkpoint(&self.progress)?;
         }
         self.checkpointed = Instant::now();
         Ok(())
