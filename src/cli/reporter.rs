@@ -196,9 +196,6 @@ impl Observer for Reporter {
                 )
             }
             IngestEvent::Spooling { from } => format!("spool: send the stream from byte {from} on"),
-            IngestEvent::Guessed { input, format, why } => {
-                format!("{input}: read as {} ({why})", format.name())
-            }
             IngestEvent::Caveat { input, caveat } => {
                 // Printed once, whatever the number of inputs and passes.
                 if self.caveat.replace(caveat) == Some(caveat) {

@@ -54,11 +54,7 @@ pub(crate) fn report_format(
     let found = checked_format_of(source, asked, before)?;
     let input = &source.name;
     if let (Some((format, why)), None) = (&found, asked) {
-        observer.note(IngestEvent::Guessed {
-            input,
-            format: *format,
-            why,
-        });
+        observer.say(format!("{input}: read as {} ({why})", format.name()));
     }
     Ok(found.map(|(format, _)| format))
 }

@@ -268,11 +268,6 @@ pub enum IngestEvent<'a> {
         input: &'a InputName,
         missing: &'a Missing,
     },
-    Guessed {
-        input: &'a InputName,
-        format: Format,
-        why: &'a str,
-    },
     /// The input has no records of any kind.
     Empty { input: &'a InputName },
     /// A record was skipped or, for the reason [`Reason::BadTime`] and in the first pass, used without its time.

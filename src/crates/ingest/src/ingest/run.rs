@@ -20,7 +20,7 @@ use super::{
     Stream,
 };
 use crate::batches::is_unsound;
-use crate::decode::{Names, Reason};
+use crate::decode::Reason;
 use crate::engine::Counters;
 use crate::formats::Format;
 use crate::model::InputPosition;
@@ -91,7 +91,6 @@ fn run(
         before: (writer.counters().clone(), writer.pages()),
         ranking: None,
         spooling,
-        writer_names: names_of_writer(&writer, &plan.progress)?,
         progress: plan.progress,
         inputs: plan.inputs,
         reader,
@@ -148,19 +147,6 @@ fn run(
     run.read_passes()
 }
 
-/// Returns the kind of names of a store that was written record by record, judged by its first page.
-fn names_of_writer(writer: &Writer, progress: &InputProgress) -> Result<Option<Names>> {
-    if writer.pages() == 0 || !progress.inputs.is_empty() {
-        return Ok(None);
-    }
-    let view = writer.view()?;
-    let first = view.names().names().next().transpose()?;
-    Ok(first.map(|name| match name.split_once("://") {
-        Some(("http" | "https", _)) => Names::Url,
-        _ => Names::Opaque,
-    }))
-}
-
 /// Number of pages from which each doubling is reported.
 const REPORTED_FROM: u64 = 1 << 20;
 
@@ -178,8 +164,6 @@ pub(super) struct IngestRun<'a> {
     pub progress: InputProgress,
     /// Signer of the current or last stream, if it was read from its first byte, and the number of that input.
     pub signer: Option<(u64, SharedSigner)>,
-    /// Kind of names in a store that was not written from inputs.
-    writer_names: Option<Names>,
     /// True if an input was begun, so that more is known than the last checkpoint has.
     begun: bool,
     /// True if standard input is the stream that was read before, which ends the run: nothing is left to do.

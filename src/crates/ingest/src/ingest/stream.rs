@@ -104,7 +104,11 @@ impl IngestRun<'_> {
             );
         }
         if source.is_none() {
-            self.observer.say(read_before(bytes));
+            self.observer.say(format!(
+                "-: these {} bytes are the last stream again: nothing is counted twice (`new_stream` counts them as a new \
+                 stream)",
+                thousands(bytes)
+            ));
             self.was_read_before = true;
         }
         Ok(source.map(|source| (source, is_longer)))
@@ -167,13 +171,6 @@ impl IngestRun<'_> {
         self.observer.say(format!("spool: durable to byte {to}"));
         Some(to)
     }
-}
-
-fn read_before(bytes: u64) -> String {
-    format!(
-        "-: these {} bytes are the last stream again: nothing is counted twice (`new_stream` counts them as a new stream)",
-        thousands(bytes)
-    )
 }
 
 /// Returns the state of the store's spool. For a job that begins a new stream a damaged one counts as none.

@@ -138,7 +138,7 @@ impl IngestRun<'_> {
             if let Some(format) = self.job.format.filter(|_| is_stream) {
                 return Ok(format);
             }
-            let before = self.names_before();
+            let before = self.names_before()?;
             let found = report_format(source, self.job.format, before, self.observer)?;
             return Ok(found.or(self.job.format).unwrap_or(Format::Records));
         };
@@ -160,14 +160,22 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Returns the kind of names in the store, if any: the same for all inputs whose formats were not requested.
-    fn names_before(&self) -> Option<Names> {
+    /// Returns the kind of names in the store, if any: the same for all inputs whose formats were not requested. In a
+    /// store that was written record by record the first page tells.
+    fn names_before(&self) -> Result<Option<Names>> {
         let holds_some = |input: &&Input| input.end.is_none_or(|end| end.records > 0);
-        let inputs = self.progress.inputs.iter().filter(holds_some);
-        // A crawl archive, which older versions read, held names of either kind.
-        let mut formats = inputs.filter_map(|input| input.format.parse::<Format>().ok());
-        let format = formats.next();
-        format.map(|f| f.decoder().names()).or(self.writer_names)
+        let mut inputs = self.progress.inputs.iter().filter(holds_some).peekable();
+        if inputs.peek().is_some() || self.writer.pages() == 0 {
+            // A crawl archive, which older versions read, held names of either kind.
+            let format = inputs.find_map(|input| input.format.parse::<Format>().ok());
+            return Ok(format.map(|format| format.decoder().names()));
+        }
+        let view = self.writer.view()?;
+        let first = view.names().names().next().transpose()?;
+        Ok(first.map(|name| match name.split_once("://") {
+            Some(("http" | "https", _)) => Names::Url,
+            _ => Names::Opaque,
+        }))
     }
 }
 
