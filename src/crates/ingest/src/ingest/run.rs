@@ -222,9 +222,8 @@ struct RankingJob {
     is_apart: bool,
     /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,
-    /// Counters at this snapshot, and at the previous one.
+    /// Counters at this snapshot.
     counters: Counters,
-    before: Option<Counters>,
 }
 
 impl Drop for IngestRun<'_> {

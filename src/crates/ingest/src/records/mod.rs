@@ -76,12 +76,7 @@ impl RecordFormat {
     }
 }
 
-pub struct RecordFile<'w> {
-    kind: RecordSink<'w>,
-    path: PathBuf,
-}
-
-enum RecordSink<'w> {
+pub enum RecordFile<'w> {
     Lines(LineWriter<'w>),
     #[cfg(feature = "parquet")]
     Table(Box<parquet::ParquetWriter<'w>>),
@@ -95,53 +90,49 @@ impl<'w> RecordFile<'w> {
         out: Box<dyn Write + Send + 'w>,
         path: &Path,
     ) -> Result<RecordFile<'w>> {
-        let kind = match format {
+        Ok(match format {
             #[cfg(feature = "parquet")]
             RecordFormat::Parquet => {
-                RecordSink::Table(Box::new(parquet::ParquetWriter::new(out, names, path)?))
+                RecordFile::Table(Box::new(parquet::ParquetWriter::new(out, names, path)?))
             }
             #[cfg(not(feature = "parquet"))]
             RecordFormat::Parquet => {
                 let file = format!("{}: a table of {names:?} records", path.display());
                 return Err(crate::model::lacks_feature(file, "parquet"));
             }
-            _ => RecordSink::Lines(LineWriter {
+            _ => RecordFile::Lines(LineWriter {
                 out,
+                path: path.to_owned(),
                 format,
                 lines: Vec::new(),
                 begun: false,
             }),
-        };
-        Ok(RecordFile {
-            kind,
-            path: path.to_owned(),
         })
     }
 
     /// Writes a record, one line of JSON with its line end.
     pub fn line(&mut self, line: &[u8]) -> Result<()> {
-        let written = match &mut self.kind {
-            RecordSink::Lines(lines) => lines.line(line),
+        match self {
+            RecordFile::Lines(lines) => lines.line(line).map_err(Error::io(&lines.path, "write")),
             #[cfg(feature = "parquet")]
-            RecordSink::Table(table) => return table.line(line),
-        };
-        written.map_err(Error::io(&self.path, "write"))
+            RecordFile::Table(table) => table.line(line),
+        }
     }
 
     /// Ends and flushes the file. If it is dropped instead, readers notice the truncation, except in plain lines.
     pub fn finish(self) -> Result<()> {
-        let ended = match self.kind {
-            RecordSink::Lines(lines) => lines.finish(),
+        match self {
+            RecordFile::Lines(mut lines) => lines.finish().map_err(Error::io(&lines.path, "write")),
             #[cfg(feature = "parquet")]
-            RecordSink::Table(table) => return table.finish(),
-        };
-        ended.map_err(Error::io(&self.path, "write"))
+            RecordFile::Table(table) => table.finish(),
+        }
     }
 }
 
 /// Lines, plain or in gzip members or zstd frames, each compressed once it is complete.
-struct LineWriter<'w> {
+pub struct LineWriter<'w> {
     out: Box<dyn Write + Send + 'w>,
+    path: PathBuf,
     format: RecordFormat,
     /// Lines of the current member.
     lines: Vec<u8>,
@@ -178,7 +169,7 @@ impl LineWriter<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
         let is_packed = self.format != RecordFormat::Jsonl;
         if is_packed && (!self.lines.is_empty() || !self.begun) {
             self.end()?;

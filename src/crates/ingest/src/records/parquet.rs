@@ -138,7 +138,7 @@ fn text(text: &[u8]) -> ByteArray {
     ByteArray::from(text.to_vec())
 }
 
-pub(super) struct ParquetWriter<'w> {
+pub struct ParquetWriter<'w> {
     file: ParquetFile<Box<dyn Write + Send + 'w>>,
     decoder: &'static dyn Decoder,
     /// Rows that are not encoded yet.

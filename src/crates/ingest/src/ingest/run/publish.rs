@@ -199,7 +199,6 @@ impl IngestRun<'_> {
             Ok(published)
         };
         let thread = spawn("snapshot", rank)?;
-        let counters = self.writer.counters().clone();
         self.ranking = Some(RankingJob {
             generation,
             started,
@@ -207,8 +206,7 @@ impl IngestRun<'_> {
             apart,
             is_apart: false,
             settle,
-            before: self.published_at.replace(counters.clone()),
-            counters,
+            counters: self.writer.counters().clone(),
         });
         Ok(())
     }
@@ -240,12 +238,8 @@ impl IngestRun<'_> {
         self.next_snapshot = Instant::now() + ranking.started.elapsed() * SNAPSHOT_RESTS;
         let joined = ranking.thread.join();
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
-        let is_published = matches!(&ranked, Ok(Some(_)));
-        if !is_published {
-            // The snapshot is still due.
-            self.published_at = ranking.before;
-        }
         let published = ranked?;
+        let is_published = published.is_some();
         let settle = ranking.settle.as_ref();
         if let Some((settle, need)) = settle.and_then(|s| Some((s, s.watcher.too_large()?))) {
             let room = settle.memory.unwrap_or(u64::MAX);
@@ -266,8 +260,9 @@ impl IngestRun<'_> {
             });
             self.published = Some((path, info));
             if settle.is_some_and(|settle| settle.writes_warm) {
-                self.ranked_at = Some(ranking.counters);
+                self.ranked_at = Some(ranking.counters.clone());
             }
+            self.published_at = Some(ranking.counters);
         }
         let wrote = is_published && settle.is_some_and(|settle| settle.watcher.wrote_warm());
         self.writer.storage_mut().end_warm_start(wrote);
