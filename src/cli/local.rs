@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use cashrank_base::rules::Scope;
-use cashrank_graph::engine::{PageId, ranks};
-use cashrank_graph::rank::pagerank::PowerOptions;
-use cashrank_graph::rows::Rows;
+use cashrank_graph::engine::{PageId, checked_damping, ranks};
+use cashrank_graph::rows::Rows as _;
 use cashrank_steer::answers::{NameSet, names_of};
 use cashrank_steer::local::{
-    LocalEstimate, LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, Size,
+    LocalEstimate, LocalGraph, LocalOptions, Matrix, Policy, estimate, search_bytes,
 };
 use cashrank_steer::schedule::{Candidate, MAX_FAILURES, Taker};
 use cashrank_store::memory::check_room;
@@ -63,8 +62,9 @@ pub struct LocalArgs {
     ///
     /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
     /// `--select sc --estimate sc`, Stochastic Complementation.
-    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of([("extrapolated", ""), ("sc", ""), ("plain", "")], estimator))]
-    estimate: LocalEstimator,
+    #[arg(long, value_name = "HOW", default_value = "extrapolated", action = clap::ArgAction::Set,
+        value_parser = one_of([("extrapolated", ""), ("sc", ""), ("plain", "")], |name| Ok(name == "extrapolated")))]
+    estimate: bool,
     /// The format of the list, as of `next` [default: plain].
     #[arg(long, value_name = "FORMAT", value_parser = takers())]
     to: Option<Taker>,
@@ -88,38 +88,35 @@ pub struct LocalArgs {
     memory: MemoryArg,
 }
 
-fn estimator(name: &str) -> Result<LocalEstimator, String> {
-    Ok(match name {
-        "extrapolated" => LocalEstimator::Extrapolated,
-        _ => LocalEstimator::Plain,
-    })
-}
-
 impl LocalArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
-        let options = self.search();
-        options.check()?;
+        checked_damping(self.damping)?;
         self.check()?;
-        let ranks = self.ranks()?;
+        let ranks_to = self.ranks()?;
         let list = OutputTarget::open(self.output.as_deref(), self.force)?;
         let to = self.to.unwrap_or(Taker::Plain);
         list.must_show(to.name(), to.is_text())?;
         let snapshot = Snapshot::latest(&RealDisk, &self.store)?;
         let members = domain.pages(&snapshot)?;
-        let listed = (options.policy, self.n.unwrap_or(0));
-        check_memory(&snapshot, &members, listed, self.memory.budget(1)?)?;
-        let (graph, failing) = known(&snapshot, &members.pages)?;
-        let mut search = LocalSearch::new(graph, options)?;
+        let options = LocalOptions {
+            policy: self.select.unwrap_or(Policy::Share),
+            extrapolates: self.estimate,
+            ..LocalOptions::of(self.damping)
+        };
+        self.check_memory(&snapshot, &members, options.policy)?;
+        let (mut known, failing) = known(&snapshot, &members.pages)?;
+        let mut matrix = known.matrix();
+        let mut ranks = options.ranks(&matrix, &[]);
         let asked = match self.n {
-            Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
+            Some(n) => options.requests(&matrix, &ranks, usize::try_from(n)?, |_| 0),
             None => Vec::new(),
         };
         // For the ranks, pages whose fetch failed have no links, though the list may contain them again.
         if !failing.is_empty() {
-            let mut known = search.into_known();
-            failing.into_iter().try_for_each(|page| known.lost(page))?;
-            search = LocalSearch::new(known, options)?;
+            failing.into_iter().for_each(|page| known.lost(page));
+            matrix = known.matrix();
+            ranks = options.ranks(&matrix, &[]);
         }
         let names = names(&snapshot, asked.iter().map(|asked| asked.page))?;
         let next = asked.iter().zip(names).map(|(asked, url)| Candidate {
@@ -131,9 +128,11 @@ impl LocalArgs {
             ..Candidate::default()
         });
         let next: Vec<Candidate> = next.collect();
-        let found = Findings::of(&snapshot, &search, &members.pages)?;
+        let estimate = estimate(&known, &matrix, &ranks, &options);
+        let pages = ranked(&snapshot, &known, &estimate)?;
+        let of_domain = members.pages.iter();
+        let unfetched = of_domain.filter(|&&page| !known.is_fetched(page)).count();
         if self.json {
-            let (known, estimate) = (search.known(), &found.estimate);
             let next = next.iter().map(|page| {
                 object! {
                     "url": &page.url,
@@ -142,21 +141,22 @@ impl LocalArgs {
                 }
             });
             return print_json(&object! {
-                "domain_pages": known.domain(),
-                "domain_pages_not_fetched": found.unfetched,
-                "outside_pages": known.fetched() - known.domain() - known.found_gone(),
-                "gone_pages": known.found_gone(),
-                "failed_pages": known.failed(),
-                "frontier_pages": search.matrix().frontier.len(),
+                "domain_pages": known.domain,
+                "domain_pages_not_fetched": unfetched,
+                "outside_pages": known.fetched.len() - known.domain - known.gone,
+                "gone_pages": known.gone,
+                "failed_pages": matrix.failed,
+                "frontier_pages": matrix.frontier.len(),
                 "leak": estimate.leak,
                 "extrapolated": estimate.extrapolated,
                 "next": next.collect::<Vec<_>>(),
-                "pages": &found.pages,
+                "pages": &pages,
             });
         }
-        found.report();
-        if let Some(ranks) = &ranks {
-            found.write_ranks(ranks)?;
+        report(&known, &matrix, &estimate, unfetched);
+        note_outside(&snapshot, &known, &matrix, members.pages.len());
+        if let Some(to) = &ranks_to {
+            write_ranks(&pages, to)?;
         }
         if let Some(n) = self.n {
             let count = next.len() as u64;
@@ -165,8 +165,8 @@ impl LocalArgs {
                 say!("only {count} known and not fetched: all are listed");
             }
             list.put(|out| Ok(to.write(&next, out)?))?;
-        } else if ranks.is_none() {
-            found.write_ranks(&OutputTarget::Standard)?;
+        } else if ranks_to.is_none() {
+            write_ranks(&pages, &OutputTarget::Standard)?;
         }
         Ok(Exit::Done)
     }
@@ -186,18 +186,6 @@ impl LocalArgs {
         Ok(Some(ranks))
     }
 
-    fn search(&self) -> LocalSearchOptions {
-        LocalSearchOptions {
-            policy: self.select.unwrap_or(Policy::Share),
-            estimator: self.estimate,
-            power: PowerOptions {
-                damping: self.damping,
-                ..LocalSearchOptions::default().power
-            },
-            seed: 1,
-        }
-    }
-
     fn check(&self) -> anyhow::Result<()> {
         let select = self.select.map(|_| "--select");
         let list = self.to.map(|_| "--to").or(select);
@@ -210,6 +198,25 @@ impl LocalArgs {
             bail!("--force is for files: name one with -o or --ranks");
         }
         Ok(())
+    }
+
+    /// Refuses a search from this domain, and a list, that take more than the budget.
+    fn check_memory(
+        &self,
+        snapshot: &Snapshot,
+        domain: &DomainPages,
+        policy: Policy,
+    ) -> anyhow::Result<()> {
+        let rows = snapshot.rows()?;
+        let frontier = rows.pages().saturating_sub(rows.rows());
+        let need = search_bytes(&rows, rows.rows(), rows.has_weights()?, policy)
+            + domain.pages.len() as u64 * MEMBER_BYTES
+            + domain.name_bytes
+            + self.n.unwrap_or(0).min(frontier) * LISTED_BYTES;
+        let (pages, links) = (rows.pages(), rows.links());
+        let work = || format!("a search over {pages} pages and {links} links");
+        let instead = "crawl less outside of the domain into a store of its own";
+        Ok(check_room(self.memory.budget(1)?, need, work, instead)?)
     }
 }
 
@@ -281,29 +288,6 @@ struct DomainPages {
     name_bytes: u64,
 }
 
-/// Refuses a search from this domain, and a list of `listed` pages, that take more than `budget` bytes.
-fn check_memory(
-    snapshot: &Snapshot,
-    domain: &DomainPages,
-    (policy, listed): (Policy, u64),
-    budget: Option<u64>,
-) -> anyhow::Result<()> {
-    let size = Size::of_rows(&snapshot.rows()?)?;
-    let frontier = size.pages.saturating_sub(size.fetched);
-    let need = size.search_bytes(policy)
-        + domain.pages.len() as u64 * MEMBER_BYTES
-        + domain.name_bytes
-        + listed.min(frontier) * LISTED_BYTES;
-    let work = || {
-        format!(
-            "a search over {} pages and {} links",
-            size.pages, size.links
-        )
-    };
-    let instead = "crawl less outside of the domain into a store of its own";
-    Ok(check_room(budget, need, work, instead)?)
-}
-
 /// Returns the graph of the domain and the pages outside it, and its pages whose failed fetch can be retried.
 fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
     if domain.is_empty() {
@@ -313,7 +297,7 @@ fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec
         );
     }
     let rows = snapshot.rows()?;
-    let mut known = LocalGraph::of_rows(&rows as &dyn Rows, domain)?;
+    let mut known = LocalGraph::of_rows(&rows, domain)?;
     let mut failing = Vec::new();
     for page in snapshot.pages() {
         let page = page?;
@@ -323,7 +307,7 @@ fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec
         }
         // A page that failed too often is not requested again in every round.
         if page.fetches.failed >= MAX_FAILURES {
-            known.lost(number)?
+            known.lost(number);
         } else {
             failing.push(number)
         }
@@ -347,136 +331,111 @@ struct LocalPageRank {
     at_least: f64,
 }
 
-/// Results of a search, with the names of the pages.
-struct Findings<'a> {
-    snapshot: &'a Snapshot,
-    search: &'a LocalSearch,
-    estimate: LocalEstimate,
-    /// Pages of the domain, best first.
-    pages: Vec<LocalPageRank>,
-    /// Number of the domain's pages that were not fetched.
-    unfetched: usize,
-    /// True if all pages of the store are in the domain.
-    is_all: bool,
+/// Returns the pages of the domain, best first.
+fn ranked(
+    snapshot: &Snapshot,
+    known: &LocalGraph,
+    estimate: &LocalEstimate,
+) -> cashrank::Result<Vec<LocalPageRank>> {
+    let names = names(snapshot, known.fetched[..known.domain].iter().copied())?;
+    let pages = names.into_iter().zip(ranks(&estimate.ranks)).enumerate();
+    let pages = pages.map(|(member, (url, rank))| LocalPageRank {
+        url,
+        importance: estimate.ranks[member],
+        rank,
+        outside: estimate.outside[member],
+        certified: estimate.certified[member],
+        at_least: estimate.at_least[member],
+    });
+    let mut pages: Vec<LocalPageRank> = pages.collect();
+    pages.sort_by(|a, b| {
+        let order = b.importance.total_cmp(&a.importance);
+        order.then_with(|| a.url.cmp(&b.url))
+    });
+    Ok(pages)
 }
 
-impl Findings<'_> {
-    /// Returns the results of a search for a domain, whose page numbers are `domain`.
-    fn of<'a>(
-        snapshot: &'a Snapshot,
-        search: &'a LocalSearch,
-        domain: &[u32],
-    ) -> anyhow::Result<Findings<'a>> {
-        let (known, estimate) = (search.known(), search.estimate());
-        let names_of_domain = names(snapshot, (0..known.domain()).map(|of| known.page(of)))?;
-        let pages = names_of_domain
-            .into_iter()
-            .zip(ranks(&estimate.ranks))
-            .enumerate();
-        let pages = pages.map(|(member, (url, rank))| LocalPageRank {
-            url,
-            importance: estimate.ranks[member],
-            rank,
-            outside: estimate.outside[member],
-            certified: estimate.certified[member],
-            at_least: estimate.at_least[member],
-        });
-        let mut pages: Vec<LocalPageRank> = pages.collect();
-        pages.sort_by(|a, b| {
-            let order = b.importance.total_cmp(&a.importance);
-            order.then_with(|| a.url.cmp(&b.url))
-        });
-        Ok(Findings {
-            snapshot,
-            search,
-            pages,
-            estimate,
-            unfetched: domain.iter().filter(|&&of| !known.is_fetched(of)).count(),
-            is_all: domain.len() as u64 == snapshot.len(),
-        })
-    }
+fn write_ranks(pages: &[LocalPageRank], to: &OutputTarget) -> anyhow::Result<()> {
+    // Rounds down, so that a certified value stays valid.
+    let down = |value: f64| (value * 1e4).floor() / 1e4;
+    to.put(|out| {
+        writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
+        for page in pages {
+            writeln!(
+                out,
+                "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
+                page.url,
+                page.importance,
+                page.rank,
+                page.outside,
+                down(page.certified),
+                down(page.at_least)
+            )?;
+        }
+        Ok(())
+    })
+}
 
-    fn write_ranks(&self, to: &OutputTarget) -> anyhow::Result<()> {
-        // Rounds down, so that a certified value stays valid.
-        let down = |value: f64| (value * 1e4).floor() / 1e4;
-        to.put(|out| {
-            writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
-            for page in &self.pages {
-                writeln!(
-                    out,
-                    "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
-                    page.url,
-                    page.importance,
-                    page.rank,
-                    page.outside,
-                    down(page.certified),
-                    down(page.at_least)
-                )?;
-            }
-            Ok(())
-        })
+/// Prints what was found on standard error; `unfetched` pages of the domain were not fetched.
+fn report(known: &LocalGraph, matrix: &Matrix, estimate: &LocalEstimate, unfetched: usize) {
+    let count = |count: usize| thousands(count as u64);
+    say!(
+        "{} in the domain, {} fetched outside, {} known and not fetched",
+        common::pages(known.domain as u64),
+        count(known.fetched.len() - known.domain - known.gone),
+        count(matrix.frontier.len())
+    );
+    for (what, pages, so) in [
+        ("found gone", known.gone, ", and have no rank here"),
+        (
+            "that could not be fetched",
+            matrix.failed,
+            " until they are",
+        ),
+    ] {
+        if pages > 0 {
+            let pages = count(pages);
+            say!("pages {what}: {pages}; they count as pages without links{so}");
+        }
     }
+    if unfetched > 0 {
+        say!(
+            "of the domain, {} not fetched: these have no estimate, but are among the pages to fetch",
+            counted(unfetched as u64, "page was", "pages were")
+        );
+    }
+    let weighted = |parts: &[f64]| -> f64 {
+        let both = parts.iter().zip(&estimate.ranks);
+        100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
+    };
+    say!(
+        "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
+        weighted(&estimate.outside),
+        weighted(&estimate.certified),
+        100.0 * estimate.leak
+    );
+    if known.links() == 0 {
+        say!("no fetched page links to another page: all ranks are equal");
+    }
+}
 
-    /// Prints what was found on standard error.
-    fn report(&self) {
-        let (known, estimate) = (self.search.known(), &self.estimate);
-        let count = |count: usize| thousands(count as u64);
-        let gone = known.found_gone();
-        let beyond = known.fetched() - known.domain() - gone;
-        let frontier = self.search.matrix().frontier.len();
-        say!(
-            "{} in the domain, {} fetched outside, {} known and not fetched",
-            common::pages(known.domain() as u64),
-            count(beyond),
-            count(frontier)
-        );
-        for (what, pages, so) in [
-            ("found gone", gone, ", and have no rank here"),
-            (
-                "that could not be fetched",
-                known.failed(),
-                " until they are",
-            ),
-        ] {
-            if pages > 0 {
-                let pages = count(pages);
-                say!("pages {what}: {pages}; they count as pages without links{so}");
-            }
+/// Prints a note if nothing is left to fetch, or nothing is outside of a domain of `pages` pages.
+fn note_outside(snapshot: &Snapshot, known: &LocalGraph, matrix: &Matrix, pages: usize) {
+    let beyond = known.fetched.len() - known.domain - known.gone;
+    match (matrix.frontier.len(), beyond) {
+        (0, 0) if !snapshot.info().settings.input.scope.is_all() => say!(
+            "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
+             ingest it into another store, without --scope, to keep them"
+        ),
+        (0, 0) => say!(
+            "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
+        ),
+        (_, 0) if pages as u64 == snapshot.len() => {
+            say!("all known pages are in the domain: the ranks are those of the crawl alone")
         }
-        if self.unfetched > 0 {
-            say!(
-                "of the domain, {} not fetched: these have no estimate, but are among the pages to fetch",
-                counted(self.unfetched as u64, "page was", "pages were")
-            );
-        }
-        let weighted = |parts: &[f64]| -> f64 {
-            let both = parts.iter().zip(&estimate.ranks);
-            100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
-        };
-        say!(
-            "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
-            weighted(&estimate.outside),
-            weighted(&estimate.certified),
-            100.0 * estimate.leak
-        );
-        if known.links() == 0 {
-            say!("no fetched page links to another page: all ranks are equal");
-        }
-        match (frontier, beyond) {
-            (0, 0) if !self.snapshot.info().settings.input.scope.is_all() => say!(
-                "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
-                 ingest it into another store, without --scope, to keep them"
-            ),
-            (0, 0) => say!(
-                "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
-            ),
-            (_, 0) if self.is_all => {
-                say!("all known pages are in the domain: the ranks are those of the crawl alone")
-            }
-            (0, _) => say!(
-                "all pages that can be reached were fetched: the ranks are those in the whole crawl"
-            ),
-            _ => {}
-        }
+        (0, _) => say!(
+            "all pages that can be reached were fetched: the ranks are those in the whole crawl"
+        ),
+        _ => {}
     }
 }

@@ -8,7 +8,7 @@ use cashrank_base::rules::Scope;
 use cashrank_graph::graph::Graph;
 use cashrank_graph::rank::pagerank::{PowerOptions, pagerank};
 use cashrank_lab::local::{self, Method, Row, Study, Ties, World};
-use cashrank_steer::local::{LocalSearchOptions, Policy};
+use cashrank_steer::local::{LocalOptions, Policy};
 
 use super::web::GraphArgs;
 use super::{print, progress, threads};
@@ -125,10 +125,7 @@ impl Args {
             rounds: self.budget.rounds as usize,
             outside: self.budget.outside,
             ties: self.ties,
-            power: PowerOptions {
-                damping: self.damping,
-                ..LocalSearchOptions::default().power
-            },
+            power: LocalOptions::of(self.damping).power,
             seed: self.seed,
             threads: threads(self.threads),
         };

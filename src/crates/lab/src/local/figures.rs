@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use cashrank::Result;
 use cashrank_graph::rank::pagerank::PowerOptions;
-use cashrank_steer::local::{LocalEstimator, LocalSearch, LocalSearchOptions, Policy, best_by};
-use rand_pcg::Pcg64;
+use cashrank_steer::local::{LocalOptions, Policy, best_by};
 use serde::Serialize;
 
 use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
@@ -104,13 +103,9 @@ impl Study<'_> {
             rounds: self.rounds,
             outside: self.outside,
             ties: self.ties,
-            options: LocalSearchOptions {
+            options: LocalOptions {
                 policy: method.policy,
-                estimator: if method.extrapolated {
-                    LocalEstimator::Extrapolated
-                } else {
-                    LocalEstimator::Plain
-                },
+                extrapolates: method.extrapolated,
                 power: self.power,
                 seed: self.seed,
             },
@@ -190,9 +185,9 @@ pub fn figures(
     files.write("local-domains.csv", &domains(&rows))?;
     files.write("local-figure2.csv", &curves(study, &rows))?;
     files.write("local-figure2.svg", &figure2(study, &rows).svg())?;
-    let options = LocalSearchOptions {
+    let options = LocalOptions {
         power: study.power,
-        ..LocalSearchOptions::default()
+        ..LocalOptions::of(study.power.damping)
     };
     if let Some(domain) = study.domains.first() {
         let points = study.world.influences(domain, &options, CANDIDATES)?;
@@ -341,7 +336,7 @@ pub struct Times {
 /// Times one round on domains of synthetic webs of hosts three times as large.
 ///
 /// # Errors
-/// Errors of [`LocalSearch`].
+/// Errors of [`World::domain`].
 pub fn times(
     sizes: &[usize],
     power: PowerOptions,
@@ -355,20 +350,12 @@ pub fn times(
         let domain: Vec<u32> = (pages as u32..2 * pages as u32).collect();
         let known = world.domain(&domain)?;
         let links = known.links();
-        let search = LocalSearch::new(
-            known,
-            LocalSearchOptions {
-                power,
-                ..LocalSearchOptions::default()
-            },
-        )?;
-        let matrix = search.matrix();
+        let matrix = known.matrix();
         let ranks = matrix.ranks(&power, &[]);
         let rank_s = least(&mut || matrix.ranks(&power, &[]).len());
         let time = |policy: Policy| {
-            let mut draws = Pcg64::new(seed.into(), 0);
             least(&mut || {
-                let scores = policy.scores(matrix, &ranks, power.damping, &mut draws);
+                let scores = policy.scores(&matrix, &ranks, power.damping, seed);
                 best_by(&scores, pages / 12, |_| 0).len()
             })
         };

@@ -1,5 +1,5 @@
 //! The experiments of Davis and Dhillon (section 6): the graph is the web, domains are parts of it, and
-//! [`local::LocalSearch`](cashrank_steer::local::LocalSearch) may fetch pages of the rest.
+//! a search ([`cashrank_steer::local`]) may fetch pages of the rest.
 //!
 //! Estimates are held to the exact PageRank of the whole graph on the domain, normalised: L1, L2, Linf, and Kendall's tau-b,
 //! for which ranks that agree in nine digits are ties (they come of the same links, added in another order).
@@ -15,10 +15,7 @@ use std::time::Instant;
 use cashrank::{Error, Result};
 use cashrank_graph::graph::Graph;
 use cashrank_graph::metrics::kendall::tau_b;
-use cashrank_steer::local::{
-    LocalEstimator, LocalGraph, LocalSearch, LocalSearchOptions, Policy, best_by,
-};
-use rand_pcg::Pcg64;
+use cashrank_steer::local::{LocalGraph, LocalOptions, Policy, best_by, estimate};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -140,7 +137,7 @@ pub struct Course {
     /// Rule that decides between equal scores.
     pub ties: Ties,
     /// Other options of the search.
-    pub options: LocalSearchOptions,
+    pub options: LocalOptions,
 }
 
 /// Result of an experiment.
@@ -213,7 +210,7 @@ impl<'a> World<'a> {
     pub fn domain(&self, domain: &[u32]) -> Result<LocalGraph> {
         let mut known = LocalGraph::default();
         for &page in domain {
-            known.fetch(page, self.row(page))?;
+            known.fetch(page, self.row(page));
         }
         known.close_domain()?;
         Ok(known)
@@ -249,7 +246,7 @@ impl<'a> World<'a> {
     /// extrapolated; times exclude them.
     ///
     /// # Errors
-    /// Errors of [`LocalSearch`].
+    /// Errors of [`World::domain`].
     pub fn run(&self, domain: &[u32], course: &Course, curve: bool) -> Result<Outcome> {
         let truth = self.truth(domain);
         let impacts = self.impacts(domain);
@@ -262,11 +259,17 @@ impl<'a> World<'a> {
             ranking_s: 0.0,
         };
         let began = Instant::now();
-        let mut search = LocalSearch::new(self.domain(domain)?, course.options)?;
+        let mut known = self.domain(domain)?;
+        let mut options = course.options;
+        let mut matrix = known.matrix();
+        let mut ranks = options.ranks(&matrix, &[]);
         outcome.ranking_s += began.elapsed().as_secs_f64();
-        let estimate =
-            |search: &LocalSearch, by| Distance::new(&search.estimate_by(by).ranks, &truth);
-        outcome.curve.push(estimate(&search, LocalEstimator::Plain));
+        let plain = LocalOptions {
+            extrapolates: false,
+            ..options
+        };
+        let first = estimate(&known, &matrix, &ranks, &plain);
+        outcome.curve.push(Distance::new(&first.ranks, &truth));
         let total = (course.outside * domain.len() as f64).round() as usize;
         for round in 0..course.rounds {
             let share = |round: usize| total * round / course.rounds;
@@ -274,7 +277,9 @@ impl<'a> World<'a> {
             let tie = |page| self.tie(course.ties, course.options.seed, page);
             let began = Instant::now();
             // One more page, to see whether the last ones had equals.
-            let mut asked = search.next_by(count + 1, tie);
+            let mut asked = options.requests(&matrix, &ranks, count + 1, tie);
+            // Each round has its own draws.
+            options.seed = options.seed.wrapping_add(1 << 32);
             outcome.choosing_s += began.elapsed().as_secs_f64();
             if asked.len() > count
                 && let Some(next) = asked.pop()
@@ -285,18 +290,19 @@ impl<'a> World<'a> {
             outcome.fetched += asked.len();
             for asked in asked {
                 outcome.impact += impacts[asked.page as usize];
-                search.known_mut().fetch(asked.page, self.row(asked.page))?;
+                known.fetch(asked.page, self.row(asked.page));
             }
             let began = Instant::now();
-            search.update();
+            matrix = known.matrix();
+            ranks = options.ranks(&matrix, &ranks);
             outcome.ranking_s += began.elapsed().as_secs_f64();
             if curve && round + 1 < course.rounds {
-                let by = course.options.estimator;
-                outcome.curve.push(estimate(&search, by));
+                let now = estimate(&known, &matrix, &ranks, &options);
+                outcome.curve.push(Distance::new(&now.ranks, &truth));
             }
         }
         let began = Instant::now();
-        let last = search.estimate();
+        let last = estimate(&known, &matrix, &ranks, &options);
         outcome.ranking_s += began.elapsed().as_secs_f64();
         outcome.curve.push(Distance::new(&last.ranks, &truth));
         Ok(outcome)
@@ -307,11 +313,11 @@ impl<'a> World<'a> {
     /// page alone, with its real links.
     ///
     /// # Errors
-    /// Errors of [`LocalSearch`].
+    /// Errors of [`World::domain`].
     pub fn influences(
         &self,
         domain: &[u32],
-        options: &LocalSearchOptions,
+        options: &LocalOptions,
         count: usize,
     ) -> Result<Vec<Influence>> {
         let truth = self.truth(domain);
@@ -319,15 +325,14 @@ impl<'a> World<'a> {
         let matrix = known.matrix();
         let ranks = matrix.ranks(&options.power, &[]);
         let damping = options.power.damping;
-        let draws = &mut Pcg64::new(0, 0);
-        let influences = Policy::Complement.scores(&matrix, &ranks, damping, draws);
+        let influences = Policy::Complement.scores(&matrix, &ranks, damping, 0);
         let order = best_by(&influences, influences.len(), |_| 0);
         let step = order.len().div_ceil(count.max(1)).max(1);
         let mut points = Vec::new();
         for place in order.into_iter().step_by(step) {
             let page = matrix.frontier[place as usize];
             let mut more = known.clone();
-            more.fetch(page, self.row(page))?;
+            more.fetch(page, self.row(page));
             let expanded = more.matrix();
             let moved = expanded.ranks(&options.power, &ranks);
             let sum: f64 = moved[..domain.len()].iter().sum();

@@ -35,17 +35,8 @@
 //! leads to an unfetched page and no member is dangling. There is no upper bound: unfetched pages may all link to one
 //! page. v is summed from below, so that the value of every step is valid.
 
-use super::{LocalGraph, Matrix};
+use super::{LocalGraph, LocalOptions, Matrix};
 use crate::rank::pagerank::PowerOptions;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LocalEstimator {
-    /// PageRank of F, normalised: the paper's estimate.
-    Plain,
-    /// Extrapolation to a leak of 0: our own estimate.
-    #[default]
-    Extrapolated,
-}
 
 /// Estimate for the domain's pages, in order of members.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,16 +56,17 @@ pub struct LocalEstimate {
     pub extrapolated: f64,
 }
 
-/// Computes the estimate. `ranks` are those of all members, `matrix` their links.
+/// Computes the estimate. `matrix` has the links of all members, and `ranks` their ranks, which may be rough.
 pub fn estimate(
     known: &LocalGraph,
     matrix: &Matrix,
     ranks: &[f64],
-    power: &PowerOptions,
-    estimator: LocalEstimator,
+    options: &LocalOptions,
 ) -> LocalEstimate {
+    let power = &options.power;
+    let ranks = &*matrix.ranks(power, ranks);
     let at_least = at_least(matrix, power);
-    let members = matrix.len() as f64;
+    let members = matrix.members() as f64;
     let parts = at_least.iter().zip(ranks);
     let mut estimate = LocalEstimate {
         ranks: normalised(&ranks[..matrix.domain]),
@@ -86,8 +78,8 @@ pub fn estimate(
         leak: leak(matrix, ranks),
         extrapolated: 0.0,
     };
-    let beyond = matrix.len() - matrix.domain - matrix.failed;
-    if estimator == LocalEstimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {
+    let beyond = matrix.members() - matrix.domain - matrix.failed;
+    if options.extrapolates && beyond >= 4 && estimate.leak > 0.0 {
         let stage = |part: usize| {
             let matrix = known.matrix_of(matrix.domain + beyond / part);
             let ranks = matrix.ranks(power, ranks);
@@ -117,7 +109,7 @@ fn normalised(ranks: &[f64]) -> Vec<f64> {
 
 fn leak(matrix: &Matrix, ranks: &[f64]) -> f64 {
     let of = |(member, rank): (usize, &f64)| match matrix.leaks(member) {
-        leaks if leaks > 0.0 => rank * leaks / matrix.out(member),
+        leaks if leaks > 0.0 => rank * leaks / matrix.out[member],
         _ => 0.0,
     };
     ranks.iter().enumerate().map(of).sum()
@@ -142,13 +134,13 @@ fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
 
 /// Returns (1 - alpha) v for each page of the domain.
 fn at_least(matrix: &Matrix, power: &PowerOptions) -> Vec<f64> {
-    let members = matrix.len();
+    let members = matrix.members();
     let mut visits = vec![1.0; members];
     let mut next = vec![0.0; members];
     loop {
         next.fill(1.0);
         for (member, visits) in visits.iter().enumerate() {
-            let share = power.damping * visits / matrix.out(member);
+            let share = power.damping * visits / matrix.out[member];
             let links = matrix.inside.at(member);
             links.each(|target, weight| next[target as usize] += share * weight);
         }
