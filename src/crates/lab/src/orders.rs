@@ -168,7 +168,7 @@ impl Strategy for Backlink {
         }
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         let links = self.links.get(page as usize).copied();
         Some(links.unwrap_or(0).into())
     }
@@ -193,7 +193,7 @@ impl Strategy for PartialPageRank {
         Ok(())
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         // Pages found since score less than any PageRank, which is never 0.
         Some(self.scores.get(page as usize).copied().unwrap_or(0.0))
     }
@@ -215,7 +215,7 @@ impl Strategy for RankMass {
         self.flow.push(facts.rows).map(drop)
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         Some(self.flow.waiting(page))
     }
 

@@ -508,7 +508,6 @@ impl<'a> Crawl<'a> {
         let importance = |node: u32| self.web.importance[node as usize];
         let all: f64 = self.web.importance.iter().sum();
         let (strategy, crawl) = (self.history.strategy(), self.history.crawl());
-        let facts = CrawlFacts::of(&self.rows_read);
         let pairs = nodes
             .clone()
             .zip(read)
@@ -516,7 +515,7 @@ impl<'a> Crawl<'a> {
             .map(|(at, (node, &page))| {
                 let own = self
                     .scores_read
-                    .then(|| strategy.score(crawl, &facts, page));
+                    .then(|| strategy.score(crawl, page));
                 (importance(node), own.flatten().unwrap_or(-(at as f64)))
             });
         Ok(Point {

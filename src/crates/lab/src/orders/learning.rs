@@ -2,7 +2,7 @@
 //! with K a 72nd of the known pages.
 
 use cashrank_graph::rows::Row;
-use cashrank_steer::schedule::{CrawlFacts, CrawlState, Strategy};
+use cashrank_steer::schedule::{CrawlState, Strategy};
 
 cashrank_base::words! {
     /// Function by which the learning rate falls with x.
@@ -66,7 +66,7 @@ impl Strategy for LearningOrder {
         }
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         let score = self.scores.get(page as usize).copied();
         score.filter(|score| score.is_finite())
     }
@@ -75,7 +75,7 @@ impl Strategy for LearningOrder {
 #[cfg(test)]
 mod tests {
     use cashrank_graph::rows::Rows as _;
-    use cashrank_steer::schedule::CrawlHistory;
+    use cashrank_steer::schedule::{CrawlFacts, CrawlHistory};
 
     use super::*;
     use crate::orders::tests::Small;

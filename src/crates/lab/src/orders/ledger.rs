@@ -96,7 +96,7 @@ impl Strategy for LedgerOrder {
     }
 
     /// Returns the paper's estimate of a page's importance, H + C, up to a common factor. Lists are ordered by cash ([`Strategy::best`]).
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         let ledger = self.ledger.as_ref()?.as_ref().ok()?;
         let distributed = *self.distributed.get(page as usize)?;
         let cash = ledger.cash(PageId(page.into()));

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use cashrank::Result;
-use cashrank_graph::graph::Graph;
 use cashrank_graph::rows::Row;
 use cashrank_steer::schedule::{CrawlFacts, CrawlState, ScoredPage, Strategy};
 
@@ -127,10 +126,8 @@ impl Strategy for QueuedStrategy {
 
     fn read(&mut self, crawl: &CrawlState, row: Row<'_>) {
         self.strategy.read(crawl, row);
-        let none = Graph::default();
-        let facts = CrawlFacts::of(&none);
         for target in row.links().filter(|&target| !crawl.is_read(target)) {
-            let score = self.strategy.score(crawl, &facts, target);
+            let score = self.strategy.score(crawl, target);
             if let Some(score) = score.filter(|_| score != self.queue.score(target)) {
                 self.queue.put(target, score);
             }
@@ -146,13 +143,14 @@ impl Strategy for QueuedStrategy {
         Ok(self.queue.best(crawl, count))
     }
 
-    fn score(&self, crawl: &CrawlState, facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
-        self.strategy.score(crawl, facts, page)
+    fn score(&self, crawl: &CrawlState, page: u32) -> Option<f64> {
+        self.strategy.score(crawl, page)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cashrank_graph::graph::Graph;
     use cashrank_steer::schedule::{Choice, CrawlHistory};
 
     use super::*;

@@ -10,7 +10,7 @@
 //! follows the crawl likewise ([`Choice::k_of`]). `cashrank-lab` has the other learning rates that the paper
 //! compares.
 
-use super::{Choice, CrawlFacts, CrawlState, Strategy, StrategySpec};
+use super::{Choice, CrawlState, Strategy, StrategySpec};
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -69,7 +69,7 @@ impl Strategy for Fica {
         }
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         self.get(page)
     }
 }
@@ -77,7 +77,6 @@ impl Strategy for Fica {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Graph;
     use crate::schedule::CrawlHistory;
 
     /// Returns the distances after a crawl in which 0 links to 1, 2, 3; 1 to 4 and 2. Nothing links to 5.
@@ -86,9 +85,8 @@ mod tests {
         let mut history = CrawlHistory::new(choice.strategy());
         history.row(Row::new(0, &[1, 2, 3]));
         history.row(Row::new(1, &[4, 2]));
-        let (none, crawl) = (Graph::default(), history.crawl());
-        let facts = CrawlFacts::of(&none);
-        let score = |page| history.strategy().score(crawl, &facts, page);
+        let crawl = history.crawl();
+        let score = |page| history.strategy().score(crawl, page);
         (0..6).map(|page| Some(0.0 - score(page)?)).collect()
     }
 

@@ -19,7 +19,7 @@ use super::next::{HostSet, ListLimits, listed_seeds};
 use super::refresh::{self, Looks};
 use super::{
     Candidate, CrawlFacts, CrawlHistory, CrawlState, NextOptions, PageSelection, ScoredPage,
-    SettledRanking,
+    SettledRanking, StrategySpec,
 };
 use crate::decode::Time;
 use crate::graph::Graph;
@@ -86,9 +86,6 @@ pub fn next_of(
     source.list()
 }
 
-/// Crawl, with the order of pages by name and the claims of all pages if its strategy uses them.
-type ClaimedCrawl = (CrawlHistory, Option<Vec<u32>>, Option<Vec<f64>>);
-
 struct ListSource<'a> {
     snapshot: &'a Snapshot,
     rows: Option<KeptRows>,
@@ -113,14 +110,14 @@ impl ListSource<'_> {
         let left = count - first.len();
         let mut rest = match options.which {
             PageSelection::NotFetched => self.discover(left, &mut limits)?,
-            PageSelection::Refetch => self.refetch(left, &mut limits)?,
+            PageSelection::Refetch => self.choose(left, &mut limits, None, true)?,
             PageSelection::Either => self.either(left, &mut limits)?,
             PageSelection::Budget { discovery } => {
                 let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
                 let new = new.saturating_sub(first.len()).min(left);
                 let mut chosen = self.discover(new, &mut limits)?;
                 let rest = left - chosen.len();
-                chosen.extend(self.refetch(rest, &mut limits)?);
+                chosen.extend(self.choose(rest, &mut limits, None, true)?);
                 if options.strategy.spec().by_cash {
                     chosen.sort_by(|a, b| b.score.total_cmp(&a.score));
                     chosen
@@ -144,10 +141,12 @@ impl ListSource<'_> {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let (mut history, names, cash) = self.follow()?;
+        let (mut history, names) = self.follow()?;
+        if self.options.strategy.spec().by_cash {
+            return self.choose(count, limits, Some(history.crawl()), false);
+        }
         let facts = CrawlFacts {
             names: names.as_deref(),
-            cash: cash.as_deref(),
             ..self.facts()
         };
         let order = |most| {
@@ -159,29 +158,26 @@ impl ListSource<'_> {
 
     /// Chooses pages read and unread, by their claims.
     fn either(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
-        let (history, _, cash) = self.follow()?;
-        let Some(cash) = cash else {
-            let name = self.options.strategy.spec().name;
+        let StrategySpec { name, by_cash, .. } = self.options.strategy.spec();
+        if !by_cash {
             return Err(Error::Usage(format!(
                 "strategy {name} says nothing of pages that were fetched: `budget` discovery=any is for `strategy` greedy; \
                  give a share from 0 to 1"
             )));
-        };
-        let crawl = history.crawl();
-        let before = self.refetch_before();
-        let is_read = |page: u32| crawl.is_read(page);
-        self.select(count, limits, is_read, |most| {
-            self.best(most, |page| {
-                let number = page.page.0 as u32;
-                let may =
-                    crawl.is_open(number) || is_read(number) && self.may_refetch(page, before);
-                may.then(|| cash[number as usize])
-            })
-        })
+        }
+        let (history, _) = self.follow()?;
+        self.choose(count, limits, Some(history.crawl()), true)
     }
 
-    /// Chooses pages to read again: by cash if the strategy uses it, else by gain.
-    fn refetch(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
+    /// Chooses the open pages of a crawl, and with `rereads` pages to read again: by cash if the strategy uses it, else
+    /// by gain.
+    fn choose(
+        &self,
+        count: usize,
+        limits: &mut ListLimits<'_>,
+        crawl: Option<&CrawlState>,
+        rereads: bool,
+    ) -> Result<Vec<Candidate>> {
         let before = self.refetch_before();
         let by_cash = self.options.strategy.spec().by_cash;
         let mut all = Looks::default();
@@ -192,15 +188,17 @@ impl ListSource<'_> {
         }
         let usual = all.usual_rate();
         let score = |page: &SnapshotPage| {
-            if by_cash {
-                page.claim()
+            let is_open = crawl.is_some_and(|crawl| crawl.is_open(page.page.0 as u32));
+            if !is_open && !(rereads && self.may_refetch(page, before)) {
+                None
+            } else if by_cash {
+                Some(page.claim())
             } else {
-                refresh::gain_now(page.importance, &page.fetches, self.now, usual)
+                Some(refresh::gain_now(page.importance, &page.fetches, self.now, usual))
             }
         };
-        let may = |page: &SnapshotPage| self.may_refetch(page, before);
-        let order = |most| self.best(most, |page| may(page).then(|| score(page)));
-        self.select(count, limits, |_| true, order)
+        let is_fetched = |page| crawl.is_none_or(|crawl| crawl.is_read(page));
+        self.select(count, limits, is_fetched, |most| self.best(most, score))
     }
 
     /// Returns the best `most` pages of the snapshot that have a score.
@@ -309,8 +307,8 @@ impl ListSource<'_> {
         }
     }
 
-    /// Follows the crawl to the snapshot.
-    fn follow(&self) -> Result<ClaimedCrawl> {
+    /// Follows the crawl to the snapshot. Returns the order of pages by name with it, if its strategy uses that.
+    fn follow(&self) -> Result<(CrawlHistory, Option<Vec<u32>>)> {
         let (options, snapshot) = (self.options, self.snapshot);
         let spec = options.strategy.spec();
         if self.rows.is_none() && !spec.without_rows {
@@ -344,31 +342,22 @@ impl ListSource<'_> {
                 });
                 Stop::is_whole(whole)?;
             }
-            let cash = self.hold(&mut history)?;
-            history.settle(&self.facts())?;
-            Ok(cash)
+            self.hold(&mut history)?;
+            history.settle(&self.facts())
         };
-        let (names, cash) = join(self.threads > 1, sort, sweep);
-        let (names, cash) = (names?, cash?);
-        Ok((history, names, cash))
+        let (names, swept) = join(self.threads > 1, sort, sweep);
+        swept?;
+        Ok((history, names?))
     }
 
     /// Makes pages known, and holds back those that must not be listed. Without rows, pages that were visited count as
-    /// read. Returns the claims of pages, if the strategy uses them.
-    fn hold(&self, history: &mut CrawlHistory) -> Result<Option<Vec<f64>>> {
+    /// read.
+    fn hold(&self, history: &mut CrawlHistory) -> Result<()> {
         let (snapshot, options) = (self.snapshot, self.options);
         history.known_below(snapshot.info().pages as u32);
-        let by_cash = options.strategy.spec().by_cash;
-        let mut cash = by_cash.then(Vec::new);
-        if by_cash || self.rows.is_none() {
-            for page in snapshot.pages() {
-                let page = page?;
-                if self.rows.is_none() && page.fetches.visits > 0 {
-                    history.row(Row::new(page.page.0 as u32, &[]));
-                }
-                if let Some(cash) = &mut cash {
-                    cash.push(page.claim());
-                }
+        if self.rows.is_none() {
+            for page in snapshot.visited(1)?.all() {
+                history.row(Row::new(page as u32, &[]));
             }
         }
         snapshot.failures(&mut |page, fetches| {
@@ -382,7 +371,7 @@ impl ListSource<'_> {
                 history.hold(page);
             }
         }
-        Ok(cash)
+        Ok(())
     }
 
     fn needs_rows(&self, name: &str) -> Error {

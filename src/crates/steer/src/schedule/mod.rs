@@ -75,8 +75,6 @@ pub struct CrawlFacts<'a> {
     pub names: Option<&'a [u32]>,
     /// Settled ranking of `rows`; `None` if there is none.
     pub ranking: Option<SettledRanking<'a>>,
-    /// Claim of each page in a store's ledger, for strategies that use it ([`StrategySpec::by_cash`]).
-    pub cash: Option<&'a [f64]>,
 }
 
 impl<'a> CrawlFacts<'a> {
@@ -86,7 +84,6 @@ impl<'a> CrawlFacts<'a> {
             rows,
             names: None,
             ranking: None,
-            cash: None,
         }
     }
 }
@@ -124,7 +121,7 @@ pub trait Strategy: Send {
 
     /// Returns the score of a page, never NaN, as of the last [`Strategy::prepare`]: higher is earlier. Pages without a
     /// score are not listed.
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, _page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, _page: u32) -> Option<f64> {
         None
     }
 
@@ -139,7 +136,7 @@ pub trait Strategy: Send {
         self.prepare(crawl, facts)?;
         let mut best = BestItems::new(count);
         for page in crawl.all_open() {
-            if let Some(score) = self.score(crawl, facts, page) {
+            if let Some(score) = self.score(crawl, page) {
                 best.add(ScoredPage::new(page, score), ScoredPage::best_first);
             }
         }
@@ -159,7 +156,8 @@ pub struct StrategySpec {
     pub parameters: &'static [&'static str],
     /// True if it works for a store without rows.
     pub without_rows: bool,
-    /// True if it orders pages by the ledger's cash, which pages that were read have, too.
+    /// True if lists order pages by the ledger's cash, which pages that were read have, too; its [`Strategy`] has no
+    /// scores then.
     pub by_cash: bool,
     pub by_names: bool,
     make: fn(&Choice) -> Box<dyn Strategy>,

@@ -1,10 +1,10 @@
-//! Orders that need no rows: breadth-first, cycle, random and greedy.
+//! Orders that need no links: breadth-first, cycle, random and greedy.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategySpec};
 use crate::rows::Row;
-use crate::{Error, Result};
+use crate::Result;
 
 /// In the order in which pages became known. Pages that no link leads to, such as targets of weight 0, come last.
 pub(super) const BREADTH_FIRST: StrategySpec = StrategySpec {
@@ -51,7 +51,7 @@ pub(super) const GREEDY: StrategySpec = StrategySpec {
 struct BreadthFirst;
 
 impl Strategy for BreadthFirst {
-    fn score(&self, crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, crawl: &CrawlState, page: u32) -> Option<f64> {
         let later = if crawl.is_found(page) {
             0
         } else {
@@ -99,7 +99,7 @@ impl Strategy for RandomOrder {
         Ok(())
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         let drawn = xxh3_64_with_seed(&page.to_le_bytes(), self.draw);
         Some((drawn >> 11) as f64 / (1u64 << 53) as f64)
     }
@@ -107,13 +107,4 @@ impl Strategy for RandomOrder {
 
 struct Greedy;
 
-impl Strategy for Greedy {
-    fn prepare(&mut self, _crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
-        let cash = facts.cash.map(drop);
-        cash.ok_or_else(|| Error::internal("greedy was asked without the store's cash"))
-    }
-
-    fn score(&self, _crawl: &CrawlState, facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
-        facts.cash?.get(page as usize).copied()
-    }
-}
+impl Strategy for Greedy {}

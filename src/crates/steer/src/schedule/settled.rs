@@ -104,7 +104,7 @@ impl Strategy for SettledOrder {
         Ok(())
     }
 
-    fn score(&self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
         Some(self.scores.get(page as usize).copied().unwrap_or(0.0))
     }
 

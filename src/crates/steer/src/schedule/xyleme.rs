@@ -9,7 +9,7 @@
 //! **Law.** Cash is in whole units: the cash of unread pages and of the virtual page, and what went to pages already
 //! read, sum exactly to what the seeds brought, after every page.
 
-use super::{CrawlFacts, CrawlState, Strategy, StrategySpec};
+use super::{CrawlState, Strategy, StrategySpec};
 use crate::rows::Row;
 
 pub(super) const SPEC: StrategySpec = StrategySpec {
@@ -148,7 +148,7 @@ impl Strategy for Xyleme {
         self.spent += rest - discovery;
     }
 
-    fn score(&self, crawl: &CrawlState, _facts: &CrawlFacts<'_>, page: u32) -> Option<f64> {
+    fn score(&self, crawl: &CrawlState, page: u32) -> Option<f64> {
         let cell = (*self.cells.get(page as usize)?)?;
         Some(cell.wrapping_add(self.paid(crawl, page)) as f64 / SEED as f64)
     }
