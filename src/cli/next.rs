@@ -1,14 +1,10 @@
 //! `cashrank next`: the pages to crawl next.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank_base::url::host;
 use cashrank_steer::answers::{NEXT, Parameter, SkippedLines, SkippedOf, Takes};
-use cashrank_steer::schedule::{
-    Candidate, HostSet, NextOptions, STRATEGIES, Taker, next, next_of_shards,
-};
+use cashrank_steer::schedule::{NextOptions, STRATEGIES, Taker, next, next_of_shards};
 use cashrank_store::memory::{check_room, to_read};
 use cashrank_store::shards::open_shards;
 use cashrank_store::snapshot::Snapshot;
@@ -171,8 +167,6 @@ impl NextArgs {
             all => all.iter().map(Snapshot::store).collect(),
         };
         let mut options = self.read_lists(&stores, &options, room)?;
-        let seeds = options.iter().flat_map(|options| &options.seeds);
-        let seeds: HashSet<String> = seeds.map(|seed| seed.page.url.clone()).collect();
         let pages = if shards.is_empty() {
             let options = options.remove(0);
             next(&RealDisk, store, &options).map_err(|error| match error {
@@ -190,12 +184,6 @@ impl NextArgs {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())
         })?;
-        if !self.quiet && !self.asked.narrows_hosts() {
-            note_hosts(
-                &stores,
-                pages.iter().filter(|page| !seeds.contains(&page.url)),
-            )?;
-        }
         let found = pages.len() as u64;
         if found < self.count && !self.quiet {
             say!(
@@ -261,50 +249,10 @@ impl NextArgs {
     }
 }
 
-/// Prints a hint if most new pages of a list are on hosts of which nothing was fetched.
-fn note_hosts<'p>(
-    stores: &[&Path],
-    pages: impl Iterator<Item = &'p Candidate>,
-) -> anyhow::Result<()> {
-    let new = pages.filter(|page| !page.fetched);
-    let new: Vec<&[u8]> = new.map(|page| page.url.as_bytes()).collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let mut unfetched = HostSet::default();
-    new.iter().for_each(|name| unfetched.add(name));
-    let others = |unfetched: &HostSet| -> Vec<&[u8]> {
-        let names = new.iter().filter(|name| unfetched.has(name));
-        names.map(|name| host(name)).collect()
-    };
-    let are_most = |unfetched: &HostSet| others(unfetched).len() * 2 > new.len();
-    for store in stores {
-        let snapshot = Snapshot::latest(&RealDisk, store)?;
-        unfetched.remove_fetched(&snapshot, |unfetched| !are_most(unfetched))?;
-    }
-    if are_most(&unfetched) {
-        let others = others(&unfetched);
-        let hosts: HashSet<&[u8]> = others.iter().copied().collect();
-        say!(
-            "{} of {} new pages are on {} of which nothing was fetched yet: --known-hosts leaves these out, and \
-             --scope domain:example.org lists one site only",
-            thousands(others.len() as u64),
-            thousands(new.len() as u64),
-            counted(hosts.len() as u64, "host", "hosts")
-        );
-    }
-    Ok(())
-}
-
 #[derive(Debug, Clone)]
 struct NextParameters(Vec<(String, String)>);
 
 impl NextParameters {
-    fn narrows_hosts(&self) -> bool {
-        let narrows = |name: &str| ["scope", "known-hosts", "refetch"].contains(&name);
-        self.0.iter().any(|(name, _)| narrows(name))
-    }
-
     fn option(parameter: &'static Parameter<NextOptions>) -> Arg {
         let option = Arg::new(parameter.name)
             .long(parameter.name)

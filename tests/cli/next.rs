@@ -473,10 +473,9 @@ fn seeds_come_first_and_need_no_store() {
     lab.run("next --store s --seeds nothing").exits(7);
 }
 
-/// Pages of other hosts are known from links only: `next` reports them and the option to add; hosts of seeds count as
-/// known.
+/// Pages of other hosts are known from links only; hosts of seeds count as known.
 #[test]
-fn pages_of_hosts_that_were_never_fetched_are_told_or_left_out() {
+fn pages_of_hosts_that_were_never_fetched_are_left_out() {
     let lab = Lab::new();
     lab.file(
         "crawl",
@@ -484,17 +483,6 @@ fn pages_of_hosts_that_were_never_fetched_are_told_or_left_out() {
     );
     lab.file("seeds", "http://c.example/seed\n");
     lab.run("ingest crawl --store s").exits(0);
-    let said = "3 of 4 new pages are on 2 hosts of which nothing was fetched yet: --known-hosts";
-    lab.run("next --store s").exits(0).says(&[said, "--scope"]);
-    for silent in [
-        "--quiet",
-        "--known-hosts",
-        "--scope host:b.example",
-        "--refetch",
-    ] {
-        let done = lab.run(&format!("next --store s {silent}")).exits(0);
-        assert!(!done.err.contains("nothing was fetched"), "{done:?}");
-    }
     let known = lab.run("next --store s --known-hosts --quiet").exits(0);
     assert_eq!(known.out, "http://a.example/2\n");
     let line = "next --store s --known-hosts --seeds seeds --quiet";

@@ -513,9 +513,7 @@ impl<'a> Crawl<'a> {
             .zip(read)
             .enumerate()
             .map(|(at, (node, &page))| {
-                let own = self
-                    .scores_read
-                    .then(|| strategy.score(crawl, page));
+                let own = self.scores_read.then(|| strategy.score(crawl, page));
                 (importance(node), own.flatten().unwrap_or(-(at as f64)))
             });
         Ok(Point {

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::names::by_name;
-use super::next::{HostSet, ListLimits, listed_seeds};
+use super::next::{ListLimits, host_hash, listed_seeds};
 use super::refresh::{self, Looks};
 use super::{
     Candidate, CrawlFacts, CrawlHistory, CrawlState, NextOptions, PageSelection, ScoredPage,
@@ -102,9 +102,16 @@ impl ListSource<'_> {
         let count = options.count;
         let (mut first, mut limits) = listed_seeds(options, Some(self.snapshot));
         if options.known_hosts {
-            let mut known = HostSet::default();
-            known.add_fetched(self.snapshot)?;
-            first.iter().for_each(|seed| known.add(seed.url.as_bytes()));
+            let seeds = first.iter().map(|seed| host_hash(seed.url.as_bytes()));
+            let mut known: HashSet<u64> = seeds.collect();
+            let (visited, mut page) = (self.snapshot.visited(1)?, 0);
+            self.snapshot
+                .each_name(0..self.snapshot.len(), &mut |name| {
+                    if visited.get(page) {
+                        known.insert(host_hash(name));
+                    }
+                    page += 1;
+                })?;
             limits.known = Some(known.into());
         }
         let left = count - first.len();
@@ -194,7 +201,12 @@ impl ListSource<'_> {
             } else if by_cash {
                 Some(page.claim())
             } else {
-                Some(refresh::gain_now(page.importance, &page.fetches, self.now, usual))
+                Some(refresh::gain_now(
+                    page.importance,
+                    &page.fetches,
+                    self.now,
+                    usual,
+                ))
             }
         };
         let is_fetched = |page| crawl.is_none_or(|crawl| crawl.is_read(page));

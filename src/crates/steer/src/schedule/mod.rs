@@ -33,7 +33,7 @@ pub use merged::next_of_shards;
 pub use names::{by_key, name_key};
 pub(crate) use next::ListLimits;
 pub use next::{
-    Candidate, HostSet, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
+    Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
 };
 pub use takers::Taker;
 

@@ -163,8 +163,8 @@ pub(crate) struct ListLimits<'a> {
     options: &'a NextOptions,
     /// Shard whose pages may be listed; `None`: all.
     shard: Option<Shard>,
-    /// Hosts whose pages may be listed; `None`: all.
-    pub known: Option<Arc<HostSet>>,
+    /// Hashes of the hosts whose pages may be listed; `None`: all.
+    pub known: Option<Arc<HashSet<u64>>>,
     hosts: HashMap<Vec<u8>, u64>,
     domains: HashMap<Vec<u8>, u64>,
 }
@@ -198,7 +198,7 @@ impl<'a> ListLimits<'a> {
     /// Returns whether another page of this name may be listed, and counts it if so.
     pub fn takes(&mut self, url: &str) -> bool {
         let is_other = |shard: Shard| !shard.has(url.as_bytes());
-        let is_unknown = |known: &Arc<HostSet>| !known.has(url.as_bytes());
+        let is_unknown = |known: &Arc<HashSet<u64>>| !known.contains(&host_hash(url.as_bytes()));
         if !self.options.scope.has(url.as_bytes())
             || self.shard.is_some_and(is_other)
             || self.known.as_ref().is_some_and(is_unknown)
@@ -237,62 +237,6 @@ pub(super) fn listed_seeds<'a>(
     (listed, limits)
 }
 
-/// Applies `with` to the names of a snapshot's visited pages, block by block until `ends`.
-fn each_fetched(
-    snapshot: &Snapshot,
-    hosts: &mut HostSet,
-    mut ends: impl FnMut(&HostSet) -> bool,
-    mut with: impl FnMut(&mut HostSet, &[u8]),
-) -> Result<()> {
-    let mut first = 0;
-    for visits in snapshot.visits() {
-        if ends(hosts) {
-            break;
-        }
-        let visits = visits?;
-        let pages = first..first + visits.len() as u64;
-        first = pages.end;
-        let mut visits = visits.into_iter();
-        snapshot.each_name(pages, &mut |name| {
-            if visits.next() != Some(0) {
-                with(hosts, name);
-            }
-        })?;
-    }
-    Ok(())
-}
-
-/// Set of hosts, by their hashes.
-#[derive(Debug, Default)]
-pub struct HostSet(HashSet<u64>);
-
-impl HostSet {
-    /// Adds the hosts of all visited pages of a snapshot. Reads all names.
-    pub fn add_fetched(&mut self, snapshot: &Snapshot) -> Result<()> {
-        each_fetched(snapshot, self, |_| false, HostSet::add)
-    }
-
-    /// Removes the hosts of visited pages of a snapshot. Reads names until `is_enough`, or all.
-    pub fn remove_fetched(
-        &mut self,
-        snapshot: &Snapshot,
-        is_enough: impl Fn(&HostSet) -> bool,
-    ) -> Result<()> {
-        let mut asked = None;
-        // Only fewer hosts can be enough.
-        let ends = |hosts: &HostSet| {
-            asked.replace(hosts.0.len()) != Some(hosts.0.len()) && is_enough(hosts)
-        };
-        each_fetched(snapshot, self, ends, |hosts, name| {
-            hosts.0.remove(&xxh3_64(host(name)));
-        })
-    }
-
-    pub fn add(&mut self, name: &[u8]) {
-        self.0.insert(xxh3_64(host(name)));
-    }
-
-    pub fn has(&self, name: &[u8]) -> bool {
-        self.0.contains(&xxh3_64(host(name)))
-    }
+pub(super) fn host_hash(name: &[u8]) -> u64 {
+    xxh3_64(host(name))
 }

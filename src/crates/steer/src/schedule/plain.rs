@@ -3,8 +3,8 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{CrawlFacts, CrawlState, ScoredPage, Strategy, StrategySpec};
-use crate::rows::Row;
 use crate::Result;
+use crate::rows::Row;
 
 /// In the order in which pages became known. Pages that no link leads to, such as targets of weight 0, come last.
 pub(super) const BREADTH_FIRST: StrategySpec = StrategySpec {

@@ -366,11 +366,6 @@ impl Snapshot {
             })
     }
 
-    /// Iterates over the numbers of visits of all pages, in blocks. Reads no other column.
-    pub fn visits(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
-        self.columns.column_blocks(SnapshotColumn::Visits)
-    }
-
     /// Returns a bitmap of the pages that were visited at least `times` times. Reads no other column.
     pub fn visited(&self, times: u64) -> Result<Bits> {
         self.pages_where(SnapshotColumn::Visits, |visits| visits >= times)
