@@ -7,8 +7,6 @@
 //! Owners commit, then all processes synchronise, then the senders write the numbers to their files. Page numbers never
 //! change: after a crash at any point, repeating the step gives the same numbers and the same files.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::remote_pages::{KnownRemote, NamesState, foreign, unowned};
@@ -72,18 +70,53 @@ pub fn exchange_names(
     peers: &mut dyn Peers,
     memory: Option<u64>,
 ) -> Result<ExchangedNames> {
-    let is_named = |(store, number): (&LocalShard, &usize)| {
-        let shard = store.shard;
-        shard.number() as usize == *number && shard.count() as usize == peers.shards()
-    };
-    if local.len() != peers.local().len() || !local.iter().zip(peers.local()).all(is_named) {
-        let what = "the stores are not the shards of this process";
-        return Err(Error::internal(what));
+    exchange_in_rounds(disk, local, peers, memory, ROUND)
+}
+
+fn exchange_in_rounds(
+    disk: &Arc<dyn Disk>,
+    local: &[LocalShard],
+    peers: &mut dyn Peers,
+    memory: Option<u64>,
+    size: Round,
+) -> Result<ExchangedNames> {
+    let mut local: Vec<&LocalShard> = local.iter().collect();
+    let opened = par_map(&mut local, |_, store| Asker::open(&**disk, store))?;
+    let (mut askers, flaws): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+    let mut warnings: Vec<String> = flaws.into_iter().flatten().collect();
+    warnings.extend(check_files(&mut askers, peers)?);
+    while ask_owners(&mut askers, disk, memory, size, peers)? {}
+
+    let (mut views, mut admitted) = (Vec::new(), 0);
+    for asker in &mut askers {
+        let view = match (asker.owner.take(), asker.view.take()) {
+            (Some(writer), _) => writer.into_view()?,
+            (None, Some(view)) => view,
+            (None, None) => return Err(Error::internal("a store was closed too early")),
+        };
+        admitted += view.totals().pages - asker.pages;
+        views.push(view);
     }
-    let mut names = Exchange::open(disk, local, memory, ROUND)?;
-    names.check_files(peers)?;
-    while names.round(peers)? {}
-    names.finish(peers)
+    par_map(&mut askers, |_, asker| {
+        asker.known.remote.iter_mut().for_each(sort_by_number);
+        Ok(())
+    })?;
+    // The states of all shards, once all have committed.
+    let states = views.iter().map(NamesState::of);
+    let states = gather_values(&states.collect::<Result<Vec<_>>>()?, peers)?;
+    let shards = views.into_iter().zip(askers).map(|(view, mut asker)| {
+        if let Err(error) = asker.known.write(&**disk, &view, &states) {
+            let again = "the numbers of remote pages were not kept, and will be asked for again";
+            warnings.push(format!("{error}; {again}"));
+        }
+        let remote = asker.known.remote;
+        NamedShard { view, remote }
+    });
+    Ok(ExchangedNames {
+        shards: shards.collect(),
+        admitted,
+        warnings,
+    })
 }
 
 /// Shard of this process: asks for the numbers of its remote pages, and answers others.
@@ -94,7 +127,6 @@ struct Asker<'e> {
     names: NameReader,
     /// The store open for writing, once it is asked for names.
     owner: Option<Writer>,
-    shard: Shard,
     pages: u64,
     known: KnownRemote,
     /// First page that was not searched for remote ones.
@@ -119,7 +151,6 @@ impl<'e> Asker<'e> {
             store,
             owner: None,
             names: NameReader::open(disk, &store.dir, view.name_lengths())?,
-            shard: store.shard,
             pages,
             next: known.covered,
             known,
@@ -130,7 +161,8 @@ impl<'e> Asker<'e> {
 
     /// Begins a round: returns the names of remote pages to ask for, by owner, and their number.
     fn ask(&mut self, size: Round) -> Result<(Vec<Vec<u8>>, u64)> {
-        let shards = self.shard.count() as usize;
+        let shard = self.store.shard;
+        let shards = shard.count() as usize;
         let mut messages = vec![Vec::new(); shards];
         let mut last = vec![Vec::new(); shards];
         let remote = &mut self.known.remote;
@@ -143,8 +175,8 @@ impl<'e> Asker<'e> {
                 if is_full(asked, bytes) {
                     return;
                 }
-                let owner = self.shard.owner_of(name);
-                if owner != self.shard.number() {
+                let owner = shard.owner_of(name);
+                if owner != shard.number() {
                     let owner = owner as usize;
                     prefix::put(&mut messages[owner], &mut last[owner], name);
                     remote[owner].here.push(self.next as u32);
@@ -161,52 +193,27 @@ impl<'e> Asker<'e> {
         Ok((messages, asked))
     }
 
-    fn hear(&mut self, answers: &[Vec<u8>]) -> Result<()> {
-        for ((from, pages), answer) in (0..).zip(&mut self.known.remote).zip(answers) {
-            let heard = read_numbers(answer, pages);
-            heard.ok_or_else(|| wrong_message(from, self.shard))?;
-        }
-        Ok(())
-    }
-
     /// Returns the numbers of the pages whose names shard `from` sent. Opens the store for writing, if it is not.
     fn answer(&mut self, disk: &Arc<dyn Disk>, from: u32, message: &[u8]) -> Result<Vec<u8>> {
+        if message.is_empty() {
+            return Ok(Vec::new());
+        }
+        let LocalShard { dir, shard, .. } = self.store;
         let writer = match &mut self.owner {
             Some(writer) => writer,
             none => {
                 // The writer takes the lock.
                 self.view = None;
-                let options = self.store.options();
-                none.insert(Writer::open_on(disk.clone(), &self.store.dir, &options)?)
+                none.insert(Writer::open_on(disk.clone(), dir, &self.store.options())?)
             }
         };
-        let batch = take_names(writer, self.shard, message);
-        let batch = batch.ok_or_else(|| wrong_message(from, self.shard))?;
+        let batch = take_names(writer, *shard, message);
+        let batch = batch.ok_or_else(|| wrong_message(from, *shard))?;
         let pages = writer.admit(&batch)?;
         if pages.iter().any(|page| page.0 >= NUMBERS) {
             return Err(too_many());
         }
         Ok(put_numbers(pages))
-    }
-
-    /// Returns for each shard whether the state of this one in its file is of this store, given the files' states.
-    fn begins(&self, states: &[Vec<NamesState>]) -> Result<Vec<bool>> {
-        let own = self.shard.number() as usize;
-        let states = states.iter();
-        let states = states.map(|states| states.get(own).copied().unwrap_or_default());
-        // Most files state the same.
-        let mut known = BTreeMap::new();
-        for state in states.clone() {
-            if let Entry::Vacant(vacant) = known.entry(state) {
-                vacant.insert(state.begins(&self.names, self.pages)?);
-            }
-        }
-        Ok(states.map(|state| known[&state]).collect())
-    }
-
-    /// Forgets all remote pages, because their file belongs to other stores.
-    fn forget(&mut self) {
-        (self.known, self.next) = (KnownRemote::default(), 0);
     }
 }
 
@@ -226,148 +233,77 @@ fn take_names(writer: &Writer, shard: Shard, mut message: &[u8]) -> Option<Batch
     Some(batch)
 }
 
-struct Exchange<'e> {
-    disk: &'e Arc<dyn Disk>,
-    memory: Option<u64>,
-    size: Round,
-    askers: Vec<Asker<'e>>,
-    warnings: Vec<String>,
+/// Forgets the remote pages of files that refer to pages that a store, created again or restored, does not have.
+/// Returns a warning about each.
+fn check_files(askers: &mut [Asker<'_>], peers: &mut dyn Peers) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let mut forget = |asker: &mut Asker<'_>, error: Error| {
+        (asker.known, asker.next) = (KnownRemote::default(), 0);
+        warnings.push(error.to_string());
+    };
+    for asker in &mut *askers {
+        let own = asker.known.state_of(asker.store.shard.number());
+        if !own.begins(&asker.names, asker.pages)? {
+            forget(asker, foreign(&asker.store.dir));
+        }
+    }
+    let states = askers.iter().map(|asker| asker.known.states.clone());
+    let states = gather_values(&states.collect::<Vec<_>>(), peers)?;
+    // For each shard, whether the states of it in the files of all shards are of its store.
+    let begins = askers.iter().map(|asker| {
+        let own = asker.store.shard.number() as usize;
+        let of_own = states.iter().map(|states| states.get(own).copied());
+        let begins = of_own.map(|of| of.unwrap_or_default().begins(&asker.names, asker.pages));
+        begins.collect::<Result<Vec<bool>>>()
+    });
+    let begins = gather_values(&begins.collect::<Result<Vec<_>>>()?, peers)?;
+    for asker in askers {
+        let shard = asker.store.shard;
+        let is_not = |begins: &Vec<bool>| begins.get(shard.number() as usize) == Some(&false);
+        if let Some(owner) = begins.iter().position(is_not) {
+            forget(asker, unowned(&asker.store.dir, owner, shard.count()));
+        }
+    }
+    Ok(warnings)
 }
 
-impl<'e> Exchange<'e> {
-    fn open(
-        disk: &'e Arc<dyn Disk>,
-        local: &'e [LocalShard],
-        memory: Option<u64>,
-        size: Round,
-    ) -> Result<Exchange<'e>> {
-        let mut local: Vec<&LocalShard> = local.iter().collect();
-        let opened = par_map(&mut local, |_, store| Asker::open(&**disk, store))?;
-        let (askers, warnings): (_, Vec<_>) = opened.into_iter().unzip();
-        Ok(Exchange {
-            askers,
-            size,
-            disk,
-            memory,
-            warnings: warnings.into_iter().flatten().collect(),
-        })
+/// Does one round. Returns false if there is nothing more to ask.
+fn ask_owners(
+    askers: &mut [Asker<'_>],
+    disk: &Arc<dyn Disk>,
+    memory: Option<u64>,
+    size: Round,
+    peers: &mut dyn Peers,
+) -> Result<bool> {
+    let asked = askers.iter_mut().map(|asker| asker.ask(size));
+    let (outgoing, asked): (Vec<_>, Vec<u64>) =
+        asked.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let mut sum = [asked.into_iter().sum::<u64>().into()];
+    peers.sum(&mut sum)?;
+    if sum == [0] {
+        return Ok(false);
     }
-
-    /// Forgets the remote pages of files that refer to pages that a store, created again or restored, does not have.
-    fn check_files(&mut self, peers: &mut dyn Peers) -> Result<()> {
-        let mut states = Vec::new();
-        for asker in &mut self.askers {
-            let own = asker.known.state_of(asker.shard.number());
-            if !own.begins(&asker.names, asker.pages)? {
-                self.warnings.push(foreign(&asker.store.dir).to_string());
-                asker.forget();
-            }
-            states.push(asker.known.states.clone());
-        }
-        let states = gather_values(&states, peers)?;
-        let begins = self.askers.iter().map(|asker| asker.begins(&states));
-        let begins = gather_values(&begins.collect::<Result<Vec<_>>>()?, peers)?;
-        for asker in &mut self.askers {
-            let number = asker.shard.number() as usize;
-            if let Some(owner) = begins
-                .iter()
-                .position(|begins| begins.get(number) == Some(&false))
-            {
-                let error = unowned(&asker.store.dir, owner, asker.shard.count());
-                self.warnings.push(error.to_string());
-                asker.forget();
-            }
-        }
-        Ok(())
-    }
-
-    /// Does one round. Returns false if there is nothing more to ask.
-    fn round(&mut self, peers: &mut dyn Peers) -> Result<bool> {
-        let mut outgoing = Vec::new();
-        let mut sum = [0];
-        for asker in &mut self.askers {
-            let (messages, asked) = asker.ask(self.size)?;
-            sum[0] += i128::from(asked);
-            outgoing.push(messages);
-        }
-        peers.sum(&mut sum)?;
-        if sum == [0] {
-            return Ok(false);
-        }
-        let mut all = Vec::new();
-        for (at, messages) in peers.exchange(outgoing)?.into_iter().enumerate() {
-            let mut answers = Vec::new();
-            for (from, message) in (0..).zip(messages) {
-                answers.push(if message.is_empty() {
-                    Vec::new()
-                } else {
-                    self.askers[at].answer(self.disk, from, &message)?
-                });
-            }
-            self.check_memory()?;
-            all.push(answers);
-        }
-        let answers = peers.exchange(all)?;
-        for (asker, answers) in self.askers.iter_mut().zip(answers) {
-            asker.hear(&answers)?;
-        }
-        Ok(true)
-    }
-
-    /// Checks that the stores open for writing fit in memory together.
-    fn check_memory(&self) -> Result<()> {
-        let open = self.askers.iter().filter_map(|asker| asker.owner.as_ref());
-        let bytes = open.map(Writer::array_bytes).sum();
+    let mut answers = Vec::new();
+    for (at, messages) in peers.exchange(outgoing)?.iter().enumerate() {
+        let of_all = (0..).zip(messages);
+        let answered = of_all.map(|(from, message)| askers[at].answer(disk, from, message));
+        answers.push(answered.collect::<Result<Vec<_>>>()?);
+        // The stores open for writing fit in memory together.
+        let open = askers.iter().filter_map(|asker| asker.owner.as_ref());
         check_room(
-            self.memory,
-            bytes,
+            memory,
+            open.map(Writer::array_bytes).sum(),
             || "adding pages that other shards link to".into(),
             "give some of the shards to another process (`hosts`)",
-        )
+        )?;
     }
-
-    fn finish(mut self, peers: &mut dyn Peers) -> Result<ExchangedNames> {
-        let (mut views, mut admitted) = (Vec::new(), 0);
-        for asker in &mut self.askers {
-            let view = match (asker.owner.take(), asker.view.take()) {
-                (Some(writer), _) => {
-                    let view = writer.into_view()?;
-                    admitted += view.totals().pages - asker.pages;
-                    view
-                }
-                (None, Some(view)) => view,
-                (None, None) => return Err(Error::internal("a store was closed too early")),
-            };
-            views.push(view);
+    for (asker, answers) in askers.iter_mut().zip(peers.exchange(answers)?) {
+        for ((from, pages), answer) in (0..).zip(&mut asker.known.remote).zip(&answers) {
+            let heard = read_numbers(answer, pages);
+            heard.ok_or_else(|| wrong_message(from, asker.store.shard))?;
         }
-        par_map(&mut self.askers, |_, asker| {
-            asker.known.remote.iter_mut().for_each(sort_by_number);
-            Ok(())
-        })?;
-        // The states of all shards, once all have committed.
-        let states = views
-            .iter()
-            .map(NamesState::of)
-            .collect::<Result<Vec<_>>>()?;
-        let states = gather_values(&states, peers)?;
-        for (asker, view) in self.askers.iter_mut().zip(&views) {
-            if let Err(error) = asker.known.write(&**self.disk, view, &states) {
-                let again =
-                    "the numbers of remote pages were not kept, and will be asked for again";
-                self.warnings.push(format!("{error}; {again}"));
-            }
-        }
-        let shards = views.into_iter().zip(self.askers);
-        let shards = shards.map(|(view, asker)| NamedShard {
-            view,
-            remote: asker.known.remote,
-        });
-        Ok(ExchangedNames {
-            shards: shards.collect(),
-            admitted,
-            warnings: self.warnings,
-        })
     }
+    Ok(true)
 }
 
 /// Sorts the remote pages of one owner by their numbers there.

@@ -66,22 +66,13 @@ struct RemoteInfo {
     pages: Vec<u64>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum RemoteColumn {
-    Here,
-    There,
-}
-
-impl From<RemoteColumn> for usize {
-    fn from(column: RemoteColumn) -> usize {
-        column as usize
-    }
-}
-
+/// Columns: numbers of remote pages here, and in their owners' stores.
+const HERE: usize = 0;
+const THERE: usize = 1;
 const VERSION: u32 = 3;
 
 impl FileInfo for RemoteInfo {
-    type Column = RemoteColumn;
+    type Column = usize;
     const NAME: &'static str = "file of remote pages";
     const VERSIONS: &'static [FileVersion] = &[FileVersion(*b"CRREMO03", VERSION, Some(2))];
     const REMEDY: &'static str = "delete it: the next ranking of all shards writes another";
@@ -136,8 +127,8 @@ impl KnownRemote {
         let mut remote = vec![RemotePages::default(); info.pages.len()];
         let mut owner = 0;
         let mut is_known = Bits::new(info.covered);
-        let blocks = file.column_blocks(RemoteColumn::Here);
-        for (here, there) in blocks.zip(file.column_blocks(RemoteColumn::There)) {
+        let blocks = file.column_blocks(HERE);
+        for (here, there) in blocks.zip(file.column_blocks(THERE)) {
             for (here, there) in here?.into_iter().zip(there?) {
                 while remote[owner].here.len() as u64 == info.pages[owner] {
                     owner += 1;
@@ -199,8 +190,8 @@ impl KnownRemote {
         for block in 0..count.div_ceil(CHUNK_PAGES) as usize {
             let of_block = both.by_ref().take(CHUNK_PAGES as usize);
             let (here, there): (Vec<u64>, Vec<u64>) = of_block.unzip();
-            writer.column(block, RemoteColumn::Here, &here)?;
-            writer.column(block, RemoteColumn::There, &there)?;
+            writer.column(block, HERE, &here)?;
+            writer.column(block, THERE, &there)?;
         }
         let info = RemoteInfo {
             version: VERSION,

@@ -405,12 +405,6 @@ fn stores_that_cannot_be_asked_are_refused() {
         .unwrap();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     assert_eq!(lab.generations(), before, "nothing is half-done");
-    let mut others = OneProcess::new(3);
-    let error = exchange_names(&disk, &local, &mut others, None)
-        .err()
-        .unwrap();
-    assert!(matches!(error, Error::Internal { .. }), "{error}");
-
     let settings = settings_of(&RealDisk, &lab.dir(1)).unwrap().unwrap();
     let limits = Limits::default();
     let keep = KeepRows::usual(&lab.dir(1));

@@ -141,10 +141,7 @@ impl Lab {
 pub(super) fn exchange_of(dirs: &[PathBuf], peers: &mut dyn Peers, size: Round) -> Result<Outcome> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let local = local_shards(&*disk, dirs)?;
-    let mut names = Exchange::open(&disk, &local, None, size)?;
-    names.check_files(peers)?;
-    while names.round(peers)? {}
-    let names = names.finish(peers)?;
+    let names = exchange_in_rounds(&disk, &local, peers, None, size)?;
     let generations = names.shards.iter().map(|shard| shard.view.generation());
     Ok(Outcome {
         admitted: names.admitted,
