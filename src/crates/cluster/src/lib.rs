@@ -4,35 +4,6 @@
 //! bytes, in rounds ([`Cluster::exchange`]), on timely dataflow. [`Cluster::assign`] announces the shards of each
 //! process; after it, messages go between shards ([`Peers`](cashrank_store::shards::Peers)).
 //!
-//! ```
-//! use cashrank_base::Error;
-//! use cashrank_cluster::{Joining, Secret, join};
-//!
-//! # fn main() -> Result<(), Error> {
-//! # let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-//! # let addresses = vec![free(), free()];
-//! let secret = Secret::of(b"sixteen bytes or more")?;
-//! let of = |process| Joining {
-//!     shards: 4,
-//!     ..Joining::new(addresses.clone(), process, secret.clone())
-//! };
-//! let one = of(0);
-//! let other = of(1);
-//! let other = std::thread::spawn(move || {
-//!     let mut other = join(other, &|| false)?;
-//!     let heard = other.exchange(vec![b"to 0".to_vec(), b"to 1".to_vec()])?;
-//!     other.finish()?;
-//!     Ok::<_, Error>(heard)
-//! });
-//! let mut one = join(one, &|| false)?;
-//! let heard = one.exchange(vec![b"own".to_vec(), b"from 0".to_vec()])?;
-//! assert_eq!(heard, [b"own".to_vec(), b"to 0".to_vec()]);
-//! one.finish()?;
-//! assert_eq!(other.join().unwrap()?, [b"from 0".to_vec(), b"to 1".to_vec()]);
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! **Guarantees.** A message is from a process that knows the secret and began with the same program, shards, number of
 //! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305
 //! and BLAKE2s. Strangers that connect while the processes meet are refused and reported ([`Joining::tell`]), without
