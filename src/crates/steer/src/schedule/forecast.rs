@@ -92,8 +92,6 @@ struct Forecast {
     found_now: u32,
     /// Scores of all pages; only reading a page changes them.
     scores: Cells<f32>,
-    /// Numbers of known and read pages when scores were settled.
-    settled: (u32, u32),
     links: u64,
 }
 
@@ -360,12 +358,8 @@ impl Strategy for Forecast {
         }
     }
 
-    fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
-        let now = (crawl.pages(), crawl.read());
-        if self.settled != now {
-            self.scores = self.solve(crawl, facts)?;
-            self.settled = now;
-        }
+    fn prepare(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<()> {
+        self.scores = self.solve(crawl, facts)?;
         Ok(())
     }
 
@@ -375,7 +369,6 @@ impl Strategy for Forecast {
         facts: &CrawlFacts<'_>,
         count: usize,
     ) -> Result<Vec<ScoredPage>> {
-        self.settle(crawl, facts)?;
         self.found_by.resize(crawl.pages() as usize, NO_FINDER);
         let near = Near {
             crawl,

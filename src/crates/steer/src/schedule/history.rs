@@ -77,6 +77,8 @@ impl CrawlState {
 pub struct CrawlHistory {
     crawl: CrawlState,
     strategy: Box<dyn Strategy>,
+    /// True if the strategy is prepared, and nothing became known or was read since.
+    is_prepared: bool,
 }
 
 impl CrawlHistory {
@@ -84,6 +86,7 @@ impl CrawlHistory {
         CrawlHistory {
             crawl: CrawlState::default(),
             strategy,
+            is_prepared: false,
         }
     }
 
@@ -117,7 +120,7 @@ impl CrawlHistory {
             .iter()
             .fold(row.page, |last, &target| last.max(target));
         // Pages that became known in between have no row: they were fetched in vain, or other rows name them.
-        self.crawl.know_below(last + 1);
+        self.known_below(last + 1);
         if self.crawl.is_found.set(row.page.into()) {
             self.crawl.seeds.push(row.page);
             self.strategy.found(&self.crawl, row.page, None);
@@ -141,6 +144,7 @@ impl CrawlHistory {
     /// Makes all pages below `pages` known, even if no row names them.
     pub fn known_below(&mut self, pages: u32) {
         self.crawl.know_below(pages);
+        self.is_prepared = false;
     }
 
     /// Excludes a known page from lists.
@@ -150,12 +154,17 @@ impl CrawlHistory {
         }
     }
 
-    /// Calls [`Strategy::settle`].
-    pub fn settle(&mut self, facts: &CrawlFacts<'_>) -> Result<()> {
-        self.strategy.settle(&self.crawl, facts)
+    /// Calls [`Strategy::prepare`] unless nothing changed since.
+    pub fn prepare(&mut self, facts: &CrawlFacts<'_>) -> Result<()> {
+        if !self.is_prepared {
+            self.strategy.prepare(&self.crawl, facts)?;
+            self.is_prepared = true;
+        }
+        Ok(())
     }
 
     pub fn best(&mut self, facts: &CrawlFacts<'_>, count: usize) -> Result<Vec<ScoredPage>> {
+        self.prepare(facts)?;
         self.strategy.best(&self.crawl, facts, count)
     }
 }

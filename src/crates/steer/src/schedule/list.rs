@@ -355,7 +355,7 @@ impl ListSource<'_> {
                 Stop::is_whole(whole)?;
             }
             self.hold(&mut history)?;
-            history.settle(&self.facts())
+            history.prepare(&self.facts())
         };
         let (names, swept) = join(self.threads > 1, sort, sweep);
         swept?;

@@ -109,12 +109,8 @@ pub trait Strategy: Send {
     /// Notes that a page was read; all its targets are known, and `crawl` counts it as read.
     fn read(&mut self, _crawl: &CrawlState, _row: Row<'_>) {}
 
-    /// Prepares what needs no name order: a list calls it while the names are sorted.
-    fn settle(&mut self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    /// Prepares the scores of all open pages.
+    /// Prepares the scores of all open pages, before [`Strategy::best`] and again once more was read. A list calls it
+    /// while the names are sorted.
     fn prepare(&mut self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
         Ok(())
     }
@@ -130,10 +126,9 @@ pub trait Strategy: Send {
     fn best(
         &mut self,
         crawl: &CrawlState,
-        facts: &CrawlFacts<'_>,
+        _facts: &CrawlFacts<'_>,
         count: usize,
     ) -> Result<Vec<ScoredPage>> {
-        self.prepare(crawl, facts)?;
         let mut best = BestItems::new(count);
         for page in crawl.all_open() {
             if let Some(score) = self.score(crawl, page) {
