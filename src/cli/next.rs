@@ -14,8 +14,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
-    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, counted, lines, positive, report_lines,
-    say, takers, thousands, threads,
+    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, lines, positive, report_lines, say,
+    takers, thousands, threads,
 };
 use super::output::OutputArgs;
 
@@ -83,40 +83,6 @@ pub struct NextArgs {
     /// Print only problems.
     #[arg(long, short)]
     quiet: bool,
-}
-
-/// Lists of URLs: files to be read once, or lines held in memory to be read several times.
-enum UrlLists<'a> {
-    Files(&'a [PathBuf]),
-    Held(Vec<Vec<u8>>),
-}
-
-impl<'a> UrlLists<'a> {
-    /// Reads the lists into memory if `is_held`; if they do not fit into `room`, the error suggests `instead`.
-    fn of(
-        files: &'a [PathBuf],
-        is_held: bool,
-        (room, instead): (Option<u64>, &'static str),
-    ) -> Result<UrlLists<'a>, Error> {
-        if !is_held {
-            return Ok(UrlLists::Files(files));
-        }
-        let (mut held, mut bytes) = (Vec::new(), 0);
-        for line in lines(files) {
-            let line = line?;
-            bytes += line.len() as u64 + LINE_BYTES;
-            check_room(room, bytes, || "a list of URLs".into(), instead)?;
-            held.push(line);
-        }
-        Ok(UrlLists::Held(held))
-    }
-
-    fn lines(&self) -> Box<dyn Iterator<Item = Result<Vec<u8>, Error>> + '_> {
-        match self {
-            UrlLists::Files(files) => Box::new(lines(files)),
-            UrlLists::Held(held) => Box::new(held.iter().cloned().map(Ok)),
-        }
-    }
 }
 
 const STRATEGY: &str = "strategy";
@@ -211,22 +177,27 @@ impl NextArgs {
             .beside((need, threads), work, "list fewer pages")
     }
 
-    /// Reads the excluded pages and the seeds for each store.
+    /// Reads the excluded pages and the seeds for each store. With one store the files are read once: they may be
+    /// standard input.
     fn read_lists(
         &self,
         stores: &[&Path],
         options: &NextOptions,
         room: Option<u64>,
     ) -> anyhow::Result<Vec<NextOptions>> {
-        // With one store the files are read once: they may be standard input.
-        let is_held = stores.len() > 1;
-        let excluded = UrlLists::of(&self.exclude, is_held, (room, "leave --exclude out"))?;
-        let seeds = UrlLists::of(&self.seeds, is_held, (room, "leave --seeds out"))?;
-        let (mut all, mut skipped) = (Vec::new(), Vec::new());
-        for store in stores {
-            let mut options = options.clone();
-            skipped.push(options.name(store, excluded.lines(), seeds.lines(), room)?);
-            all.push(options);
+        let mut all = vec![options.clone(); stores.len()];
+        let mut skipped = Vec::new();
+        if let ([store], [options]) = (stores, &mut all[..]) {
+            let lists = (lines(&self.exclude), lines(&self.seeds));
+            skipped.push(options.name(store, lists.0, lists.1, room)?);
+        } else {
+            let excluded = held(&self.exclude, room, "leave --exclude out")?;
+            let seeds = held(&self.seeds, room, "leave --seeds out")?;
+            for (store, options) in stores.iter().zip(&mut all) {
+                let excluded = excluded.iter().cloned().map(Ok);
+                let seeds = seeds.iter().cloned().map(Ok);
+                skipped.push(options.name(store, excluded, seeds, room)?);
+            }
         }
         let shared = |list: fn(&SkippedOf) -> SkippedLines| {
             let lists = skipped.iter().map(list);
@@ -247,6 +218,22 @@ impl NextArgs {
             other => other,
         }
     }
+}
+
+/// Reads lists of URLs into memory; if they do not fit into `room`, the error suggests `instead`.
+fn held(
+    files: &[PathBuf],
+    room: Option<u64>,
+    instead: &'static str,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    for line in lines(files) {
+        let line = line?;
+        bytes += line.len() as u64 + LINE_BYTES;
+        check_room(room, bytes, || "a list of URLs".into(), instead)?;
+        held.push(line);
+    }
+    Ok(held)
 }
 
 #[derive(Debug, Clone)]

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Choice, Focus};
-use crate::Result;
 use crate::decode::Time;
 use crate::engine::YEAR;
 use crate::model::{Fetches, PageId};
