@@ -91,7 +91,7 @@ impl CheckReport {
         let mut damage = Vec::new();
         let report = view.inspect(depth, &mut damage);
         damage.extend(view.inspect_index(disk, depth).err());
-        let mut caches = vec![verify_remote(disk, &view, depth)];
+        let mut caches = vec![verify_remote(disk, &view)];
         if depth == Depth::Deep {
             let warm = warm::open(disk, dir);
             caches.push(warm.and_then(|warm| warm.map_or(Ok(()), |warm| warm.verify())));
