@@ -14,8 +14,7 @@ use cashrank_store::memory::{available, bytes};
 use cashrank_store::shards::{OneProcess, SettleOptions, Together, local_shards, settle};
 use cashrank_store::snapshot::{KeepSnapshots, Watcher};
 use cashrank_store::store::{Disk, RealDisk};
-use clap::{CommandFactory, Parser, Subcommand};
-use clap_complete::Shell;
+use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -31,18 +30,8 @@ lost, 8 too little memory, 9 a bug, 130 stopped by a signal.";
 /// Rank the shards of one crawl together.
 #[derive(Parser)]
 #[command(name = "cashrank-cluster", version, after_help = HELP, max_term_width = 100)]
-struct ClusterCli {
-    #[command(subcommand)]
-    command: ClusterCommand,
-}
-
-#[derive(Subcommand)]
-enum ClusterCommand {
+enum ClusterCli {
     Settle(JointSettleArgs),
-    /// Print the completion script for a shell.
-    Completions {
-        shell: Shell,
-    },
 }
 
 /// Compute importance and ranks over all shards, and publish them in each.
@@ -114,20 +103,8 @@ fn print(bytes: &[u8]) -> Result<Exit> {
 }
 
 fn main() -> ExitCode {
-    let done = match ClusterCli::parse().command {
-        ClusterCommand::Settle(settle) => settle.run(),
-        ClusterCommand::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(
-                shell,
-                &mut ClusterCli::command(),
-                "cashrank-cluster",
-                &mut script,
-            );
-            print(&script)
-        }
-    };
-    let exit = done.unwrap_or_else(|error| {
+    let ClusterCli::Settle(settle) = ClusterCli::parse();
+    let exit = settle.run().unwrap_or_else(|error| {
         say(&format!("cashrank-cluster: {error}"));
         Exit::from(&error)
     });

@@ -381,7 +381,4 @@ fn closed_output_is_no_failure() {
     let output = command.arg("--json").stdout(writer).output().unwrap();
     exits(output, 0, &[]);
     snapshot(&stores[1]);
-    let script = Command::new(PROGRAM).args(["completions", "bash"]).output();
-    let script = String::from_utf8(script.unwrap().stdout).unwrap();
-    assert!(script.contains("--keep-snapshots") && script.contains("complete -F"));
 }
