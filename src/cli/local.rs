@@ -56,7 +56,7 @@ pub struct LocalArgs {
     /// share: by the PageRank that flows into them from the domain and from pages that link into it; sc: by Stochastic
     /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf: by PageRank flow; outlink: by
     /// links from the domain; random.
-    #[arg(long, value_name = "WHICH", value_parser = words::<Policy>(Policy::ALL.map(|of| (of.name(), ""))))]
+    #[arg(long, value_name = "WHICH", requires = "n", value_parser = words::<Policy>(Policy::ALL.map(|of| (of.name(), ""))))]
     select: Option<Policy>,
     /// How to estimate ranks in the whole web.
     ///
@@ -66,10 +66,10 @@ pub struct LocalArgs {
         value_parser = one_of([("extrapolated", ""), ("sc", ""), ("plain", "")], |name| Ok(name == "extrapolated")))]
     estimate: bool,
     /// The format of the list, as of `next` [default: plain].
-    #[arg(long, value_name = "FORMAT", value_parser = takers())]
+    #[arg(long, value_name = "FORMAT", requires = "n", value_parser = takers())]
     to: Option<Taker>,
     /// Write the list to FILE (`-`: standard output).
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", requires = "n")]
     output: Option<PathBuf>,
     /// Replace files that exist.
     #[arg(long)]
@@ -92,7 +92,9 @@ impl LocalArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
         checked_damping(self.damping)?;
-        self.check()?;
+        if self.force && self.output.is_none() && self.ranks.is_none() {
+            bail!("--force is for files: name one with -o or --ranks");
+        }
         let ranks_to = self.ranks()?;
         let list = OutputTarget::open(self.output.as_deref(), self.force)?;
         let to = self.to.unwrap_or(Taker::Plain);
@@ -184,20 +186,6 @@ impl LocalArgs {
             );
         }
         Ok(Some(ranks))
-    }
-
-    fn check(&self) -> anyhow::Result<()> {
-        let select = self.select.map(|_| "--select");
-        let list = self.to.map(|_| "--to").or(select);
-        if let Some(option) = list.or(self.output.as_ref().map(|_| "--output"))
-            && self.n.is_none()
-        {
-            bail!("{option} is for the list of pages to fetch: add -n K");
-        }
-        if self.force && self.output.is_none() && self.ranks.is_none() {
-            bail!("--force is for files: name one with -o or --ranks");
-        }
-        Ok(())
     }
 
     /// Refuses a search from this domain, and a list, that take more than the budget.
