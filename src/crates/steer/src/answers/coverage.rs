@@ -51,7 +51,7 @@ pub enum Seeds {
     Found,
     /// Given pages, all equally likely.
     Given {
-        /// Seeds that the store knows.
+        /// Seeds that the store knows, ascending.
         known: Vec<u32>,
         /// Number of seeds that the store does not know.
         unknown: u32,
@@ -64,8 +64,6 @@ impl Seeds {
             return first_pages(rows, &snapshot.visited(2)?);
         };
         let mut seeds = known.clone();
-        seeds.sort_unstable();
-        seeds.dedup();
         let pages = rows.pages() as u32;
         seeds.extend(pages..pages.saturating_add(*unknown));
         Ok(seeds)
@@ -125,32 +123,23 @@ impl SeedCoverage {
                 page += 1;
                 return;
             }
-            let name = host(name);
-            if !hosts.contains_key(name) {
-                let host = String::from_utf8_lossy(name).into_owned();
-                let new = CoveredHost {
-                    host,
-                    ..CoveredHost::default()
-                };
-                hosts.insert(name.to_vec(), new);
-            }
-            if let Some(host) = hosts.get_mut(name) {
-                host.pages += 1;
-                if self.shares.is_read(page) {
-                    host.read += 1;
-                    host.at_least += self.shares.share(page);
-                } else {
-                    host.unread += self.shares.share(page);
-                }
+            let host = hosts.entry(host(name).to_vec()).or_default();
+            host.pages += 1;
+            if self.shares.is_read(page) {
+                host.read += 1;
+                host.at_least += self.shares.share(page);
+            } else {
+                host.unread += self.shares.share(page);
             }
             page += 1;
         })?;
-        let mut hosts: Vec<CoveredHost> = hosts.into_values().collect();
-        for host in &mut hosts {
-            for share in [&mut host.at_least, &mut host.unread] {
-                *share = (*share - self.slack).max(0.0);
-            }
-        }
+        let hosts = hosts.into_iter().map(|(name, host)| CoveredHost {
+            host: String::from_utf8_lossy(&name).into_owned(),
+            at_least: (host.at_least - self.slack).max(0.0),
+            unread: (host.unread - self.slack).max(0.0),
+            ..host
+        });
+        let mut hosts: Vec<CoveredHost> = hosts.collect();
         hosts.sort_by(|a, b| {
             let by_rest = b.unread.total_cmp(&a.unread);
             by_rest.then_with(|| a.host.cmp(&b.host))
