@@ -1,16 +1,4 @@
-//! Lists of pages in the formats that crawlers read.
-//!
-//! | name | content |
-//! |---|---|
-//! | `plain` | one URL per line |
-//! | `tsv` | `url`, `score`, `fetched`, `visits`, `last_fetch`, `importance`, `failed`, `compared`, `changed`, with a header line |
-//! | `jsonl` | these fields as JSON objects, one per line |
-//! | `parquet` | these fields as columns |
-//! | `nutch-inject` | `URL<TAB>nutch.score=F`: the score, greatest 1, by place in the list |
-//! | `heritrix-precedence` | `URI PRECEDENCE`: 1 to 127, lower first, by place in the list |
-//! | `heritrix-schedule` | `F+ URI`: lines of a `.schedule` file in Heritrix's action directory |
-//! | `urlfrontier` | URLFrontier items as JSON lines; `refetchable_from_date` 1, 2, 3, ... keeps the order |
-//! | `scrapy` | `{"url", "priority"}` as JSON lines: greater first, the last of the list has 1 |
+//! Lists of pages in the formats that crawlers read: tables with the facts of each page, or a line for each.
 //!
 //! Crawlers' priorities are positions in the list: scores of different strategies have different units, and most differ
 //! by less than a priority resolves.
